@@ -46,6 +46,7 @@ pub struct TcpAoListener<L = TcpListener> {
     // Dropped first: the attachment keeps the socket open, too.
     attachment: Attachment,
     manager: KeyManager,
+    address: SocketAddr,
     socket: L,
     #[cfg(feature = "tokio")]
     accepting: Accepting<(TcpAoStream<tokio::net::TcpStream>, SocketAddr)>,
@@ -70,12 +71,13 @@ impl TcpAoListener {
         let socket = TcpListener::from(socket.into());
         let attachment = manager.attach(&socket, Timestamp::now())?;
         manager.run_in_background()?;
-        let address = address_of(&socket)?;
         // Of two sockets bound to one address, only the first can listen.
-        SockRef::from(&socket).listen(BACKLOG).map_err(Error::at("listen on", address))?;
+        let bound = socket.local_addr()?;
+        SockRef::from(&socket).listen(BACKLOG).map_err(Error::at("listen on", bound))?;
         Ok(Self {
             attachment,
             manager: manager.clone(),
+            address: socket.local_addr()?,
             socket,
             #[cfg(feature = "tokio")]
             accepting: Accepting::default(),
@@ -93,7 +95,7 @@ impl TcpAoListener {
     /// [`Error::Address`], as for std's: too many open files, say. The listener still works.
     pub fn accept(&self) -> Result<(TcpAoStream, SocketAddr), Error> {
         loop {
-            let (stream, remote) = self.socket.accept().map_err(|error| self.cannot_accept(error))?;
+            let (stream, remote) = self.socket.accept().map_err(Error::at("accept on", self.address))?;
             if let Some(stream) = TcpAoStream::accepted(stream, remote, &self.manager) {
                 return Ok((stream, remote));
             }
@@ -108,24 +110,8 @@ impl<L> TcpAoListener<L> {
     }
 
     /// The address that it listens on.
-    ///
-    /// # Errors
-    /// As for std's.
-    pub fn local_addr(&self) -> io::Result<SocketAddr>
-    where
-        L: AsFd,
-    {
-        address_of(&self.socket)
-    }
-
-    fn cannot_accept(&self, error: io::Error) -> Error
-    where
-        L: AsFd,
-    {
-        match self.local_addr() {
-            Ok(address) => Error::at("accept on", address)(error),
-            Err(_) => error.into(),
-        }
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.address
     }
 }
 
@@ -138,10 +124,6 @@ fn bound(address: SocketAddr) -> Result<Socket, Error> {
         Ok(socket)
     };
     bound().map_err(Error::at("listen on", address))
-}
-
-fn address_of(socket: &impl AsFd) -> io::Result<SocketAddr> {
-    SockRef::from(socket).local_addr()?.as_socket().ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 impl<L: AsFd> AsFd for TcpAoListener<L> {
@@ -177,10 +159,10 @@ mod with_tokio {
         /// # Errors
         /// As for `tokio::net::TcpListener::from_std`. It panics outside a runtime, like that.
         pub fn into_async(self) -> io::Result<TcpAoListener<TcpListener>> {
-            let Self { attachment, manager, socket, accepting } = self;
+            let Self { attachment, manager, address, socket, accepting } = self;
             socket.set_nonblocking(true)?;
             let socket = TcpListener::from_std(socket)?;
-            Ok(TcpAoListener { attachment, manager, socket, accepting })
+            Ok(TcpAoListener { attachment, manager, address, socket, accepting })
         }
     }
 
@@ -208,7 +190,7 @@ mod with_tokio {
             let manager = self.manager.clone();
             let attach =
                 move |stream, remote| Some((TcpAoStream::accepted(stream, remote, &manager)?, remote));
-            self.accepting.next(&self.socket, attach).await.map_err(|error| self.cannot_accept(error))
+            self.accepting.next(&self.socket, attach).await.map_err(Error::at("accept on", self.address))
         }
     }
 

@@ -63,8 +63,7 @@ async fn a_kernel_without_tcp_ao_is_named_and_one_with_it_serves() {
         }
     };
     let _attachment = attached.unwrap();
-    let (address, local) =
-        (listener.local_addr().unwrap(), Local { address: Some([127, 0, 0, 2].into()), vrf: None });
+    let (address, local) = (listener.local_addr(), Local { address: Some([127, 0, 0, 2].into()), vrf: None });
     let (accepted, connected) =
         tokio::join!(listener.accept(), TcpAoStream::connect_async_from(local, address, &manager));
     let remote = accepted.unwrap().1;
