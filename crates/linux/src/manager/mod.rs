@@ -9,7 +9,6 @@
 
 mod apply;
 mod background;
-mod let_go;
 mod look;
 mod peers;
 mod plan;
@@ -250,6 +249,34 @@ impl KeyManager {
             || state.sockets.iter().any(|entry| state.is_due(entry, now));
         drop(state);
         is_due.then(|| self.step_sockets(now, false))
+    }
+
+    /// Takes a [`step`](Self::step) of one socket that was [let go](Attachment::let_go), with any descriptor of it, which the manager
+    /// does not keep. Logs what it did (feature `tracing`).
+    ///
+    /// # Errors
+    /// With nothing changed, [`Error::AnotherSocket`] if it is not the socket that was attached, for instance because the program has closed
+    /// that one and opened another; [`Error::Io`] if the descriptor cannot be duplicated.
+    pub fn step_with(
+        &self,
+        attachment: &Attachment,
+        socket: &(impl AsFd + ?Sized),
+        now: Timestamp,
+    ) -> Result<SocketReport, Error> {
+        let _turn = lock(&self.shared.turn);
+        let state = self.shared.state();
+        let listed = state.position(attachment.number).map(|index| Arc::clone(&state.sockets[index].socket));
+        drop(state);
+        let attached = listed.ok_or(Error::AnotherSocket)?;
+        let mut attached = lock(&attached);
+        if !attached.take_up(socket)? {
+            return Err(Error::AnotherSocket);
+        }
+        let report = self.step_socket(attachment.number, &mut attached, now);
+        attached.let_go();
+        let report = report.ok_or(Error::AnotherSocket)?;
+        crate::log::socket(&report);
+        Ok(report)
     }
 
     /// Makes the listeners due that have refused segments, so that a peer with a wrong secret is reported at once.

@@ -190,6 +190,19 @@ impl Attachment {
         let entry = state.position(self.number).map(|index| &state.sockets[index]);
         entry.map(|entry| entry.state).unwrap_or_default()
     }
+
+    /// Closes the manager's descriptor of the socket, and keeps what the manager knows of it. [Steps](crate::KeyManager::step) then skip
+    /// the socket; call [`KeyManager::step_with`](crate::KeyManager::step_with) instead, every second.
+    ///
+    /// For a supervisor of another program's sockets: a connection is closed with its last descriptor, so the supervisor must hold none.
+    pub fn let_go(&self) {
+        let state = self.shared.state();
+        let socket = state.position(self.number).map(|index| Arc::clone(&state.sockets[index].socket));
+        drop(state);
+        if let Some(socket) = socket {
+            lock(&socket).let_go();
+        }
+    }
 }
 
 impl fmt::Debug for Attachment {
