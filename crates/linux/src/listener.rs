@@ -28,12 +28,12 @@ const BACKLOG: i32 = 128;
 /// use std::io::Write;
 /// use std::{fs, thread};
 ///
-/// use wireseal_linux::{KeyManager, PeerName, TcpAoListener};
+/// use wireseal_linux::{KeyManager, TcpAoListener};
 /// use wireseal_keys::KeyChains;
 ///
 /// let chains = KeyChains::from_toml(&fs::read_to_string("keys.toml")?)?;
 /// let peers = KeyManager::default();
-/// peers.set_peer(PeerName::new("192.0.2.0/24".parse()?), chains.get("core").ok_or("no chain core")?.clone())?;
+/// peers.set_peer("192.0.2.0/24".parse()?, chains.get("core").ok_or("no chain core")?.clone())?;
 /// let listener = TcpAoListener::bind("0.0.0.0:323".parse()?, &peers)?;
 /// loop {
 ///     let (mut stream, peer) = listener.accept()?;
@@ -86,10 +86,8 @@ impl TcpAoListener {
 
     /// Waits for the next connection from one of the peers.
     ///
-    /// Resets connections that cannot be attached, and feature `tracing` logs why: the handshake was signed with another
-    /// peer's key ([`Error::KeyOfAnotherPeer`]), the caller connected before the listener had keys ([`Error::Unsigned`]) or
-    /// has reset the connection already ([`Error::Ended`]), the peer was removed or has no key to send with, or a call on the
-    /// socket failed. A connection takes two descriptors, its own and the manager's.
+    /// Resets connections that cannot be attached, for any reason of [`KeyManager::attach_accepted`], which feature `tracing` logs. A
+    /// connection takes two descriptors, its own and the manager's.
     ///
     /// # Errors
     /// [`Error::Address`], as for std's: too many open files, say. The listener still works.
@@ -104,7 +102,7 @@ impl TcpAoListener {
 }
 
 impl<L> TcpAoListener<L> {
-    /// Keeps the keys on the socket current; [`Attachment::number`] names it in reports.
+    /// The attachment, which keeps the keys on the socket current; [`Attachment::number`] names it in reports.
     pub const fn attachment(&self) -> &Attachment {
         &self.attachment
     }
@@ -157,7 +155,7 @@ mod with_tokio {
         /// The same listener for tokio (feature `tokio`).
         ///
         /// # Errors
-        /// As for `tokio::net::TcpListener::from_std`. It panics outside a runtime, like that.
+        /// As for `tokio::net::TcpListener::from_std`, which panics outside a runtime.
         pub fn into_async(self) -> io::Result<TcpAoListener<TcpListener>> {
             let Self { attachment, manager, address, socket, accepting } = self;
             socket.set_nonblocking(true)?;

@@ -9,7 +9,7 @@ use crate::manager::{SocketReport, StepReport};
 #[cfg(feature = "tracing")]
 const MOST: usize = 10;
 
-/// What was logged of earlier steps.
+/// What earlier steps have logged.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// The peers without a key to send with.

@@ -132,7 +132,7 @@ impl<S: AsFd> TcpAoStream<S> {
         match running.and_then(|()| manager.attach_accepted(&stream, remote.ip(), Timestamp::now())) {
             Ok(attachment) => Some(Self { attachment, stream }),
             Err(error) => {
-                // So that it is reset: closed in order, it would look served.
+                // An orderly close would look as if it had been served.
                 let _ = SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO));
                 log::refused(remote, &error);
                 None
@@ -142,7 +142,7 @@ impl<S: AsFd> TcpAoStream<S> {
 }
 
 impl<S> TcpAoStream<S> {
-    /// Keeps the keys on the socket current.
+    /// The attachment, which keeps the keys on the socket current.
     pub const fn attachment(&self) -> &Attachment {
         &self.attachment
     }

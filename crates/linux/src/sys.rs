@@ -138,8 +138,7 @@ pub(crate) fn from_kernel(address: __kernel_sockaddr_storage) -> Option<IpAddr> 
     Some(address.as_socket()?.ip())
 }
 
-/// An option at level `IPPROTO_TCP` that is read as one `T`, with nothing in it that the kernel would take for a length or an
-/// address.
+/// An option at level `IPPROTO_TCP` for which the kernel writes one `T`, and reads no length or address from it.
 pub(crate) struct Readable<T>(u32, PhantomData<T>);
 
 pub(crate) const AO_INFO: Readable<tcp_ao_info_opt> = Readable(TCP_AO_INFO, PhantomData);
@@ -170,7 +169,7 @@ pub(crate) fn set_all<T: Plain>(
 /// `getsockopt` at level `IPPROTO_TCP`.
 pub(crate) fn get<T: Plain>(fd: BorrowedFd<'_>, Readable(name, _): Readable<T>) -> io::Result<T> {
     let mut value = zeroed();
-    // SAFETY: what is `Readable` as a `T` is written to one `T`.
+    // SAFETY: for an option that is `Readable` as a `T` the kernel writes one `T`.
     unsafe { get_all(fd, name, slice::from_mut(&mut value)) }?;
     Ok(value)
 }

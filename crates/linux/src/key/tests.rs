@@ -142,7 +142,7 @@ fn what_the_kernel_writes_is_read() {
 
 #[test]
 fn ao_36_structs_with_secrets_are_wiped_on_drop() {
-    // `Drop` does no more than this.
+    // `Drop` calls this.
     let mut key = returned("hmac(sha1)", &[0x5a; 80]);
     key.wipe();
     assert!(octets(&key).iter().all(|octet| *octet == 0));
@@ -237,7 +237,7 @@ fn ao_36_a_list_of_keys_does_not_grow() {
         Ok(9)
     };
     let keys = installed_keys(&all_keys(filled).unwrap()).unwrap();
-    // A list that starts with less doubles, up to 16.
+    // A list that grew would have a capacity of 16.
     assert_eq!((keys.len(), keys.capacity()), (9, 9));
 }
 

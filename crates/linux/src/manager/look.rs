@@ -1,4 +1,4 @@
-//! Looking: what an attached socket is. Which keys it has is read by [`Calls`](super::apply::Calls).
+//! Looking: what an attached socket is. `Calls` of `apply` reads which keys it has.
 
 use std::fs::File;
 use std::io;

@@ -217,12 +217,6 @@ impl KeyManager {
         self.attach_as(socket, Role::Accepted(remote), now)
     }
 
-    /// The peers, by address, networks before their subnets.
-    #[must_use]
-    pub fn peers(&self) -> Vec<PeerName> {
-        self.shared.state().peers.keys().copied().collect()
-    }
-
     /// Takes a step: brings the keys of all attached sockets in line with their peers' chains at `now`, which may be earlier than in
     /// the last step.
     ///
@@ -412,7 +406,8 @@ impl KeyManager {
 
 impl fmt::Debug for KeyManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeyManager").field("peers", &self.peers()).finish_non_exhaustive()
+        let peers = Arc::clone(&self.shared.state().peers);
+        f.debug_struct("KeyManager").field("peers", &peers.keys()).finish_non_exhaustive()
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{Error, SocketKey, TcpAoSocket, sys};
 /// The smallest and the largest TCP_MAXSEG that the kernel takes (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
 const MAXSEG: (u32, u32) = (88, 32_767);
 
-/// Octets given to the kernel at once: it makes one buffer of what the receive queue is given.
+/// Octets in a write: the kernel makes one buffer of each write to the receive queue.
 const CHUNK: usize = 16 * 1024;
 
 /// Turns a fresh, closed socket into the exported connection (`TCP_REPAIR`, `TCP_AO_REPAIR`).
@@ -157,7 +157,7 @@ pub(super) fn options(tcp: &TcpState) -> Vec<tcp_repair_opt> {
 }
 
 impl TcpState {
-    /// What was sent, and what was not; `check` has made sure that there are so many octets.
+    /// What was sent, and what was not; `check` has made sure that `unsent` is not longer than the queue.
     fn split_send_queue(&self) -> (&[u8], &[u8]) {
         self.send_queue.split_at(self.send_queue.len() - self.unsent)
     }

@@ -163,7 +163,7 @@ fn ao_38_an_exported_connection_stays_frozen_until_it_is_resumed() {
     let _far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (near, _) = listener.accept().unwrap();
     let freeze = || TcpAoSocket::new(&near).freeze();
-    // The kernel tells the windows in repair alone.
+    // The kernel reports the windows only in repair.
     let is_frozen = || sys::get(near.as_fd(), sys::REPAIR_WINDOW).is_ok();
     let mut frozen = match freeze() {
         // Without CAP_NET_ADMIN there is nothing else to see.
@@ -283,7 +283,7 @@ fn ao_38_errors_of_octets_name_the_field() {
     };
     assert_eq!(error(3, 2), ExportedError::Flag { field: "sack", got: 2 });
     assert_eq!(error(24, 0xff), ExportedError::Flag { field: "window_scale", got: 0xff });
-    // A length that no memory has is not reserved.
+    // No memory is reserved for a length that no memory has.
     let error = error(52, 0xff);
     let is_named = match error {
         ExportedError::Length { field, got, .. } => {

@@ -55,12 +55,12 @@ fn a_network_of_mapped_addresses_is_the_ipv4_network() {
 fn a_peer_that_is_given_twice_is_refused() {
     for (first, second) in [("fe80::1", "fe80::1"), ("192.0.2.7", "::ffff:192.0.2.7")] {
         let manager = manager("198.51.100.1");
-        let before = manager.peers();
+        let before = format!("{manager:?}");
         let peers = [first, second].map(|remote| (peer(remote), rolling()));
         let error = manager.set_peers(peers).unwrap_err();
         let twice = peer(first);
         assert!(matches!(error, Error::PeerTwice(named) if named == twice), "{error}");
-        assert_eq!(manager.peers(), before);
+        assert_eq!(format!("{manager:?}"), before);
     }
 }
 

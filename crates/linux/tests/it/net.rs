@@ -107,7 +107,7 @@ fn in_namespace(test: &str) -> bool {
     true
 }
 
-/// BGP without numbers is spoken between such addresses.
+/// BGP unnumbered uses such addresses.
 #[test]
 fn a_link_local_address_is_of_the_interface_to_connect_over() {
     if env::var_os(INSIDE).is_none() {
