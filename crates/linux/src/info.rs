@@ -92,42 +92,29 @@ mod tests {
             accept_icmps: true,
             counters: Counters { good: 9, ..Counters::default() },
         };
-        type Set = fn(&mut Change);
-        type Written = fn(&mut tcp_ao_info_opt);
-        let cases: [(Set, Written); 5] = [
-            // Neither the rnext key nor a counter is written.
-            (
-                |change| change.current_key = Some(KeyId(7)),
-                |info| {
-                    info.set_set_current(1);
-                    info.current_key = 7;
-                },
-            ),
-            (
-                |change| change.rnext_key = Some(KeyId(8)),
-                |info| {
-                    info.set_set_rnext(1);
-                    info.rnext = 8;
-                },
-            ),
-            (|change| change.required = Some(false), |info| info.set_ao_required(0)),
-            (|change| change.accept_icmps = Some(false), |info| info.set_accept_icmps(0)),
-            (
-                |change| change.counters = Some(COUNTERS),
-                |info| {
-                    info.set_set_counters(1);
-                    (info.pkt_good, info.pkt_bad, info.pkt_key_not_found) = (1, 2, 3);
-                    (info.pkt_ao_required, info.pkt_dropped_icmp) = (4, 5);
-                },
-            ),
-        ];
-        for (set, expected) in cases {
-            let (mut change, mut written) = (Change::default(), zeroed::<tcp_ao_info_opt>());
-            set(&mut change);
-            written.set_ao_required(1);
-            written.set_accept_icmps(1);
-            expected(&mut written);
-            assert_eq!(octets(&change.written(Some(&before))), octets(&written), "{change:?}");
+        let none = Change::default();
+        // Neither the other key nor a counter is written.
+        for (change, flags, ids, counters) in [
+            (Change { current_key: Some(KeyId(7)), ..none }, [1, 0, 1, 1, 0], [7, 0], [0; 5]),
+            (Change { rnext_key: Some(KeyId(8)), ..none }, [0, 1, 1, 1, 0], [0, 8], [0; 5]),
+            (Change { required: Some(false), ..none }, [0, 0, 0, 1, 0], [0, 0], [0; 5]),
+            (Change { accept_icmps: Some(false), ..none }, [0, 0, 1, 0, 0], [0, 0], [0; 5]),
+            (Change { counters: Some(COUNTERS), ..none }, [0, 0, 1, 1, 1], [0, 0], [1, 2, 3, 4, 5]),
+        ] {
+            let info = change.written(Some(&before));
+            let [current, rnext] = [info.set_current(), info.set_rnext()];
+            let written = [current, rnext, info.ao_required(), info.accept_icmps(), info.set_counters()];
+            assert_eq!((written, [info.current_key, info.rnext]), (flags, ids), "{change:?}");
+            assert_eq!(
+                [
+                    info.pkt_good,
+                    info.pkt_bad,
+                    info.pkt_key_not_found,
+                    info.pkt_ao_required,
+                    info.pkt_dropped_icmp
+                ],
+                counters
+            );
         }
         assert_eq!(octets(&Change::default().written(None)), [0; 48]);
     }

@@ -19,8 +19,8 @@ use crate::{Error, SocketKey, TcpAoSocket, sys};
 pub struct Support {
     /// Whether the kernel has TCP-AO.
     pub tcp_ao: bool,
-    /// Whether a key could be added with each of [`TcpAoAlgorithm::ALL`].
-    pub algorithms: [bool; TcpAoAlgorithm::ALL.len()],
+    /// The algorithms with which a key could be added.
+    pub algorithms: Vec<TcpAoAlgorithm>,
     /// Whether the kernel has TCP-MD5.
     pub md5: bool,
     /// Whether this process may move live connections, which needs CAP_NET_ADMIN over the network namespace. Restoring them
@@ -31,15 +31,6 @@ pub struct Support {
 }
 
 impl Support {
-    /// Whether a key could be added with an algorithm.
-    #[must_use]
-    pub fn supports(&self, algorithm: TcpAoAlgorithm) -> bool {
-        TcpAoAlgorithm::ALL
-            .iter()
-            .zip(self.algorithms)
-            .any(|(each, supported)| *each == algorithm && supported)
-    }
-
     /// Whether this kernel can [`restore`](crate::restore) connections: Linux 6.17 or later, or 6.12.49 or a later 6.12. Others
     /// crash, so this is read from the release instead of tried; a fix that a distribution added to an older release is not seen.
     #[must_use]
@@ -61,9 +52,11 @@ pub fn probe() -> io::Result<Support> {
         Err(Error::NotSupported) => false,
         Err(error) => return Err(into_io(error)),
     };
-    let mut algorithms = [false; TcpAoAlgorithm::ALL.len()];
-    for (algorithm, supported) in TcpAoAlgorithm::ALL.into_iter().zip(&mut algorithms) {
-        *supported = tcp_ao && has_algorithm(algorithm)?;
+    let mut algorithms = Vec::new();
+    for algorithm in TcpAoAlgorithm::ALL {
+        if tcp_ao && has_algorithm(algorithm)? {
+            algorithms.push(algorithm);
+        }
     }
     let md5 = TcpAoSocket::new(&tcp_socket()?).set_md5_key(REMOTE, None, &secret()?);
     let repair = sys::set(tcp_socket()?.as_fd(), TCP_REPAIR, &TCP_REPAIR_ON);

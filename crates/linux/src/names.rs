@@ -1,6 +1,5 @@
 //! What identifies a key on a socket, and a peer of a key manager.
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -48,7 +47,7 @@ impl fmt::Display for KeyName {
 /// the interface (`SO_BINDTODEVICE`, then [`TcpAoListener::from_socket`](crate::TcpAoListener::from_socket)).
 ///
 /// Sorts by address, then networks before their subnets.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct PeerName {
@@ -76,19 +75,6 @@ impl PeerName {
     pub(crate) fn key(self, mkt: &Mkt) -> KeyName {
         let Self { remote, vrf } = self;
         KeyName { remote, vrf, send_id: mkt.send_id(), recv_id: mkt.recv_id() }
-    }
-}
-
-impl Ord for PeerName {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let place = |peer: &Self| (peer.remote.first_address(), peer.remote.network_length(), peer.vrf);
-        place(self).cmp(&place(other))
-    }
-}
-
-impl PartialOrd for PeerName {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
     }
 }
 

@@ -37,7 +37,7 @@ impl Protection {
             let support = probe()?;
             ensure!(support.tcp_ao, Error::NotSupported);
             let mut algorithms = chain.keys().iter().map(|key| key.mkt().parameters().algorithm);
-            if let Some(missing) = algorithms.find(|algorithm| !support.supports(*algorithm)) {
+            if let Some(missing) = algorithms.find(|algorithm| !support.algorithms.contains(algorithm)) {
                 return Err(Error::AlgorithmMissing(missing).into());
             }
             manager.set_peer(peer_name(neighbour), KeyChain::clone(chain))?;

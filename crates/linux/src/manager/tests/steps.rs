@@ -42,24 +42,30 @@ fn numbers(report: &StepReport) -> Vec<u64> {
     report.sockets.iter().map(|socket| socket.attachment).collect()
 }
 
+/// Takes a step, and does something while it waits in the kernel for this socket.
+fn step_while(manager: &KeyManager, waiting: &Mutex<Attached>, meanwhile: impl FnOnce()) -> StepReport {
+    let in_the_kernel = lock(waiting);
+    thread::scope(|scope| {
+        let step = scope.spawn(|| manager.step(at(0)));
+        while manager.shared.state().pace.is_long_ago(at(0)) {
+            thread::yield_now();
+        }
+        meanwhile();
+        drop(in_the_kernel);
+        step.join().unwrap()
+    })
+}
+
 #[test]
 fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
     let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (waiting, waiting_attachment) = list(&manager, 0, None, &listener());
     let (_, detached) = list(&manager, 1, None, &listener());
-
-    let now = at(0);
-    let in_the_kernel = lock(&waiting);
-    thread::scope(|scope| {
-        let step = scope.spawn(|| manager.step(now));
-        while manager.shared.state().pace.is_long_ago(now) {
-            thread::yield_now();
-        }
+    let report = step_while(&manager, &waiting, || {
         drop(detached);
         assert_eq!(manager.shared.state().sockets.len(), 1);
-        drop(in_the_kernel);
-        assert_eq!(numbers(&step.join().unwrap()), [0]);
     });
+    assert_eq!(numbers(&report), [0]);
     drop(waiting_attachment);
     assert!(manager.shared.state().sockets.is_empty());
 }
@@ -68,17 +74,7 @@ fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
 fn a_peer_that_is_set_during_a_step_is_not_undone() {
     let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (waiting, _attachment) = list(&manager, 0, None, &listener());
-    let now = at(0);
-    let in_the_kernel = lock(&waiting);
-    thread::scope(|scope| {
-        let step = scope.spawn(|| manager.step(now));
-        while manager.shared.state().pace.is_long_ago(now) {
-            thread::yield_now();
-        }
-        manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap();
-        drop(in_the_kernel);
-        step.join().unwrap()
-    });
+    step_while(&manager, &waiting, || manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap());
     // The socket was locked after the peer was set, so it has the peer's keys already.
     let state = manager.shared.state();
     assert_eq!(state.sockets[0].version, state.version);
