@@ -14,7 +14,6 @@ mod peers;
 mod plan;
 mod report;
 mod sockets;
-mod vrf;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -330,9 +329,10 @@ impl KeyManager {
         drop(state);
         // Before the keys, so that what comes in between makes the counters grow once more.
         let counters = attached.counters();
-        let (kind, peer, outcome) = follow(attached, &peers, before.peer, now).unwrap_or_else(|error| {
-            (None, before.peer, Outcome { failed: vec![(None, error)], ..Outcome::default() })
-        });
+        let (kind, peer, outcome) =
+            look_and_apply(attached, &peers, before.peer, now).unwrap_or_else(|error| {
+                (None, before.peer, Outcome { failed: vec![(None, error)], ..Outcome::default() })
+            });
         let is_peer_behind = kind == Some(SocketKind::Connection)
             && !outcome.expired
             && peer.is_some_and(|peer| attached.is_peer_behind(peer));
@@ -491,9 +491,9 @@ fn peer_with_key(
     Ok(peer)
 }
 
-/// Brings the keys of one socket in line with the chain of its peer, if it has one, or of all peers; returns what the socket is, and its
-/// peer.
-fn follow(
+/// Looks at one socket, and brings its keys in line with the chain of its peer, if it has one, or of all peers. Returns what the socket is,
+/// and its peer.
+fn look_and_apply(
     attached: &mut Attached,
     peers: &PeerTable<Configured>,
     peer: Option<PeerName>,
