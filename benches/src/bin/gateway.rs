@@ -11,7 +11,7 @@ use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
-use wireseal_agent::{Gateway, PacketQueues, Source};
+use wireseal_agent::{Gateway, Source};
 use wireseal_algorithms::TcpAoAlgorithm;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
             let source = Source { keys: Some(keys.clone()), peers: vec![peer.parse()?], ..Source::default() };
             Ok(Gateway { threads: 1, ..Gateway::new(source) }.run()?)
         }
-        Some(Role::Accept { most }) => Ok(PacketQueues::accept_all(Gateway::QUEUE, 3, *most)?),
+        Some(Role::Accept { most }) => Ok(Gateway::accept_all(3, *most)?),
         Some(Role::Send { to, octets, connections }) => send(*to, *octets, *connections),
         Some(Role::Receive { connections }) => receive(*connections),
     }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::cpu::InstructionSet;
 use wireseal_kernels::gcm::GcmKey;
-use wireseal_quic::Backend;
 use wireseal_keys::Timestamp;
+use wireseal_quic::Backend;
 
 /// The crates that Wireseal is compared with; their versions come from the lock file.
 const PEERS: [&str; 12] = [

@@ -1,157 +1,172 @@
-//! What is wrong with a configuration.
+//! What can be wrong with a configuration, or keep a supervisor or a gateway from running.
 
+use std::borrow::Cow;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use wireseal_keys::KeyChainError;
 use wireseal_linux::PeerName;
+use wireseal_tcp_ao::PeerError;
 
-/// Why a configuration cannot be used. Each is one line and has no secret in it.
+/// Why a configuration cannot be used, or a supervisor or gateway does not run. Its text is one line that names the causes too, so it has
+/// no source, and it contains no secret.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A file cannot be read.
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refuses a file, a folder or a control socket.
     #[error("{}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why. It is in the message, and so not the error's source.
-        error: io::Error,
-    },
-    /// The configuration file is not what it should be.
-    #[error("{}: line {line}: {message}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// What is wrong.
-        message: String,
-    },
-    /// The file of key chains is something else.
-    #[error(
-        "{0}: this looks like a router's configuration, not a file of key chains: `wireseal keys convert {0} --to toml` makes one",
-        path.display()
-    )]
-    RouterConfiguration {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The key chains cannot be used.
-    #[error("{}: {error}", path.display())]
-    KeyChains {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and where. It is in the message, and so not the error's source.
-        error: Box<KeyChainError>,
-    },
-    /// No key chains were named.
-    #[error("no key chains: give a file with --keys, or with key-chains in the configuration file")]
-    NoKeyChains,
-    /// No peer was named.
-    #[error(
-        "no peers: give one with --peer, such as --peer 192.0.2.1=core, or [peers] in the configuration file"
-    )]
-    NoPeers,
-    /// No port is protected, or port 0.
-    #[error("ports: name at least one TCP port, from 1 to 65535")]
-    NoPorts,
-    /// A peer has no key chain, and there are several.
-    #[error("peer {peer}: which key chain? ({})", known_chains(known))]
-    WhichChain {
-        /// The peer.
-        peer: PeerArgumentText,
-        /// The names of the key chains.
-        known: Vec<String>,
-    },
-    /// A peer has a key chain that does not exist. Its name is not in the message: a file may have a secret in its place.
-    #[error("peer {peer}: there is no key chain of that name ({})", known_chains(known))]
-    UnknownChain {
-        /// The peer.
-        peer: PeerArgumentText,
-        /// The names of the key chains.
-        known: Vec<String>,
-    },
-    /// A peer was named twice, perhaps as an IPv4 address and as the IPv6 address that it is mapped to.
-    #[error("peer {0} is named twice")]
-    PeerTwice(PeerArgumentText),
-    /// A peer of the configuration file cannot be read.
-    #[error("{}: peer {peer:?}: {error}", path.display())]
-    Peer {
-        /// The file.
-        path: PathBuf,
-        /// The peer as written.
-        peer: String,
-        /// What is wrong. It is in the message, and so not the error's source.
-        error: PeerArgumentError,
-    },
-    /// There is no such device.
-    #[error("peer {peer}: there is no device {device:?}: {error}")]
-    NoDevice {
-        /// The peer.
-        peer: PeerArgumentText,
-        /// The device.
-        device: String,
-        /// Why. It is in the message, and so not the error's source.
+        /// Why.
         error: io::Error,
     },
+    /// The contents of a configuration file or a file of key chains cannot be used.
+    #[error("{}: {message}", path.display())]
+    Contents {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and in which line if that is known.
+        message: String,
+    },
+    /// Key chains, peers or ports are not given anywhere; the text says how to.
+    #[error("{0}")]
+    Missing(&'static str),
+    /// The text of a peer or of an address for metrics cannot be read.
+    #[error("{0}")]
+    Argument(String),
+    /// A peer cannot be used: its key chain or device does not exist, or a gateway cannot carry it.
+    #[error("peer {peer}: {problem}")]
+    Peer {
+        /// The peer, with its device.
+        peer: String,
+        /// What is wrong. A chain's name is not in it if it is unknown: a file may have a secret in its place.
+        problem: String,
+    },
+    /// A peer is named twice, perhaps as an IPv4 address and as the IPv6 address that it is mapped to.
+    #[error("peer {0} is named twice")]
+    PeerTwice(String),
     /// There are keys both for a host and for a network around it.
     #[error(
         "peers {0} and {1} overlap, and Linux takes the keys of either from a caller that is in both: name peers that do not, or use \
          `wireseal gateway`, which goes by the longest prefix"
     )]
     Overlap(PeerName, PeerName),
-    /// A gateway cannot tell VRFs apart.
-    #[error(
-        "peer {0}: a gateway cannot tell VRFs apart: use `wireseal run`, or a network namespace for each"
-    )]
-    GatewayVrf(PeerArgumentText),
-    /// A gateway cannot tell links apart.
-    #[error(
-        "peer {0}: a gateway cannot tell links apart: write a link-local peer without %; the same address on two links is one peer"
-    )]
-    GatewayLink(PeerArgumentText),
-    /// More keys of a peer's chain are valid at once than a gateway has room for.
-    #[error("peer {peer}: {error} that are valid at the same time in a gateway")]
-    GatewayKeys {
-        /// The peer.
-        peer: PeerName,
-        /// Which chain, and how many. It is in the message, and so not the error's source.
-        error: Box<KeyChainError>,
-    },
     /// The configuration asks a gateway for what only `run` can do.
     #[error("{0} has no effect in a gateway, which sees the packets of its peers alone: leave it out")]
     NotInGateway(&'static str),
-    /// The peers contradict each other, or have an algorithm that Linux lacks.
+    /// Linux's TCP-AO cannot have these peers or keys.
     #[error("{0}")]
-    Peers(Box<wireseal_linux::Error>),
+    Keys(Box<wireseal_linux::Error>),
+    /// The gateway's shim cannot be made with these limits.
+    #[error("{0}")]
+    Shim(PeerError),
+    /// There is no memory for so many connections, or they are more than a gateway may have in each thread.
+    #[error("{connections} connections in each of {threads} threads take {mebibytes} MiB: name fewer")]
+    Connections {
+        /// Connections in each thread.
+        connections: usize,
+        /// Threads.
+        threads: u16,
+        /// What they take.
+        mebibytes: usize,
+    },
+    /// The kernel has no TCP-AO.
+    #[error(
+        "Linux {kernel} has no TCP-AO; it needs 6.7 or later with CONFIG_TCP_AO, as Debian's kernels have from 6.18 on (in Debian 13: \
+         trixie-backports); `wireseal gateway` does without"
+    )]
+    NoTcpAo {
+        /// The kernel's release.
+        kernel: String,
+    },
+    /// There are IPv6 peers, and the kernel has no IPv6.
+    #[error("there are IPv6 peers, but this kernel has no IPv6, or it is switched off")]
+    NoIpv6,
+    /// There is no such program.
+    #[error("{}: no such program", .0.display())]
+    NoProgram(PathBuf),
+    /// The program cannot be executed.
+    #[error("{}: {error}", program.display())]
+    NotExecutable {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// The program gets privileges when it is started, which it loses under supervision.
+    #[error(
+        "{} is setuid, setgid or has file capabilities, which it would lose under supervision; start wireseal with these privileges \
+         and run a copy without them",
+        .0.display()
+    )]
+    Privileged(PathBuf),
+    /// Another supervisor already answers this process's calls.
+    #[error(
+        "this is under a supervisor already, another `wireseal run` or a container manager that answers system calls: one is enough"
+    )]
+    Supervised,
+    /// Another gateway runs in this network namespace, in this process if it is known.
+    #[error(
+        "another gateway runs in this network namespace{}: one carries all peers; add them to its configuration",
+        process(*.0)
+    )]
+    Another(Option<u32>),
+    /// The gateway whose rules were to be removed still runs, in this process if it is known.
+    #[error("a gateway runs in this network namespace{}: stop it first", process(*.0))]
+    Runs(Option<u32>),
+    /// The gateway's rules could not be read, installed or removed.
+    #[error("cannot change the rules for packets: {0}")]
+    Rules(String),
+    /// No gateway runs, or its rules are not in place.
+    #[error("{0}")]
+    NotInPlace(String),
+    /// The operating system refuses something else.
+    #[error("cannot {what}: {error}")]
+    System {
+        /// What cannot be done.
+        what: Cow<'static, str>,
+        /// Why.
+        error: io::Error,
+    },
 }
 
-fn known_chains(known: &[String]) -> String {
-    match known {
-        [] => "the file has none".to_owned(),
-        known => format!("known: {}", known.join(", ")),
+impl Error {
+    /// What a shell would return: 127 if there is no such program, 126 if it cannot be executed, else 2.
+    #[must_use]
+    pub const fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoProgram(_) => 127,
+            Self::NotExecutable { .. } => 126,
+            _ => 2,
+        }
+    }
+
+    pub(crate) fn file(path: &Path) -> impl Fn(io::Error) -> Self {
+        |error| Self::File { path: path.to_owned(), error }
+    }
+
+    pub(crate) fn contents(path: &Path, message: String) -> Self {
+        Self::Contents { path: path.to_owned(), message }
+    }
+
+    pub(crate) fn peer(peer: impl ToString, problem: impl Into<String>) -> Self {
+        Self::Peer { peer: peer.to_string(), problem: problem.into() }
+    }
+
+    /// That the operating system refuses what is to be done.
+    #[cfg(any(feature = "gateway", feature = "run"))]
+    pub(crate) fn cannot<E: Into<io::Error>>(what: impl Into<Cow<'static, str>>) -> impl FnOnce(E) -> Self {
+        |error| Self::System { what: what.into(), error: error.into() }
     }
 }
 
-/// A peer as the user wrote it, without its key chain.
-pub(crate) type PeerArgumentText = String;
-
-/// Why the text of a peer cannot be read.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PeerArgumentError {
-    /// It does not begin with an address or a network.
-    #[error("expected an address or a network, such as 192.0.2.1 or 2001:db8::/32: {0}")]
-    Network(String),
-    /// Nothing follows the sign for the device.
-    #[error("a device is missing behind %")]
-    NoDevice,
-    /// Nothing follows the sign for the key chain.
-    #[error("a key chain is missing behind =")]
-    NoChain,
-}
-
-impl From<wireseal_linux::Error> for ConfigError {
+impl From<wireseal_linux::Error> for Error {
     fn from(error: wireseal_linux::Error) -> Self {
-        Self::Peers(Box::new(error))
+        Self::Keys(Box::new(error))
     }
+}
+
+/// The process of a gateway in words; nothing if it is not known.
+pub(crate) fn process(process: Option<u32>) -> String {
+    process.map(|process| format!(" (process {process})")).unwrap_or_default()
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Now, OneRtt, OneRttSealer, OpenError,
-    PacketNumberCounter, Protected, ReceiveSpace, TrafficSecret, UpdateError, Version,
+    AeadAlgorithm, AuthenticationFailures, Now, OneRtt, OneRttSealer, OpenError, PacketNumberCounter,
+    Protected, ReceiveSpace, TrafficSecret, UpdateError, Version,
 };
 
 use crate::ends::{End, PacketId, Side};

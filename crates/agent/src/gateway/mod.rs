@@ -1,17 +1,11 @@
-//! TCP-AO between programs and the wire: the packets of protected peers go through the shim, by the kernel's packet queues.
+//! TCP-AO between programs and the wire: the kernel's packet queues bring the peers' packets, which pass through the shim.
 
-mod bound;
 mod carry;
-mod error;
-mod kept;
-mod lock;
 mod queues;
-mod refusals;
 mod rules;
 mod shard;
 mod shards;
 mod state;
-mod wire;
 
 use std::io;
 use std::path::PathBuf;
@@ -26,61 +20,54 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use wireseal_tcp_ao::shim::ShimSlot;
 
-use self::carry::{Numbers, carry, carry_errors};
-use self::kept::KeptRules;
-use self::lock::Lock;
-use self::rules::Rules;
+use self::carry::{Bound, start};
+use self::queues::{Lock, Numbers, PacketQueues};
+use self::rules::{KeptRules, Rules};
 use self::shards::Shards;
 use self::state::StateFile;
-use self::wire::Wire;
-use crate::callers::raise_descriptor_limit;
+use crate::error::{Error, process};
+use crate::instance::{keep_memory_private, raise_descriptor_limit};
 use crate::metrics::{self, MetricsAddress};
-use crate::source::{Source, keep_memory_private};
+use crate::source::Source;
 use crate::status::{Command, RulesStatus, Status, StatusSource, announce, network_namespace, running};
 
-pub use self::bound::Holder;
-pub use self::error::GatewayError;
-#[doc(hidden)]
-pub use self::queues::PacketQueues;
-
-/// How often the key chains are looked at.
+/// How often key chains are followed.
 const TICK: Duration = Duration::from_secs(1);
-/// How often it is looked whether the rules have changed.
+/// How often to look whether the rules have changed.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How a gateway runs.
+/// A gateway and its settings.
 #[derive(Clone, Debug)]
 pub struct Gateway {
     /// Its peers and their keys.
     pub source: Source,
-    /// The first number of packet queues that nobody else uses: for each thread one from programs and one to programs, and one for
-    /// ICMP errors.
+    /// The first of the packet queues that it uses: two for each thread, and one for ICMP errors. Nobody else may use them.
     pub queue: u16,
-    /// How many threads carry packets. The packets between two addresses are always carried by the same one.
+    /// Threads that carry packets. All packets between two addresses use the same one.
     pub threads: u16,
-    /// How many connections each thread has room for, at most [`MOST_CONNECTIONS`](Self::MOST_CONNECTIONS); each takes 1.2 KiB.
+    /// Connections that each thread has room for, at most [`MOST_CONNECTIONS`](Self::MOST_CONNECTIONS); each takes 1.2 KiB.
     pub connections: usize,
-    /// Where the sessions are written when it ends and read when it starts, so that they survive a restart: a file in a folder that it can
-    /// write to. One that others can write is refused, and one that cannot be read is set aside.
+    /// A file to which sessions are written at the end and from which they are read at the start, so that they survive a restart. A file that
+    /// others can write is refused; a damaged one is renamed.
     pub state: Option<PathBuf>,
-    /// Whether routers' ICMP errors about established sessions reach the programs; RFC 5925 §7.8 advises against it. Without them a path
-    /// MTU that is smaller than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
+    /// Whether routers' ICMP errors about established sessions reach the programs, which RFC 5925 §7.8 advises against. Without them a path
+    /// narrower than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
     pub accepts_icmp: bool,
-    /// Where it serves metrics for Prometheus.
+    /// Where metrics for Prometheus are served.
     pub metrics: Option<MetricsAddress>,
-    /// Whether it removes its rules when it ends. Then packets of these peers pass unsigned, and without it they are dropped.
+    /// Whether it removes its rules when it ends: the peers' packets then pass unsigned. Otherwise they are dropped.
     pub opens_on_exit: bool,
 }
 
 impl Gateway {
-    /// The queue numbers that are used unless others are given.
+    /// The default of [`queue`](Self::queue).
     pub const QUEUE: u16 = 17_900;
-    /// The number of connections that there is room for unless another is given.
+    /// The default of [`connections`](Self::connections).
     pub const CONNECTIONS: usize = 4096;
-    /// The highest number of connections in each thread: 1.2 GiB.
+    /// The most connections in each thread, which take 1.2 GiB.
     pub const MOST_CONNECTIONS: usize = 1 << 20;
 
-    /// The number of threads unless another is given: one for each processor, but no more than four.
+    /// The default of [`threads`](Self::threads): one for each processor, at most four.
     #[must_use]
     pub fn default_threads() -> u16 {
         thread::available_parallelism().map_or(1, |processors| processors.get().min(4) as u16)
@@ -101,24 +88,22 @@ impl Gateway {
         }
     }
 
-    /// Carries it out until SIGTERM or SIGINT. On SIGHUP the configuration is read again.
+    /// Runs until SIGTERM or SIGINT. On SIGHUP the configuration is read again.
     ///
-    /// Connections that are open already, and that it has no state of, are refused: they stall until their ends open them anew. The
-    /// process's limit of open files is raised as far as it may be. Its threads end with the process alone: have a panic end that, as the
-    /// program `wireseal` does, or a thread that is gone leaves the rest half alive.
+    /// Sessions that are open already and not in the state file stall until their ends open them again. The process's limit of open files is
+    /// raised to the hard limit. Threads end only with the process: have a panic of any thread end it, as the program `wireseal` does.
     ///
     /// # Errors
-    /// [`GatewayError`]. Nothing is left behind then, unless the error says so; rules of a gateway before stay, and so its peers'
-    /// packets stay out.
-    pub fn run(&self) -> Result<(), GatewayError> {
-        keep_memory_private().map_err(GatewayError::System)?;
+    /// [`Error`]. Nothing is left behind then, but rules of an earlier gateway stay, so that its peers' packets are still dropped.
+    pub fn run(&self) -> Result<(), Error> {
+        keep_memory_private().map_err(Error::cannot("run the gateway"))?;
         let config = self.source.read()?;
         config.check_for_gateway()?;
-        // Before the signals can come that end it.
-        let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(GatewayError::System)?;
+        let mut signals =
+            Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(Error::cannot("run the gateway"))?;
         raise_descriptor_limit();
         self.check_room()?;
-        let _lock = Lock::take(GatewayError::Another)?;
+        let _lock = Lock::take(Error::Another)?;
         let shards =
             Arc::new(Shards::new(&config, self.threads.into(), self.connections, self.accepts_icmp)?);
         let state = self.state.as_deref().map(StateFile::new).transpose()?;
@@ -126,21 +111,18 @@ impl Gateway {
             shards.adopt(file.read()?);
         }
         let numbers = Numbers { first: self.queue, threads: self.threads };
-        let rules = Arc::new(KeptRules::new(numbers).map_err(GatewayError::System)?);
+        let rules = Arc::new(KeptRules::new(numbers).map_err(Error::cannot("run the gateway"))?);
         let source: StatusSource = {
             let (shards, rules) = (Arc::clone(&shards), Arc::clone(&rules));
             Arc::new(move || Status { rules: Some(rules.status()), ..shards.status() })
         };
-        let served = self.metrics.as_ref().map(|address| {
-            let served = metrics::serve(address, Arc::clone(&source));
-            served.map_err(|error| GatewayError::Metrics { address: address.clone(), error })
-        });
+        let served = self.metrics.as_ref().map(|address| metrics::serve(address, Arc::clone(&source)));
         let _served = served.transpose()?;
         let mut bound = Bound::new(numbers)?;
         let peers = config.peers.len();
         let by = rules.install(config)?;
-        // What rules of before have queued; those that lead into other queues are gone now.
-        bound.drain().map_err(GatewayError::System)?;
+        // Drops what an earlier gateway's rules have queued: they may have led packets of either direction into any queue.
+        bound.drain().map_err(Error::cannot("run the gateway"))?;
         if let Some(file) = &state {
             // Each session may go on once.
             file.remove()?;
@@ -161,7 +143,7 @@ impl Gateway {
                 }
                 shards.tick();
                 let before = lost;
-                lost = bound::lost(numbers.first..=numbers.errors());
+                lost = queues::lost(numbers.first..=numbers.errors());
                 if lost > before {
                     let packets = lost - before;
                     tracing::warn!(
@@ -185,7 +167,7 @@ impl Gateway {
             }
             reload.store(true, Ordering::Relaxed);
         }
-        // From now on nothing is carried, so that nothing happens that is not in the state.
+        // From here nothing is carried, so that the written state is the last one.
         let sessions = shards.stop();
         if let Some(file) = &state {
             file.write(sessions);
@@ -193,23 +175,23 @@ impl Gateway {
         rules.end(self.opens_on_exit)
     }
 
-    /// Whether there is memory for its connections. Where it is allocated, the process would be aborted.
-    fn check_room(&self) -> Result<(), GatewayError> {
+    /// Whether there is memory for its connections; later, the allocation would abort the process.
+    fn check_room(&self) -> Result<(), Error> {
         let (connections, threads) = (self.connections, self.threads);
         let octets = connections.saturating_mul(threads.into()).saturating_mul(size_of::<ShimSlot>());
         match Vec::<u8>::new().try_reserve_exact(octets) {
             Ok(()) if connections <= Self::MOST_CONNECTIONS => Ok(()),
-            _ => Err(GatewayError::Connections { connections, threads, mebibytes: octets >> 20 }),
+            _ => Err(Error::Connections { connections, threads, mebibytes: octets >> 20 }),
         }
     }
 
-    /// Asks the gateway of this network namespace whether its rules give it the packets of its peers. Returns the program that installed
-    /// them: `nft`, or one of `iptables`.
+    /// Asks the gateway of this network namespace whether its rules are in place. Returns the program that installed them: `nft`, or one of
+    /// iptables.
     ///
     /// # Errors
-    /// [`GatewayError::NotInPlace`] says what is missing, and what becomes of packets.
-    pub fn check() -> Result<String, GatewayError> {
-        let not_in_place = |why: String| Err(GatewayError::NotInPlace(why));
+    /// [`Error::NotInPlace`] with what is missing, and what becomes of packets.
+    pub fn check() -> Result<String, Error> {
+        let not_in_place = |why: String| Err(Error::NotInPlace(why));
         if !geteuid().is_root() {
             return not_in_place("root alone can ask a gateway".to_owned());
         }
@@ -224,8 +206,8 @@ impl Gateway {
                     "a gateway runs, but since {since} its rules are not in place: {problem}"
                 ));
             }
-            Ok(None) => match bound::holder() {
-                Some(holder) => format!("a gateway runs{holder}, but does not answer"),
+            Ok(None) => match queues::holder() {
+                Some(holder) => format!("a gateway runs{}, but does not answer", process(holder)),
                 None => "no gateway runs".to_owned(),
             },
             Err(error) => error.to_string(),
@@ -241,22 +223,32 @@ impl Gateway {
         })
     }
 
-    /// Removes the rules that a gateway has left, also if others have removed some of them: packets of its peers pass unsigned from now
-    /// on. Returns the programs that had any.
+    /// Removes the rules that a gateway has left, even if only some are there: its peers' packets pass unsigned from then on. Returns the programs
+    /// that had any.
     ///
     /// # Errors
-    /// [`GatewayError::Runs`] if a gateway runs, which would install them again, and [`GatewayError::Rules`].
-    pub fn remove_rules() -> Result<Vec<&'static str>, GatewayError> {
-        let _lock = Lock::take(GatewayError::Runs)?;
+    /// [`Error::Runs`] if a gateway runs, which would install them again; [`Error::Rules`].
+    pub fn remove_rules() -> Result<Vec<&'static str>, Error> {
+        let _lock = Lock::take(Error::Runs)?;
         Rules::remove_all()
+    }
+
+    /// Accepts every packet of this many queues uninspected, until an error: what the queues cost by themselves, for measurements. At most
+    /// `most` packets are taken at once.
+    ///
+    /// # Errors
+    /// Whatever the operating system says.
+    #[doc(hidden)]
+    pub fn accept_all(queues: u16, most: usize) -> io::Result<()> {
+        PacketQueues::accept_all(Self::QUEUE..Self::QUEUE + queues, most)
     }
 }
 
-/// Reads the configuration again. What it asks for takes effect, or nothing does.
+/// Reads the configuration again. All of it takes effect, or nothing.
 fn change(source: &Source, rules: &KeptRules, shards: &Shards) {
     let config = source.read().and_then(|config| config.check_for_gateway().map(|()| config));
-    let changed = config.map_err(GatewayError::from).and_then(|config| {
-        // First what can fail. Until the shards know a new peer, its packets are dropped.
+    let changed = config.and_then(|config| {
+        // First what can fail. Packets of a new peer are dropped until the shards know it.
         rules.change(config.clone())?;
         shards.change(&config);
         Ok(())
@@ -266,48 +258,9 @@ fn change(source: &Source, rules: &KeptRules, shards: &Shards) {
     }
 }
 
-/// The queues of all threads, bound and not yet served: until they are, what is in them goes nowhere.
-struct Bound {
-    threads: Vec<(PacketQueues, Wire)>,
-    errors: PacketQueues,
-}
-
-impl Bound {
-    fn new(numbers: Numbers) -> Result<Self, GatewayError> {
-        let bind = |queues: &[u16]| {
-            let bound = PacketQueues::bind(queues.iter().copied());
-            bound.map_err(|error| GatewayError::Queue { first: numbers.first, last: numbers.errors(), error })
-        };
-        let own = numbers.outbound().zip(numbers.inbound()).map(|(outbound, inbound)| {
-            Ok((bind(&[outbound, inbound])?, Wire::open().map_err(GatewayError::Wire)?))
-        });
-        Ok(Self { threads: own.collect::<Result<_, GatewayError>>()?, errors: bind(&[numbers.errors()])? })
-    }
-
-    /// Drops what is in them.
-    fn drain(&mut self) -> io::Result<()> {
-        let queues = self.threads.iter_mut().map(|(queues, _)| queues);
-        queues.chain([&mut self.errors]).try_for_each(PacketQueues::drain)
-    }
-
-    /// Starts the threads that carry their packets.
-    fn carry(self, shards: &Arc<Shards>) -> Result<(), GatewayError> {
-        for (thread, (queues, wire)) in (0..).zip(self.threads) {
-            let shards = Arc::clone(shards);
-            start("packets", move || carry(queues, thread, wire, &shards))?;
-        }
-        let shards = Arc::clone(shards);
-        start("icmp errors", move || carry_errors(self.errors, &shards))
-    }
-}
-
-/// Units that come after this one can start, if systemd waits for that (`Type=notify`).
+/// Tells systemd that the gateway is ready (`Type=notify`).
 fn tell_systemd() {
     if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
         tracing::warn!(%error, "systemd cannot be told that the gateway is ready");
     }
-}
-
-fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), GatewayError> {
-    thread::Builder::new().name(name.to_owned()).spawn(run).map(drop).map_err(GatewayError::System)
 }

@@ -1,10 +1,15 @@
-//! The kernel's packet queues, many packets at a time (`linux/netfilter/nfnetlink_queue.h`).
+//! The kernel's packet queues, many packets at a time (`linux/netfilter/nfnetlink_queue.h`), and who has which.
 //!
-//! Packets that wait are taken together, and one message has the verdicts on all of them: each verdict by itself wakes whoever waits for
-//! the packet, and on a busy machine that costs more than everything else.
+//! Packets that wait are taken together, and one message has all their verdicts: each verdict of its own would wake the packet's receiver,
+//! which costs more than everything else on a busy machine.
 
+use std::fs;
 use std::io::{self, ErrorKind, IoSlice};
-use std::ops::Range;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::{Range, RangeInclusive};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use libc::{
     NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT, NF_INET_PRE_ROUTING, NFNL_SUBSYS_QUEUE, NFQA_CAP_LEN, NFQA_CFG_CMD,
@@ -21,9 +26,11 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_bu
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 use wireseal_tcp_ao::shim::{Direction, OPTION_ROOM};
 
+use crate::error::Error;
+
 /// Packets that are taken at once.
 const BATCH: usize = 64;
-/// Octets of the longest message with a packet: what the kernel says of it, and its longest payload.
+/// Octets of the longest message with a packet: its attributes, and the longest payload.
 const MESSAGE: usize = 4096 + 65_536;
 /// Packets that the kernel keeps in each queue.
 const QUEUE_LENGTH: u32 = 16_384;
@@ -34,7 +41,7 @@ const SEND_BUFFER: usize = 1 << 20;
 const FULL: usize = 256 << 10;
 /// Octets of a verdict without a payload: `struct nfqnl_msg_verdict_hdr` has two numbers.
 const VERDICT: usize = HEADERS + NLA_HEADER_SIZE + 8;
-/// Free octets in front of what is received: room for the option, and for a verdict around the payload.
+/// Free octets in front of a received message: room for the option, and for the headers of a verdict in front of the payload.
 const HEADROOM: usize = OPTION_ROOM + VERDICT + NLA_HEADER_SIZE;
 /// Octets of `struct nlmsghdr`.
 const NETLINK_HEADER: usize = 16;
@@ -45,15 +52,44 @@ pub(super) const HEADERS: usize = NETLINK_HEADER + GENERAL_HEADER;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
+/// A packet queue without packets, as a lock: the kernel gives it to one process of a network namespace, which needs CAP_NET_ADMIN, and frees
+/// it however that ends. A gateway's queues cannot reach this number: the last that they may begin with is 65,000.
+const LOCK: u16 = 65_179;
+/// How long to wait for the end of a process that has the lock.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The numbers of a gateway's packet queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Numbers {
+    pub(super) first: u16,
+    pub(super) threads: u16,
+}
+
+impl Numbers {
+    /// Queues for packets from programs, one for each thread.
+    pub(super) const fn outbound(self) -> Range<u16> {
+        self.first..self.first + self.threads
+    }
+
+    /// Queues for packets to programs, one for each thread.
+    pub(super) const fn inbound(self) -> Range<u16> {
+        self.first + self.threads..self.errors()
+    }
+
+    /// The queue for ICMP errors.
+    pub(super) const fn errors(self) -> u16 {
+        self.first + 2 * self.threads
+    }
+}
+
 /// A packet that waits for its verdict.
-#[derive(Debug)]
 pub(super) struct Packet {
     /// The queue's number.
     queue: u16,
     id: u32,
-    /// Where on its way through the kernel it was queued (`enum nf_inet_hooks` of `linux/netfilter.h`).
+    /// The hook at which it was queued (`enum nf_inet_hooks` of `linux/netfilter.h`).
     hook: u8,
-    /// The indices of the devices that it came by and leaves by; 0 if there is none.
+    /// The indices of the devices by which it came and leaves; 0 if there is none.
     pub(super) from_device: u32,
     pub(super) to_device: u32,
     /// Its mark; 0 if it has none.
@@ -63,8 +99,8 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    /// Which way it goes. It is known by the hook alone, which the kernel says of each packet: rules of another gateway, or of another
-    /// program, may put packets of any direction into any queue. `None` if it is neither from a program nor for one.
+    /// Which way it goes, by its hook; `None` if it is neither from a program nor for one. The queue's number says nothing: rules of an earlier
+    /// gateway, or of another program, may put any packet into any queue.
     pub(super) fn direction(&self) -> Option<Direction> {
         match i32::from(self.hook) {
             NF_INET_LOCAL_OUT => Some(Direction::Outbound),
@@ -97,21 +133,20 @@ impl Packet {
         self.place.clone()
     }
 
-    /// Its octets, and how many lie in front of them that may be written to: more than `OPTION_ROOM`.
+    /// Its octets with the free ones in front of them, and how many those are: at least `OPTION_ROOM`.
     pub(super) fn buffer_with_room(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer[..self.place.end], self.place.start)
     }
 }
 
 /// A socket to which packet queues are bound. Its packets are dropped when it is closed.
-#[derive(Debug)]
-pub struct PacketQueues {
+pub(super) struct PacketQueues {
     socket: Socket,
-    /// Buffers to be used again.
+    /// Buffers for reuse.
     free: Vec<Vec<u8>>,
     /// How many queues there are.
     queues: usize,
-    /// Verdicts to be sent, each somewhere in its packet's buffer, and their octets.
+    /// Verdicts to be sent, each in its packet's buffer, and the sum of their octets.
     verdicts: Vec<(Vec<u8>, Range<usize>)>,
     octets: usize,
 }
@@ -122,7 +157,7 @@ impl PacketQueues {
         let mut socket = Socket::new(NETLINK_NETFILTER)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        // A full buffer drops packets, of which TCP takes care.
+        // A full buffer drops packets, which TCP sends again.
         socket.set_no_enobufs(true)?;
         set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)?;
         set_socket_send_buffer_size_force(&socket, SEND_BUFFER)?;
@@ -153,19 +188,19 @@ impl PacketQueues {
         loop {
             let mut answer = Vec::with_capacity(MESSAGE);
             self.socket.recv(&mut answer, 0)?;
-            // Another queue of the socket may have packets already; they are dropped in the end.
+            // Packets of a queue that is bound already are skipped; the kernel drops them when the socket is closed.
             if let Some(result) = error_of(&answer) {
                 return result;
             }
         }
     }
 
-    /// Waits for packets, and takes those that are there.
+    /// Waits for packets, and takes up to a batch of those that are there.
     pub(super) fn receive(&mut self, packets: &mut Vec<Packet>) -> io::Result<()> {
         self.take(packets, BATCH, 0)
     }
 
-    /// Takes packets that are there; `first` are the flags with which the first is waited for.
+    /// Takes packets that are there; the first is received with the flags `first`, 0 to wait for it.
     fn take(&mut self, packets: &mut Vec<Packet>, most: usize, first: i32) -> io::Result<()> {
         while packets.len() < most {
             let flags = if packets.is_empty() { first } else { libc::MSG_DONTWAIT };
@@ -181,7 +216,7 @@ impl PacketQueues {
                 Err(error) => return Err(error),
             }
             match error_of(&buffer[HEADROOM..]) {
-                // The kernel has given a packet up, for instance because its device is gone.
+                // The packet does not wait any more, for instance because its device is gone.
                 Some(Err(error)) => tracing::debug!(%error, "a verdict came too late"),
                 Some(Ok(())) => {}
                 None => {
@@ -209,7 +244,7 @@ impl PacketQueues {
         self.decide(packet, DROP, None)
     }
 
-    /// Writes the verdict around the payload, if it goes on with one, so that nothing is copied.
+    /// Writes the verdict in front of the payload, if there is one, so that nothing is copied.
     fn decide(&mut self, packet: Packet, verdict: u32, payload: Option<Range<usize>>) -> io::Result<()> {
         let Packet { queue, id, mut buffer, .. } = packet;
         let message = match payload {
@@ -234,10 +269,10 @@ impl PacketQueues {
         if self.octets >= FULL || self.verdicts.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Drops what waits, so that the next packet received is one that came since.
+    /// Drops all packets that wait.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         let mut packets = Vec::new();
-        // No more can have waited.
+        // No more than this can have waited before.
         for _ in 0..self.queues * QUEUE_LENGTH as usize / BATCH {
             self.take(&mut packets, BATCH, libc::MSG_DONTWAIT)?;
             if packets.is_empty() {
@@ -262,14 +297,9 @@ impl PacketQueues {
         sent.map(drop).map_err(Into::into)
     }
 
-    /// Accepts every packet unlooked, until an error: the cost of the queues alone, for measurements. At most so many packets are taken
-    /// at once.
-    ///
-    /// # Errors
-    /// Whatever the operating system says.
-    #[doc(hidden)]
-    pub fn accept_all(first: u16, queues: u16, most: usize) -> io::Result<()> {
-        let mut queues = Self::bind(first..first + queues)?;
+    /// Accepts every packet uninspected, until an error; at most this many are taken at once.
+    pub(super) fn accept_all(numbers: Range<u16>, most: usize) -> io::Result<()> {
+        let mut queues = Self::bind(numbers)?;
         let mut packets = Vec::new();
         loop {
             queues.take(&mut packets, most, 0)?;
@@ -299,7 +329,7 @@ fn write_attribute(octets: &mut [u8], kind: i32, length: usize) {
     attribute.set_length((NLA_HEADER_SIZE + length) as u16);
 }
 
-/// What an answer of the kernel says of a request; `None` if it is none.
+/// The result of a request in an answer of the kernel; `None` if it is no answer.
 fn error_of(message: &[u8]) -> Option<io::Result<()>> {
     let message = NetlinkBuffer::new_checked(message).ok()?;
     if message.message_type() != NLMSG_ERROR {
@@ -339,6 +369,110 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
     let place = if is_cut { HEADROOM..HEADROOM } else { place? };
     let (id, hook) = header?;
     Some(Packet { queue, id, hook, from_device, to_device, mark, place, buffer })
+}
+
+/// Held by the gateway that runs in this network namespace, or by who changes its rules instead: two would queue the same packets twice.
+pub(super) struct Lock(#[expect(dead_code, reason = "it is held")] PacketQueues);
+
+impl Lock {
+    /// Takes the lock, before the process has any other netlink socket, so that the kernel names this one after the process. `taken` makes the
+    /// error if another process has it.
+    pub(super) fn take(taken: impl FnOnce(Option<u32>) -> Error) -> Result<Self, Error> {
+        let started = Instant::now();
+        let mut was_free = false;
+        loop {
+            let error = match PacketQueues::bind([LOCK]) {
+                Ok(queue) => return Ok(Self(queue)),
+                Err(error) => error,
+            };
+            match holder() {
+                // It may be about to end.
+                Some(_) if started.elapsed() < PATIENCE => thread::sleep(PATIENCE / 10),
+                Some(holder) => return Err(taken(holder)),
+                // It may have ended since.
+                None if !was_free => was_free = true,
+                None => return Err(cannot_bind(LOCK, LOCK, error)),
+            }
+        }
+    }
+}
+
+/// Who has the lock: the process, if it is known.
+pub(super) fn holder() -> Option<Option<u32>> {
+    bound().find(|(queue, _)| *queue == LOCK).map(|(_, port)| {
+        // Unless it was its process's first netlink socket, the kernel has made the number up.
+        Path::new("/proc").join(port.to_string()).exists().then_some(port)
+    })
+}
+
+/// How many packets of these queues the kernel has dropped because there was no room.
+pub(super) fn lost(queues: RangeInclusive<u16>) -> u64 {
+    let of_queue = |numbers: Vec<u64>| match numbers[..] {
+        [queue, _port, _waiting, _form, _octets, by_full_queue, by_full_socket, ..] => {
+            let is_own = u16::try_from(queue).is_ok_and(|queue| queues.contains(&queue));
+            is_own.then_some(by_full_queue + by_full_socket)
+        }
+        _ => None,
+    };
+    lines().filter_map(of_queue).sum()
+}
+
+/// The bound packet queues of this network namespace, and their netlink sockets.
+fn bound() -> impl Iterator<Item = (u16, u32)> {
+    lines().filter_map(|numbers| match numbers[..] {
+        [queue, port, ..] => Some((queue.try_into().ok()?, port.try_into().ok()?)),
+        _ => None,
+    })
+}
+
+/// A line of numbers for each bound packet queue of this network namespace, the queue's first.
+fn lines() -> impl Iterator<Item = Vec<u64>> {
+    let text = fs::read_to_string("/proc/self/net/netfilter/nfnetlink_queue").unwrap_or_default();
+    let in_line = |line: &str| line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    text.lines().map(in_line).collect::<Vec<_>>().into_iter()
+}
+
+/// The error that queues cannot be bound, with advice.
+pub(super) fn cannot_bind(first: u16, last: u16, error: io::Error) -> Error {
+    let is_taken = || bound().any(|(queue, _)| (first..=last).contains(&queue));
+    let advice = match error.kind() {
+        ErrorKind::PermissionDenied | ErrorKind::ResourceBusy if is_taken() => {
+            " (another program has one of them: choose others with --queue)"
+        }
+        ErrorKind::PermissionDenied => " (it needs CAP_NET_ADMIN)",
+        _ => "",
+    };
+    let error = io::Error::new(error.kind(), format!("{error}{advice}"));
+    Error::cannot(format!("bind the packet queues {first} to {last}"))(error)
+}
+
+/// Source and destination in a packet's IP header.
+pub(super) fn ends(packet: &[u8]) -> Option<(IpAddr, IpAddr)> {
+    Some(match packet.first()? >> 4 {
+        4 => {
+            let [from, to] = [12, 16].map(|at| packet.get(at..)?.first_chunk::<4>());
+            (Ipv4Addr::from(*from?).into(), Ipv4Addr::from(*to?).into())
+        }
+        6 => {
+            let [from, to] = [8, 24].map(|at| packet.get(at..)?.first_chunk::<16>());
+            (Ipv6Addr::from(*from?).into(), Ipv6Addr::from(*to?).into())
+        }
+        _ => return None,
+    })
+}
+
+/// The destination in a packet's IP header.
+pub(super) fn destination(packet: &[u8]) -> Option<IpAddr> {
+    ends(packet).map(|(_, to)| to)
+}
+
+/// What follows a packet's IP header, some fields of which the kernel changes.
+pub(super) fn segment(packet: &[u8]) -> &[u8] {
+    let header = match packet.first() {
+        Some(first) if first >> 4 == 4 => usize::from(first & 0xf) * 4,
+        _ => 40,
+    };
+    packet.get(header..).unwrap_or_default()
 }
 
 #[cfg(test)]

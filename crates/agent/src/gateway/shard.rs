@@ -1,47 +1,52 @@
-//! One thread's shim. The kernel puts the packets between two addresses, in both directions, always into the same thread's queues, so
-//! that no connection has packets in two shards.
+//! One thread's shim. The kernel puts all packets between two addresses, in both directions, into the same thread's queues, so that no
+//! connection has packets in two shards.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
 use tracing::field::{DisplayValue, display};
-use wireseal_tcp_ao::shim::{Event, EventKind, HashKey, Observer, PeerSlot, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{ConnectionState, Endpoint, IcmpError, PeerError};
+use wireseal_tcp_ao::shim::{
+    Direction, Event, EventKind, HashKey, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot,
+};
+use wireseal_tcp_ao::{ConnectionState, Endpoint, IcmpError, PeerError, VerifyError};
 
-use super::queues::Packet;
-use super::refusals::Refusals;
-use super::wire::destination;
+use super::queues::{Packet, destination};
 
-/// How long the kernel keeps a path MTU that it has noted (`net.ipv4.route.mtu_expires`), and a little more, because it notes it later.
+/// How long the kernel keeps a path MTU (`net.ipv4.route.mtu_expires`), and a second more, because it notes it later.
 const NOTED: Duration = Duration::from_secs(601);
-/// How often connections are forgotten whose time is over.
+/// How often expired connections are forgotten.
 const EXPIRY: Duration = Duration::from_secs(60);
+
+/// Lines about refused packets in a second.
+const MOST: usize = 10;
 
 /// What becomes of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// It goes on, with what is at this place of its buffer.
+    /// It goes on with the octets at this place of its buffer.
     Accept(Range<usize>),
-    /// What is at this place of its buffer is sent, past the path MTU that the kernel has noted.
+    /// The octets at this place of its buffer are sent by the raw socket, past the path MTU that the kernel has noted.
     Send(Range<usize>),
     /// It goes nowhere.
     Drop,
 }
 
-/// A shim, and what has been noted beside it.
+/// A shim, and what is known beside it.
 pub(super) struct Shard {
     pub(super) shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Events>,
-    /// To these the kernel has a path MTU from an ICMP error, lowered by the option, until then.
+    /// Destinations for which the kernel has noted a path MTU that was lowered by the option, and until when.
     narrow: HashMap<IpAddr, Duration>,
-    /// Since they were logged last.
+    /// Refused packets since they were last logged.
     pub(super) refusals: Refusals,
     /// Whether nothing is carried any more.
     pub(super) has_stopped: bool,
     /// For how many peers the shim has slots.
     room: usize,
-    /// When connections were last forgotten whose time is over.
+    /// When expired connections were last forgotten.
     expired: Duration,
 }
 
@@ -79,7 +84,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Forgets connections whose time is over, once a minute: it looks at the whole table.
+    /// Forgets expired connections, once a minute, since that takes a look at the whole table.
     pub(super) fn expire(&mut self, now: Duration) {
         if now.saturating_sub(self.expired) >= EXPIRY {
             self.shim.expire(now);
@@ -87,7 +92,7 @@ impl Shard {
         }
     }
 
-    /// What becomes of packets from programs.
+    /// Signs packets from programs.
     pub(super) fn outbound(&mut self, now: Duration, packets: &mut [Packet]) -> Vec<Verdict> {
         if self.has_stopped {
             return vec![Verdict::Drop; packets.len()];
@@ -107,7 +112,7 @@ impl Shard {
         verdicts.collect()
     }
 
-    /// What becomes of packets for programs.
+    /// Verifies packets for programs.
     pub(super) fn inbound(&mut self, now: Duration, packets: &mut [Packet]) -> Vec<Verdict> {
         if self.has_stopped {
             return vec![Verdict::Drop; packets.len()];
@@ -124,7 +129,7 @@ impl Shard {
         verdicts
     }
 
-    /// An ICMP error, from this host itself or from another. Returns whether it may pass, as far as this shard knows.
+    /// Whether an ICMP error, from this host itself or from another, may pass as far as this shard knows. Lowers its MTU by the option.
     pub(super) fn admits_icmp(&mut self, now: Duration, packet: &mut [u8], is_own: bool) -> bool {
         let before = packet.to_vec();
         if is_own {
@@ -132,7 +137,7 @@ impl Shard {
         } else if self.has_stopped || self.shim.inbound(now, packet).is_err() {
             return false;
         }
-        // The room for the option was taken off a path MTU, which the kernel now notes.
+        // It was changed: the room for the option was taken off an MTU, which the kernel will note.
         if packet != before
             && let Some(error) = IcmpError::parse(packet)
         {
@@ -148,7 +153,7 @@ impl Shard {
         pairs.iter().filter_map(|pair| self.shim.export(pair)).collect()
     }
 
-    /// Logs sessions, and counts what was refused.
+    /// Logs what happened to sessions, and counts what was refused.
     pub(super) fn log(&mut self) {
         for event in std::mem::take(&mut self.shim.observer_mut().0) {
             let (local, remote) = ends(&event);
@@ -187,4 +192,73 @@ impl Shard {
 /// The two ends, as fields of the log.
 fn ends(event: &Event) -> (Option<DisplayValue<Endpoint>>, Option<DisplayValue<Endpoint>>) {
     event.pair.map(|pair| (display(pair.local), display(pair.remote))).unzip()
+}
+
+/// How many packets were refused, by the index of their peer and by the reason. Anybody can cause any number of them, so they are logged once a
+/// second.
+#[derive(Default)]
+pub(super) struct Refusals(BTreeMap<(Option<usize>, &'static str), u64>);
+
+impl Refusals {
+    pub(super) fn count(&mut self, peer: Option<usize>, direction: Direction, refusal: &Refusal) {
+        *self.0.entry((peer, words(direction, refusal))).or_default() += 1;
+    }
+
+    /// Adds those of a shard, which starts anew.
+    pub(super) fn take(&mut self, other: &mut Self) {
+        for (key, segments) in std::mem::take(&mut other.0) {
+            *self.0.entry(key).or_default() += segments;
+        }
+    }
+
+    /// Logs them; `name` says which peer has an index.
+    pub(super) fn log<N: Display>(&self, name: impl Fn(usize) -> Option<N>) {
+        // The most frequent first. Each reason is one line, so that many packets of one kind hide no other.
+        let mut all: Vec<_> = self.0.iter().collect();
+        all.sort_by_key(|(_, segments)| Reverse(**segments));
+        for ((peer, reason), segments) in all.into_iter().take(MOST) {
+            let peer = peer.and_then(&name).map(tracing::field::display);
+            tracing::warn!(peer, segments, "{reason}");
+        }
+        if let Some(more) = self.0.len().checked_sub(MOST + 1) {
+            tracing::warn!("packets were refused for {} more reasons", more + 1);
+        }
+    }
+}
+
+/// The reason, in the words of `wireseal verify` where it has them.
+const fn words(direction: Direction, refusal: &Refusal) -> &'static str {
+    match (direction, refusal) {
+        (_, Refusal::Verify(VerifyError::BadMac { .. })) => {
+            "bad MAC: secret, algorithm or option coverage differs from the peer's, or segments are forged"
+        }
+        (_, Refusal::Verify(VerifyError::MacLength { .. })) => "bad MAC: its length is not the key's",
+        (_, Refusal::Verify(VerifyError::UnknownKeyId(_))) => "unknown KeyID: no key here has it",
+        (_, Refusal::Verify(VerifyError::Unsigned)) => "no TCP-AO option: segments are not signed",
+        (_, Refusal::Verify(VerifyError::Options(_))) => "malformed option",
+        (_, Refusal::Verify(_)) => "segments that do not fit the state of their session",
+        (Direction::Inbound, Refusal::NoConnection) => {
+            "segments of a session whose handshake the gateway has not seen: the peer has to open it again"
+        }
+        (Direction::Outbound, Refusal::NoConnection) => {
+            "segments of a session whose handshake the gateway has not seen: the program has to open it again"
+        }
+        (_, Refusal::ConnectionExists) => {
+            "SYN for a session that is open: a replay, or the peer has restarted"
+        }
+        (_, Refusal::NoPeer) => "no peer has this address: the rules and the configuration differ",
+        (_, Refusal::NoKey) => "no key is valid now",
+        (_, Refusal::TableFull) => "there is no room for another connection (--connections)",
+        (_, Refusal::Malformed(_)) => "malformed packets, or fragments",
+        (_, Refusal::Checksum) => "wrong checksum",
+        (_, Refusal::SourceRouted) => "routing header or Home Address option: TCP would see other addresses",
+        (_, Refusal::Icmp) => "ICMP errors about a session, which anybody can forge (--accept-icmp)",
+        (_, Refusal::Sign(_)) => "segments of the program that fit no session",
+        (_, Refusal::NoRoom { .. }) => "the program's TCP options leave no room for TCP-AO",
+        (_, Refusal::AlreadySigned) => {
+            "the program signs its segments itself: remove its own TCP-AO or TCP-MD5"
+        }
+        (_, Refusal::TooLong { .. }) => "the signed packet is too long",
+        _ => "refused for another reason",
+    }
 }

@@ -1,4 +1,4 @@
-//! The file of sessions. It contains no secrets, but is the owner's alone: whoever can write it decides on sequence numbers.
+//! The file of sessions. It contains no secrets, but only its owner may write it: whoever can, decides on sequence numbers.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -11,32 +11,32 @@ use rustix::process::geteuid;
 use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::ConnectionState;
 
-use super::GatewayError;
+use crate::error::Error;
 
-/// The longest file of sessions, of 1.6 million.
+/// Octets of the longest file, with 1.6 million sessions.
 const MOST: u64 = 256 << 20;
 
 /// Where sessions are kept while no gateway runs.
 pub(super) struct StateFile {
     path: PathBuf,
-    /// What is written, until it is whole.
+    /// The file that is written, and then renamed.
     new: PathBuf,
 }
 
 impl StateFile {
-    /// Finds out that it can be written at the end, by writing one beside it.
-    pub(super) fn new(path: &Path) -> Result<Self, GatewayError> {
+    /// Checks the file if it is there, and writes one beside it to see whether it can be written at the end.
+    pub(super) fn new(path: &Path) -> Result<Self, Error> {
         let file = Self { path: path.to_owned(), new: beside(path, ".new") };
         let created = file.check().and_then(|()| file.attempt());
         created.map_err(|error| file.error(error))?;
         Ok(file)
     }
 
-    fn error(&self, error: io::Error) -> GatewayError {
-        GatewayError::State { path: self.path.clone(), error }
+    fn error(&self, error: io::Error) -> Error {
+        Error::file(&self.path)(error)
     }
 
-    /// Whether it is there, and may be.
+    /// An error if the file is there and may not be used.
     fn check(&self) -> io::Result<()> {
         match fs::symlink_metadata(&self.path) {
             Ok(metadata) => is_own(&metadata),
@@ -62,7 +62,7 @@ impl StateFile {
     }
 
     fn create(&self) -> io::Result<File> {
-        // One that a crash has left may be another user's.
+        // A crash may have left one, and another user may have made it.
         match fs::remove_file(&self.new) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -70,20 +70,20 @@ impl StateFile {
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.new)
     }
 
-    /// What was renamed or removed stays so after a crash.
+    /// Makes what was renamed or removed survive a crash.
     fn sync_folder(&self) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
-    /// Reads sessions, if there are any. Each may go on once, so the file has to be [removed](Self::remove) before another gateway reads
-    /// it. A file that cannot be used is set aside, and the log says so.
-    pub(super) fn read(&self) -> Result<Vec<ConnectionState>, GatewayError> {
+    /// Reads sessions, if there are any. Each may go on only once, so [remove](Self::remove) the file before packets are carried. A damaged file
+    /// is renamed, and the log says so.
+    pub(super) fn read(&self) -> Result<Vec<ConnectionState>, Error> {
         self.read_or_set_aside().map_err(|error| self.error(error))
     }
 
     fn read_or_set_aside(&self) -> io::Result<Vec<ConnectionState>> {
-        // It may have been exchanged since it was looked at.
+        // The file may have been exchanged since it was checked.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file =
             match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&self.path) {
@@ -112,8 +112,8 @@ impl StateFile {
         })
     }
 
-    /// Removes what has been read.
-    pub(super) fn remove(&self) -> Result<(), GatewayError> {
+    /// Removes the file.
+    pub(super) fn remove(&self) -> Result<(), Error> {
         match fs::remove_file(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
             removed => removed.and_then(|()| self.sync_folder()).map_err(|error| self.error(error)),
@@ -133,7 +133,7 @@ impl StateFile {
         }
     }
 
-    /// How many were written, and why no more.
+    /// Writes sessions until the first error; returns how many were written, and that error.
     fn write_most(&self, sessions: &[ConnectionState]) -> (usize, io::Result<()>) {
         let mut file = match self.create() {
             Ok(file) => file,
@@ -151,7 +151,7 @@ impl StateFile {
             let _ = fs::remove_file(&self.new);
             return (0, why);
         }
-        // The last one may be there in part.
+        // Cuts off a session that was written in part.
         let placed = file
             .set_len((written * ConnectionState::OCTETS) as u64)
             .and_then(|()| file.sync_all())
@@ -174,7 +174,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether nobody else can write to a file.
+/// An error if this is no regular file, or others can write to it.
 fn is_own(metadata: &Metadata) -> io::Result<()> {
     let (user, mode) = (geteuid().as_raw(), metadata.mode() & 0o7777);
     let why = if !metadata.is_file() {
@@ -194,7 +194,7 @@ fn parse(octets: &[u8]) -> Result<Vec<ConnectionState>, String> {
     sessions.collect::<Result<_, _>>().map(once).map_err(|error| error.to_string())
 }
 
-/// The first of those between the same ends.
+/// Of sessions between the same ends, the first.
 fn once(mut sessions: Vec<ConnectionState>) -> Vec<ConnectionState> {
     let mut seen = HashSet::new();
     sessions.retain(|session| seen.insert(session.pair));

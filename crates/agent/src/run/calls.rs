@@ -1,20 +1,19 @@
-//! Answering the program's calls: each is made by the supervisor itself, on a duplicate of the socket.
+//! Answering the program's calls: the supervisor makes each itself, on a duplicate of the socket.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use libseccomp::{ScmpNotifReq, ScmpSyscall};
-use procfs::process::Process;
 use rustix::io::Errno;
 use rustix::net::{connect_unspec, listen};
+use rustix::process::Signal;
 
-use super::addresses::{self, Address};
-use super::answer::{Answer, Caller};
-use super::connects::{Connects, How};
-use super::process::{self, Family, Opened};
-use super::socket::{Kind, inode_of, kind_of};
+use super::connects::{Answer, Caller, Connects, How};
+use super::filter;
+use super::process::{self, ADDRESS_OCTETS, Address, BEFORE_MD5_SECRET, Family, MD5_KEY, Opened, pid_of};
+use super::protected::{Kind, inode_of, kind_of};
+use super::signals::pass;
 use super::sockets::Sockets;
-use super::{filter, md5};
 
 /// The program's calls and its sockets.
 pub(super) struct Calls {
@@ -35,9 +34,9 @@ impl Calls {
         Arc::clone(&self.notifications)
     }
 
-    /// All processes of the program, as far as they can be found.
-    pub(super) fn members(&mut self) -> Vec<Process> {
-        self.family.members().unwrap_or_default()
+    /// Passes a signal on to all processes of the program.
+    pub(super) fn pass(&mut self, signal: Signal) {
+        self.family.members().unwrap_or_default().iter().filter_map(pid_of).for_each(|pid| pass(signal, pid));
     }
 
     /// Receives a call and answers it, or starts what will.
@@ -57,11 +56,10 @@ impl Calls {
             self.set_md5_key(&call)
         };
         let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
-        // What `connect` has come to is answered there.
         call.caller.answer(&answer);
     }
 
-    /// Carries the key chains out, and gives up connections that nobody waits for any more.
+    /// Installs and removes keys as the key chains say, and gives up connections that nobody waits for any more.
     pub(super) fn tick(&mut self) {
         match self.family.sockets() {
             Ok(open) => {
@@ -76,15 +74,15 @@ impl Calls {
         let request = &call.request;
         let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
         let length = usize::try_from(request.data.args[2] & 0xffff_ffff).unwrap_or(usize::MAX);
-        if !(addresses::LEAST..=addresses::MOST).contains(&length) {
+        if !ADDRESS_OCTETS.contains(&length) {
             return Err(Errno::INVAL);
         }
         let octets = process::memory(request.pid.cast_signed(), request.data.args[1], length);
         let octets = octets.map_err(|_| Errno::FAULT)?;
-        // Otherwise the memory may have been another process's.
+        // If the caller has ended, the memory may have been another process's.
         call.check()?;
         let inode = inode_of(&socket)?;
-        let address = match addresses::parse(&octets) {
+        let address = match process::parse_address(&octets) {
             Ok(Address::Dissolve) => {
                 self.connects.forget(inode);
                 self.sockets.forget(&socket);
@@ -116,16 +114,16 @@ impl Calls {
         Ok(Answer::Made(result))
     }
 
-    /// A key for a peer is refused. The kernel decides on others: whatever another thread makes of the memory meanwhile, it takes no key for an
-    /// address that has TCP-AO keys, and no TCP-AO keys for one that has such a key.
+    /// Refuses a TCP-MD5 key for a peer, and leaves others to the kernel. If another thread changes the memory meanwhile, the kernel still takes
+    /// no TCP-MD5 key for an address that has TCP-AO keys on the socket, nor the other way round.
     fn set_md5_key(&self, call: &Call) -> Result<Answer, Errno> {
         let [_, _, option, address, length, _] = call.request.data.args;
-        if call.tcp_socket()?.is_none() || (length as u32) < md5::WHOLE {
+        if call.tcp_socket()?.is_none() || (length as u32) < MD5_KEY {
             return Ok(Answer::Unprotected);
         }
-        let octets = process::memory(call.request.pid.cast_signed(), address, md5::BEFORE_THE_SECRET);
+        let octets = process::memory(call.request.pid.cast_signed(), address, BEFORE_MD5_SECRET);
         call.check()?;
-        let peer = octets.ok().and_then(|octets| md5::peer_of(octets.first_chunk()?, option as u32));
+        let peer = octets.ok().and_then(|octets| process::md5_peer(octets.first_chunk()?, option as u32));
         match peer {
             Some(peer) if self.sockets.refuses_md5(peer) => Err(Errno::NOPROTOOPT),
             _ => Ok(Answer::Unprotected),
@@ -140,7 +138,7 @@ struct Call {
 }
 
 impl Call {
-    /// A duplicate of the socket that it is about; `None` if that has nothing to do with TCP.
+    /// A duplicate of its socket; `None` if that has nothing to do with TCP.
     fn tcp_socket(&self) -> Result<Option<OwnedFd>, Errno> {
         let request = &self.request;
         let opened = Opened::of_thread(request.pid.cast_signed());
@@ -156,7 +154,7 @@ impl Call {
         Ok((kind_of(&socket) != Kind::Other).then_some(socket))
     }
 
-    /// Whether the caller still waits.
+    /// An error if the caller does not wait any more.
     fn check(&self) -> Result<(), Errno> {
         if self.caller.waits() { Ok(()) } else { Err(Errno::INTR) }
     }

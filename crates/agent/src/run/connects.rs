@@ -1,39 +1,81 @@
-//! Calls of `connect` on TCP sockets. Each is made in a thread of its own: it may wait for minutes, and whether it waits is the program's
-//! to change at any moment.
+//! Calls of `connect` on TCP sockets, and answers to calls. Each `connect` is made in a thread of its own: it may wait for minutes, and the
+//! program may make a socket wait or not at any moment.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
+use libseccomp::{ScmpNotifResp, ScmpNotifRespFlags, notify_id_valid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, connect, shutdown, sockopt};
 
-use super::answer::{Answer, Caller, Made};
-use super::socket::{Kind, kind_of, remote_of};
+use super::protected::{Kind, kind_of, remote_of};
+use crate::instance::lock;
 
-/// Connections that are being opened, and what nobody has heard yet.
+/// What a call has returned.
+pub(super) type Made = Result<(), Errno>;
+
+/// How the program's call is answered.
+pub(super) enum Answer {
+    /// With the result of the supervisor's call.
+    Made(Made),
+    /// By the kernel, which makes the call.
+    Unprotected,
+    /// It is answered later.
+    Later,
+}
+
+/// A call of the program that waits for its answer.
+#[derive(Clone)]
+pub(super) struct Caller {
+    /// Where it was announced.
+    pub(super) notifications: Arc<OwnedFd>,
+    pub(super) call: u64,
+}
+
+impl Caller {
+    /// Whether it still waits.
+    pub(super) fn waits(&self) -> bool {
+        notify_id_valid(self.notifications.as_raw_fd(), self.call).is_ok()
+    }
+
+    /// Answers it; returns whether it got the answer.
+    pub(super) fn answer(&self, answer: &Answer) -> bool {
+        let none = ScmpNotifRespFlags::empty();
+        let response = match answer {
+            Answer::Made(Ok(())) => ScmpNotifResp::new_val(self.call, 0, none),
+            Answer::Made(Err(error)) => ScmpNotifResp::new_error(self.call, -error.raw_os_error(), none),
+            Answer::Unprotected => ScmpNotifResp::new_continue(self.call, none),
+            Answer::Later => return false,
+        };
+        // This fails if the caller was killed, or interrupted by a signal.
+        response.respond(self.notifications.as_raw_fd()).is_ok()
+    }
+}
+
+/// Connections that are being opened, and results that no caller has got yet.
 #[derive(Clone, Default)]
 pub(super) struct Connects(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
     opening: Vec<Opening>,
-    /// By socket, what its last call has come to if its caller was interrupted by a signal before it heard. The next caller hears it:
-    /// the kernel makes most callers call again, and those that fail with EINTR hear it when they call again themselves. A caller that is
-    /// interrupted in the very microsecond in which it is answered has not heard either, but the kernel does not say so.
+    /// By inode, the result of the latest call whose caller was interrupted by a signal before it got it. The next caller gets it: the kernel
+    /// restarts most calls, and programs repeat those that fail with EINTR. Of a caller that is interrupted in the microsecond of its answer
+    /// the kernel does not say that it missed it.
     unheard: HashMap<u64, Made>,
 }
 
-/// A call that is being made.
+/// A call of `connect` that is being made.
 struct Opening {
     inode: u64,
-    /// Until the call has been made.
+    /// `None` once the call has been made.
     socket: Option<Arc<OwnedFd>>,
-    /// Whether the socket waited when the call began.
+    /// Whether the socket was blocking when the call began.
     is_blocking: bool,
     callers: Vec<Caller>,
 }
@@ -52,16 +94,16 @@ impl State {
 /// How a socket is connected.
 #[derive(Clone, Copy)]
 pub(super) enum How {
-    /// It is not yet.
+    /// To this address: it is in no connection.
     To(SocketAddr),
-    /// It has begun to connect, or listens, and the kernel looks at no address.
+    /// Without an address: it has begun to connect, or listens.
     GoOn,
 }
 
 impl How {
-    /// Where a socket is connected to; `address` is what the caller wants.
+    /// How to connect a socket whose caller wants this address.
     pub(super) fn of(socket: &OwnedFd, address: Result<SocketAddr, Errno>) -> Result<Self, Errno> {
-        // Otherwise its keys would be exchanged in the middle of its handshake. Multipath TCP and SMC, without keys, show their state differently.
+        // A socket in its handshake keeps its keys. Multipath TCP and SMC, without keys, show their state differently.
         if kind_of(socket) == Kind::Tcp && has_begun(socket) { Ok(Self::GoOn) } else { address.map(Self::To) }
     }
 
@@ -69,7 +111,7 @@ impl How {
         match self {
             Self::To(remote) => connect(socket, &remote),
             Self::GoOn => {
-                // An address that it cannot be connected to, whatever has become of it meanwhile.
+                // The kernel looks at no address here; one of the other family connects nothing if another thread dissolves the connection first.
                 let other: SocketAddr = match sockopt::socket_domain(socket)? {
                     AddressFamily::INET => (Ipv6Addr::UNSPECIFIED, 0).into(),
                     _ => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -93,7 +135,7 @@ fn has_begun(socket: &OwnedFd) -> bool {
 }
 
 impl Connects {
-    /// What a call comes to that is not the first for a socket: what the first one comes to, or has come to. `None` if it is the first.
+    /// Joins a call to the one that is being made for its socket, or gives it a result that no caller has got; `None` if there is neither.
     pub(super) fn join(
         &self,
         inode: u64,
@@ -137,7 +179,7 @@ impl Connects {
         if let Some(opening) = lock(&self.0).opening(inode) {
             opening.socket = None;
         }
-        // Before the answer, so that the program can close the connection at once. If it has, this may wait as `close` does.
+        // Before the answer: the program may close its own descriptor at once, which is then the last. This may wait as `close` does.
         drop(socket);
         let mut state = lock(&self.0);
         let callers = state.take(inode).map(|opening| opening.callers).unwrap_or_default();
@@ -147,13 +189,13 @@ impl Connects {
         }
     }
 
-    /// A socket is to be connected anew.
+    /// Forgets a result that no caller has got: the socket's connection is dissolved.
     pub(super) fn forget(&self, inode: u64) {
         lock(&self.0).unheard.remove(&inode);
     }
 
-    /// Gives up what nobody waits for any more and no process has open. What is passed to another process in a message is not open, but
-    /// who connects it waits.
+    /// Gives up connections that no caller waits for and whose socket no process has open. A socket in a message to another process is in no
+    /// table of descriptors, but its caller waits.
     pub(super) fn give_up<T>(&self, open: &HashMap<u64, T>) {
         let mut state = lock(&self.0);
         state.unheard.retain(|inode, _| open.contains_key(inode));
@@ -169,8 +211,4 @@ impl Connects {
 
 fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     Ok(!fcntl_getfl(socket)?.contains(OFlags::NONBLOCK))
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

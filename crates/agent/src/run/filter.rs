@@ -1,21 +1,24 @@
 //! The filter that stops the program's calls, and starting the program under it.
 
-use std::ffi::OsString;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
-use std::process::Stdio;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::thread;
 
 use libseccomp::error::SeccompError;
 use libseccomp::{
     ScmpAction, ScmpArgCompare, ScmpCompareOp, ScmpFilterContext, ScmpSyscall, reset_global_state,
 };
+use rustix::fs::getxattr;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, getppid, pidfd_getfd, pidfd_open};
 
-use super::md5::TCP_MD5SIG_EXT;
-use super::{RunError, program};
+use crate::error::Error;
 
 /// Calls that wait for the supervisor.
 pub(super) const CONNECT: &str = "connect";
@@ -27,9 +30,11 @@ const IPPROTO_MPTCP: u64 = 262;
 const IPPROTO_SMC: u64 = 256;
 const AF_SMC: u64 = 43;
 const TCP_MD5SIG: u64 = 14;
+/// The option for TCP-MD5 whose flags count.
+pub(super) const TCP_MD5SIG_EXT: u32 = 32;
 /// `TCP_AO_ADD_KEY`, `TCP_AO_DEL_KEY`, `TCP_AO_INFO`.
 const TCP_AO: [u64; 3] = [38, 39, 40];
-/// It returns the secrets.
+/// This option returns the secrets.
 const TCP_AO_GET_KEYS: u64 = 41;
 /// Connects and sends in one call.
 const MSG_FASTOPEN: u64 = 0x2000_0000;
@@ -38,61 +43,120 @@ const CLONE_FILES: u64 = 0x400;
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLOSE_RANGE_UNSHARE: u64 = 2;
 
-/// Starts a program under the filter; returns it and the descriptor on which its calls are announced.
-///
-/// A filter is for the thread that installs it and for its children, and so this thread ends at once.
+/// Set-user-ID and set-group-ID.
+const PRIVILEGED: u32 = 0o6000;
+
+/// The variables with the number of the process that systemd has started (sd_listen_fds(3), sd_watchdog_enabled(3)).
+const NAMES: [&str; 2] = ["LISTEN_PID", "WATCHDOG_PID"];
+/// Its pidfd's inode, in newer versions.
+const LISTEN_PIDFDID: &str = "LISTEN_PIDFDID";
+
+/// Starts a program under the filter, from a thread that ends at once, since the filter applies to it too. Returns the program and the
+/// descriptor on which its calls are announced.
 pub(super) fn spawn(
     program: &Path,
     arguments: &[OsString],
     has_stdin: bool,
-) -> Result<(Pid, OwnedFd), RunError> {
-    let mut command = program::command(program, arguments);
+) -> Result<(Pid, OwnedFd), Error> {
+    let mut command = command(program, arguments);
     if !has_stdin {
         command.stdin(Stdio::null());
     }
     let (pid, notifications) = in_thread(|| {
         let notifications = install()?;
         let child = command.spawn().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => RunError::NoProgram(program.to_owned()),
-            _ => RunError::NotExecutable { program: program.to_owned(), error },
+            ErrorKind::NotFound => Error::NoProgram(program.to_owned()),
+            _ => Error::NotExecutable { program: program.to_owned(), error },
         })?;
         Ok((child.id(), notifications))
     })?;
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    Ok((pid.ok_or_else(|| RunError::System(ErrorKind::InvalidData.into()))?, notifications))
+    Ok((pid.ok_or(ErrorKind::InvalidData).map_err(Error::cannot("supervise"))?, notifications))
+}
+
+/// The command that starts a program. If systemd's variables have this process's number, a shell that becomes the program puts the
+/// program's there: nobody else knows it beforehand.
+fn command(program: &Path, arguments: &[OsString]) -> Command {
+    let is_named = |name: &&str| env::var(name).is_ok_and(|pid| is_own(&pid));
+    let named: Vec<_> = NAMES.into_iter().filter(is_named).collect();
+    if named.is_empty() {
+        let mut command = Command::new(program);
+        command.args(arguments);
+        return command;
+    }
+    let exports: String = named.iter().map(|name| format!("export {name}=$$; ")).collect();
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(format!("{exports}exec \"$@\"")).arg("sh").arg(program).args(arguments);
+    command.env_remove(LISTEN_PIDFDID);
+    command
+}
+
+/// Whether this is the number of this process, or of the `wireseal` in front of it.
+fn is_own(pid: &str) -> bool {
+    let file = |pid: &str| fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let is = |process| Some(process) == pid.parse().ok();
+    is(getpid().as_raw_nonzero().get())
+        || getppid().is_some_and(|parent| is(parent.as_raw_nonzero().get()))
+            && file(pid).is_some_and(|of_parent| Some(of_parent) == file("self"))
+}
+
+/// The path of a program, looked up in `PATH` as a shell does. A program that gets privileges when it is started is refused.
+pub(super) fn find(program: &OsStr) -> Result<PathBuf, Error> {
+    let found = if Path::new(program).components().count() > 1 || program.as_encoded_bytes().contains(&b'/') {
+        Some(PathBuf::from(program)).filter(|path| path.exists())
+    } else {
+        let folders = env::var_os("PATH").unwrap_or_default();
+        let mut candidates = env::split_paths(&folders).map(|folder| folder.join(program));
+        candidates.find(|path| is_executable(path))
+    };
+    let path = found.ok_or_else(|| Error::NoProgram(program.into()))?;
+    let gets_capabilities = getxattr(&path, "security.capability", &mut [0; 64][..]).is_ok();
+    let mode = fs::metadata(&path).map_or(0, |metadata| metadata.mode());
+    if gets_capabilities || mode & PRIVILEGED != 0 {
+        return Err(Error::Privileged(path));
+    }
+    Ok(path)
+}
+
+fn is_executable(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether another supervisor answers this process's calls.
 pub(super) fn is_supervised() -> bool {
-    matches!(in_thread(install), Err(RunError::Supervised))
+    matches!(in_thread(install), Err(Error::Supervised))
 }
 
-/// What is done in a thread that ends, and its filter with it.
-fn in_thread<T: Send>(act: impl FnOnce() -> Result<T, RunError> + Send) -> Result<T, RunError> {
+/// Runs this in a thread of its own: a filter stays on the thread that installs it.
+fn in_thread<T: Send>(act: impl FnOnce() -> Result<T, Error> + Send) -> Result<T, Error> {
     thread::scope(|scope| {
         let ended = scope.spawn(act).join();
-        ended.unwrap_or_else(|_| Err(RunError::System(io::Error::other("the starting thread has panicked"))))
+        ended.unwrap_or_else(|_| {
+            Err(Error::cannot("supervise")(io::Error::other("the starting thread has panicked")))
+        })
     })
 }
 
-fn install() -> Result<OwnedFd, RunError> {
+fn install() -> Result<OwnedFd, Error> {
     let raw = filter()?;
     // libseccomp keeps its descriptor for itself; this is a duplicate.
     let own = pidfd_open(getpid(), PidfdFlags::empty())
         .and_then(|process| pidfd_getfd(process, raw, PidfdGetfdFlags::empty()));
-    own.map_err(|error| RunError::System(error.into()))
+    own.map_err(Error::cannot("supervise"))
 }
 
-fn filter() -> Result<i32, RunError> {
+fn filter() -> Result<i32, Error> {
+    let refused = |error| Error::cannot("install the seccomp filter")(io::Error::other(error));
     // libseccomp keeps one descriptor for all filters of a process, that of the first.
-    reset_global_state().map_err(RunError::Filter)?;
-    let filter = rules().map_err(RunError::Filter)?;
-    // A kernel that takes a filter, but not one that announces calls, has another that does.
+    reset_global_state().map_err(refused)?;
+    let mut filter = ScmpFilterContext::new(ScmpAction::Allow).map_err(refused)?;
+    add_rules(&mut filter).map_err(refused)?;
+    // If the kernel takes another filter, but not this one, a filter that announces calls is there already.
     filter.load().map_err(|error| match harmless() {
-        Ok(()) => RunError::Supervised,
-        Err(_) => RunError::Filter(error),
+        Ok(()) => Error::Supervised,
+        Err(_) => refused(error),
     })?;
-    Ok(filter.get_notify_fd().map_err(RunError::Filter)?.as_raw_fd())
+    Ok(filter.get_notify_fd().map_err(refused)?.as_raw_fd())
 }
 
 /// Installs a filter that announces nothing.
@@ -102,13 +166,7 @@ fn harmless() -> Result<(), SeccompError> {
     filter.load()
 }
 
-/// What the filter lets pass, refuses, and announces.
-pub(super) fn rules() -> Result<ScmpFilterContext, SeccompError> {
-    let mut filter = ScmpFilterContext::new(ScmpAction::Allow)?;
-    add_rules(&mut filter)?;
-    Ok(filter)
-}
-
+/// What the filter refuses and announces; it lets everything else pass.
 fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
     // System calls of other architectures, such as 32-bit ones, would come through unseen.
     filter.set_act_badarch(refuse(Errno::NOSYS))?;
@@ -134,7 +192,7 @@ fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
             &[is(1, IPPROTO_TCP), is(2, option)],
         )?;
     }
-    // Whom the key is for is in the caller's memory.
+    // The peer of the key is in the caller's memory, which a filter cannot read.
     for option in [TCP_MD5SIG, TCP_MD5SIG_EXT.into()] {
         filter.add_rule_conditional(ScmpAction::Notify, set_option, &[is(1, IPPROTO_TCP), is(2, option)])?;
     }
@@ -144,7 +202,7 @@ fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
         ScmpSyscall::from_name("getsockopt")?,
         &get_keys,
     )?;
-    // The sockets of a thread with descriptors of its own are not found.
+    // A thread with its own table of descriptors would have sockets that are not found.
     for (call, flags, of, are, errno) in [
         ("unshare", 0, CLONE_FILES, CLONE_FILES, Errno::PERM),
         ("close_range", 2, CLOSE_RANGE_UNSHARE, CLOSE_RANGE_UNSHARE, Errno::INVAL),
@@ -153,17 +211,17 @@ fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
         let flags = ScmpArgCompare::new(flags, ScmpCompareOp::MaskedEqual(of), are);
         filter.add_rule_conditional(refuse(errno), ScmpSyscall::from_name(call)?, &[flags])?;
     }
-    // Its flags are in memory, where they can be exchanged. C libraries go on with `clone` then, as under Docker and Flatpak.
+    // Its flags are in memory, where another thread can change them. C libraries fall back on `clone`, as under Docker and Flatpak.
     filter.add_rule(refuse(Errno::NOSYS), ScmpSyscall::from_name("clone3")?)?;
     Ok(())
 }
 
-/// The program sees this error.
+/// Fails the call with this error.
 const fn refuse(errno: Errno) -> ScmpAction {
     ScmpAction::Errno(errno.raw_os_error())
 }
 
-/// An argument, of which the kernel takes 32 bits.
+/// Whether the lower 32 bits of an argument, which the kernel takes, are this value.
 const fn is(argument: u32, value: u64) -> ScmpArgCompare {
     ScmpArgCompare::new(argument, ScmpCompareOp::MaskedEqual(0xffff_ffff), value)
 }
@@ -177,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    /// A call that a processor's Linux does not have would be left out without a word.
+    /// libseccomp silently leaves out calls that a processor's Linux does not have.
     #[test]
     fn every_call_that_the_filter_names_is_there_on_each_processor() {
         let calls = [

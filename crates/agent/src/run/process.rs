@@ -1,22 +1,28 @@
-//! Looking into the program's processes.
+//! Looking into the program's processes: their sockets, and what is in their memory when they call.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::ops::RangeInclusive;
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::fs::FileExt;
 
+use cidr::IpInet;
 use procfs::process::{FDTarget, Process, all_processes};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+use wireseal_linux::PeerName;
 
-/// `PIDFD_THREAD`, from Linux 6.9 on: the descriptor is that of a thread.
+use super::filter::TCP_MD5SIG_EXT;
+
+/// `PIDFD_THREAD`, from Linux 6.9 on: the pidfd is that of a thread.
 const PIDFD_THREAD: u32 = 0o200;
 
-/// A process, or a thread with its own table of descriptors.
+/// A pidfd of a thread or its process.
 pub(super) struct Opened(OwnedFd);
 
 impl Opened {
-    /// The process of a thread.
+    /// Opens a thread, or its process where the kernel has no pidfds of threads.
     pub(super) fn of_thread(thread: i32) -> Result<Self, Errno> {
         let pid = Pid::from_raw(thread).ok_or(Errno::SRCH)?;
         let of_thread = pidfd_open(pid, PidfdFlags::from_bits_retain(PIDFD_THREAD));
@@ -33,6 +39,10 @@ impl Opened {
     }
 }
 
+pub(super) fn pid_of(process: &Process) -> Option<Pid> {
+    Pid::from_raw(process.pid)
+}
+
 /// The process that a thread belongs to.
 fn process_of(thread: i32) -> Option<i32> {
     Process::new(thread).and_then(|thread| thread.status()).map(|status| status.tgid).ok()
@@ -47,7 +57,7 @@ pub(super) fn memory(thread: i32, address: u64, length: usize) -> io::Result<Vec
     Ok(octets)
 }
 
-/// A process whose descriptors can be read: if its first thread has ended, another in its place.
+/// A thread of a process whose descriptors can be read: those of a first thread that has ended cannot.
 fn with_descriptors(process: Process) -> Option<Process> {
     if process.stat().ok()?.state != 'Z' {
         return Some(process);
@@ -60,7 +70,7 @@ fn with_descriptors(process: Process) -> Option<Process> {
         .next()
 }
 
-/// A process that was seen, told from a later one with the same number by when it started.
+/// A process; its start time tells it from a later one with the same number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Seen {
     pid: i32,
@@ -87,7 +97,7 @@ impl Family {
         Ok(Self { known: HashSet::from([own]) })
     }
 
-    /// A thread has called, so its process is a member, even if those between have ended.
+    /// Adds the process of a thread that has called: it belongs to the program even if its parents have ended.
     pub(super) fn add(&mut self, thread: i32) {
         let process = process_of(thread).and_then(|process| Process::new(process).ok());
         self.known.extend(process.and_then(|process| Seen::now(&process)));
@@ -125,12 +135,12 @@ impl Family {
         Ok(members)
     }
 
-    /// The sockets of all members: for each inode number a process and a descriptor.
+    /// The sockets of all members: by inode, a process and one of its descriptors.
     pub(super) fn sockets(&mut self) -> io::Result<HashMap<u64, (i32, RawFd)>> {
         let mut sockets = HashMap::new();
         for process in self.members()? {
             let thread = with_descriptors(process);
-            // It may have ended, or belong to somebody else.
+            // It may have ended, or be another user's.
             let Some(descriptors) = thread.as_ref().and_then(|thread| thread.fd().ok()) else { continue };
             for descriptor in descriptors.flatten() {
                 if let FDTarget::Socket(inode) = descriptor.target {
@@ -140,5 +150,140 @@ impl Family {
             }
         }
         Ok(sockets)
+    }
+}
+
+/// How many octets `connect` takes for an address, whatever the socket's state (`struct sockaddr_storage`).
+pub(super) const ADDRESS_OCTETS: RangeInclusive<usize> = 2..=128;
+/// Families of addresses, in the host's order of octets.
+const AF_UNSPEC: u16 = 0;
+const AF_INET: u16 = 2;
+const AF_INET6: u16 = 10;
+
+/// What a call of `connect` asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Address {
+    /// A connection to this address.
+    Remote(SocketAddr),
+    /// To dissolve the connection (AF_UNSPEC).
+    Dissolve,
+}
+
+/// Reads the octets of `struct sockaddr`, with the kernel's errors.
+pub(super) fn parse_address(octets: &[u8]) -> Result<Address, Errno> {
+    let family = octets.first_chunk().map(|family| u16::from_ne_bytes(*family)).ok_or(Errno::INVAL)?;
+    match family {
+        AF_UNSPEC => Ok(Address::Dissolve),
+        AF_INET => {
+            let octets: &[u8; 16] = octets.first_chunk().ok_or(Errno::INVAL)?;
+            let [_, _, port @ .., _, _, _, _, _, _, _, _, _, _, _, _] = *octets;
+            let [_, _, _, _, address @ .., _, _, _, _, _, _, _, _] = *octets;
+            let address = SocketAddrV4::new(Ipv4Addr::from(address), u16::from_be_bytes(port));
+            Ok(Address::Remote(address.into()))
+        }
+        AF_INET6 => {
+            // The scope may be missing (RFC 2133).
+            let mut whole = [0; 28];
+            let given =
+                octets.get(..octets.len().min(28)).filter(|given| given.len() >= 24).ok_or(Errno::INVAL)?;
+            whole[..given.len()].copy_from_slice(given);
+            let number =
+                |at: usize| u32::from_ne_bytes([whole[at], whole[at + 1], whole[at + 2], whole[at + 3]]);
+            let mut address = [0; 16];
+            address.copy_from_slice(&whole[8..24]);
+            let (address, port) = (Ipv6Addr::from(address), u16::from_be_bytes([whole[2], whole[3]]));
+            let address = SocketAddrV6::new(address, port, u32::from_be(number(4)), number(24));
+            Ok(Address::Remote(address.into()))
+        }
+        _ => Err(Errno::AFNOSUPPORT),
+    }
+}
+
+/// Octets of `struct tcp_md5sig` (`linux/tcp.h`), and those of them before the secret.
+pub(super) const MD5_KEY: u32 = 216;
+pub(super) const BEFORE_MD5_SECRET: usize = 136;
+/// `TCP_MD5SIG_FLAG_PREFIX` and `TCP_MD5SIG_FLAG_IFINDEX`.
+const HAS_PREFIX: u8 = 1;
+const HAS_VRF: u8 = 2;
+
+/// Whom a TCP-MD5 key (RFC 2385) is for; `None` if the kernel does not take it.
+pub(super) fn md5_peer(octets: &[u8; BEFORE_MD5_SECRET], option: u32) -> Option<PeerName> {
+    let [family @ .., _, _] = *octets.first_chunk::<4>()?;
+    let address: IpAddr = match u16::from_ne_bytes(family) {
+        AF_INET => <[u8; 4]>::try_from(&octets[4..8]).ok()?.into(),
+        AF_INET6 => IpAddr::from(<[u8; 16]>::try_from(&octets[8..24]).ok()?).to_canonical(),
+        _ => return None,
+    };
+    let flags = if option == TCP_MD5SIG_EXT { octets[128] } else { 0 };
+    let whole = if address.is_ipv4() { 32 } else { 128 };
+    let length = if flags & HAS_PREFIX == 0 { whole } else { octets[129] };
+    let vrf = u32::from_ne_bytes(*octets.last_chunk()?);
+    let remote = IpInet::new(address, length).ok()?.network();
+    Some(PeerName { remote, vrf: (flags & HAS_VRF != 0 && vrf != 0).then_some(vrf) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(family: u16, rest: &[u8]) -> Vec<u8> {
+        [&family.to_ne_bytes()[..], rest].concat()
+    }
+
+    #[test]
+    fn addresses_are_read_as_the_kernel_reads_them() {
+        let ipv4 = address(AF_INET, &[0, 179, 192, 0, 2, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(parse_address(&ipv4), Ok(Address::Remote("192.0.2.1:179".parse().unwrap())));
+        let mut ipv6 = address(AF_INET6, &[0, 179, 0, 0, 0, 0, 0xfe, 0x80]);
+        ipv6.resize(23, 0);
+        ipv6.push(1);
+        assert_eq!(parse_address(&ipv6), Ok(Address::Remote("[fe80::1]:179".parse().unwrap())));
+        ipv6.extend(7u32.to_ne_bytes());
+        assert_eq!(parse_address(&ipv6), Ok(Address::Remote("[fe80::1%7]:179".parse().unwrap())));
+        assert_eq!(parse_address(&address(AF_UNSPEC, &[])), Ok(Address::Dissolve));
+    }
+
+    #[test]
+    fn what_is_too_short_or_of_another_family_is_refused() {
+        for (family, least) in [(AF_INET, 16), (AF_INET6, 24)] {
+            for length in 0..least {
+                let mut octets = address(family, &[0; 32]);
+                octets.truncate(length);
+                assert_eq!(parse_address(&octets), Err(Errno::INVAL), "{family}, {length}");
+            }
+        }
+        assert_eq!(parse_address(&address(1, b"/run/socket")), Err(Errno::AFNOSUPPORT));
+    }
+
+    const TCP_MD5SIG: u32 = 14;
+
+    fn key(address: &[u8], flags: u8, length: u8, vrf: u32) -> [u8; BEFORE_MD5_SECRET] {
+        let (family, at) = if address.len() == 4 { (AF_INET, 4) } else { (AF_INET6, 8) };
+        let mut octets = [0; BEFORE_MD5_SECRET];
+        octets[..2].copy_from_slice(&family.to_ne_bytes());
+        octets[at..at + address.len()].copy_from_slice(address);
+        (octets[128], octets[129]) = (flags, length);
+        octets[132..].copy_from_slice(&vrf.to_ne_bytes());
+        octets
+    }
+
+    #[test]
+    fn whom_a_key_is_for_is_read_as_the_kernel_reads_it() {
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1];
+        let ipv6 = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        for (octets, option, peer) in [
+            (key(&[192, 0, 2, 1], 3, 24, 7), TCP_MD5SIG, Some("192.0.2.1")),
+            (key(&[192, 0, 2, 1], 0, 24, 7), TCP_MD5SIG_EXT, Some("192.0.2.1")),
+            (key(&[192, 0, 2, 1], HAS_PREFIX, 24, 0), TCP_MD5SIG_EXT, Some("192.0.2.0/24")),
+            (key(&[192, 0, 2, 1], HAS_PREFIX, 33, 0), TCP_MD5SIG_EXT, None),
+            (key(&mapped, 0, 0, 0), TCP_MD5SIG, Some("192.0.2.1")),
+            (key(&mapped, HAS_PREFIX, 33, 0), TCP_MD5SIG_EXT, None),
+            (key(&ipv6, HAS_PREFIX, 64, 0), TCP_MD5SIG_EXT, Some("2001:db8::/64")),
+            ([0; BEFORE_MD5_SECRET], TCP_MD5SIG, None),
+        ] {
+            assert_eq!(md5_peer(&octets, option), peer.map(|peer| peer.parse().unwrap()), "{peer:?}");
+        }
+        let in_vrf = md5_peer(&key(&[192, 0, 2, 1], HAS_VRF, 0, 7), TCP_MD5SIG_EXT).unwrap();
+        assert_eq!(in_vrf.vrf, Some(7));
     }
 }

@@ -1,21 +1,71 @@
-//! A socket of the program that has keys.
+//! A socket of the program: what it is, and its keys if it has any.
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::net::{Shutdown, shutdown};
+use rustix::fs::fstat;
+use rustix::io::Errno;
+use rustix::net::{Shutdown, connect_unspec, shutdown};
+use socket2::{Domain, Protocol, SockRef};
 use wireseal_keys::Timestamp;
 use wireseal_linux::{Attachment, InstalledKey, KeyManager, PeerName, SocketKind, SocketReport, TcpAoSocket};
 use wireseal_tcp_ao::KeyId;
 
-use super::socket::{local_of, remote_of};
 use crate::status::{ListenerStatus, Segments, SessionStatus};
 
-/// A socket with keys, and what its last step found.
+/// Whether a socket can have keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// TCP over IPv4 or IPv6.
+    Tcp,
+    /// Multipath TCP or SMC: it opens TCP connections that take no keys.
+    Keyless,
+    /// It has nothing to do with TCP.
+    Other,
+}
+
+/// `linux/in.h` and `linux/socket.h`.
+const IPPROTO_SMC: i32 = 256;
+const IPPROTO_MPTCP: i32 = 262;
+const AF_SMC: i32 = 43;
+
+pub(super) fn kind_of(socket: &impl AsFd) -> Kind {
+    let socket = SockRef::from(socket);
+    let protocol = socket.protocol().ok().flatten().map_or(0, i32::from);
+    match socket.domain() {
+        Ok(Domain::IPV4 | Domain::IPV6) if protocol == i32::from(Protocol::TCP) => Kind::Tcp,
+        Ok(Domain::IPV4 | Domain::IPV6) if [IPPROTO_SMC, IPPROTO_MPTCP].contains(&protocol) => Kind::Keyless,
+        // A socket option turns a TCP socket into this.
+        Ok(domain) if i32::from(domain) == AF_SMC => Kind::Keyless,
+        _ => Kind::Other,
+    }
+}
+
+/// Resets a connection, and discards what was received and not read.
+pub(super) fn reset(socket: &OwnedFd) {
+    if connect_unspec(socket).is_err() {
+        let _ = shutdown(socket, Shutdown::Both);
+    }
+}
+
+/// A socket's inode, by which it is known.
+pub(super) fn inode_of(socket: &OwnedFd) -> Result<u64, Errno> {
+    fstat(socket).map(|metadata| metadata.st_ino)
+}
+
+pub(super) fn remote_of(socket: &impl AsFd) -> Option<SocketAddr> {
+    SockRef::from(socket).peer_addr().ok()?.as_socket()
+}
+
+pub(super) fn local_of(socket: &impl AsFd) -> Option<SocketAddr> {
+    SockRef::from(socket).local_addr().ok()?.as_socket()
+}
+
+/// A socket with keys, and what the last step found.
 pub(super) struct Protected {
     attachment: Attachment,
-    /// Whether its session was shut down, because it has no key to send with any more.
+    /// Whether its session was shut down because no key is valid for sending any more.
     is_over: bool,
     found: Option<Found>,
 }
@@ -54,19 +104,19 @@ impl fmt::Display for Keys {
 }
 
 impl Protected {
-    /// The program alone holds its sockets open.
+    /// Keeps no descriptor, so that the program alone holds its sockets open.
     pub(super) fn new(attachment: Attachment) -> Self {
         attachment.let_go();
         Self { attachment, is_over: false, found: None }
     }
 
-    /// For the log.
+    /// Its keys, for the log.
     #[expect(clippy::unused_self, reason = "only a socket with keys has any")]
     pub(super) fn keys(&self, socket: &OwnedFd) -> Keys {
         Keys(TcpAoSocket::new(socket).keys().unwrap_or_default())
     }
 
-    /// Carries the key chains out. Returns what a listener has refused since, by peer.
+    /// Installs and removes keys as the key chains say. Returns what a listener has refused since the last step, by peer.
     pub(super) fn step(
         &mut self,
         manager: &KeyManager,
@@ -75,7 +125,7 @@ impl Protected {
         let report = manager.step_with(&self.attachment, socket, Timestamp::now())?;
         if report.expired && !self.is_over {
             self.is_over = true;
-            // The log of the step has the reason.
+            // The step has logged why.
             let _ = shutdown(socket, Shutdown::Both);
         }
         let was_open = self.found.is_some_and(|found| found.kind == Some(SocketKind::Connection));
@@ -93,7 +143,7 @@ impl Protected {
         Ok(report.refused.bad.iter().filter(|_| is_listener).map(bad).collect())
     }
 
-    /// The segments of a connection and whose they are.
+    /// The peer of a connection, and its segments.
     pub(super) fn counted(&self) -> Option<(PeerName, Segments)> {
         self.found.and_then(|found| Some((found.peer?, found.segments)))
     }

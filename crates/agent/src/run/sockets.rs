@@ -11,25 +11,23 @@ use tracing::field::display;
 use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_linux::{KeyManager, PeerName, TcpAoSocket};
 
-use super::RunError;
 use super::process::Opened;
-use super::protected::Protected;
-use super::socket::{Kind, inode_of, kind_of, local_of, remote_of, reset};
+use super::protected::{Kind, Protected, inode_of, kind_of, local_of, remote_of, reset};
 use crate::config::{Config, Md5};
-use crate::error::ConfigError;
+use crate::error::Error;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
 
-/// The sockets with keys, and who has which.
+/// What is known of the program's sockets, and the peers' keys.
 pub(super) struct Sockets {
     manager: KeyManager,
     peers: Vec<(PeerName, KeyChain)>,
     ports: Vec<u16>,
     refuse_others: bool,
     md5: Md5,
-    /// By inode number, which no two open sockets have in common.
+    /// By inode, which no two open sockets have in common.
     known: HashMap<u64, Known>,
-    /// Those that the program has connected itself, as far as they are open: the peer's port decides on them. All others were accepted, or come
-    /// from outside and may have been.
+    /// Open sockets that the program has connected itself: the peer's port decides on them. All others were accepted, or inherited and may have
+    /// been.
     connected: HashSet<u64>,
     /// Segments of sockets that are closed, and bad ones at listeners, by peer.
     past: HashMap<PeerName, Segments>,
@@ -38,14 +36,14 @@ pub(super) struct Sockets {
 enum Known {
     /// It has keys.
     Protected(Protected),
-    /// It needs none, or cannot have any, and that does not change unless the program connects it or listens.
+    /// It needs none or cannot have any, until the program connects it or listens.
     Other,
 }
 
 const KEYLESS: &str = "Multipath TCP and SMC take no TCP-AO keys";
 
 impl Sockets {
-    pub(super) fn new(config: Config) -> Result<Self, RunError> {
+    pub(super) fn new(config: Config) -> Result<Self, Error> {
         let mut sockets = Self {
             manager: KeyManager::default(),
             peers: Vec::new(),
@@ -60,9 +58,9 @@ impl Sockets {
         Ok(sockets)
     }
 
-    /// Carries out another configuration from now on. Listeners that are open stay as open to others as they were.
-    pub(super) fn change(&mut self, config: Config) -> Result<(), RunError> {
-        self.manager.set_peers(config.peers.iter().cloned()).map_err(ConfigError::from)?;
+    /// Replaces the configuration. Open listeners keep their `refuse_others`.
+    pub(super) fn change(&mut self, config: Config) -> Result<(), Error> {
+        self.manager.set_peers(config.peers.iter().cloned())?;
         (self.peers, self.ports) = (config.peers, config.ports);
         (self.refuse_others, self.md5) = (config.refuse_others, config.md5);
         self.known.retain(|_, known| !matches!(known, Known::Other));
@@ -83,7 +81,7 @@ impl Sockets {
         }
     }
 
-    /// What a socket has counted stays counted.
+    /// Keeps what a socket has counted.
     fn keep_count(&mut self, protected: &Protected) {
         if let Some((peer, segments)) = protected.counted() {
             let past = self.past.entry(peer).or_default();
@@ -91,7 +89,7 @@ impl Sockets {
         }
     }
 
-    /// Puts the keys for `remote` on a socket that will connect to it, if it is a peer.
+    /// Puts the peer's keys on a socket that will connect to `remote`, if that is one.
     pub(super) fn protect_connecting(&mut self, socket: &OwnedFd, remote: SocketAddr) -> Result<(), Errno> {
         let inode = inode_of(socket)?;
         self.connected.insert(inode);
@@ -103,19 +101,19 @@ impl Sockets {
             && let Some(device) =
                 NonZeroU32::new(remote.scope_id()).filter(|_| remote.ip().is_unicast_link_local())
         {
-            // As the kernel does when it connects; the peer may be one of that device's VRF.
+            // As the kernel does on `connect`; the peer may be one of that device's VRF.
             SockRef::from(socket).bind_device_by_index_v6(Some(device)).map_err(|_| Errno::INVAL)?;
         }
         if kind_of(socket) == Kind::Keyless {
             return match self.manager.attach_connecting(socket, address, Timestamp::now()) {
-                Err(Error::NoPeer(_)) => Ok(()),
+                Err(wireseal_linux::Error::NoPeer(_)) => Ok(()),
                 _ => {
                     tracing::error!(%remote, "connect was refused: {KEYLESS}");
                     Err(Errno::KEYREJECTED)
                 }
             };
         }
-        // Perhaps with keys for another address.
+        // It may have keys for another address.
         self.remove(inode);
         match self.manager.attach_connecting(socket, address, Timestamp::now()) {
             Ok(attachment) => {
@@ -124,7 +122,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Protected(protected));
                 Ok(())
             }
-            Err(Error::NoPeer(_)) => Ok(()),
+            Err(wireseal_linux::Error::NoPeer(_)) => Ok(()),
             Err(error) => {
                 tracing::error!(%remote, %error, "connect was refused");
                 Err(errno_of(&error))
@@ -132,7 +130,7 @@ impl Sockets {
         }
     }
 
-    /// Puts the keys of all peers on a socket that will listen; returns whether its port is one that is protected.
+    /// Puts the keys of all peers on a socket that will listen; returns whether its port is protected.
     pub(super) fn protect_listener(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
         let inode = inode_of(socket)?;
         self.connected.remove(&inode);
@@ -145,7 +143,7 @@ impl Sockets {
             return Err(Errno::KEYREJECTED);
         }
         let attached = self.manager.attach(socket, Timestamp::now()).and_then(|attachment| {
-            // The manager does not have a listener with TCP-MD5 keys require TCP-AO.
+            // The manager does not do this for a listener with TCP-MD5 keys.
             TcpAoSocket::new(socket).set_required(self.refuse_others)?;
             Ok(attachment)
         });
@@ -162,7 +160,7 @@ impl Sockets {
         }
     }
 
-    /// Carries the key chains out on all sockets that are open, and looks at those that are new.
+    /// Installs and removes keys as the key chains say on all open sockets, and looks at new ones.
     pub(super) fn step(&mut self, open: &HashMap<u64, (i32, RawFd)>) {
         let known = std::mem::take(&mut self.known);
         let (still_open, closed): (HashMap<_, _>, HashMap<_, _>) =
@@ -196,7 +194,7 @@ impl Sockets {
         }
     }
 
-    /// Whether the configuration protects a connection: the peer's port counts if the program has connected it, else either.
+    /// Whether a connection has a protected port: the peer's, or the own one if it may have been accepted.
     fn is_protected(&self, inode: u64, socket: &OwnedFd, remote: SocketAddr) -> bool {
         self.ports.contains(&remote.port()) || self.may_be_accepted(inode, socket)
     }
@@ -207,7 +205,7 @@ impl Sockets {
             && local_of(socket).is_some_and(|local| self.ports.contains(&local.port()))
     }
 
-    /// Whether a TCP-MD5 key for this peer is refused: it, a part of it or a network around it has TCP-AO keys, or must have some.
+    /// Whether a TCP-MD5 key for this address or network is refused: it overlaps with a peer's, or all others are refused.
     pub(super) fn refuses_md5(&self, of: PeerName) -> bool {
         let of = of.canonical();
         let overlaps = |peer: PeerName| {
@@ -223,7 +221,7 @@ impl Sockets {
         is_refused
     }
 
-    /// Whether a socket whose connection has ended may still have unread data. It may be unsigned, and would be read as a peer's.
+    /// Whether a connection that may be a peer's has ended and left unread data, which may be unsigned.
     fn is_remainder(&self, inode: u64, socket: &OwnedFd) -> bool {
         self.may_be_accepted(inode, socket)
             && kind_of(socket) != Kind::Other
@@ -231,7 +229,7 @@ impl Sockets {
             && TcpAoSocket::new(socket).has_received().unwrap_or(true)
     }
 
-    /// A socket that the program has accepted or inherited, or is not done with yet.
+    /// Looks at a socket that is new: accepted, inherited or not in use yet.
     fn look_at(&mut self, inode: u64, socket: &OwnedFd) {
         if kind_of(socket) == Kind::Other {
             self.known.insert(inode, Known::Other);
@@ -242,7 +240,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Other);
             }
         } else if SockRef::from(socket).is_listener().unwrap_or(false) {
-            // Without keys it goes on for others; a session with a peer that comes of it is reset.
+            // Without keys it goes on for others, and sessions with peers that it accepts are reset.
             if self.protect_listener(socket) != Ok(true) {
                 self.known.insert(inode, Known::Other);
             }
@@ -263,7 +261,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Protected(Protected::new(attachment)));
                 self.step_socket(inode, socket);
             }
-            Err(Error::NoPeer(_)) => {
+            Err(wireseal_linux::Error::NoPeer(_)) => {
                 self.known.insert(inode, Known::Other);
             }
             Err(error) => {
@@ -301,7 +299,7 @@ impl Sockets {
     }
 }
 
-/// Calls `with` for each of these sockets, with a duplicate of its descriptor that is closed afterwards.
+/// Calls `with` for each of these sockets with a duplicate that is closed afterwards.
 fn for_each(open: &HashMap<u64, (i32, RawFd)>, mut with: impl FnMut(u64, &OwnedFd)) {
     let mut processes = HashMap::new();
     for (inode, (pid, descriptor)) in open {
@@ -315,10 +313,10 @@ fn for_each(open: &HashMap<u64, (i32, RawFd)>, mut with: impl FnMut(u64, &OwnedF
     }
 }
 
-/// What the program is told.
-const fn errno_of(error: &Error) -> Errno {
+/// What the program's call returns.
+const fn errno_of(error: &wireseal_linux::Error) -> Errno {
     match error {
-        Error::NoKeyToSendWith { .. } => Errno::KEYEXPIRED,
+        wireseal_linux::Error::NoKeyToSendWith { .. } => Errno::KEYEXPIRED,
         _ => Errno::KEYREJECTED,
     }
 }

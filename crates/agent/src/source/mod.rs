@@ -1,7 +1,8 @@
-//! Where a configuration comes from: the command line, and a file.
+//! Reading a configuration from the command line and from files.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -9,18 +10,25 @@ use std::str::FromStr;
 use cidr::{IpCidr, IpInet};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use serde::Deserialize;
-use wireseal_keys::KeyChains;
+use wireseal_keys::{KeyChain, KeyChains};
 use wireseal_linux::PeerName;
 use zeroize::Zeroizing;
 
 use crate::config::{Config, Md5};
-use crate::error::{ConfigError, PeerArgumentError};
+use crate::error::Error;
 
 /// BGP's port (RFC 4271).
 const BGP: u16 = 179;
 
+const NO_KEY_CHAINS: Error =
+    Error::Missing("no key chains: give a file with --keys, or with key-chains in the configuration file");
+const NO_PEERS: Error = Error::Missing(
+    "no peers: give one with --peer, such as --peer 192.0.2.1=core, or [peers] in the configuration file",
+);
+const NO_PORTS: Error = Error::Missing("ports: name at least one TCP port, from 1 to 65535");
+
 /// A peer as text: `192.0.2.1`, `2001:db8::/32=edge`, `192.0.2.1%vrf-blue=core`. An address or a network, the device of a VRF, and the name
-/// of a key chain; without device the peer is in no VRF or in any, and without name it has the only key chain there is.
+/// of a key chain. Without a device the peer is in no VRF or in any; without a name it has the only key chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerArgument {
     /// The address or network.
@@ -32,18 +40,21 @@ pub struct PeerArgument {
 }
 
 impl FromStr for PeerArgument {
-    type Err = PeerArgumentError;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, PeerArgumentError> {
+    /// # Errors
+    /// [`Error::Argument`].
+    fn from_str(text: &str) -> Result<Self, Error> {
         let (peer, chain) = text.split_once('=').map_or((text, None), |(peer, chain)| (peer, Some(chain)));
         let (network, device) =
             peer.split_once('%').map_or((peer, None), |(network, device)| (network, Some(device)));
-        let network = network.parse().map_err(|_| PeerArgumentError::Network(no_network(network)))?;
-        if device.is_some_and(str::is_empty) {
-            return Err(PeerArgumentError::NoDevice);
-        }
-        if chain.is_some_and(str::is_empty) {
-            return Err(PeerArgumentError::NoChain);
+        let network = network.parse().map_err(|_| Error::Argument(no_network(network)))?;
+        for (part, missing) in
+            [(device, "a device is missing behind %"), (chain, "a key chain is missing behind =")]
+        {
+            if part.is_some_and(str::is_empty) {
+                return Err(Error::Argument(missing.to_owned()));
+            }
         }
         Ok(Self { network, device: device.map(Into::into), chain: chain.map(Into::into) })
     }
@@ -51,14 +62,15 @@ impl FromStr for PeerArgument {
 
 /// Why a text is neither an address nor a network, and what to write.
 fn no_network(text: &str) -> String {
-    if let Ok(address) = text.parse::<IpInet>() {
+    let instead = if let Ok(address) = text.parse::<IpInet>() {
         let (network, host) = (address.network(), address.address());
         format!("write {network} for the network, or {host} for the host, in place of {text}")
     } else if let Ok(address) = text.parse::<SocketAddr>() {
         format!("write {} in place of {text}; ports are given by themselves", address.ip())
     } else {
         format!("{text:?} is neither")
-    }
+    };
+    format!("expected an address or a network, such as 192.0.2.1 or 2001:db8::/32: {instead}")
 }
 
 impl PeerArgument {
@@ -70,20 +82,17 @@ impl PeerArgument {
         }
     }
 
-    fn name(&self) -> Result<PeerName, ConfigError> {
+    fn name(&self) -> Result<PeerName, Error> {
         let Some(device) = &self.device else { return Ok(PeerName::new(self.network)) };
         let index = socket(AddressFamily::INET, SocketType::DGRAM, None)
-            .and_then(|socket| netdevice::name_to_index(socket, device));
-        let index = index.map_err(|error| ConfigError::NoDevice {
-            peer: self.text(),
-            device: device.clone(),
-            error: error.into(),
-        })?;
+            .and_then(|socket| netdevice::name_to_index(socket, device))
+            .map_err(io::Error::from)
+            .map_err(|error| Error::peer(self.text(), format!("there is no device {device:?}: {error}")))?;
         Ok(PeerName { remote: self.network, vrf: Some(index) })
     }
 }
 
-/// The parts of a configuration as given; [`read`](Self::read) reads their files, each time anew.
+/// Where a configuration comes from; each [`read`](Self::read) reads the files anew.
 ///
 /// The configuration file is TOML:
 ///
@@ -100,13 +109,13 @@ impl PeerArgument {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// The file of key chains. It takes the place of the configuration file's.
+    /// The file of key chains, in place of the configuration file's.
     pub keys: Option<PathBuf>,
     /// The configuration file.
     pub config: Option<PathBuf>,
     /// Peers, in addition to the configuration file's.
     pub peers: Vec<PeerArgument>,
-    /// Ports, in place of the configuration file's; 179 if there are none at all.
+    /// Ports, in place of the configuration file's; 179 if neither has any.
     pub ports: Vec<u16>,
 }
 
@@ -127,8 +136,8 @@ impl Source {
     /// Reads the files and looks up the devices.
     ///
     /// # Errors
-    /// [`ConfigError`] for the first thing that is wrong: a file, a peer, a key chain, or peers that contradict each other.
-    pub fn read(&self) -> Result<Config, ConfigError> {
+    /// [`Error`] for the first thing that is wrong: a file, a peer, a key chain, or a peer that is named twice.
+    pub fn read(&self) -> Result<Config, Error> {
         let (file, mut peers) = match &self.config {
             Some(path) => read_file(path)?,
             None => (File::default(), Vec::new()),
@@ -139,67 +148,71 @@ impl Source {
             None => path.clone(),
         };
         let keys = self.keys.clone().or_else(|| file.key_chains.as_ref().map(beside));
-        let chains = read_key_chains(&keys.ok_or(ConfigError::NoKeyChains)?)?;
+        let chains = read_key_chains(&keys.ok_or(NO_KEY_CHAINS)?)?;
         let mut chosen: Vec<(PeerName, _)> = Vec::new();
         let mut taken = HashSet::new();
         for peer in &peers {
             let name = peer.name()?;
             if !taken.insert(name.canonical()) {
                 let network = name.canonical().remote;
-                return Err(ConfigError::PeerTwice(PeerArgument { network, ..peer.clone() }.text()));
+                return Err(Error::PeerTwice(PeerArgument { network, ..peer.clone() }.text()));
             }
             chosen.push((name, chain_of(&chains, peer)?));
         }
         if chosen.is_empty() {
-            return Err(ConfigError::NoPeers);
+            return Err(NO_PEERS);
         }
         let ports =
             if self.ports.is_empty() { file.ports.unwrap_or_else(|| vec![BGP]) } else { self.ports.clone() };
         if ports.is_empty() || ports.contains(&0) {
-            return Err(ConfigError::NoPorts);
+            return Err(NO_PORTS);
         }
         Ok(Config { peers: chosen, ports, refuse_others: file.refuse_others, md5: file.md5 })
     }
 }
 
-fn chain_of(chains: &KeyChains, peer: &PeerArgument) -> Result<wireseal_keys::KeyChain, ConfigError> {
-    let known = || chains.chains().iter().map(|chain| chain.name().to_owned()).collect();
-    match (&peer.chain, chains.chains()) {
-        (Some(name), _) => chains
-            .get(name)
-            .cloned()
-            .ok_or_else(|| ConfigError::UnknownChain { peer: peer.text(), known: known() }),
-        (None, [only]) => Ok(only.clone()),
-        (None, _) => Err(ConfigError::WhichChain { peer: peer.text(), known: known() }),
-    }
+fn chain_of(chains: &KeyChains, peer: &PeerArgument) -> Result<KeyChain, Error> {
+    let problem = match (&peer.chain, chains.chains()) {
+        (Some(name), _) => match chains.get(name) {
+            Some(chain) => return Ok(chain.clone()),
+            None => "there is no key chain of that name",
+        },
+        (None, [only]) => return Ok(only.clone()),
+        (None, _) => "which key chain?",
+    };
+    let names: Vec<_> = chains.chains().iter().map(KeyChain::name).collect();
+    let known = match names.is_empty() {
+        true => "the file has none".to_owned(),
+        false => format!("known: {}", names.join(", ")),
+    };
+    Err(Error::peer(peer.text(), format!("{problem} ({known})")))
 }
 
-fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), ConfigError> {
-    let text =
-        fs::read_to_string(path).map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
+fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), Error> {
+    let text = fs::read_to_string(path).map_err(Error::file(path))?;
     let file: File = toml::from_str(&text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count();
         let written = text.lines().nth(line).unwrap_or_default().trim();
-        let message = problem(written, &error.message().replace('\n', " "));
-        ConfigError::File { path: path.to_owned(), line: line + 1, message }
+        let problem = problem(written, &error.message().replace('\n', " "));
+        Error::contents(path, format!("line {}: {problem}", line + 1))
     })?;
     let peers = file.peers.iter().map(|(peer, chain)| {
-        let argument = format!("{peer}={chain}").parse();
-        argument.map_err(|error| ConfigError::Peer { path: path.to_owned(), peer: peer.clone(), error })
+        let argument: Result<_, Error> = format!("{peer}={chain}").parse();
+        argument.map_err(|error| Error::contents(path, format!("peer {peer:?}: {error}")))
     });
     let peers = peers.collect::<Result<_, _>>()?;
     Ok((file, peers))
 }
 
-/// What is wrong with a line of a configuration file, by what the parser says of it. Of the line only what stands before `=` is repeated:
-/// the value may be a secret in the wrong file.
+/// What is wrong with a line of a configuration file, from the parser's message. Only what stands before `=` is repeated: the value may be a
+/// secret in the wrong file.
 fn problem(written: &str, said: &str) -> String {
     if written.starts_with("[[key-chain") {
         return "this is a file of key chains: give it with --keys, or name it with key-chains".to_owned();
     }
     let key = written.split_once('=').map(|(key, _)| key.trim());
-    // In TOML a dot makes tables of a key, and other signs of addresses are no part of one.
+    // TOML makes tables of a key with dots, and refuses colons in one.
     if let Some(key) = key.filter(|key| key.parse::<PeerArgument>().is_ok()) {
         return format!("an address needs quotation marks: \"{key}\"");
     }
@@ -222,9 +235,8 @@ fn problem(written: &str, said: &str) -> String {
     }
 }
 
-fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
-    let text = fs::read_to_string(path).map(Zeroizing::new);
-    let text = text.map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
+fn read_key_chains(path: &Path) -> Result<KeyChains, Error> {
+    let text = fs::read_to_string(path).map(Zeroizing::new).map_err(Error::file(path))?;
     #[cfg(any(feature = "run", feature = "gateway"))]
     warn_of_others(path);
     let chains = if text.trim_start().starts_with('{') {
@@ -232,13 +244,19 @@ fn read_key_chains(path: &Path) -> Result<KeyChains, ConfigError> {
     } else {
         KeyChains::from_toml(&text)
     };
-    chains.map_err(|error| match is_router_configuration(&text) {
-        true => ConfigError::RouterConfiguration { path: path.to_owned() },
-        false => ConfigError::KeyChains { path: path.to_owned(), error: Box::new(error) },
+    chains.map_err(|error| {
+        let message = match is_router_configuration(&text) {
+            true => format!(
+                "this looks like a router's configuration, not a file of key chains: `wireseal keys convert {} --to toml` makes one",
+                path.display()
+            ),
+            false => error.to_string(),
+        };
+        Error::contents(path, message)
     })
 }
 
-/// Whether a text has a line that begins as in configurations of BIRD, Junos or IOS XR, and as none does in TOML or JSON.
+/// Whether a line begins as in configurations of BIRD, Junos or IOS XR, and as none does in TOML or JSON.
 fn is_router_configuration(text: &str) -> bool {
     const BEGINNINGS: [&str; 8] = [
         "protocol ",
@@ -253,15 +271,7 @@ fn is_router_configuration(text: &str) -> bool {
     text.lines().any(|line| BEGINNINGS.iter().any(|begins| line.trim_start().starts_with(begins)))
 }
 
-/// From now on nobody but root may read this process's memory, where the keys will be, and no core dump contains them.
-#[cfg(any(feature = "run", feature = "gateway"))]
-pub(crate) fn keep_memory_private() -> std::io::Result<()> {
-    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
-}
-
-/// Logs that everybody can read or write this file of secrets, if so.
+/// Warns if every user can read or write this file of secrets.
 #[cfg(any(feature = "run", feature = "gateway"))]
 fn warn_of_others(path: &Path) {
     use std::os::unix::fs::MetadataExt;

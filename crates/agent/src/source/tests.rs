@@ -47,7 +47,7 @@ fn a_file_and_the_command_line_are_read_together() {
     source.ports = vec![711];
     assert_eq!(source.read().unwrap().ports, [711]);
     source.ports = vec![179, 0];
-    assert!(matches!(source.read(), Err(ConfigError::NoPorts)));
+    assert!(matches!(source.read(), Err(Error::Missing(_))));
 
     let shown = read.to_string();
     for line in [
@@ -222,7 +222,7 @@ fn hosts_and_the_networks_around_them_are_refused_for_the_kernel() {
     let folder = tempfile::tempdir().unwrap();
     let overlaps = |peers: &[&str]| {
         let config = source(folder.path(), KEYS, "key-chains = \"keys.toml\"\n", peers).read().unwrap();
-        matches!(config.check_for_kernel(), Err(ConfigError::Overlap(..)))
+        matches!(config.check_for_kernel(), Err(Error::Overlap(..)))
     };
     for peers in [
         &["192.0.2.1", "192.0.2.0/24"][..],

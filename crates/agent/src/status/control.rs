@@ -12,40 +12,20 @@ use std::{env, process, thread};
 use rustix::process::geteuid;
 use tokio::io::AsyncWriteExt;
 
-use crate::callers::{self, Listener};
+use crate::error::Error;
+use crate::instance::{self, Listener};
 use crate::status::{Command, Status, StatusSource};
 
-/// How long an instance may take to say its status.
+/// How long an instance may take to answer.
 const LIMIT: Duration = Duration::from_secs(3);
-
-/// Why instances could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum StatusError {
-    /// The folder of the control sockets cannot be read.
-    #[error("{}: {error} (root's instances are shown to root alone)", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Why. It is in the message, and so not the error's source.
-        error: io::Error,
-    },
-    /// An instance did not answer as it should.
-    #[error("{}: no answer: {error}", path.display())]
-    NoAnswer {
-        /// Its control socket.
-        path: PathBuf,
-        /// Why. It is in the message, and so not the error's source.
-        error: io::Error,
-    },
-}
 
 /// The instances of a user.
 #[derive(Debug, Default)]
 pub struct Instances {
-    /// What those do that have answered, the oldest first.
+    /// The status of each that answered, the oldest first.
     pub answered: Vec<Status>,
-    /// Those that are there and have not: each is a [`StatusError::NoAnswer`].
-    pub silent: Vec<StatusError>,
+    /// Why those did not that are there too: each is an [`Error::File`] with its control socket.
+    pub silent: Vec<Error>,
 }
 
 /// The control socket of this instance, until it is dropped.
@@ -54,12 +34,12 @@ pub(crate) struct Announced(PathBuf);
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // If it is gone already, all the better.
+        // It may be gone already.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Where the control sockets are: each user's instances have a folder that nobody else can enter.
+/// The folder of the control sockets of this user's instances, which nobody else can enter.
 fn folder() -> PathBuf {
     match env::var_os("XDG_RUNTIME_DIR") {
         Some(folder) if !geteuid().is_root() => Path::new(&folder).join("wireseal"),
@@ -67,7 +47,7 @@ fn folder() -> PathBuf {
     }
 }
 
-/// Makes the folder of the control sockets if that is where this path is.
+/// Makes the folder of the control sockets if this path is in it.
 pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     let folder = folder();
     if path.parent() != Some(&folder) {
@@ -92,8 +72,7 @@ fn sockets(folder: &Path) -> io::Result<Vec<(PathBuf, u32)>> {
     Ok(found.collect())
 }
 
-/// Answers whoever asks for the status from now on. Without a control socket an instance works all the same; the log says why there is
-/// none.
+/// Opens a control socket that answers with the status. If there can be none, the instance works all the same, and the log says why.
 pub(crate) fn announce(command: Command, source: StatusSource) -> Option<Announced> {
     let path = folder().join(format!("{}-{}", command.name(), process::id()));
     match make_folder(&path).and_then(|()| listen(&path)).and_then(|listener| serve(listener, source)) {
@@ -106,12 +85,12 @@ pub(crate) fn announce(command: Command, source: StatusSource) -> Option<Announc
 }
 
 fn listen(path: &Path) -> io::Result<UnixListener> {
-    // Those that instances left when they were killed.
+    // Instances that were killed leave their sockets.
     for (left, pid) in sockets(path.parent().unwrap_or(path))? {
         let has_ended = pid == process::id() || !Path::new("/proc").join(pid.to_string()).exists();
-        // It may run where this process cannot see it.
+        // It may run in another PID namespace.
         let is_refused = || {
-            callers::connect(&left, LIMIT).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+            instance::connect(&left, LIMIT).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
         };
         if has_ended && is_refused() {
             // Another instance may have removed it.
@@ -124,28 +103,31 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
 }
 
 fn serve(listener: UnixListener, source: StatusSource) -> io::Result<()> {
-    callers::answer("status", Listener::Unix(listener), move |mut caller| {
+    instance::answer("status", Listener::Unix(listener), move |mut caller| {
         let status = serde_json::to_vec(&source()).unwrap_or_default();
         async move {
-            // Whoever asked may have left.
+            // The caller may have left.
             let _ = caller.write_all(&status).await;
         }
     })
 }
 
-/// Asks the instances that this user has running, or the one with this process number, all at once. Those that were killed are left out.
+/// Asks this user's running instances for their status, or the one with this process number, all at once.
 ///
 /// # Errors
-/// [`StatusError::Folder`].
-pub fn running(pid: Option<u32>) -> Result<Instances, StatusError> {
+/// [`Error::File`] if the folder of the control sockets cannot be read.
+pub fn running(pid: Option<u32>) -> Result<Instances, Error> {
     running_in(&folder(), pid)
 }
 
-fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, StatusError> {
+fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, Error> {
     let mut asked = match sockets(folder) {
         Ok(sockets) => sockets,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Instances::default()),
-        Err(error) => return Err(StatusError::Folder { path: folder.to_owned(), error }),
+        Err(error) => {
+            let said = format!("{error} (root's instances are shown to root alone)");
+            return Err(Error::file(folder)(io::Error::new(error.kind(), said)));
+        }
     };
     asked.retain(|(_, of)| pid.is_none_or(|pid| pid == *of));
     asked.sort();
@@ -153,9 +135,9 @@ fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, StatusError>
     let (said, saying) = mpsc::channel();
     for (path, _) in &asked {
         let (path, said) = (path.clone(), said.clone());
-        // If there can be no thread for it, it stays silent.
+        // Without a thread, it counts as silent.
         let _ = thread::Builder::new().spawn(move || {
-            // By now nobody may wait for it.
+            // The receiver may have given up.
             let _ = said.send((ask(&path), path));
         });
     }
@@ -166,18 +148,22 @@ fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, StatusError>
         match answer {
             Ok(status) => instances.answered.push(status),
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {}
-            Err(error) => instances.silent.push(StatusError::NoAnswer { path, error }),
+            Err(error) => instances.silent.push(silent(&path, &error.to_string())),
         }
     }
-    let late = || io::Error::new(ErrorKind::TimedOut, format!("not within {} seconds", LIMIT.as_secs()));
-    instances.silent.extend(asked.into_iter().map(|(path, _)| StatusError::NoAnswer { path, error: late() }));
+    let late = format!("not within {} seconds", LIMIT.as_secs());
+    instances.silent.extend(asked.iter().map(|(path, _)| silent(path, &late)));
     instances.answered.sort_by_key(|status| (status.since, status.pid));
     Ok(instances)
 }
 
+fn silent(path: &Path, why: &str) -> Error {
+    Error::file(path)(io::Error::other(format!("no answer: {why}")))
+}
+
 fn ask(path: &Path) -> io::Result<Status> {
-    // A little longer than it has: whoever waits for it says so.
-    let mut socket = callers::connect(path, 2 * LIMIT)?;
+    // Longer than the caller waits, so that the caller reports the timeout.
+    let mut socket = instance::connect(path, 2 * LIMIT)?;
     let mut status = Vec::new();
     socket.read_to_end(&mut status)?;
     Ok(serde_json::from_slice(&status)?)
@@ -248,7 +234,7 @@ mod tests {
         assert_eq!((found.answered.len(), found.silent.len()), (1, 0));
         // Nobody can even connect any more.
         let mut callers = Vec::new();
-        while let Ok(caller) = callers::connect(&hangs, Duration::from_millis(100)) {
+        while let Ok(caller) = instance::connect(&hangs, Duration::from_millis(100)) {
             callers.push(caller);
         }
         assert_eq!(running_in(folder.path(), Some(1)).unwrap().silent.len(), 1);

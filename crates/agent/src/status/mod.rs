@@ -1,4 +1,4 @@
-//! What a running instance does: its peers, their keys, sessions and counters. It contains no secrets.
+//! The status of a running instance: its peers, their keys, sessions and counters. It contains no secrets.
 
 mod control;
 
@@ -14,30 +14,30 @@ use wireseal_tcp_ao::{Counters, KeyId};
 
 #[cfg(feature = "run")]
 pub(crate) use self::control::Announced;
-pub use self::control::{Instances, StatusError, running};
+pub use self::control::{Instances, running};
 pub(crate) use self::control::{announce, make_folder};
 
-/// What makes the status of an instance when it is asked for.
+/// Makes the status of an instance when it is asked for.
 pub(crate) type StatusSource = Arc<dyn Fn() -> Status + Send + Sync>;
 
 /// What an instance of `run` or `gateway` does.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Status {
-    /// What it is.
+    /// The subcommand that it runs.
     pub command: Command,
-    /// Its process.
+    /// Its process number.
     pub pid: u32,
     /// Since when it runs.
     pub since: Timestamp,
-    /// Its [network namespace](network_namespace()); 0 if it does not say.
+    /// Its [network namespace](network_namespace()); 0 for an instance of an earlier version.
     #[serde(default)]
     pub network_namespace: u64,
     /// The program that it supervises.
     pub program: Option<String>,
     /// Its peers, in the order of the configuration.
     pub peers: Vec<PeerStatus>,
-    /// The protected listeners of the program. They count what no connection took, of any peer.
+    /// The protected listeners of the program. They count segments that belonged to no connection, of any peer.
     pub listeners: Vec<ListenerStatus>,
     /// A gateway's rules, by which the kernel gives it packets.
     #[serde(default)]
@@ -50,19 +50,19 @@ pub struct Status {
 pub struct RulesStatus {
     /// The program that has installed them: `nft`, or one of iptables.
     pub by: String,
-    /// Since when they are in place, or are not.
+    /// Since when they are in place, or since when they are not.
     pub since: Timestamp,
-    /// Why they are not in place, and what may come of it; `None` if they are.
+    /// Why they are not in place, and what that lets through; `None` if they are.
     pub problem: Option<String>,
 }
 
-/// The network namespace of this process: the inode number of `/proc/self/ns/net`; 0 if it cannot be found out.
+/// The network namespace of this process: the inode number of `/proc/self/ns/net`, or 0 if that cannot be read.
 #[must_use]
 pub fn network_namespace() -> u64 {
     fs::metadata("/proc/self/ns/net").map_or(0, |metadata| metadata.ino())
 }
 
-/// What an instance is.
+/// A subcommand that goes on running.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "these are the program's subcommands")]
@@ -72,7 +72,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The subcommand.
+    /// Its name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -90,15 +90,15 @@ pub struct PeerStatus {
     pub peer: String,
     /// The name of its key chain.
     pub key_chain: String,
-    /// The key that new sessions are opened with now; `None` if none is valid for sending, so that no session can be opened.
+    /// The key that new sessions use now; `None` if none is valid for sending, so that none can open.
     pub key: Option<KeyStatus>,
     /// When the chain's keys change next.
     pub next_change: Option<Timestamp>,
-    /// When no key will be valid for sending any more, if the chain stays as it is.
+    /// When the last key stops being valid for sending, if the chain stays as it is.
     pub chain_end: Option<Timestamp>,
     /// Its sessions.
     pub sessions: Vec<SessionStatus>,
-    /// Its segments since the instance runs.
+    /// Its segments since the instance was started.
     pub segments: Segments,
 }
 
@@ -114,7 +114,7 @@ pub struct KeyStatus {
     pub recv_id: KeyId,
     /// Its algorithm.
     pub algorithm: String,
-    /// Since when it is sent with: the beginning of its send lifetime, or of the instance if it has none.
+    /// Since when it is used for sending: the start of its send lifetime, or of the instance if the lifetime has none.
     pub since: Timestamp,
     /// When its send lifetime ends.
     pub until: Option<Timestamp>,
@@ -132,7 +132,7 @@ pub struct SessionStatus {
     pub is_established: bool,
     /// The SendID of the key that this end signs with.
     pub send_id: KeyId,
-    /// The RecvID of the key that this end asks the peer to sign with.
+    /// The RecvID of the key that this end asks the peer to sign with (RNextKeyID).
     pub asked_for: KeyId,
     /// Whether the peer does not sign with that key yet.
     pub is_peer_behind: bool,
@@ -196,7 +196,7 @@ impl Segments {
 }
 
 impl PeerStatus {
-    /// What a key chain says of its peer now, before there are sessions.
+    /// A peer with the present key of its chain, and without sessions.
     pub(crate) fn new(peer: &PeerName, chain: &KeyChain, started: Timestamp) -> Self {
         let now = Timestamp::now();
         Self {
@@ -219,14 +219,14 @@ impl KeyStatus {
             send_id: key.mkt().send_id(),
             recv_id: key.mkt().recv_id(),
             algorithm: key.mkt().parameters().algorithm.name().to_owned(),
-            // Of the keys that may be sent with, the one that began last is.
+            // Of several valid keys, the one whose lifetime began last is used.
             since: lifetime.from().unwrap_or(started),
             until: lifetime.until(),
         }
     }
 }
 
-/// When a chain will have no key to send with.
+/// When a chain will have no key to send with; `None` if it always has one.
 fn chain_end(chain: &KeyChain, now: Timestamp) -> Option<Timestamp> {
     let mut moment = now;
     while chain.at(moment).preferred().is_some() {

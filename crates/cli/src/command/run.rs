@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::process::Command;
 
-use wireseal_agent::{RunError, Supervisor, run_in_background, stop_with};
+use wireseal_agent::{Error, Supervisor, run_in_background, stop_with};
 
 use super::outcome::{Outcome, Result};
 use super::peer_arguments::{PeerArguments, show_for_kernel};
@@ -63,8 +63,9 @@ pub(super) fn run(arguments: Arguments) -> Result {
 }
 
 /// This program once more, with another argument in front.
-fn once_more(argument: &str) -> std::result::Result<Command, RunError> {
-    let mut command = Command::new(env::current_exe().map_err(RunError::System)?);
+fn once_more(argument: &str) -> std::result::Result<Command, Error> {
+    let own = env::current_exe().map_err(|error| Error::System { what: "supervise".into(), error })?;
+    let mut command = Command::new(own);
     let mut arguments = env::args_os().skip(1);
     command.args(arguments.next()).arg(argument).args(arguments);
     Ok(command)

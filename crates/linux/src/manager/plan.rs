@@ -4,8 +4,8 @@ use std::fmt;
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::KeyId;
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
+use wireseal_tcp_ao::KeyId;
 
 use crate::manager::peers;
 use crate::{InstalledKey, KeyName, PeerName, SocketKey};

@@ -2,7 +2,9 @@
 
 use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, mirrored, mkt, mkt_with_secret, mkts, receive, view};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Connection, Counters, Isn, KeyId, Mkt, MktError, MktSet, OptionCoverage, SignError, VerifyError};
+use wireseal_tcp_ao::{
+    Connection, Counters, Isn, KeyId, Mkt, MktError, MktSet, OptionCoverage, SignError, VerifyError,
+};
 
 const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
 

@@ -1,29 +1,33 @@
 //! The rules by which the kernel gives packets to the gateway: nftables, or iptables where the kernel's nftables has no queues.
 //!
-//! Segments from programs are queued behind the filters of others, which see and change them unsigned. Those for programs are queued as
-//! they reach them; where connections are tracked, before that, so that what is forged changes nothing there. It costs more: what the
-//! kernel has put together comes apart sooner.
+//! Segments from programs are queued behind other programs' filters, which see and may change them unsigned. Segments for programs are queued
+//! last; where connections are tracked, before that, so that forged ones change nothing there. That costs more, since the kernel takes merged
+//! segments apart sooner.
 
-mod generation;
+mod common;
 mod iptables;
 mod nft;
-mod program;
-mod put;
-mod tree;
 
 use std::collections::HashSet;
+use std::io;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
-use super::GatewayError;
-use super::carry::Numbers;
-use crate::Config;
+use wireseal_keys::Timestamp;
 
-pub(super) use self::generation::Generation;
+use self::common::{Generation, has_ipv6, networks, tracks_connections};
 use self::iptables::Iptables;
-pub(super) use self::put::tracks_connections;
-use self::put::{has_ipv6, networks};
+use super::queues::Numbers;
+use crate::config::Config;
+use crate::error::Error;
+use crate::instance::lock;
+use crate::status::RulesStatus;
 
-/// How often rules are installed again because other programs change theirs at the same moment.
+/// How often rules are installed anew because other programs change theirs at the same moment.
 const ATTEMPTS: u32 = 3;
+
+/// How often rules are read where the ruleset has no number, and how often to try to install them.
+const SECOND: Duration = Duration::from_secs(1);
 
 /// The program that installs the rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -36,14 +40,14 @@ pub(super) enum Rules {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Image {
     lines: Vec<String>,
-    /// What the ruleset's number was then; `None` if it was changing, or has none.
+    /// The ruleset's number at that moment; `None` if it was changing, or there is none.
     pub(super) generation: Option<u32>,
     /// Whether they queue before connection tracking.
     pub(super) is_tracked: bool,
 }
 
 impl Image {
-    /// What another image has that this one lacks, or the other way round; `None` if they have the same rules.
+    /// How the rules that were found differ from these; `None` if they are the same.
     pub(super) fn difference(&self, found: &Self) -> Option<String> {
         let lacks = |lines: &[String], others: &[String]| {
             let others: HashSet<_> = others.iter().collect();
@@ -61,7 +65,7 @@ impl Image {
     }
 }
 
-/// The beginning of a line.
+/// At most 160 characters of a line.
 fn shortened(line: &str) -> String {
     const MOST: usize = 160;
     match line.char_indices().nth(MOST) {
@@ -71,19 +75,19 @@ fn shortened(line: &str) -> String {
 }
 
 impl Rules {
-    /// Those that this host has, in the order in which they are tried.
+    /// The kinds of rules that this host may have, in the order in which they are tried.
     fn all() -> Vec<Self> {
         [Self::Nftables].into_iter().chain(Iptables::all().into_iter().map(Self::Iptables)).collect()
     }
 
-    /// Installs the rules of a configuration with the first program that can, in place of those of a gateway before.
+    /// Installs the rules of a configuration with the first program that can, in place of those of an earlier gateway.
     pub(super) fn install(
         config: &Config,
         numbers: Numbers,
         generation: &Generation,
-    ) -> Result<(Self, Image), GatewayError> {
+    ) -> Result<(Self, Image), Error> {
         if networks(config, false).next().is_some() && !has_ipv6() {
-            return Err(GatewayError::NoIpv6);
+            return Err(Error::NoIpv6);
         }
         let mut errors = Vec::new();
         let all = Self::all();
@@ -101,15 +105,15 @@ impl Rules {
                     }
                     return Ok((*rules, image));
                 }
-                Err(GatewayError::Rules(error)) => errors.push(error),
+                Err(Error::Rules(error)) => errors.push(error),
                 Err(error) => return Err(error),
             }
-            // What it has begun; but what keeps the peers' packets out since before stays.
+            // Undo a partial install, but keep earlier rules: they block unsigned packets.
             if !had_rules {
                 let _ = rules.remove();
             }
         }
-        Err(GatewayError::Rules(errors.join("; ")))
+        Err(Error::Rules(errors.join("; ")))
     }
 
     /// The program's name.
@@ -120,7 +124,7 @@ impl Rules {
         }
     }
 
-    /// Whether every change of these rules, by whatever program, changes the ruleset's number too.
+    /// Whether every change of these rules, by any program, changes the ruleset's number.
     pub(super) const fn have_generation(self) -> bool {
         match self {
             Self::Nftables => true,
@@ -128,15 +132,15 @@ impl Rules {
         }
     }
 
-    /// Puts the rules of another configuration in place of the present ones, and returns what is there then. There is no moment without
-    /// rules. Once connections have been tracked, they are taken to be tracked for good: NAT may be about to lead a packet elsewhere.
+    /// Replaces the present rules, with no moment in between, and reads the new ones back. Once connections have been tracked, they are taken
+    /// to be tracked for good: NAT may be about to lead a packet elsewhere.
     pub(super) fn replace(
         self,
         config: &Config,
         numbers: Numbers,
         generation: &Generation,
         were_tracked: bool,
-    ) -> Result<Image, GatewayError> {
+    ) -> Result<Image, Error> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -146,7 +150,7 @@ impl Rules {
                 Self::Iptables(iptables) => iptables.put(config, numbers, is_tracked)?,
             };
             let image = Image { is_tracked, ..self.image(generation)? };
-            // Nobody came between: neither before the rules were read back, nor while they were.
+            // No other program has changed anything since `before`.
             let is_alone = || before.map(|number| number.wrapping_add(put.transactions)) == image.generation;
             if self.have_generation() && attempt < ATTEMPTS && !is_alone() {
                 continue;
@@ -155,14 +159,14 @@ impl Rules {
             if rules != put.rules || put.known.iter().any(|line| !image.lines.contains(line)) {
                 let by = self.by();
                 let error = format!("{by} reported success, but the rules are not there");
-                return Err(GatewayError::Rules(error));
+                return Err(Error::Rules(error));
             }
             return Ok(image);
         }
     }
 
-    /// The rules that are there.
-    pub(super) fn image(self, generation: &Generation) -> Result<Image, GatewayError> {
+    /// Reads the rules that are there.
+    pub(super) fn image(self, generation: &Generation) -> Result<Image, Error> {
         let before = generation.now();
         let lines = match self {
             Self::Nftables => nft::lines()?,
@@ -180,13 +184,13 @@ impl Rules {
         }
     }
 
-    /// The program of the rules that a gateway has left, if it has left any.
+    /// The program of rules that an earlier gateway has left, if there are any.
     pub(super) fn left() -> Option<&'static str> {
         Self::all().into_iter().find(|rules| rules.are_there()).map(Self::by)
     }
 
-    /// Removes the rules, also if only some are there; whether there were any.
-    pub(super) fn remove(self) -> Result<bool, GatewayError> {
+    /// Removes the rules, even if only some are there; returns whether there were any.
+    pub(super) fn remove(self) -> Result<bool, Error> {
         let are_there = self.are_there();
         if are_there {
             match self {
@@ -197,17 +201,17 @@ impl Rules {
         Ok(are_there)
     }
 
-    /// An error if no program is found that could show or change rules: then nothing can be said of them.
-    pub(super) fn can_be_seen() -> Result<(), GatewayError> {
-        let no_nft = |error: GatewayError| match Iptables::all().is_empty() {
-            true => Err(GatewayError::Rules(format!("{error}, nor is iptables: rules cannot be looked for"))),
+    /// An error if no program is installed that could show rules.
+    pub(super) fn can_be_seen() -> Result<(), Error> {
+        let no_nft = |error: Error| match Iptables::all().is_empty() {
+            true => Err(Error::Rules(format!("{error}, nor is iptables: rules cannot be looked for"))),
             false => Ok(()),
         };
         nft::version().map(drop).or_else(no_nft)
     }
 
-    /// Removes all rules that there are; returns the programs of those.
-    pub(super) fn remove_all() -> Result<Vec<&'static str>, GatewayError> {
+    /// Removes all rules of a gateway; returns the programs that had any.
+    pub(super) fn remove_all() -> Result<Vec<&'static str>, Error> {
         Self::can_be_seen()?;
         let mut removed = Vec::new();
         for rules in Self::all() {
@@ -216,6 +220,144 @@ impl Rules {
             }
         }
         Ok(removed)
+    }
+}
+
+/// The rules of a running gateway, which are installed again when another program has changed them.
+pub(super) struct KeptRules {
+    numbers: Numbers,
+    generation: Generation,
+    /// `None` before they are installed, and once the gateway has ended.
+    kept: Mutex<Option<Kept>>,
+    status: Mutex<RulesStatus>,
+}
+
+struct Kept {
+    rules: Rules,
+    config: Config,
+    /// The rules as they were read back.
+    image: Image,
+    looked: Instant,
+}
+
+impl KeptRules {
+    pub(super) fn new(numbers: Numbers) -> io::Result<Self> {
+        let status = RulesStatus {
+            by: String::new(),
+            since: Timestamp::now(),
+            problem: Some("they are not installed yet".to_owned()),
+        };
+        Ok(Self {
+            numbers,
+            generation: Generation::open()?,
+            kept: Mutex::default(),
+            status: Mutex::new(status),
+        })
+    }
+
+    /// Installs them; returns the name of the program that did.
+    pub(super) fn install(&self, config: Config) -> Result<&'static str, Error> {
+        let (rules, image) = Rules::install(&config, self.numbers, &self.generation)?;
+        *lock(&self.kept) = Some(Kept { rules, config, image, looked: Instant::now() });
+        rules.by().clone_into(&mut lock(&self.status).by);
+        self.note(None);
+        Ok(rules.by())
+    }
+
+    /// Whether they are in place.
+    pub(super) fn status(&self) -> RulesStatus {
+        lock(&self.status).clone()
+    }
+
+    /// Replaces them by the rules of another configuration; on an error they stay.
+    pub(super) fn change(&self, config: Config) -> Result<(), Error> {
+        let mut kept = lock(&self.kept);
+        let Some(kept) = kept.as_mut() else { return Ok(()) };
+        kept.image = kept.rules.replace(&config, self.numbers, &self.generation, kept.image.is_tracked)?;
+        kept.config = config;
+        Ok(())
+    }
+
+    /// Installs them again if they have changed. This costs next to nothing while no program changes rules.
+    pub(super) fn check(&self) {
+        let mut kept = lock(&self.kept);
+        let Some(kept) = kept.as_mut() else { return };
+        let was_in_place = lock(&self.status).problem.is_none();
+        if was_in_place && !kept.image.is_tracked && tracks_connections() {
+            match kept.rules.replace(&kept.config, self.numbers, &self.generation, true) {
+                Ok(image) => {
+                    kept.image = image;
+                    tracing::info!(
+                        "this host tracks connections: from now on the peers' packets are judged before that"
+                    );
+                }
+                Err(error) => {
+                    let problem = format!(
+                        "forged packets can mislead connection tracking, since they are judged behind it: {error}"
+                    );
+                    if self.note(Some(problem.clone())) {
+                        tracing::error!("{problem}");
+                    }
+                }
+            }
+        }
+        let generation = kept.rules.have_generation().then(|| self.generation.now()).flatten();
+        let is_unchanged = generation.is_some() && generation == kept.image.generation;
+        let is_told = kept.rules.have_generation() && generation.is_some() && was_in_place;
+        if was_in_place && is_unchanged || !is_told && kept.looked.elapsed() < SECOND {
+            return;
+        }
+        kept.looked = Instant::now();
+        let found = kept.rules.image(&self.generation);
+        let problem = match &found {
+            Ok(found) => kept.image.difference(found),
+            Err(error) => Some(error.to_string()),
+        };
+        let Some(problem) = problem else {
+            // Only rules of others have changed.
+            kept.image.generation = found.ok().and_then(|found| found.generation);
+            self.note(None);
+            return;
+        };
+        if was_in_place {
+            // At once: installing may take time.
+            self.note(Some(format!("packets may pass unsigned: {problem}")));
+            tracing::error!(
+                "the rules had been changed: packets may pass unsigned until they are installed again: {problem}"
+            );
+        }
+        match kept.rules.replace(&kept.config, self.numbers, &self.generation, kept.image.is_tracked) {
+            Ok(image) => {
+                kept.image = image;
+                self.note(None);
+                tracing::warn!("the rules are installed again");
+            }
+            Err(error) => {
+                let problem = format!("packets may pass unsigned: {problem}; {error}");
+                if self.note(Some(problem.clone())) {
+                    tracing::error!("the rules are not in place: {problem}");
+                }
+            }
+        }
+    }
+
+    /// Notes what is wrong with them; returns whether that is new.
+    fn note(&self, problem: Option<String>) -> bool {
+        let mut status = lock(&self.status);
+        if status.problem.is_some() != problem.is_some() {
+            status.since = Timestamp::now();
+        }
+        let is_new = status.problem != problem;
+        status.problem = problem;
+        is_new
+    }
+
+    /// Stops watching them, and removes them if asked to.
+    pub(super) fn end(&self, are_removed: bool) -> Result<(), Error> {
+        match lock(&self.kept).take() {
+            Some(kept) if are_removed => kept.rules.remove().map(drop),
+            _ => Ok(()),
+        }
     }
 }
 

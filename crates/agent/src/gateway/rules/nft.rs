@@ -1,52 +1,50 @@
-//! The rules in nftables: a table of our own.
+//! The rules in nftables: a table of the gateway's own.
 
 use std::fmt::Write;
 
-use super::program::call;
-use super::put::{Put, networks, range};
-use crate::Config;
-use crate::gateway::GatewayError;
-use crate::gateway::carry::Numbers;
+use super::common::{Put, call, networks, range};
+use crate::config::Config;
+use crate::error::Error;
+use crate::gateway::queues::Numbers;
 
 pub(super) const PROGRAM: &str = "nft";
 /// The name of the table.
 const NAME: &str = "wireseal";
-/// What a rule contains that has packets queued.
+/// What each rule that queues packets contains.
 const RULE: &str = " queue ";
-/// Behind the filters of others, and before nothing that changes a packet.
+/// Behind filters and everything that changes a packet.
 const LATE: i32 = 300;
 const BEFORE_TRACKING: i32 = -300;
-/// What was not for this host or these ports when it came, and is now: by TPROXY; and by NAT, which only connection tracking knows of.
+/// Packets that were led to this host or these ports after they came: by TPROXY, and by NAT, which only connection tracking knows of.
 const REDIRECTED: &[&str] = &["fib daddr type != local", "ct direction original ct status dnat"];
 
-pub(super) fn put(config: &Config, numbers: Numbers, is_tracked: bool) -> Result<Put, GatewayError> {
+pub(super) fn put(config: &Config, numbers: Numbers, is_tracked: bool) -> Result<Put, Error> {
     let text = text(config, numbers, is_tracked);
     call(PROGRAM, &["-f", "-"], &text)?;
     Ok(Put { transactions: 1, rule: RULE, rules: text.matches(RULE).count(), known: Vec::new() })
 }
 
-/// What is in the table, without handles; nothing if there is no table.
-pub(super) fn lines() -> Result<Vec<String>, GatewayError> {
-    // Numbers, since names depend on files that others write.
+/// The lines of the table, without handles; none if there is no table.
+pub(super) fn lines() -> Result<Vec<String>, Error> {
+    // As numbers: names depend on files of the host.
     match call(PROGRAM, &["-n", "list", "table", "inet", NAME], "") {
         Ok(text) => {
             Ok(text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect())
         }
-        Err(GatewayError::Rules(said)) if said.contains("No such file or directory") => Ok(Vec::new()),
+        Err(Error::Rules(said)) if said.contains("No such file or directory") => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
-pub(super) fn version() -> Result<String, GatewayError> {
+pub(super) fn version() -> Result<String, Error> {
     call(PROGRAM, &["--version"], "")
 }
 
-pub(super) fn remove() -> Result<(), GatewayError> {
+pub(super) fn remove() -> Result<(), Error> {
     call(PROGRAM, &["delete", "table", "inet", NAME], "").map(drop)
 }
 
-/// A transaction: the table as it should be takes the place of what there is. Ports are compared first, so that other programs' packets
-/// are held against nothing else, and then addresses in a set.
+/// A transaction that replaces the table. Ports are compared first, so that other packets meet no other rule, and then addresses in a set.
 pub(super) fn text(config: &Config, numbers: Numbers, is_tracked: bool) -> String {
     let ports = list(config.ports.iter().map(ToString::to_string));
     let mut text = format!("table inet {NAME}\ndelete table inet {NAME}\ntable inet {NAME} {{\n");
@@ -89,7 +87,7 @@ pub(super) fn text(config: &Config, numbers: Numbers, is_tracked: bool) -> Strin
         }
         text += "}\n";
     }
-    // About any peer, from any router; without the gateway they pass, since the peers' own packets do not.
+    // About any peer, from any router. They pass while no gateway runs, when the peers' own packets do not.
     let errors = numbers.errors();
     let _ = writeln!(
         text,

@@ -1,9 +1,9 @@
-//! The shards, and what they have in common: peers with their key chains, and sessions of a gateway before.
+//! All shards, and what they share: the peers with their key chains, and the sessions of an earlier gateway.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,15 +14,15 @@ use wireseal_tcp_ao::{
     Connection, ConnectionIdentifier, ConnectionState, MKTS_PER_PEER, Peer, Segment, SocketPair,
 };
 
-use super::GatewayError;
-use super::refusals::Refusals;
-use super::shard::Shard;
+use super::shard::{Refusals, Shard};
 use crate::config::Config;
+use crate::error::Error;
+use crate::instance::lock;
 use crate::status::{Command, PeerStatus, Segments, SessionStatus, Status, network_namespace};
 
-/// The longest packet. The kernel knows the MTU of each device; what is longer it refuses by ICMP, which comes through the shim.
+/// The longest packet. The kernel knows each device's MTU, and refuses longer packets by ICMP, which passes through the shim.
 const LONGEST: usize = u16::MAX as usize;
-/// For how many peers a shard is taken at once, since packets wait for it.
+/// Peers that are handled under one lock of a shard, for which packets wait.
 const AT_ONCE: usize = 16;
 
 /// What the threads share.
@@ -32,69 +32,65 @@ pub(super) struct Shards {
     shards: Vec<Mutex<Shard>>,
     peers: Mutex<HashMap<PeerName, Followed>>,
     ports: Mutex<Vec<u16>>,
-    /// Sessions of a gateway before, by their socket pairs, until a packet tells which shard they belong to: only the kernel knows.
+    /// Sessions of an earlier gateway, until a packet shows which shard is theirs, which only the kernel knows.
     waiting: Mutex<HashMap<SocketPair, ConnectionState>>,
     any_waits: AtomicBool,
 }
 
-/// A peer with what was logged of it.
+/// A peer and its key chain.
 struct Followed {
     /// Its index in every shard, since all of them add and remove the same peers in the same order.
     index: usize,
     chain: KeyChain,
     has_key: bool,
-    /// When the chain was last carried out, and when its keys change next.
+    /// When the chain was last followed, and when its keys change next.
     seen: Timestamp,
     next_change: Option<Timestamp>,
 }
 
 impl Followed {
-    /// Whether other keys may be valid than when it was carried out: later, or because the clock was set back.
+    /// Whether other keys may be valid than when the chain was last followed, because of time or because the clock was set back.
     fn is_due(&self, now: Timestamp) -> bool {
         now < self.seen || self.next_change.is_some_and(|next| next <= now)
     }
 }
 
-/// What another configuration has changed.
+/// What a new configuration has changed.
 #[derive(Default)]
 struct Changes {
     added: Vec<PeerName>,
     /// Those with other keys.
     changed: Vec<PeerName>,
     gone: Vec<Gone>,
-    /// The ports that are protected no more.
+    /// Ports that are not protected any more.
     ports: Vec<u16>,
 }
 
-/// A peer that is one no more.
+/// A removed peer.
 struct Gone {
     name: PeerName,
-    /// The peer that its packets belong to now.
+    /// The peer whose network it now belongs to.
     around: Option<PeerName>,
-    /// How many it had.
+    /// How many sessions it had.
     sessions: usize,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Shards {
-    /// As many shards, each with room for so many connections.
+    /// This many shards, each with room for this many connections.
     pub(super) fn new(
         config: &Config,
         shards: usize,
         connections: usize,
         accept_icmp: bool,
-    ) -> Result<Self, GatewayError> {
+    ) -> Result<Self, Error> {
         let shim_config = ShimConfig {
             stack_mtu: LONGEST,
-            // The rules bring packets of peers alone. Where the two differ, as while both change, nothing passes unjudged.
+            // The rules bring packets of peers alone. While both change they may differ, and then nothing passes unjudged.
             unmatched: Unmatched::DropAll,
             accept_icmp,
             ..ShimConfig::new(LONGEST)
         };
-        let shard = || Shard::new(shim_config, connections).map(Mutex::new).map_err(GatewayError::Peers);
+        let shard = || Shard::new(shim_config, connections).map(Mutex::new).map_err(Error::Shim);
         let shards = Self {
             since: Timestamp::now(),
             started: Instant::now(),
@@ -112,7 +108,7 @@ impl Shards {
         self.started.elapsed()
     }
 
-    /// A thread's own shard, which others take for a moment once a second.
+    /// A thread's own shard, which others lock for a moment once a second.
     pub(super) fn shard(&self, index: usize) -> MutexGuard<'_, Shard> {
         lock(&self.shards[index])
     }
@@ -122,7 +118,7 @@ impl Shards {
         self.shards.iter().map(lock)
     }
 
-    /// Carries out another configuration, which has been checked, and logs what is different. It cannot fail.
+    /// Applies a new configuration, which has been checked, and logs what has changed. It cannot fail.
     pub(super) fn change(&self, config: &Config) {
         let Changes { added, changed, gone, ports } = self.apply(config);
         let names = list(gone.iter().map(|gone| gone.name));
@@ -145,7 +141,7 @@ impl Shards {
         }
     }
 
-    /// Adds peers, changes key chains, and forgets peers. On what is refused, nothing is carried for the peer.
+    /// Adds peers, changes key chains, and removes peers. A peer that a shim refuses has its packets dropped.
     fn apply(&self, config: &Config) -> Changes {
         let now = Timestamp::now();
         let mut peers = lock(&self.peers);
@@ -181,7 +177,7 @@ impl Shards {
                 *sessions.entry(index).or_default() += 1;
             }
             for Followed { index, .. } in gone.values() {
-                // It is there: nobody else removes peers.
+                // Nobody else removes peers, so it is there.
                 let _ = shard.shim.remove_peer(*index);
             }
         }
@@ -213,7 +209,7 @@ impl Shards {
         gone
     }
 
-    /// Adds a peer to all shards, with the same index. What one refuses, all do.
+    /// Adds a peer to all shards, with the same index; they all take it or all refuse it.
     fn add(&self, name: PeerName, chain: &KeyChain, now: Timestamp) -> Option<usize> {
         let anywhere = if name.remote.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
         let local = anywhere.parse().expect("it is a network");
@@ -226,15 +222,15 @@ impl Shards {
             .ok()
     }
 
-    /// Takes over sessions of a gateway before.
+    /// Takes over the sessions of an earlier gateway.
     pub(super) fn adopt(&self, states: Vec<ConnectionState>) {
         lock(&self.waiting).extend(states.into_iter().map(|state| (state.pair, state)));
         self.any_waits.store(true, Ordering::Relaxed);
     }
 
-    /// Gives a shard the session that a packet belongs to, if it waits for that.
+    /// Gives a shard the session that a packet belongs to, if that is one of an earlier gateway.
     pub(super) fn claim(&self, shard: &mut Shard, packet: &[u8], is_outbound: bool) {
-        // One that has stopped has given its sessions away.
+        // The sessions of a shard that has stopped are being written.
         if !self.any_waits.load(Ordering::Relaxed) || shard.has_stopped {
             return;
         }
@@ -259,7 +255,7 @@ impl Shards {
         }
     }
 
-    /// Carries out the key chains, and logs what was refused.
+    /// Follows the key chains, and logs what was refused.
     pub(super) fn tick(&self) {
         let (now, since_start) = (Timestamp::now(), self.now());
         self.forget_waiting(since_start);
@@ -277,7 +273,7 @@ impl Shards {
                 }
                 shard.log();
                 drop(shard);
-                // A lock that is taken again at once leaves nobody a chance.
+                // Otherwise this thread might get the lock again before those that wait for it.
                 thread::yield_now();
             }
             let mut shard = lock(shard);
@@ -296,8 +292,8 @@ impl Shards {
         refusals.log(|index| peers.iter().find(|(_, peer)| peer.index == index).map(|(name, _)| *name));
     }
 
-    /// Forgets the sessions of a gateway before of which no packet has come for as long as an open one may be silent: TCP's keepalive
-    /// waits two hours (RFC 9293 §3.8.4), and BGP suggests a KEEPALIVE every 30 seconds (RFC 4271 §10).
+    /// Forgets sessions of an earlier gateway without a packet for as long as an open one may be silent: TCP's keepalive waits two hours
+    /// (RFC 9293 §3.8.4), and BGP suggests a KEEPALIVE every 30 seconds (RFC 4271 §10).
     fn forget_waiting(&self, since_start: Duration) {
         if since_start < TimeLimits::DEFAULT.idle || !self.any_waits.swap(false, Ordering::Relaxed) {
             return;
@@ -306,7 +302,7 @@ impl Shards {
         tracing::info!(sessions, "saved sessions without a packet since the start are forgotten");
     }
 
-    /// What the gateway does now.
+    /// The gateway's present status, without its rules.
     pub(super) fn status(&self) -> Status {
         let peers = lock(&self.peers);
         let mut of_index: Vec<Vec<SessionStatus>> = Vec::new();
@@ -341,7 +337,7 @@ impl Shards {
         }
     }
 
-    /// Carries nothing from now on; returns the sessions that are open, or still wait.
+    /// Carries nothing from now on; returns the sessions that are open, and those of an earlier gateway that still wait.
     pub(super) fn stop(&self) -> Vec<ConnectionState> {
         let carried = self.each().flat_map(|mut shard| shard.stop()).collect::<Vec<_>>();
         let waiting = std::mem::take(&mut *lock(&self.waiting));

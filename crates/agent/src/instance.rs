@@ -1,13 +1,14 @@
-//! Answering callers of a listener: so many at once and each for so long that nobody can take the process's descriptors.
+//! What a supervisor and a gateway do alike: they keep their memory private, and answer callers, so many at once and each for so long that
+//! nobody can take the process's descriptors.
 
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit};
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
@@ -19,10 +20,10 @@ use tokio::time::{sleep, timeout};
 const MOST: usize = 16;
 /// The time that a caller has to ask and to read the answer.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How long until callers are accepted again if they cannot be.
+/// How long to wait after a caller could not be accepted.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Where callers come.
+/// A socket on which callers are answered.
 pub(crate) enum Listener {
     Unix(std::os::unix::net::UnixListener),
     Loopback(std::net::TcpListener),
@@ -74,7 +75,7 @@ where
                     let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
                     let answered = timeout(LIMIT, answer(caller));
                     tokio::spawn(async move {
-                        // Who has not got the answer by now gets none.
+                        // A timeout only hangs up.
                         let _ = answered.await;
                         drop(place);
                     });
@@ -90,14 +91,24 @@ where
     thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(accept)).map(drop)
 }
 
-/// Lets this process have as many descriptors open as it may. Programs that it starts from now on have that limit, too.
+/// Locks without regard to panics: one ends the program, or leaves nothing half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on nobody but root may read this process's memory, where the keys will be, and no core dump contains them.
+pub(crate) fn keep_memory_private() -> io::Result<()> {
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(Into::into)
+}
+
+/// Raises this process's limit of open files to the hard limit. Programs that it starts from now on inherit it.
 pub(crate) fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // It may always have what the higher limit says.
+    // This cannot fail: the hard limit stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// Connects to a Unix socket. Each step may take this long: even connecting does if the other process stands still.
+/// Connects to a Unix socket. Connecting, reading and writing may each take this long: even connecting waits for a process that is stopped.
 pub(crate) fn connect(path: &Path, limit: Duration) -> io::Result<UnixStream> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_write_timeout(Some(limit))?;

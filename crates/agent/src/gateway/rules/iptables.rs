@@ -1,33 +1,38 @@
-//! The rules in iptables: chains of our own, and a jump at the head of the kernel's.
+//! The rules in iptables: chains of the gateway's own, and a jump to each at the head of a kernel's chain.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::program::call;
-use super::put::{Put, has_ipv6, networks, range};
-use super::tree::chains;
-use crate::Config;
-use crate::gateway::GatewayError;
-use crate::gateway::carry::Numbers;
+use cidr::IpCidr;
+
+use super::common::{Put, call, has_ipv6, networks, range};
+use crate::config::Config;
+use crate::error::Error;
+use crate::gateway::queues::Numbers;
 
 /// What the names of our chains begin with.
 const OURS: &str = "WIRESEAL";
 /// What a printed line contains that is a rule in one of them.
 const RULE: &str = ": -A WIRESEAL";
-/// The tables where rules of a gateway may be, those of older ones too. A packet that comes back from a queue goes on behind the
-/// table, so they are not in the one with others' filters.
+/// The tables where rules of a gateway may be, an older one's too. A packet that comes back from a queue skips the rest of the table, so they
+/// are not in `filter`.
 const TABLES: [&str; 3] = ["raw", "security", "mangle"];
-/// Before connection tracking; and behind the filters and whatever changes a packet. Where the kernel lacks these, `mangle`.
+/// Before connection tracking; behind filters and everything that changes a packet; and where the kernel lacks one of these.
 const EARLY: &str = TABLES[0];
 const LATE: &str = TABLES[1];
 const INSTEAD: &str = TABLES[2];
-/// The chain for what is about to reach a program.
+/// The chain for packets that are about to reach a program.
 const LAST: &str = "WIRESEAL-LAST";
 /// The most ports in a rule (`XT_MULTI_PORTS`).
 const PORTS: usize = 15;
-/// Another program that changes rules at the moment is waited for, so many seconds.
+/// How many seconds to wait for another program that changes rules.
 const WAIT: [&str; 2] = ["-w", "5"];
+
+/// The most rules in a chain: one for each value of `BITS` bits.
+const MOST: usize = 1 << BITS;
+const BITS: u8 = 4;
 
 /// The names that the programs for IPv4 and IPv6 may have.
 const NAMES: [[&str; 3]; 2] =
@@ -38,21 +43,21 @@ const NAMES: [[&str; 3]; 2] =
 pub(crate) struct Iptables {
     /// The programs for IPv4 and IPv6.
     programs: [Option<&'static str>; 2],
-    /// Whether it changes x_tables of old, and not nf_tables.
+    /// Whether it changes x_tables, and not nf_tables.
     is_legacy: bool,
 }
 
 /// What a table has to contain.
 #[derive(Default)]
-struct Content {
+pub(super) struct Content {
     /// The kernel's chains, and the one that each jumps to.
-    jumps: Vec<(&'static str, &'static str)>,
-    chains: Vec<String>,
-    rules: String,
+    pub(super) jumps: Vec<(&'static str, &'static str)>,
+    pub(super) chains: Vec<String>,
+    pub(super) rules: String,
 }
 
 impl Iptables {
-    /// Those that are installed, first the one that is called `iptables`.
+    /// The kinds that are installed, first the one called `iptables`.
     pub(super) fn all() -> Vec<Self> {
         let kinds = NAMES.map(|names| {
             names.map(|name| {
@@ -67,7 +72,6 @@ impl Iptables {
                 Some(names.into_iter().flatten().find(|(_, kind)| *kind == is_legacy)?.0)
             };
             let [ipv4, ipv6] = kinds.map(program);
-            // Without IPv6 its program does nothing but fail.
             Self { programs: [ipv4, ipv6.filter(|_| has_ipv6())], is_legacy }
         };
         [is_first_legacy, !is_first_legacy]
@@ -93,13 +97,8 @@ impl Iptables {
         self.programs.into_iter().flatten()
     }
 
-    /// Puts the rules in place of what a gateway has there, table by table.
-    pub(super) fn put(
-        self,
-        config: &Config,
-        numbers: Numbers,
-        is_tracked: bool,
-    ) -> Result<Put, GatewayError> {
+    /// Replaces the gateway's rules, table by table.
+    pub(super) fn put(self, config: &Config, numbers: Numbers, is_tracked: bool) -> Result<Put, Error> {
         let mut put = Put { transactions: 0, rule: RULE, rules: 0, known: Vec::new() };
         for (number, is_ipv4) in [true, false].into_iter().enumerate() {
             let networks: Vec<_> = networks(config, is_ipv4).collect();
@@ -108,9 +107,7 @@ impl Iptables {
                     continue;
                 }
                 let program = NAMES[number][0];
-                return Err(GatewayError::Rules(format!(
-                    "{program} is not installed, and these peers need it"
-                )));
+                return Err(Error::Rules(format!("{program} is not installed, and these peers need it")));
             };
             let or_instead = |table, is_needed: bool| {
                 if !is_needed || networks.is_empty() {
@@ -118,7 +115,7 @@ impl Iptables {
                 }
                 match call(program, &with_wait(&["-t", table, "-S"]), "") {
                     Ok(_) => Ok(table),
-                    Err(GatewayError::Rules(said)) if said.contains("does not exist") => Ok(INSTEAD),
+                    Err(Error::Rules(said)) if said.contains("does not exist") => Ok(INSTEAD),
                     Err(error) => Err(error),
                 }
             };
@@ -157,8 +154,8 @@ impl Iptables {
         Ok(put)
     }
 
-    /// Puts this content in place of ours in a table, in one transaction; how many it took.
-    fn replace(self, program: &str, table: &str, content: &Content) -> Result<u32, GatewayError> {
+    /// Replaces our content of a table in one transaction; returns how many were needed, 0 or 1.
+    fn replace(self, program: &str, table: &str, content: &Content) -> Result<u32, Error> {
         let text = restored(table, &self.listed(program, table)?, content);
         if text.is_empty() {
             return Ok(0);
@@ -169,8 +166,8 @@ impl Iptables {
     }
 
     /// What `iptables -S` prints of a table.
-    fn listed(self, program: &str, table: &str) -> Result<String, GatewayError> {
-        // To list a table that is not in use would put it to use. That root alone can read the file is said by iptables, too.
+    fn listed(self, program: &str, table: &str) -> Result<String, Error> {
+        // Listing an unused table would put it to use. Only root can read this file; iptables says so to others.
         let tables = match program.starts_with("ip6") {
             false => "/proc/self/net/ip_tables_names",
             true => "/proc/self/net/ip6_tables_names",
@@ -183,15 +180,15 @@ impl Iptables {
         call(program, &with_wait(&["-t", table, "-S"]), "")
     }
 
-    /// Our chains and rules, and whatever leads to them, in all tables.
-    pub(super) fn lines(self) -> Result<Vec<String>, GatewayError> {
+    /// Our chains and rules, and the rules that lead to them, in all tables.
+    pub(super) fn lines(self) -> Result<Vec<String>, Error> {
         let mut lines = Vec::new();
         for program in self.names() {
             for table in TABLES {
                 let listed = match self.listed(program, table) {
                     Ok(listed) => listed,
                     // Tables that the kernel lacks have no rules.
-                    Err(GatewayError::Rules(said)) if said.contains("does not exist") => continue,
+                    Err(Error::Rules(said)) if said.contains("does not exist") => continue,
                     Err(error) => return Err(error),
                 };
                 lines.extend(ours(&listed).into_iter().map(|line| format!("{program} -t {table}: {line}")));
@@ -200,8 +197,8 @@ impl Iptables {
         Ok(lines)
     }
 
-    /// Removes whatever of it is there.
-    pub(super) fn remove(self) -> Result<(), GatewayError> {
+    /// Removes what is there of our rules.
+    pub(super) fn remove(self) -> Result<(), Error> {
         for program in self.names() {
             for table in TABLES {
                 self.replace(program, table, &Content::default())?;
@@ -216,7 +213,7 @@ fn with_wait<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 impl Content {
-    /// A chain for the packets at these ports, where those of the peers are queued.
+    /// Adds a chain for packets at the protected ports, which queues those of the peers.
     fn judge(
         &mut self,
         [hook, chain, peers]: [&'static str; 3],
@@ -224,7 +221,7 @@ impl Content {
         end: &str,
         queues: &str,
         config: &Config,
-        networks: &[cidr::IpCidr],
+        networks: &[IpCidr],
     ) {
         if networks.is_empty() {
             return;
@@ -253,21 +250,21 @@ impl Content {
         }
     }
 
-    fn judge_inbound(&mut self, config: &Config, networks: &[cidr::IpCidr], numbers: Numbers) {
+    fn judge_inbound(&mut self, config: &Config, networks: &[IpCidr], numbers: Numbers) {
         // Packets that are forwarded are left alone.
         let to_this_host = "-m addrtype --dst-type LOCAL";
         let names = ["PREROUTING", "WIRESEAL-IN", "WIRESEAL-FROM"];
         self.judge(names, &[to_this_host], "-s", &balanced(&numbers.inbound()), config, networks);
     }
 
-    fn judge_outbound(&mut self, config: &Config, networks: &[cidr::IpCidr], numbers: Numbers) {
+    fn judge_outbound(&mut self, config: &Config, networks: &[IpCidr], numbers: Numbers) {
         let names = ["OUTPUT", "WIRESEAL-OUT", "WIRESEAL-TO"];
         self.judge(names, &[""], "-d", &balanced(&numbers.outbound()), config, networks);
     }
 
-    /// As it reaches a program: everything, or where it was judged before connection tracking, what was not for this host or these ports
-    /// then, by TPROXY, and by NAT, which only connection tracking knows of.
-    fn judge_last(&mut self, config: &Config, networks: &[cidr::IpCidr], numbers: Numbers, is_tracked: bool) {
+    /// As packets reach a program: all, or where they were judged before connection tracking, those that TPROXY or NAT has led to this host or
+    /// these ports since; only connection tracking knows of NAT.
+    fn judge_last(&mut self, config: &Config, networks: &[IpCidr], numbers: Numbers, is_tracked: bool) {
         let by_tproxy = "-m addrtype ! --dst-type LOCAL";
         let by_nat = "-m conntrack --ctdir ORIGINAL --ctstate DNAT";
         let conditions = if is_tracked { &[by_tproxy, by_nat][..] } else { &[""] };
@@ -275,8 +272,8 @@ impl Content {
         self.judge(names, conditions, "-s", &balanced(&numbers.inbound()), config, networks);
     }
 
-    /// ICMP errors about any peer, from any router; without the gateway they pass, since the peers' own packets do not.
-    fn judge_errors(&mut self, is_ipv4: bool, networks: &[cidr::IpCidr], numbers: Numbers) {
+    /// ICMP errors about any peer, from any router. They pass while no gateway runs, when the peers' own packets do not.
+    fn judge_errors(&mut self, is_ipv4: bool, networks: &[IpCidr], numbers: Numbers) {
         if networks.is_empty() {
             return;
         }
@@ -305,14 +302,14 @@ fn is_ours(chain: &str) -> bool {
     chain.starts_with(OURS)
 }
 
-/// The rules of others that lead to our chains, without the `-A`, of a table as `iptables -S` prints it.
+/// The rules outside our chains that lead to them, without the `-A`, in a table as `iptables -S` prints it.
 fn leading(listed: &str) -> impl Iterator<Item = &str> {
     let rules = listed.lines().filter_map(|line| line.strip_prefix("-A "));
     rules.filter(|rule| !is_ours(rule) && [" -j WIRESEAL", " -g WIRESEAL"].iter().any(|to| rule.contains(to)))
 }
 
-/// What is ours of a table as `iptables -S` prints it, and what leads to it, chain by chain.
-fn ours(listed: &str) -> Vec<String> {
+/// Our chains and rules, and those that lead to them, in a table as `iptables -S` prints it, chain by chain.
+pub(super) fn ours(listed: &str) -> Vec<String> {
     let chain = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
     let mut begun = BTreeSet::new();
     let mut lines = Vec::new();
@@ -327,17 +324,17 @@ fn ours(listed: &str) -> Vec<String> {
             true => lines.push(line.to_owned()),
         }
     }
-    // Only within a chain the order matters.
+    // The order matters only within a chain.
     lines.sort_by_key(|line| chain(line));
     lines
 }
 
-/// What `iptables-restore --noflush` reads to put the content in place of what is ours in a table; nothing if neither has anything.
-fn restored(table: &str, listed: &str, content: &Content) -> String {
+/// What `iptables-restore --noflush` reads to replace what is ours in a table; empty if nothing is there and nothing is to come.
+pub(super) fn restored(table: &str, listed: &str, content: &Content) -> String {
     let before = listed.lines().filter_map(|line| line.strip_prefix("-N ")).filter(|chain| is_ours(chain));
     let gone: Vec<_> = before.filter(|chain| !content.chains.iter().any(|other| other == chain)).collect();
     let mut text = String::new();
-    // Chains that are there are emptied by this.
+    // This empties chains that are there.
     for chain in content.chains.iter().map(String::as_str).chain(gone.iter().copied()) {
         let _ = writeln!(text, ":{chain} - [0:0]");
     }
@@ -357,5 +354,70 @@ fn restored(table: &str, listed: &str, content: &Content) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A chain of rules, of which a packet matches one at most.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Chain {
+    pub(super) name: String,
+    /// Each network, and the chain that divides it further; `None` if it is a peer's.
+    pub(super) rules: Vec<(IpCidr, Option<String>)>,
+}
+
+/// Chains that find an address's network among these, the first of them with this name: a tree, so that a packet is held against few rules. The networks are as `outermost` leaves them, and
+/// of one version of IP.
+pub(super) fn chains(name: &str, networks: &[IpCidr]) -> Vec<Chain> {
+    let mut chains = Vec::new();
+    grow(name.to_owned(), name, networks, &mut chains);
+    chains
+}
+
+fn grow(name: String, root: &str, networks: &[IpCidr], chains: &mut Vec<Chain>) {
+    let at = chains.len();
+    chains.push(Chain { name, rules: Vec::new() });
+    let leaf = |network: &IpCidr| (*network, None);
+    if networks.len() <= MOST {
+        chains[at].rules = networks.iter().map(leaf).collect();
+        return;
+    }
+    let length = common(networks) + BITS;
+    for group in networks.chunk_by(|one, other| bits(one) >> (128 - length) == bits(other) >> (128 - length))
+    {
+        let rule = match group {
+            // It may be wider than one value; no other network lies in it.
+            [network] => leaf(network),
+            _ => {
+                let next = format!("{root}-{}", chains.len());
+                grow(next.clone(), root, group, chains);
+                (around(group), Some(next))
+            }
+        };
+        chains[at].rules.push(rule);
+    }
+}
+
+/// An address's bits, the first of them the highest.
+fn bits(network: &IpCidr) -> u128 {
+    match network.first_address() {
+        IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// How many leading bits all of these share: fewer than any of them has, as there are several.
+fn common(networks: &[IpCidr]) -> u8 {
+    match networks {
+        [first, .., last] => (bits(first) ^ bits(last)).leading_zeros() as u8,
+        _ => 0,
+    }
+}
+
+/// The smallest network around all of these.
+fn around(networks: &[IpCidr]) -> IpCidr {
+    let length = common(networks);
+    let first = networks[0];
+    let kept = bits(&first) & u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0);
+    let address = match first.is_ipv4() {
+        true => IpAddr::V4(Ipv4Addr::from_bits((kept >> 96) as u32)),
+        false => IpAddr::V6(Ipv6Addr::from_bits(kept)),
+    };
+    IpCidr::new(address, length).expect("the bits behind are zero")
+}

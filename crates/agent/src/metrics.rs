@@ -1,13 +1,15 @@
-//! Serving metrics over HTTP.
+//! The status of an instance as metrics for Prometheus, over HTTP.
 
 use std::convert::Infallible;
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::str::FromStr;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue};
@@ -15,52 +17,97 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use super::address::MetricsAddress;
-use super::collector::registry;
-use crate::callers::{self, Caller, Listener};
-use crate::status::{StatusSource, make_folder};
+use crate::error::Error;
+use crate::instance::{self, Caller, Listener, lock};
+use crate::status::{Segments, Status, StatusSource, make_folder};
 
-/// OpenMetrics, which is what the library writes, and which Prometheus asks for.
+const FORM: &str = "expected unix:PATH or a loopback address with a port, such as 127.0.0.1:9417";
+/// OpenMetrics, which the library writes and Prometheus asks for.
 const OPEN_METRICS: &str = "application/openmetrics-text";
 const OPEN_METRICS_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-/// The format before, which everything else reads.
+/// Prometheus's text format, which other collectors read.
 const TEXT_TYPE: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-/// For how long metrics are given out: making them takes the locks that packets wait for.
+/// For how long metrics are reused: making them takes the locks that packets wait for.
 const AGE: Duration = Duration::from_secs(1);
-/// How long a process that listens at the same place may take to be found.
+/// How long to wait for a process that listens at the same place.
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Where metrics are served; dropping it removes a Unix socket.
+/// Where metrics are served: a Unix socket, or a loopback address. As text: `unix:/run/wireseal/metrics`, `127.0.0.1:9417`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MetricsAddress {
+    /// A Unix socket. One that nobody listens on any more is replaced.
+    Unix(PathBuf),
+    /// A loopback address and a port.
+    Loopback(SocketAddr),
+}
+
+impl FromStr for MetricsAddress {
+    type Err = Error;
+
+    /// # Errors
+    /// [`Error::Argument`].
+    fn from_str(text: &str) -> Result<Self, Error> {
+        if let Some(path) = text.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            return Ok(Self::Unix(path.into()));
+        }
+        let address: SocketAddr = text.parse().map_err(|_| Error::Argument(FORM.to_owned()))?;
+        match address.ip().is_loopback() {
+            true => Ok(Self::Loopback(address)),
+            // Other machines could read them, and they have no protection of their own.
+            false => Err(Error::Argument(format!(
+                "{address} is no loopback address; a proxy can serve the metrics elsewhere"
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for MetricsAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+            Self::Loopback(address) => address.fmt(f),
+        }
+    }
+}
+
+/// Metrics that are served; dropping it removes a Unix socket.
 #[derive(Debug)]
 pub(crate) struct Served(Option<PathBuf>);
 
 impl Drop for Served {
     fn drop(&mut self) {
         if let Some(path) = &self.0 {
-            // If it is gone already, all the better.
+            // It may be gone already.
             let _ = fs::remove_file(path);
         }
     }
 }
 
 /// Serves metrics, in a thread of its own, until the process ends.
-///
-/// # Errors
-/// If the address cannot be had.
-pub(crate) fn serve(address: &MetricsAddress, source: StatusSource) -> io::Result<Served> {
+pub(crate) fn serve(address: &MetricsAddress, source: StatusSource) -> Result<Served, Error> {
+    listen(address, source).map_err(Error::cannot(format!("serve metrics at {address}")))
+}
+
+fn listen(address: &MetricsAddress, source: StatusSource) -> io::Result<Served> {
     let mut served = Served(None);
     let listener = match address {
         MetricsAddress::Loopback(address) => Listener::Loopback(std::net::TcpListener::bind(address)?),
         MetricsAddress::Unix(path) => {
             make_folder(path)?;
-            // One that an instance left when it was killed.
+            // An instance that was killed leaves its socket.
             let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
             let is_left = || {
-                callers::connect(path, LIMIT).is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+                instance::connect(path, LIMIT)
+                    .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
             };
             if is_socket && is_left() {
                 fs::remove_file(path)?;
@@ -71,7 +118,7 @@ pub(crate) fn serve(address: &MetricsAddress, source: StatusSource) -> io::Resul
         }
     };
     let metrics = Arc::new(Metrics { registry: registry(source), newest: Mutex::default() });
-    callers::answer("metrics", listener, move |caller| answer(caller, Arc::clone(&metrics)))?;
+    instance::answer("metrics", listener, move |caller| answer(caller, Arc::clone(&metrics)))?;
     Ok(served)
 }
 
@@ -81,9 +128,9 @@ struct Metrics {
 }
 
 impl Metrics {
-    /// In OpenMetrics' format, not older than [`AGE`].
+    /// The metrics in OpenMetrics' format, at most [`AGE`] old.
     fn open_metrics(&self) -> Result<String, fmt::Error> {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = lock(&self.newest);
         if let Some((_, text)) = newest.as_ref().filter(|(made, _)| made.elapsed() < AGE) {
             return Ok(text.clone());
         }
@@ -102,7 +149,7 @@ async fn answer(caller: Box<dyn Caller>, metrics: Arc<Metrics>) {
     });
     let mut server = http1::Builder::new();
     server.keep_alive(false);
-    // Whoever asked may have left.
+    // The caller may have left.
     let _ = server.serve_connection(TokioIo::new(caller), service).await;
 }
 
@@ -133,7 +180,7 @@ fn respond<B>(request: &Request<B>, metrics: &Metrics) -> Response<String> {
     response
 }
 
-/// OpenMetrics' format as the one before it, in which a counter's whole name has its help and type, and nothing marks the end.
+/// OpenMetrics as Prometheus's text format, where help and type name a counter with its `_total`, and nothing marks the end.
 fn plain(open_metrics: &str) -> String {
     let counters: Vec<&str> = open_metrics
         .lines()
@@ -151,6 +198,112 @@ fn plain(open_metrics: &str) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Exports a status, asked for anew each time.
+struct FromStatus(StatusSource);
+
+impl fmt::Debug for FromStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FromStatus")
+    }
+}
+
+fn registry(source: StatusSource) -> Registry {
+    let mut registry = Registry::with_prefix("wireseal");
+    registry.register_collector(Box::new(FromStatus(source)));
+    registry
+}
+
+impl Collector for FromStatus {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let status = (self.0)();
+        let mut family = Families(&mut encoder);
+        let (command, version) = (status.command.name(), env!("CARGO_PKG_VERSION"));
+        family.gauges(
+            "info",
+            "The instance; always 1.",
+            [([("command", command), ("version", version)], 1)],
+        )?;
+        family.gauges(
+            "start_timestamp_seconds",
+            "When the instance was started, in seconds since 1970.",
+            [([], status.since.unix_seconds())],
+        )?;
+        if let Some(rules) = &status.rules {
+            let help = "Whether the gateway's rules are in place: 1, or 0.";
+            family.gauges("rules_in_place", help, [([], i64::from(rules.problem.is_none()))])?;
+        }
+        family.peers(&status)?;
+        family.keys(&status)
+    }
+}
+
+/// Encodes one family of metrics after the other.
+struct Families<'a, 'e>(&'a mut DescriptorEncoder<'e>);
+
+impl Families<'_, '_> {
+    fn gauges<'l, const N: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        values: impl IntoIterator<Item = ([(&'l str, &'l str); N], i64)>,
+    ) -> fmt::Result {
+        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        for (labels, value) in values {
+            ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn peers(&mut self, status: &Status) -> fmt::Result {
+        let sessions = status.peers.iter().map(|peer| {
+            let established = peer.sessions.iter().filter(|session| session.is_established);
+            ([("peer", &peer.peer[..])], established.count() as i64)
+        });
+        self.gauges("sessions", "Established sessions.", sessions)?;
+        let behind = status.peers.iter().map(|peer| {
+            let behind = peer.sessions.iter().filter(|session| session.is_peer_behind);
+            ([("peer", &peer.peer[..])], behind.count() as i64)
+        });
+        let help = "Sessions whose peer does not sign with the key yet that it was asked for.";
+        self.gauges("sessions_on_old_key", help, behind)?;
+        let help = "Segments received, by verdict.";
+        let mut metric = self.0.encode_descriptor("segments", help, None, MetricType::Counter)?;
+        for peer in &status.peers {
+            for (verdict, segments) in peer.segments.by_verdict() {
+                let labels = [("peer", &peer.peer[..]), ("verdict", verdict)];
+                ConstCounter::new(segments).encode(metric.encode_family(&labels)?)?;
+            }
+        }
+        let help = "Segments that came to listeners and that no connection took, of any peer, by verdict.";
+        let mut metric = self.0.encode_descriptor("listener_segments", help, None, MetricType::Counter)?;
+        let all = status.listeners.iter().map(|listener| listener.segments);
+        for (verdict, segments) in all.fold(Segments::default(), Segments::plus).by_verdict() {
+            ConstCounter::new(segments).encode(metric.encode_family(&[("verdict", verdict)])?)?;
+        }
+        Ok(())
+    }
+
+    fn keys(&mut self, status: &Status) -> fmt::Result {
+        let keys = || status.peers.iter().filter_map(|peer| Some((&peer.peer[..], peer.key.as_ref()?)));
+        let ids: Vec<_> = keys().map(|(_, key)| (key.send_id.to_string(), key.recv_id.to_string())).collect();
+        let started = keys().zip(&ids).map(|((peer, key), (send_id, recv_id))| {
+            let labels =
+                [("peer", peer), ("send_id", send_id), ("recv_id", recv_id), ("algorithm", &key.algorithm)];
+            (labels, key.since.unix_seconds())
+        });
+        let help = "Since when the present key is sent with, in seconds since 1970.";
+        self.gauges("key_start_timestamp_seconds", help, started)?;
+        let ends = keys().filter_map(|(peer, key)| Some(([("peer", peer)], key.until?.unix_seconds())));
+        let help = "When the send lifetime of the present key ends, in seconds since 1970; missing if never.";
+        self.gauges("key_end_timestamp_seconds", help, ends)?;
+        let chains = status.peers.iter();
+        let chains =
+            chains.filter_map(|peer| Some(([("peer", &peer.peer[..])], peer.chain_end?.unix_seconds())));
+        let help = "When no key of the chain will be valid for sending any more, in seconds since 1970; missing if never.";
+        self.gauges("key_chain_end_timestamp_seconds", help, chains)
+    }
 }
 
 #[cfg(test)]
@@ -242,5 +395,17 @@ mod tests {
         }
         let most = 1 + started.elapsed().as_secs() as u32;
         assert!(made.load(std::sync::atomic::Ordering::Relaxed) <= most);
+    }
+
+    #[test]
+    fn only_this_machine_can_read_metrics() {
+        for text in ["127.0.0.1:9417", "[::1]:9417", "unix:/run/wireseal/metrics"] {
+            assert_eq!(text.parse::<MetricsAddress>().unwrap().to_string(), text);
+        }
+        let error = |text: &str| text.parse::<MetricsAddress>().unwrap_err().to_string();
+        assert!(error("192.0.2.1:9417").contains("is no loopback address"));
+        for text in ["unix:", "9417", "localhost:9417", "/run/metrics"] {
+            assert!(error(text).starts_with("expected unix:PATH or a loopback address"), "{text}");
+        }
     }
 }
