@@ -11,19 +11,19 @@ mod sockets;
 mod tests;
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
+use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 use wireseal_keys::Timestamp;
 use wireseal_linux::probe;
 
 use self::calls::Calls;
 use self::process::Family;
-use self::signals::{Caller, exit_code, pass};
+use self::signals::{caller_at_stdin, exit_code, pass};
 use self::sockets::Sockets;
 use crate::config::Config;
 use crate::error::Error;
@@ -74,11 +74,11 @@ impl Supervisor {
     /// Runs a program, whether the kernel has TCP-AO or not.
     fn supervise(&self, program: &OsStr, arguments: &[OsString], config: Config) -> Result<u8, Error> {
         let program = filter::find(program)?;
-        let mut caller = match self.in_background {
-            true => Caller::at_stdin().map_err(Error::cannot("supervise"))?,
-            false => Caller::NONE,
-        };
-        let (wake, woken) = wake_up_call()?;
+        let mut caller =
+            self.in_background.then(caller_at_stdin).transpose().map_err(Error::cannot("supervise"))?;
+        // The thread for signals writes to the first to wake this one, which polls the second.
+        let (wake, woken) = UnixStream::pair().map_err(Error::cannot("supervise"))?;
+        woken.set_nonblocking(true).map_err(Error::cannot("supervise"))?;
         set_child_subreaper(Some(getpid())).map_err(Error::cannot("supervise"))?;
         let family = Family::of_this_process().map_err(Error::cannot("supervise"))?;
         let sockets = Sockets::new(config)?;
@@ -93,9 +93,17 @@ impl Supervisor {
         loop {
             let is_over = wait_for(&mut calls, &woken, next.saturating_duration_since(Instant::now()));
             let is_over = is_over.map_err(Error::cannot("supervise"))?;
-            reap(child, &mut status);
-            if let Some(status) = status {
-                caller.tell(exit_code(status));
+            // Ended children, and orphans of the program, which become children of this process.
+            while let Ok(Some((pid, ended))) = wait(WaitOptions::NOHANG) {
+                if pid == child {
+                    status = Some(ended);
+                }
+            }
+            if let Some(status) = status
+                && let Some(mut caller) = caller.take()
+            {
+                // It may have been killed.
+                let _ = caller.write_all(&[exit_code(status)]);
             }
             for signal in signals.take_passed() {
                 match status {
@@ -108,7 +116,10 @@ impl Supervisor {
                 break;
             }
             if signals.wants_reload() {
-                self.reload(&mut calls.sockets);
+                match self.read().and_then(|config| calls.sockets.change(config)) {
+                    Ok(()) => tracing::info!("the configuration was read again"),
+                    Err(error) => tracing::error!(%error, "the configuration stays as it was"),
+                }
                 next = Instant::now();
             }
             if next <= Instant::now() {
@@ -125,13 +136,6 @@ impl Supervisor {
             }
         }
         Ok(status.map_or(1, exit_code))
-    }
-
-    fn reload(&self, sockets: &mut Sockets) {
-        match self.read().and_then(|config| sockets.change(config)) {
-            Ok(()) => tracing::info!("the configuration was read again"),
-            Err(error) => tracing::error!(%error, "the configuration stays as it was"),
-        }
     }
 
     /// Serves status and metrics from now on.
@@ -180,15 +184,6 @@ fn check_kernel() -> Result<(), Error> {
     Err(Error::NoTcpAo { kernel: support?.kernel })
 }
 
-/// Two ends: a thread writes to the first to wake the supervisor, which polls the second.
-fn wake_up_call() -> Result<(UnixStream, UnixStream), Error> {
-    let pair = UnixStream::pair().and_then(|(wake, woken)| {
-        woken.set_nonblocking(true)?;
-        Ok((wake, woken))
-    });
-    pair.map_err(Error::cannot("supervise"))
-}
-
 /// Waits for a call of the program or a signal, and answers a call. Returns whether nobody is left who could make one.
 fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result<bool> {
     let notifications = calls.notifications();
@@ -208,13 +203,4 @@ fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result
         return Ok(false);
     }
     Ok(call.contains(PollFlags::HUP))
-}
-
-/// Collects ended children, and orphans of the program, which become children of this process.
-fn reap(child: Pid, status: &mut Option<WaitStatus>) {
-    while let Ok(Some((pid, ended))) = wait(WaitOptions::NOHANG) {
-        if pid == child {
-            *status = Some(ended);
-        }
-    }
 }

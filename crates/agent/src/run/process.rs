@@ -175,18 +175,17 @@ pub(super) fn parse_address(octets: &[u8]) -> Result<Address, Errno> {
     match family {
         AF_UNSPEC => Ok(Address::Dissolve),
         AF_INET => {
-            let octets: &[u8; 16] = octets.first_chunk().ok_or(Errno::INVAL)?;
-            let [_, _, port @ .., _, _, _, _, _, _, _, _, _, _, _, _] = *octets;
-            let [_, _, _, _, address @ .., _, _, _, _, _, _, _, _] = *octets;
-            let address = SocketAddrV4::new(Ipv4Addr::from(address), u16::from_be_bytes(port));
+            let [_, _, high, low, a, b, c, d, ..] = *octets.first_chunk::<16>().ok_or(Errno::INVAL)?;
+            let address = SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low]));
             Ok(Address::Remote(address.into()))
         }
         AF_INET6 => {
             // The scope may be missing (RFC 2133).
+            if octets.len() < 24 {
+                return Err(Errno::INVAL);
+            }
             let mut whole = [0; 28];
-            let given =
-                octets.get(..octets.len().min(28)).filter(|given| given.len() >= 24).ok_or(Errno::INVAL)?;
-            whole[..given.len()].copy_from_slice(given);
+            whole.iter_mut().zip(octets).for_each(|(whole, octet)| *whole = *octet);
             let number =
                 |at: usize| u32::from_ne_bytes([whole[at], whole[at + 1], whole[at + 2], whole[at + 3]]);
             let mut address = [0; 16];

@@ -86,6 +86,12 @@ struct Found {
 /// The keys of a socket in words, without their secrets.
 pub(super) struct Keys(Vec<InstalledKey>);
 
+impl Keys {
+    pub(super) fn of(socket: &OwnedFd) -> Self {
+        Self(TcpAoSocket::new(socket).keys().unwrap_or_default())
+    }
+}
+
 impl fmt::Display for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, key) in self.0.iter().enumerate() {
@@ -110,12 +116,6 @@ impl Protected {
         Self { attachment, is_over: false, found: None }
     }
 
-    /// Its keys, for the log.
-    #[expect(clippy::unused_self, reason = "only a socket with keys has any")]
-    pub(super) fn keys(&self, socket: &OwnedFd) -> Keys {
-        Keys(TcpAoSocket::new(socket).keys().unwrap_or_default())
-    }
-
     /// Installs and removes keys as the key chains say. Returns what a listener has refused since the last step, by peer.
     pub(super) fn step(
         &mut self,
@@ -134,7 +134,7 @@ impl Protected {
             && !was_open
             && let Some(Found { local, remote: Some(remote), .. }) = self.found
         {
-            tracing::info!(%local, %remote, keys = %self.keys(socket), "a session with the keys of the peer");
+            tracing::info!(%local, %remote, keys = %Keys::of(socket), "a session with the keys of the peer");
         }
         let bad = |(key, segments): &(wireseal_linux::KeyName, u64)| {
             (key.peer(), Segments { bad_mac: *segments, ..Segments::default() })

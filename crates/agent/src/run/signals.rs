@@ -123,28 +123,12 @@ pub fn run_in_background(supervisor: &mut Command) -> Result<u8, Error> {
     }
 }
 
-/// Whoever waits for the program to go into the background.
-pub(super) struct Caller(Option<UnixStream>);
-
-impl Caller {
-    /// Nobody waits.
-    pub(super) const NONE: Self = Self(None);
-
-    /// The caller behind standard input. This process leaves its terminal.
-    pub(super) fn at_stdin() -> io::Result<Self> {
-        let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        // This fails if it leads a session already.
-        let _ = setsid();
-        Ok(Self(Some(stream)))
-    }
-
-    /// Tells the exit code of the program's first process, once.
-    pub(super) fn tell(&mut self, code: u8) {
-        if let Some(mut stream) = self.0.take() {
-            // The caller may have been killed.
-            let _ = stream.write_all(&[code]);
-        }
-    }
+/// The caller behind standard input that waits for the exit code of the program's first process. This process leaves its terminal.
+pub(super) fn caller_at_stdin() -> io::Result<UnixStream> {
+    let caller = io::stdin().as_fd().try_clone_to_owned()?;
+    // This fails if it leads a session already.
+    let _ = setsid();
+    Ok(caller.into())
 }
 
 /// Runs a supervisor, and kills what is left of its program when it ends, because it was killed or failed. Returns its exit code. Signals

@@ -12,7 +12,7 @@ use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_linux::{KeyManager, PeerName, TcpAoSocket};
 
 use super::process::Opened;
-use super::protected::{Kind, Protected, inode_of, kind_of, local_of, remote_of, reset};
+use super::protected::{Keys, Kind, Protected, inode_of, kind_of, local_of, remote_of, reset};
 use crate::config::{Config, Md5};
 use crate::error::Error;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
@@ -117,9 +117,8 @@ impl Sockets {
         self.remove(inode);
         match self.manager.attach_connecting(socket, address, Timestamp::now()) {
             Ok(attachment) => {
-                let protected = Protected::new(attachment);
-                tracing::info!(%remote, keys = %protected.keys(socket), "connecting with the keys of the peer");
-                self.known.insert(inode, Known::Protected(protected));
+                tracing::info!(%remote, keys = %Keys::of(socket), "connecting with the keys of the peer");
+                self.known.insert(inode, Known::Protected(Protected::new(attachment)));
                 Ok(())
             }
             Err(wireseal_linux::Error::NoPeer(_)) => Ok(()),

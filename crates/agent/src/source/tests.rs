@@ -4,6 +4,7 @@ const KEYS: &str = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id =
                     secret = \"a secret of 16 o\"\n";
 const EDGE: &str = "[[key-chain]]\nname = \"edge\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"hmac(sha1)\"\n\
                     secret = \"another secret, 20 o\"\n";
+const NAMED: &str = "key-chains = \"keys.toml\"\n";
 
 fn source(folder: &Path, keys: &str, config: &str, peers: &[&str]) -> Source {
     fs::write(folder.join("keys.toml"), keys).unwrap();
@@ -63,119 +64,55 @@ fn a_file_and_the_command_line_are_read_together() {
 #[test]
 fn what_is_wrong_is_one_line_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
-    let both = KEYS.to_owned() + EDGE;
-    let peer = "[peers]\n\"192.0.2.1\" = \"core\"\n";
-    for (keys, config, peers, expected) in [
-        (KEYS, "ports = [179]\n".to_owned(), &[][..], "no key chains: give a file with --keys"),
-        (KEYS, "key-chains = \"keys.toml\"\n".to_owned(), &[], "no peers: give one with --peer"),
-        (KEYS, format!("key-chain = \"keys.toml\"\n{peer}"), &[], "config.toml: line 1: unknown field"),
-        (KEYS, format!("ports = [70000]\n{peer}"), &[], "config.toml: line 1: "),
-        (
-            KEYS,
-            "[peers]\n192.0.2.1 = \"core\"\n".to_owned(),
-            &[],
-            "config.toml: line 2: an address needs quotation marks: \"192.0.2.1\"",
-        ),
-        (
-            KEYS,
-            "[peers]\n2001:db8::/32 = \"core\"\n".to_owned(),
-            &[],
-            "config.toml: line 2: an address needs quotation marks: \"2001:db8::/32\"",
-        ),
-        (KEYS, "ports = \"179\"\n".to_owned(), &[], "line 1: ports: expected a list, such as [179]"),
-        (KEYS, "ports = [\"179\"]\n".to_owned(), &[], "line 1: ports: expected numbers from 1 to"),
-        (KEYS, "refuse-others = \"yes\"\n".to_owned(), &[], "refuse-others: expected true or false"),
-        (KEYS, "key-chains = [1]\n".to_owned(), &[], "key-chains: expected a name in quotation marks"),
-        (KEYS, "peers = [\"192.0.2.1\"]\n".to_owned(), &[], "expected a table: [peers], and below it"),
-        (
-            KEYS,
-            KEYS.to_owned(),
-            &[],
-            "config.toml: line 1: this is a file of key chains: give it with --keys",
-        ),
-        (
-            "router bgp 64500\n",
-            format!("key-chains = \"keys.toml\"\n{peer}"),
-            &[],
-            "keys.toml: this looks like a router's configuration, not a file of key chains: `wireseal keys convert ",
-        ),
-        (
-            KEYS,
-            "[peers]\n\"192.0.2.1/24\" = \"core\"\n".to_owned(),
-            &[],
-            "write 192.0.2.0/24 for the network, or 192.0.2.1 for the host, in place of 192.0.2.1/24",
-        ),
-        (
-            KEYS,
-            "[peers]\n\"[2001:db8::1]:179\" = \"core\"\n".to_owned(),
-            &[],
-            "write 2001:db8::1 in place of [2001:db8::1]:179; ports are given by themselves",
-        ),
-        (KEYS, format!("key-chains = \"none\"\n{peer}"), &[], "none: No such file"),
-        (
-            "[[key-chain]]\n",
-            format!("key-chains = \"keys.toml\"\n{peer}"),
-            &[],
-            "keys.toml: line 1, column 1: missing field",
-        ),
-        (
-            &both,
-            "key-chains = \"keys.toml\"\n".to_owned(),
-            &["192.0.2.1"],
-            "which key chain? (known: core, edge)",
-        ),
-        (
-            "",
-            "key-chains = \"keys.toml\"\n".to_owned(),
-            &["192.0.2.1"],
-            "which key chain? (the file has none)",
-        ),
-        (
-            KEYS,
-            "key-chains = \"keys.toml\"\n".to_owned(),
-            &["192.0.2.1=cor"],
-            "peer 192.0.2.1: there is no key chain of that name (known: core)",
-        ),
-        (
-            KEYS,
-            format!("key-chains = \"keys.toml\"\n{peer}"),
-            &["192.0.2.1/32"],
-            "peer 192.0.2.1 is named twice",
-        ),
-        (
-            KEYS,
-            format!("key-chains = \"keys.toml\"\n{peer}"),
-            &["::ffff:192.0.2.1"],
-            "peer 192.0.2.1 is named twice",
-        ),
-        (
-            KEYS,
-            "key-chains = \"keys.toml\"\n".to_owned(),
-            &["::ffff:192.0.2.0/120%lo", "192.0.2.0/24%lo"],
-            "peer 192.0.2.0/24%lo is named twice",
-        ),
-        (
-            KEYS,
-            "key-chains = \"keys.toml\"\n[peers]\n\"192.0.2.1%none\" = \"core\"\n".to_owned(),
-            &[],
-            "no device \"none\"",
-        ),
-        (
-            KEYS,
-            "key-chains = \"keys.toml\"\n[peers]\n\"one\" = \"core\"\n".to_owned(),
-            &[],
-            "peer \"one\": expected an address",
-        ),
-        (
-            &both,
-            format!("key-chains = \"keys.toml\"\n{peer}"),
-            &["192.0.2.0/24=edge"],
-            "peers 192.0.2.1 and 192.0.2.0/24 overlap",
-        ),
-    ] {
-        let read = source(folder.path(), keys, &config, peers).read();
+    let check = |keys: &str, config: &str, peers: &[&str], expected: &str| {
+        let read = source(folder.path(), keys, config, peers).read();
         let error = read.and_then(|config| config.check_for_kernel()).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains('\n'), "{expected}: {error}");
+    };
+    for (config, expected) in [
+        ("ports = [179]", "no key chains: give a file with --keys"),
+        (NAMED, "no peers: give one with --peer"),
+        ("key-chain = \"keys.toml\"", "config.toml: line 1: unknown field"),
+        ("ports = [70000]", "config.toml: line 1: "),
+        ("[peers]\n192.0.2.1 = \"core\"", "line 2: an address needs quotation marks: \"192.0.2.1\""),
+        ("[peers]\n2001:db8::/32 = \"core\"", "line 2: an address needs quotation marks: \"2001:db8::/32\""),
+        ("ports = \"179\"", "line 1: ports: expected a list, such as [179]"),
+        ("ports = [\"179\"]", "line 1: ports: expected numbers from 1 to"),
+        ("refuse-others = \"yes\"", "refuse-others: expected true or false"),
+        ("key-chains = [1]", "key-chains: expected a name in quotation marks"),
+        ("peers = [\"192.0.2.1\"]", "expected a table: [peers], and below it"),
+        (KEYS, "config.toml: line 1: this is a file of key chains: give it with --keys"),
+        ("[peers]\n\"one\" = \"core\"", "peer \"one\": expected an address"),
+        (
+            "[peers]\n\"192.0.2.1/24\" = \"core\"",
+            "write 192.0.2.0/24 for the network, or 192.0.2.1 for the host, in",
+        ),
+        (
+            "[peers]\n\"[2001:db8::1]:179\" = \"core\"",
+            "write 2001:db8::1 in place of [2001:db8::1]:179; ports",
+        ),
+        ("key-chains = \"none\"\n[peers]\n\"192.0.2.1\" = \"core\"", "none: No such file"),
+        ("key-chains = \"keys.toml\"\n[peers]\n\"192.0.2.1%none\" = \"core\"", "no device \"none\""),
+    ] {
+        check(KEYS, config, &[], expected);
+    }
+    let both = KEYS.to_owned() + EDGE;
+    for (keys, peers, expected) in [
+        (
+            "router bgp 64500\n",
+            &["192.0.2.1"][..],
+            "keys.toml: this looks like a router's configuration, not a file of",
+        ),
+        ("[[key-chain]]\n", &["192.0.2.1"], "keys.toml: line 1, column 1: missing field"),
+        (&both, &["192.0.2.1"], "which key chain? (known: core, edge)"),
+        ("", &["192.0.2.1"], "which key chain? (the file has none)"),
+        (KEYS, &["192.0.2.1=cor"], "peer 192.0.2.1: there is no key chain of that name (known: core)"),
+        (KEYS, &["192.0.2.1", "192.0.2.1/32"], "peer 192.0.2.1 is named twice"),
+        (KEYS, &["192.0.2.1", "::ffff:192.0.2.1"], "peer 192.0.2.1 is named twice"),
+        (KEYS, &["::ffff:192.0.2.0/120%lo", "192.0.2.0/24%lo"], "peer 192.0.2.0/24%lo is named twice"),
+        (&both, &["192.0.2.1=core", "192.0.2.0/24=edge"], "peers 192.0.2.1 and 192.0.2.0/24 overlap"),
+    ] {
+        check(keys, NAMED, peers, expected);
     }
 }
 
@@ -205,11 +142,8 @@ fn errors_do_not_repeat_values() {
         ("[peers]\nTopSecret-4711\n", "config.toml: line 3: "),
         ("TopSecret-4711 TopSecret-4711\n", "config.toml: line 2: "),
     ] {
-        let config = if config.contains("key-chains") {
-            config.to_owned()
-        } else {
-            format!("key-chains = \"keys.toml\"\n{config}")
-        };
+        let config =
+            if config.contains("key-chains") { config.to_owned() } else { NAMED.to_owned() + config };
         let error = source(folder.path(), KEYS, &config, &[]).read().unwrap_err();
         let said = error.to_string();
         assert!(!format!("{said} {error:?}").contains("TopSecret"), "{config}: {said}");
@@ -221,7 +155,7 @@ fn errors_do_not_repeat_values() {
 fn hosts_and_the_networks_around_them_are_refused_for_the_kernel() {
     let folder = tempfile::tempdir().unwrap();
     let overlaps = |peers: &[&str]| {
-        let config = source(folder.path(), KEYS, "key-chains = \"keys.toml\"\n", peers).read().unwrap();
+        let config = source(folder.path(), KEYS, NAMED, peers).read().unwrap();
         matches!(config.check_for_kernel(), Err(Error::Overlap(..)))
     };
     for peers in [
@@ -257,7 +191,7 @@ fn a_gateway_takes_only_what_it_can_carry_out() {
         ("refuse-others = true", "192.0.2.1", Some("refuse-others has no effect in a gateway")),
         ("md5 = \"leave\"", "192.0.2.1", Some("md5 has no effect in a gateway")),
     ] {
-        let source = source(folder.path(), KEYS, &format!("key-chains = \"keys.toml\"\n{line}\n"), &[peer]);
+        let source = source(folder.path(), KEYS, &format!("{NAMED}{line}\n"), &[peer]);
         let refused = source.read().unwrap().check_for_gateway().err().map(|error| error.to_string());
         let is_expected = match expected {
             Some(begins) => refused.as_ref().is_some_and(|refused| refused.starts_with(begins)),
@@ -272,7 +206,7 @@ fn a_gateway_takes_a_host_and_the_networks_around_it_with_any_ids_but_no_chain_w
     let folder = tempfile::tempdir().unwrap();
     let both = KEYS.to_owned() + EDGE;
     let check = |keys: &str, peers: &[&str]| {
-        let read = source(folder.path(), keys, "key-chains = \"keys.toml\"\n", peers).read().unwrap();
+        let read = source(folder.path(), keys, NAMED, peers).read().unwrap();
         read.check_for_gateway().map_err(|error| error.to_string())
     };
     assert_eq!(check(&both, &["192.0.2.1=core", "192.0.2.0/24=edge", "0.0.0.0/0=core", "::/0=edge"]), Ok(()));

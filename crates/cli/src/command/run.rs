@@ -62,7 +62,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     })))
 }
 
-/// This program once more, with another argument in front.
+/// The same command line once more, with another argument in front.
 fn once_more(argument: &str) -> std::result::Result<Command, Error> {
     let own = env::current_exe().map_err(|error| Error::System { what: "supervise".into(), error })?;
     let mut command = Command::new(own);

@@ -1,4 +1,4 @@
-//! `wireseal status`: what running instances do.
+//! `wireseal status`: shows running instances.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
 
 fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let program = status.program.as_deref().map(|program| format!(" of {program}")).unwrap_or_default();
-    // Instances of earlier versions do not say theirs.
+    // 0 in instances of earlier versions.
     let is_other = |namespace: &u64| ![0, network_namespace()].contains(namespace);
     let namespace = Some(status.network_namespace).filter(is_other);
     let namespace =

@@ -1,22 +1,23 @@
 //! `wireseal gateway` on this machine's kernel, which needs no TCP-AO: two network namespaces, each with a gateway and ordinary programs.
 //! Needs root, iproute2, nftables or iptables, and Python.
 
-mod command_line;
-mod log_not_read;
-mod metrics;
 mod net;
-mod path_mtu;
+mod operation;
 mod rules;
-mod sessions_file;
-mod status;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 
-use net::{Net, Side, await_that};
+use net::{Gateway, Net, Side};
 
 const IPV4: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const IPV6: [&str; 2] = ["2001:db8::1", "2001:db8::2"];
+
+/// The end of a key's lifetime for sending, and another key.
+const OVER: &str = "send = { until = 2026-01-01T00:00:00Z }\naccept = { until = 2100-01-01T00:00:00Z }\n";
+const SECOND: &str =
+    "[[key-chain.key]]\nsend-id = 2\nalgorithm = \"hmac(sha1)\"\nsecret = \"the second, 20 octets\"\n";
 
 /// A key chain with this key.
 fn keys(id: u8, algorithm: &str, secret: &str) -> String {
@@ -29,7 +30,7 @@ fn first() -> String {
     keys(1, "AES-128-CMAC-96", "what both ends know")
 }
 
-/// The addresses of the side that connects to, and of the one that connects.
+/// For each address: the side that has it and listens, the address, and the side that connects.
 fn pairs() -> impl Iterator<Item = (Side, String, Side)> {
     let [ipv4, ipv6] = [IPV4, IPV6];
     let to = move |side: Side| [ipv4, ipv6].map(|addresses| addresses[side as usize].to_owned());
@@ -41,11 +42,11 @@ fn pairs() -> impl Iterator<Item = (Side, String, Side)> {
 #[test]
 fn sessions_are_signed_in_both_directions_and_both_versions_of_ip() {
     let net = Net::new(1500);
-    let gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    let gateways = net.gateways(&[]);
     for (at, address, from) in pairs() {
         net.transfer(at, &address, from, 4 << 20);
     }
-    // Other ports do not go through it.
+    // Other ports bypass it.
     net.transfer_at(Side::B, IPV4[1], 8080, Side::A, 1 << 20);
     for gateway in gateways {
         let log = gateway.end();
@@ -72,16 +73,14 @@ fn another_secret_or_none_gets_no_session() {
     for (at, address, from) in pairs() {
         assert!(!net.connects(at, &address, from), "{address}");
     }
-    await_that("the log to say it", || {
-        gateway.log().contains("bad MAC: secret, algorithm or option coverage differs")
-    });
+    gateway.await_log("bad MAC: secret, algorithm or option coverage differs");
     // It ends, its rules stay, and nothing passes.
     let log = other.end();
     assert!(log.contains("bad MAC"), "{log}");
     assert!(!net.connects(Side::B, IPV4[1], Side::A));
     net.remove_rules(Side::B);
     assert!(!net.connects(Side::B, IPV4[1], Side::A), "the peer is unsigned");
-    await_that("the log to say it", || gateway.log().contains("segments are not signed"));
+    gateway.await_log("segments are not signed");
     gateway.end();
     net.remove_rules(Side::A);
     assert!(net.connects(Side::B, IPV4[1], Side::A), "without any rules they are ordinary hosts");
@@ -90,15 +89,11 @@ fn another_secret_or_none_gets_no_session() {
 #[test]
 fn data_comes_whole_when_packets_are_lost() {
     let net = Net::new(1500);
-    let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    let _gateways = net.gateways(&[]);
     for side in Side::BOTH {
         for program in ["iptables", "ip6tables"] {
-            net.run(
-                side,
-                &format!(
-                    "{program} -t mangle -A PREROUTING -m statistic --mode random --probability 0.05 -j DROP"
-                ),
-            );
+            let lose = "-t mangle -A PREROUTING -m statistic --mode random --probability 0.05 -j DROP";
+            net.run(side, &format!("{program} {lose}"));
         }
     }
     for (at, address, from) in pairs() {
@@ -126,22 +121,18 @@ fn a_session_survives_a_restart_with_its_state_and_stalls_without() {
     gateway.kill();
     let gateway = net.gateway(Side::A, &first(), &keep);
     assert!(!session.echoes(), "it was not guessed");
-    await_that("the log to say it", || gateway.log().contains("whose handshake the gateway has not seen"));
+    gateway.await_log("whose handshake the gateway has not seen");
     net.transfer(Side::A, IPV4[0], Side::B, 1 << 20);
 }
 
 #[test]
 fn keys_roll_over_on_a_live_session() {
     let net = Net::new(1500);
-    let gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    let gateways = net.gateways(&[]);
     let session = net.session(Side::B, IPV4[1], Side::A);
     assert!(session.echoes());
-    // Both keys, then the second alone; RFC 5925's RNextKeyID does the rest.
-    let second =
-        "[[key-chain.key]]\nsend-id = 2\nalgorithm = \"hmac(sha1)\"\nsecret = \"the second, 20 octets\"\n";
-    let both = first() + second;
-    let over = "send = { until = 2026-01-01T00:00:00Z }\naccept = { until = 2100-01-01T00:00:00Z }\n";
-    let preferred = first() + over + second;
+    // Both keys, the second preferred, the second alone: RNextKeyID has the peer follow.
+    let [both, preferred] = ["", OVER].map(|over| first() + over + SECOND);
     let alone = keys(2, "hmac(sha1)", "the second, 20 octets");
     for keys in [both, preferred, alone] {
         for gateway in &gateways {
@@ -155,10 +146,10 @@ fn keys_roll_over_on_a_live_session() {
         let log = gateway.log();
         assert!(!log.contains("WARN") && !log.contains("closed"), "{log}");
     }
-    // What cannot be used changes nothing.
+    // A file that cannot be used changes nothing.
     fs::write(gateways[0].keys(), "[[key-chain]]\n").unwrap();
     gateways[0].reload();
-    await_that("the log to say it", || gateways[0].log().contains("the configuration stays as it was"));
+    gateways[0].await_log("the configuration stays as it was");
     assert!(session.echoes());
 }
 
@@ -170,51 +161,41 @@ fn a_thousand_sessions_from_as_many_addresses_roll_over_and_survive_a_restart() 
     let arguments = ["--peer", "10.1.0.0/16=core", "--threads", "4", "--state", state.to_str().unwrap()];
     let mut gateway = net.gateway(Side::A, &first(), &arguments);
     let other = net.gateway(Side::B, &first(), &[]);
-    net.run(Side::B, "ip route add local 10.1.0.0/16 dev lo");
-    net.run(Side::A, "ip route add 10.1.0.0/16 via 192.0.2.2");
-    let sessions = net.sessions(Side::A, IPV4[0], Side::B, "10.1.0.0", 1000);
+    let sessions = net.sessions(1000);
     assert!(sessions.echoes());
     // Both keys at both ends, then the second preferred.
-    let second =
-        keys(2, "hmac(sha1)", "the second, 20 octets").replace("[[key-chain]]\nname = \"core\"\n", "");
     for gateway in [&gateway, &other] {
-        gateway.change_keys(&(first() + &second));
+        gateway.change_keys(&(first() + SECOND));
     }
-    let over = "send = { until = 2026-01-01T00:00:00Z }\naccept = { until = 2100-01-01T00:00:00Z }\n";
-    gateway.change_keys(&(first() + over + &second));
+    gateway.change_keys(&(first() + OVER + SECOND));
     assert!(sessions.echoes() && sessions.echoes());
     let keys = fs::read_to_string(gateway.keys()).unwrap();
     let log = gateway.end();
     assert!(log.contains("the sessions were written sessions=1000") && !log.contains("WARN"), "{log}");
     gateway = net.gateway(Side::A, &keys, &arguments);
     assert!(sessions.echoes(), "{}", gateway.log());
-    assert!(!gateway.log().contains("WARN"), "{}", gateway.log());
-    assert!(!other.log().contains("WARN"), "{}", other.log());
+    gateway.assert_no_warning();
+    other.assert_no_warning();
 }
 
 #[test]
 fn peers_come_and_go_on_sighup() {
     let net = Net::new(1500);
     net.run(Side::B, "ip addr add 192.0.2.3/24 dev wire");
-    let config = net.folder().join("gateway.toml");
-    let with = |peers: &str| fs::write(&config, format!("[peers]\n{peers}")).unwrap();
-    with("");
-    let gateway = net.gateway(Side::A, &first(), &["--config", config.to_str().unwrap()]);
+    let gateway = net.gateway(Side::A, &first(), &["--config", &net.peers("")]);
     let _other = net.gateway(Side::B, &first(), &[]);
-    // B signs whatever it sends to A, and takes nothing unsigned from it.
+    // B signs all that it sends to A, and takes nothing unsigned from it.
     assert!(!net.connects(Side::B, "192.0.2.3", Side::A));
-    with("\"192.0.2.3\" = \"core\"\n");
+    net.peers("\"192.0.2.3\" = \"core\"\n");
     gateway.change_keys(&first());
     net.transfer(Side::B, "192.0.2.3", Side::A, 1 << 20);
     let session = net.session(Side::B, "192.0.2.3", Side::A);
     assert!(session.echoes());
-    with("");
+    net.peers("");
     gateway.change_keys(&first());
-    await_that("the log to say it", || {
-        gateway.log().contains("its packets pass UNSIGNED from now on peer=192.0.2.3")
-    });
+    gateway.await_log("its packets pass UNSIGNED from now on peer=192.0.2.3");
     assert!(!session.echoes());
-    // It listens where the next connection has to come from.
+    // It uses the port that the next connection listens on.
     drop(session);
     assert!(!net.connects(Side::B, "192.0.2.3", Side::A));
     net.transfer(Side::B, IPV4[1], Side::A, 1 << 20);
@@ -223,24 +204,18 @@ fn peers_come_and_go_on_sighup() {
 #[test]
 fn a_change_whose_rules_fail_changes_nothing() {
     let net = Net::new(1500);
-    let (programs, config) = (net.without_nft(), net.folder().join("gateway.toml"));
-    fs::write(&config, "[peers]\n").unwrap();
-    let arguments = ["--config", config.to_str().unwrap()];
-    let gateway = net.gateway_with_path(Side::A, &first(), &arguments, &programs);
+    let programs = net.without_nft();
+    let gateway = net.gateway_with_path(Side::A, &first(), &["--config", &net.peers("")], &programs);
     let _other = net.gateway(Side::B, &first(), &[]);
     let session = net.session(Side::B, IPV4[1], Side::A);
     assert!(session.echoes());
     let restore = programs.join("iptables-restore").display().to_string();
-    net.run(
-        Side::A,
-        &format!(
-            "mv {restore} {restore}-too; printf \"#!/bin/sh\\nexit 1\\n\" > {restore}; chmod 755 {restore}"
-        ),
-    );
-    fs::write(&config, "[peers]\n\"192.0.2.9\" = \"core\"\n").unwrap();
+    let fails = format!("printf \"#!/bin/sh\\nexit 1\\n\" > {restore}; chmod 755 {restore}");
+    net.run(Side::A, &format!("mv {restore} {restore}-too; {fails}"));
+    net.peers("\"192.0.2.9\" = \"core\"\n");
     fs::write(gateway.keys(), keys(1, "AES-128-CMAC-96", "what one end knows")).unwrap();
     gateway.reload();
-    await_that("the log to say it", || gateway.log().contains("the configuration stays as it was"));
+    gateway.await_log("the configuration stays as it was");
     assert!(session.echoes(), "{}", gateway.log());
     net.run(Side::A, &format!("mv {restore}-too {restore}"));
     gateway.change_keys(&keys(1, "AES-128-CMAC-96", "what one end knows"));
@@ -251,87 +226,80 @@ fn a_change_whose_rules_fail_changes_nothing() {
 }
 
 #[test]
-fn status_and_metrics_say_what_it_does() {
-    let net = Net::new(1500);
-    let gateway = net.gateway(
-        Side::A,
-        &keys(7, "AES-128-CMAC-96", "what both ends know"),
-        &["--metrics", "127.0.0.1:9417"],
-    );
-    let unix = format!("unix:{}", net.folder().join("metrics").display());
-    let other =
-        net.gateway(Side::B, &keys(7, "AES-128-CMAC-96", "what both ends know"), &["--metrics", &unix]);
-    let session = net.session(Side::B, IPV4[1], Side::A);
-    assert!(session.echoes());
-
-    let status = net.status(&["--json", "--pid", &gateway.id().to_string()]);
-    let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-    assert_eq!((&status[0]["command"], status.as_array().unwrap().len()), (&"gateway".into(), 1));
-    let peer = &status[0]["peers"][0];
-    assert_eq!((&peer["peer"], &peer["key"]["send-id"]), (&IPV4[1].into(), &7.into()));
-    assert_eq!(
-        (&peer["sessions"][0]["is-established"], &peer["sessions"][0]["send-id"]),
-        (&true.into(), &7.into())
-    );
-    let good = peer["segments"]["good"].as_u64().unwrap();
-    assert!(good >= 3, "{peer}");
-    assert_eq!(peer["segments"]["bad-mac"], 0);
-    let table = net.status(&["--pid", &gateway.id().to_string()]);
-    assert!(
-        table.contains("1 session") && table.contains("SendID 7") && table.contains("RecvID 7"),
-        "{table}"
-    );
-
-    let as_prometheus = "curl -s --fail -H \"Accept: application/openmetrics-text\"";
-    let fetched = [
-        net.run(Side::A, &format!("{as_prometheus} http://127.0.0.1:9417/metrics")),
-        net.run(Side::B, &format!("{as_prometheus} --unix-socket {} http://localhost/metrics", &unix[5..])),
-    ];
-    for (metrics, peer) in fetched.iter().zip([IPV4[1], IPV4[0]]) {
-        for line in [
-            "wireseal_info{command=\"gateway\",version=\"0.1.0\"} 1".to_owned(),
-            "wireseal_rules_in_place 1".to_owned(),
-            format!("wireseal_sessions{{peer=\"{peer}\"}} 1"),
-            format!("wireseal_segments_total{{peer=\"{peer}\",verdict=\"bad MAC\"}} 0"),
-            "# TYPE wireseal_key_start_timestamp_seconds gauge".to_owned(),
-            "# EOF".to_owned(),
-        ] {
-            assert!(metrics.lines().any(|other| other == line), "{line}: {metrics}");
+fn full_segments_fit_whatever_the_mtu() {
+    for mtu in [1280, 9000] {
+        let net = Net::new(mtu);
+        let gateways = net.gateways(&[]);
+        for (at, address, from) in pairs() {
+            net.transfer(at, &address, from, 4 << 20);
         }
-        assert!(!metrics.contains("wireseal_key_end_timestamp_seconds{"), "the key has no end: {metrics}");
+        gateways.into_iter().for_each(Gateway::end_without_warning);
     }
-    // The dashboard shows nothing else.
-    let dashboard = include_str!("../../grafana/wireseal.json");
-    let shown = dashboard
-        .split(|c: char| !c.is_ascii_lowercase() && c != '_')
-        .filter(|word| word.starts_with("wireseal_"));
-    for name in shown {
-        let name = name.strip_suffix("_total").unwrap_or(name);
-        assert!(fetched[0].contains(&format!("# TYPE {name} ")), "{name}");
-    }
-    other.kill();
-    // What it has left is in nobody's way.
-    let again = net.gateway(Side::B, &first(), &["--metrics", &unix]);
-    again.end();
-    assert!(!net.folder().join("metrics").exists());
-    let id = gateway.id().to_string();
-    gateway.end();
-    assert_eq!(net.status(&["--json", "--pid", &id]).trim(), "[]");
 }
 
 #[test]
-fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
+fn a_peer_with_a_larger_mtu_gets_no_segment_that_does_not_fit_the_own_link() {
     let net = Net::new(1500);
-    for (arguments, keys, expected) in [
-        (&["--peer", "192.0.2.9%lo=core"][..], first(), "a gateway cannot tell VRFs apart"),
-        (&["--peer", "192.0.2.9=edge"], first(), "there is no key chain of that name"),
-        (&[], "[[key-chain]]\n".to_owned(), "line 1, column 1: missing field `name`"),
-        (&["--metrics", "unix:/no/such/folder/metrics"], first(), "cannot serve metrics at unix:/no/such"),
-    ] {
-        let error = net.refused_gateway(Side::A, &keys, arguments);
-        assert!(error.contains(expected) && error.trim().lines().count() == 1, "{error}");
+    net.run(Side::B, "ip link set wire mtu 9000");
+    let _gateways = net.gateways(&[]);
+    for (at, address, from) in pairs() {
+        net.transfer(at, &address, from, 1 << 20);
     }
-    let rules =
-        "{ iptables-save; ip6tables-save; nft list ruleset; } 2>/dev/null | grep -ci wireseal || true";
-    assert_eq!(net.run(Side::A, rules).trim(), "0");
+}
+
+#[test]
+fn a_routers_packet_too_big_is_heeded_if_wanted() {
+    let net = Net::routed(1500, 1300);
+    let _gateways = net.gateways(&["--accept-icmp"]);
+    for (at, address, from) in net.far_pairs() {
+        net.transfer(at, &address, from, 1 << 20);
+        let route = net.run(from, &format!("ip route get {address}"));
+        assert!(route.contains("mtu 1280"), "with room for the option: {route}");
+    }
+}
+
+#[test]
+fn past_a_noted_path_mtu_packets_go_where_their_source_and_mark_lead() {
+    let net = Net::routed(1500, 1300);
+    // The main table leads nowhere.
+    for line in [
+        "ip rule add from 198.51.1.2 fwmark 7 lookup 100; ip -6 rule add from 2001:db8:1::2 fwmark 7 lookup 100",
+        "ip route add default via 198.51.1.1 table 100; ip -6 route add default via 2001:db8:1::1 table 100",
+        "ip route replace default via 198.51.1.9; ip -6 route replace default via 2001:db8:1::9",
+        "for program in iptables ip6tables; do $program -t mangle -A OUTPUT -p tcp -j MARK --set-mark 7; done",
+    ] {
+        net.run(Side::A, line);
+    }
+    let gateways = net.gateways(&["--accept-icmp"]);
+    for (at, address, from) in net.far_pairs() {
+        net.transfer(at, &address, from, 1 << 20);
+        let route = net.run(from, &format!("ip route get {address} mark 7"));
+        assert!(route.contains("mtu 1280"), "there was one: {route}");
+    }
+    gateways.into_iter().for_each(Gateway::end_without_warning);
+}
+
+/// Runs a program for which `socket(AF_INET6, …)` fails with EAFNOSUPPORT, by a seccomp filter in classic BPF.
+const WITHOUT_IPV6: &str = "
+import ctypes, os, socket, struct, sys
+SECCOMP, FILTER, NO_NEW_PRIVILEGES = 22, 2, 38
+LOAD, EQUAL, RETURN, ALLOW, ERRNO = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000
+number = {'x86_64': 41, 'aarch64': 198}[os.uname().machine]
+program = [(LOAD, 0, 0, 0), (EQUAL, 0, 3, number), (LOAD, 0, 0, 16), (EQUAL, 0, 1, socket.AF_INET6), (RETURN, 0, 0, ERRNO | 97), (RETURN, 0, 0, ALLOW)]
+octets = b''.join(struct.pack('HBBI', *line) for line in program)
+buffer = ctypes.create_string_buffer(octets)
+head = struct.pack('HxxxxxxQ', len(program), ctypes.addressof(buffer))
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0 and libc.prctl(SECCOMP, FILTER, head, 0, 0) == 0
+os.execvp(sys.argv[1], sys.argv[1:])
+";
+
+#[test]
+fn without_ipv6_in_the_kernel_it_carries_ipv4() {
+    let net = Net::new(1500);
+    let (gateway, keys) = net.gateway_command(Side::B, &first(), &[]);
+    let mut command = Command::new("python3");
+    command.args(["-c", WITHOUT_IPV6]).arg(gateway.get_program()).args(gateway.get_args());
+    let _gateways = [net.gateway(Side::A, &first(), &[]), net.started((command, keys))];
+    net.transfer(Side::B, IPV4[1], Side::A, 1 << 20);
 }

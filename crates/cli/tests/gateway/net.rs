@@ -1,6 +1,6 @@
-//! Network namespaces with programs in them.
+//! Network namespaces with programs and gateways in them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File, Permissions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -13,8 +13,13 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::{IPV4, first};
+
+/// The program under test.
+pub const WIRESEAL: &str = env!("CARGO_BIN_EXE_wireseal");
+
 /// How long anything may take.
-const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
@@ -124,13 +129,20 @@ impl Net {
         shell(&format!("ip netns exec {} sh -c '{}'", self.names[side as usize], line.replace('\'', "'\\''")))
     }
 
+    /// A configuration file with these peers, on a line each.
+    pub fn peers(&self, peers: &str) -> String {
+        let file = self.folder().join("gateway.toml");
+        fs::write(&file, format!("[peers]\n{peers}")).unwrap();
+        file.to_str().unwrap().to_owned()
+    }
+
     /// The command that starts a gateway, and its file of keys.
     pub fn gateway_command(&self, side: Side, keys: &str, arguments: &[&str]) -> (Command, PathBuf) {
         let number = self.gateways.replace(self.gateways.get() + 1);
         let file = self.folder().join(format!("keys-{number}"));
         fs::write(&file, keys).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-        let mut command = self.command(side, env!("CARGO_BIN_EXE_wireseal"));
+        let mut command = self.command(side, WIRESEAL);
         command.arg("gateway").arg("--keys").arg(&file);
         let peers = match (self.is_routed, side) {
             (true, Side::A) => ["198.51.2.2", "2001:db8:2::2"],
@@ -138,16 +150,18 @@ impl Net {
             (false, Side::A) => ["192.0.2.2", "2001:db8::2"],
             (false, Side::B) => ["192.0.2.1", "2001:db8::1"],
         };
-        for peer in peers {
-            command.args(["--peer", peer]);
-        }
-        command.args(arguments);
+        command.args(peers.iter().flat_map(|peer| ["--peer", peer])).args(arguments);
         (command, file)
     }
 
     /// Starts a gateway, and waits until it carries packets.
     pub fn gateway(&self, side: Side, keys: &str, arguments: &[&str]) -> Gateway {
         self.started(self.gateway_command(side, keys, arguments))
+    }
+
+    /// Starts one at each side.
+    pub fn gateways(&self, arguments: &[&str]) -> [Gateway; 2] {
+        Side::BOTH.map(|side| self.gateway(side, &first(), arguments))
     }
 
     /// A folder with these programs alone, under these names.
@@ -171,14 +185,6 @@ impl Net {
         let (mut command, keys) = self.gateway_command(side, keys, arguments);
         command.env("PATH", programs);
         self.started((command, keys))
-    }
-
-    /// Starts one for which the kernel has no IPv6, and waits until it carries packets.
-    pub fn gateway_without_ipv6(&self, side: Side, keys: &str) -> Gateway {
-        let (gateway, file) = self.gateway_command(side, keys, &[]);
-        let mut command = Command::new("python3");
-        command.args(["-c", WITHOUT_IPV6]).arg(gateway.get_program()).args(gateway.get_args());
-        self.started((command, file))
     }
 
     /// Starts this, and waits until it carries packets.
@@ -211,8 +217,7 @@ impl Net {
 
     /// What `wireseal status` prints; whether it finds any does not matter.
     pub fn status(&self, arguments: &[&str]) -> String {
-        let status =
-            Command::new(env!("CARGO_BIN_EXE_wireseal")).arg("status").args(arguments).output().unwrap();
+        let status = Command::new(WIRESEAL).arg("status").args(arguments).output().unwrap();
         assert_ne!(status.status.code(), Some(2), "{status:?}");
         String::from_utf8(status.stdout).unwrap()
     }
@@ -227,15 +232,14 @@ impl Net {
 
     /// The exit code of `gateway --check` at the first host, and the line that it prints.
     pub fn check(&self) -> (i32, String) {
-        let program = env!("CARGO_BIN_EXE_wireseal");
-        let output = self.command(Side::A, program).args(["gateway", "--check"]).output().unwrap();
+        let output = self.command(Side::A, WIRESEAL).args(["gateway", "--check"]).output().unwrap();
         let said = [output.stdout, output.stderr].concat();
         (output.status.code().unwrap(), String::from_utf8(said).unwrap().trim_end().to_owned())
     }
 
     /// Removes the rules; returns what is said of it.
     pub fn remove_rules(&self, side: Side) -> String {
-        self.run(side, &format!("{} gateway --remove-rules 2>&1", env!("CARGO_BIN_EXE_wireseal")))
+        self.run(side, &format!("{WIRESEAL} gateway --remove-rules 2>&1"))
     }
 
     pub fn transfer(&self, at: Side, address: &str, from: Side, octets: usize) {
@@ -247,9 +251,7 @@ impl Net {
         let program = format!(
             "import hashlib, os, socket, sys, threading\naddress, port, octets = '{address}', {port}, {octets}\n{TRANSFER}"
         );
-        let serve = self.python(at, &program, "serve");
-        serve.await_ready();
-        let connect = self.python(from, &program, "connect");
+        let [serve, connect] = self.pair(at, from, &program);
         for program in [connect, serve] {
             program.succeeds();
         }
@@ -263,41 +265,45 @@ impl Net {
     /// The same with another port, which leads to the one that the server listens on.
     pub fn connects_to(&self, at: Side, address: &str, port: u16, from: Side) -> bool {
         let program = format!("import socket\naddress, port = '{address}', {port}\n{CONNECT}");
-        let serve = self.python(at, &program, "serve");
-        serve.await_ready();
-        let connected = self.python(from, &program, "connect").line() == "connected";
-        drop(serve);
-        connected
+        let [_serve, connect] = self.pair(at, from, &program);
+        connect.line() == "connected"
     }
 
     /// A connection that stays open.
     pub fn session(&self, at: Side, address: &str, from: Side) -> Session {
-        let program = format!("import socket, sys\naddress = '{address}'\n{ECHO}");
-        let serve = self.python(at, &program, "serve");
-        serve.await_ready();
-        let connect = self.python(from, &program, "connect");
+        self.echoing(at, address, from, "[None]")
+    }
+
+    /// Connections to the first host from this many addresses of the second, those after 10.1.0.0.
+    pub fn sessions(&self, count: usize) -> Session {
+        self.run(Side::B, "ip route add local 10.1.0.0/16 dev lo");
+        self.run(Side::A, "ip route add 10.1.0.0/16 via 192.0.2.2");
+        let sources = format!("[(str(ipaddress.ip_address('10.1.0.1') + n), 0) for n in range({count})]");
+        self.echoing(Side::A, IPV4[0], Side::B, &sources)
+    }
+
+    fn echoing(&self, at: Side, address: &str, from: Side, sources: &str) -> Session {
+        let program = format!(
+            "import ipaddress, resource, selectors, socket, sys\naddress, sources = '{address}', {sources}\n{ECHO}"
+        );
+        let [serve, connect] = self.pair(at, from, &program);
         assert_eq!(connect.line(), "connected");
         Session { connect, _serve: serve }
     }
 
-    /// Connections from so many addresses, those after `first`, which must be local.
-    pub fn sessions(&self, at: Side, address: &str, from: Side, first: &str, count: usize) -> Session {
-        let program = format!(
-            "import ipaddress, resource, selectors, socket, sys\naddress, first, count = '{address}', '{first}', {count}\n{ECHOES}"
-        );
-        let serve = self.python(at, &program, "serve");
+    /// A program that serves at one side, once it is ready, and one that connects from the other.
+    fn pair(&self, at: Side, from: Side, program: &str) -> [Python; 2] {
+        let serve = self.python(at, program, "serve");
         serve.await_ready();
-        let connect = self.python(from, &program, "connect");
-        assert_eq!(connect.line(), "connected");
-        Session { connect, _serve: serve }
+        [serve, self.python(from, program, "connect")]
     }
 
     pub fn python(&self, side: Side, program: &str, role: &str) -> Python {
         let mut command = self.command(side, "python3");
         command.args(["-c", &format!("role = '{role}'\n{program}")]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = std::cell::RefCell::new(BufReader::new(child.stdout.take().unwrap()));
-        let input = std::cell::RefCell::new(child.stdin.take().unwrap());
+        let lines = RefCell::new(BufReader::new(child.stdout.take().unwrap()));
+        let input = RefCell::new(child.stdin.take().unwrap());
         Python { child, lines, input }
     }
 }
@@ -351,30 +357,9 @@ else:
         print(error, flush=True)
 ";
 
+/// Sends back what comes, and prints whether it has come back, on all connections.
 const ECHO: &str = "
-if role == 'serve':
-    l = socket.create_server((address, 179))
-    print('ready', flush=True)
-    s, _ = l.accept()
-    while True:
-        part = s.recv(100)
-        if not part: break
-        s.sendall(part)
-else:
-    s = socket.create_connection((address, 179), 5)
-    s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    print('connected', flush=True)
-    for line in sys.stdin:
-        s.settimeout(4)
-        try:
-            s.sendall(line.encode())
-            print('echo' if s.recv(100).decode() == line else 'another', flush=True)
-        except OSError as error:
-            print(error, flush=True)
-";
-
-/// The same on many connections.
-const ECHOES: &str = "
+count = len(sources)
 resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
 if role == 'serve':
     l = socket.create_server((address, 179), backlog=count)
@@ -390,8 +375,7 @@ if role == 'serve':
             if part: key.fileobj.sendall(part)
             else: ready.unregister(key.fileobj)
 else:
-    sources = [str(ipaddress.ip_address(first) + n + 1) for n in range(count)]
-    connections = [socket.create_connection((address, 179), 10, (source, 0)) for source in sources]
+    connections = [socket.create_connection((address, 179), 10, source) for source in sources]
     print('connected', flush=True)
     for line in sys.stdin:
         try:
@@ -403,25 +387,10 @@ else:
             print(error, flush=True)
 ";
 
-/// Runs a program for which `socket(AF_INET6, …)` fails with EAFNOSUPPORT, by a seccomp filter in classic BPF.
-const WITHOUT_IPV6: &str = "
-import ctypes, os, socket, struct, sys
-SECCOMP, FILTER, NO_NEW_PRIVILEGES = 22, 2, 38
-LOAD, EQUAL, RETURN, ALLOW, ERRNO = 0x20, 0x15, 0x06, 0x7fff0000, 0x00050000
-number = {'x86_64': 41, 'aarch64': 198}[os.uname().machine]
-program = [(LOAD, 0, 0, 0), (EQUAL, 0, 3, number), (LOAD, 0, 0, 16), (EQUAL, 0, 1, socket.AF_INET6), (RETURN, 0, 0, ERRNO | 97), (RETURN, 0, 0, ALLOW)]
-octets = b''.join(struct.pack('HBBI', *line) for line in program)
-buffer = ctypes.create_string_buffer(octets)
-head = struct.pack('HxxxxxxQ', len(program), ctypes.addressof(buffer))
-libc = ctypes.CDLL(None, use_errno=True)
-assert libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0 and libc.prctl(SECCOMP, FILTER, head, 0, 0) == 0
-os.execvp(sys.argv[1], sys.argv[1:])
-";
-
 pub struct Python {
     child: Child,
-    lines: std::cell::RefCell<BufReader<ChildStdout>>,
-    input: std::cell::RefCell<ChildStdin>,
+    lines: RefCell<BufReader<ChildStdout>>,
+    input: RefCell<ChildStdin>,
 }
 
 impl Python {
@@ -429,6 +398,11 @@ impl Python {
         let mut line = String::new();
         self.lines.borrow_mut().read_line(&mut line).unwrap();
         line.trim().to_owned()
+    }
+
+    /// Writes a line to its standard input.
+    pub fn say(&self, line: &str) {
+        writeln!(self.input.borrow_mut(), "{line}").unwrap();
     }
 
     pub fn await_ready(&self) {
@@ -455,7 +429,7 @@ pub struct Session {
 impl Session {
     /// Whether what is sent, on each connection, comes back within some seconds.
     pub fn echoes(&self) -> bool {
-        self.connect.input.borrow_mut().write_all(b"hello\n").unwrap();
+        self.connect.say("hello");
         self.connect.line() == "echo"
     }
 }
@@ -472,11 +446,22 @@ impl Gateway {
         fs::read_to_string(&self.log).unwrap()
     }
 
+    pub fn await_log(&self, words: &str) {
+        await_that(&format!("the log to say {words:?}"), || self.log().contains(words));
+    }
+
+    pub fn assert_no_warning(&self) {
+        assert!(!self.log().contains("WARN"), "{}", self.log());
+    }
+
+    pub fn end_without_warning(self) {
+        let log = self.end();
+        assert!(!log.contains("WARN"), "{log}");
+    }
+
     /// The program that has installed the rules.
     pub fn backend(&self) -> String {
-        let log = self.log();
-        let (_, rest) = log.split_once("by=\"").unwrap();
-        rest.split_once('"').unwrap().0.to_owned()
+        backend_of(&self.log())
     }
 
     pub fn keys(&self) -> &Path {
@@ -522,4 +507,10 @@ impl Drop for Gateway {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The program that has installed the rules, by a gateway's log.
+pub fn backend_of(log: &str) -> String {
+    let (_, rest) = log.split_once("by=\"").unwrap();
+    rest.split_once('"').unwrap().0.to_owned()
 }

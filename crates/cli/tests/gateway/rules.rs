@@ -4,10 +4,10 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::net::{Net, Python, Side, await_that};
+use crate::net::{Net, Python, Side, WIRESEAL, await_that, backend_of};
 use crate::{IPV4, IPV6, first};
 
-/// Learns a session from 192.0.2.1 to 192.0.2.2 at the wire of the former, and sends segments in its name, past all rules there.
+/// Learns a session from 192.0.2.1 to 192.0.2.2 at the former's wire, and sends segments in its name, past all rules there.
 const FORGE: &str = "
 import socket, struct, time
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -56,10 +56,10 @@ while True:
 ";
 
 const TALK: &str = "
-import socket, time
+import socket
 s = socket.create_connection(('192.0.2.2', 179), 5)
 print('connected', flush=True)
-time.sleep(1)
+input()
 s.sendall(b'hello')
 input()
 ";
@@ -68,14 +68,11 @@ input()
 fn what_is_forged_stays_out_whichever_queue_it_is_in() {
     let net = Net::new(1500);
     let peers: Vec<_> = (0..1000).map(|n| format!("\"10.1.{}.{}\" = \"core\"\n", n / 250, n % 250)).collect();
-    let config = net.folder().join("gateway.toml");
-    fs::write(&config, format!("[peers]\n{}", peers.concat())).unwrap();
-    let config = ["--config", config.to_str().unwrap()];
+    let config = net.peers(&peers.concat());
     let programs = net.without_nft();
     let _other = net.gateway(Side::A, &first(), &[]);
     let of_threads = |threads: &str| {
-        let arguments = [&config[..], &["--threads", threads]].concat();
-        net.gateway_with_path(Side::B, &first(), &arguments, &programs)
+        net.gateway_with_path(Side::B, &first(), &["--config", &config, "--threads", threads], &programs)
     };
     let gateway = of_threads("2");
     let kept = net.folder().join("kept");
@@ -83,17 +80,16 @@ fn what_is_forged_stays_out_whichever_queue_it_is_in() {
     serve.await_ready();
     let talk = net.python(Side::A, TALK, "");
     assert_eq!(talk.line(), "connected");
-    // It learns the one segment with data, behind which the server waits for more.
+    // It learns the one segment with data, after which the server waits for more.
     let forger = forge(&net, "0x18", "EVIL");
+    talk.say("");
     assert_eq!(forger.line(), "sent");
     // The queues of what programs send: 17900 and 17901.
     for _ in 0..10 {
-        net.run(
-            Side::B,
-            "iptables -w -t raw -I PREROUTING -p tcp --dport 179 -j NFQUEUE --queue-num 17900; sleep .05",
-        );
+        let queue = "iptables -w -t raw -I PREROUTING -p tcp --dport 179 -j NFQUEUE --queue-num 17900";
+        net.run(Side::B, &format!("{queue}; sleep .05"));
     }
-    // With four threads they are numbers that the rules of before have for what is sent to programs, until there are new rules.
+    // With four threads these numbers are those of the old rules for packets to programs, until there are new rules.
     gateway.kill();
     let gateway = of_threads("4");
     std::thread::sleep(Duration::from_millis(300));
@@ -112,12 +108,12 @@ fn a_forged_reset_closes_nothing_in_connection_tracking() {
          iptables -w -A INPUT -p tcp -j DROP
          sysctl -q -w net.netfilter.nf_conntrack_tcp_timeout_close=1",
     );
-    let _gateways = Side::BOTH.map(|side| net.gateway(side, &first(), &[]));
+    let _gateways = net.gateways(&[]);
     let session = net.session(Side::B, IPV4[1], Side::A);
     let forger = forge(&net, "0x04", "");
     assert!(session.echoes());
     assert_eq!(forger.line(), "sent");
-    // What is closed there is forgotten, and the next segment would belong to no session.
+    // Connection tracking would forget a closed session, and the next segment would belong to none.
     drop(forger);
     std::thread::sleep(Duration::from_millis(2500));
     assert!(session.echoes());
@@ -135,14 +131,10 @@ fn one_gateway_runs_in_a_network_namespace() {
             (command.stderr(fs::File::create(&log).unwrap()).stdin(Stdio::null()).spawn().unwrap(), log)
         })
         .collect();
+    let has_ended =
+        |process: u32| fs::read_to_string(format!("/proc/{process}/stat")).unwrap().contains(" Z ");
     await_that("all but one to end", || {
-        started
-            .iter()
-            .filter(|(child, _)| {
-                fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap().contains(" Z ")
-            })
-            .count()
-            == 3
+        started.iter().filter(|(child, _)| has_ended(child.id())).count() == 3
     });
     let is_running = |log: &str| !log.contains("wireseal: ");
     let running = started.iter().position(|(_, log)| is_running(&fs::read_to_string(log).unwrap())).unwrap();
@@ -154,7 +146,7 @@ fn one_gateway_runs_in_a_network_namespace() {
         assert!(log.contains(&format!("wireseal: another gateway {holder}: one carries all peers")), "{log}");
     }
     await_that("the gateway", || fs::read_to_string(&log).unwrap().contains("carries the packets"));
-    let remove = format!("{} gateway --remove-rules 2>&1; echo $?", env!("CARGO_BIN_EXE_wireseal"));
+    let remove = format!("{WIRESEAL} gateway --remove-rules 2>&1; echo $?");
     assert_eq!(net.run(Side::A, &remove), format!("wireseal: a gateway {holder}: stop it first\n2\n"));
     // Another network namespace is another host.
     net.gateway(Side::B, &first(), &[]).end();
@@ -181,7 +173,7 @@ input()
     assert!(error.contains(expected) && error.contains("another program has one of them"), "{error}");
 }
 
-/// What makes the rules of a gateway incomplete, or lets packets past them, in words of the program that has installed them.
+/// Changes that make a gateway's rules incomplete or let packets past them, for the program that has installed them.
 fn changes(by: &str) -> &'static [&'static str] {
     match by {
         "nft" => &[
@@ -228,24 +220,13 @@ fn rules_that_another_program_has_changed_are_installed_again() {
         }
         assert_eq!(others, before, "{change}");
     }
-    // What changes nothing of it is not taken for a change.
-    net.run(
-        Side::A,
-        "iptables -w -A INPUT -p udp -j ACCEPT; iptables -w -t raw -A PREROUTING -p udp -j ACCEPT",
-    );
+    // Rules of others are no change.
+    let others = "iptables -w -A INPUT -p udp -j ACCEPT; iptables -w -t raw -A PREROUTING -p udp -j ACCEPT";
+    net.run(Side::A, others);
     std::thread::sleep(Duration::from_millis(300));
     let log = gateway.end();
-    assert_eq!(
-        log.matches("the rules are installed again").count(),
-        changes(&backend_of(&log)).len(),
-        "{log}"
-    );
-}
-
-/// The program that has installed the rules, by the log.
-fn backend_of(log: &str) -> String {
-    let (_, rest) = log.split_once("by=\"").unwrap();
-    rest.split_once('"').unwrap().0.to_owned()
+    let times = log.matches("the rules are installed again").count();
+    assert_eq!(times, changes(&backend_of(&log)).len(), "{log}");
 }
 
 #[test]
@@ -265,7 +246,7 @@ fn rules_that_were_saved_for_other_peers_do_not_stay() {
     fs::write(&saved, format!("{flush}{text}")).unwrap();
     let before = listed(&net);
     net.run(Side::A, &format!("{load} {}", saved.display()));
-    await_that("the log to say it", || old.log().contains("the rules are installed again"));
+    old.await_log("the rules are installed again");
     assert_eq!(listed(&net), before);
     assert!(old.log().contains("192.0.2.8"), "what was wrong: {}", old.log());
 }
@@ -288,7 +269,7 @@ fn a_check_asks_the_gateway_and_says_what_becomes_of_packets() {
     assert_eq!(net.remove_rules(Side::A), format!("wireseal: the rules in {by} are removed\n"));
     assert_eq!(net.check(), (1, format!("wireseal: {none}")));
     assert_eq!(net.remove_rules(Side::A), "wireseal: there were no rules\n");
-    // Also if somebody has begun with it.
+    // Even if some are gone already.
     for change in changes(&by) {
         net.gateway(Side::A, &first(), &[]).end();
         net.run(Side::A, change);
@@ -304,17 +285,15 @@ fn rules_that_cannot_be_looked_at_are_not_in_place() {
     let gateway = net.gateway_with_path(Side::A, &first(), &[], &programs);
     fs::remove_file(programs.join("iptables")).unwrap();
     net.run(Side::A, "iptables -w -t security -F");
-    await_that("the log to say it", || gateway.log().contains("iptables is not installed"));
+    gateway.await_log("iptables is not installed");
     let (code, said) = net.check();
-    assert!(
-        code == 1 && said.contains("its rules are not in place") && said.contains("not installed"),
-        "{said}"
-    );
+    assert_eq!(code, 1);
+    assert!(said.contains("its rules are not in place") && said.contains("not installed"), "{said}");
     let status = net.status(&["--pid", &gateway.id().to_string()]);
     assert!(status.contains("rules NOT IN PLACE since"), "{status}");
     net.run(Side::A, &format!("ln -s $(command -v iptables) {}/iptables", programs.display()));
     await_that("the rules", || net.check().0 == 0);
-    // Once, although it was tried again and again.
+    // Logged once, although it was tried again and again.
     assert_eq!(gateway.log().matches("the rules are not in place").count(), 1, "{}", gateway.log());
 }
 
@@ -322,19 +301,19 @@ fn rules_that_cannot_be_looked_at_are_not_in_place() {
 fn iptables_may_be_the_legacy_one_by_another_name() {
     let net = Net::new(1500);
     let names = ["iptables", "ip6tables", "iptables-restore", "ip6tables-restore"];
-    let legacy =
-        ["iptables-legacy", "ip6tables-legacy", "iptables-legacy-restore", "ip6tables-legacy-restore"];
-    let programs = net
-        .programs(legacy.into_iter().zip(names).chain(legacy.map(|name| (name, name))).chain([("ip", "ip")]));
+    let legacy = names.map(|name| name.replace("tables", "tables-legacy"));
+    let legacy = || legacy.iter().map(String::as_str);
+    let programs = legacy().zip(names).chain(legacy().zip(legacy())).chain([("ip", "ip")]);
+    let programs = net.programs(programs);
     let gateway = net.gateway_with_path(Side::A, &first(), &[], &programs);
     let rules = "iptables-legacy -w -t security -S | grep -c NFQUEUE || true";
     // For the peer's segments in both directions, and ICMP errors.
     assert_eq!(net.run(Side::A, rules).trim(), "3");
     assert_eq!(net.check().0, 0);
-    // It has no number by which changes are known.
+    // x_tables has no number that changes with its rules.
     net.run(Side::A, "iptables-legacy -w -t security -F WIRESEAL-LAST");
     let started = Instant::now();
-    await_that("the rules", || gateway.log().contains("the rules are installed again"));
+    gateway.await_log("the rules are installed again");
     assert!(started.elapsed() < Duration::from_secs(4));
     let log = gateway.end();
     assert_eq!(log.matches("ERROR").count(), 1, "{log}");
@@ -376,9 +355,9 @@ fn what_nat_leads_to_the_protected_port_is_judged() {
     let gateway = net.gateway(Side::A, &first(), &[]);
     let redirect = "for program in iptables ip6tables; do $program -t nat -A PREROUTING -p tcp --dport 8179 -j REDIRECT --to-ports 179; done";
     net.run(Side::A, redirect);
-    // Something that is tracked.
+    // A connection for connection tracking.
     net.transfer_at(Side::A, IPV4[0], 8080, Side::B, 1000);
-    await_that("the log to say it", || gateway.log().contains("this host tracks connections: from now on"));
+    gateway.await_log("this host tracks connections: from now on");
     for address in [IPV4[0], IPV6[0]] {
         assert!(!net.connects_to(Side::A, address, 8179, Side::B), "{address}");
         assert!(net.connects(Side::A, address, Side::B), "{address}");
@@ -405,5 +384,5 @@ fn what_there_was_no_room_for_is_said() {
     gateway.signal("STOP");
     assert_eq!(net.python(Side::B, FLOOD, "").line(), "sent");
     gateway.signal("CONT");
-    await_that("the log to say it", || gateway.log().contains("packets were lost because there was no room"));
+    gateway.await_log("packets were lost because there was no room");
 }

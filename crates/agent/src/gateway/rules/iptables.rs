@@ -23,8 +23,21 @@ const TABLES: [&str; 3] = ["raw", "security", "mangle"];
 const EARLY: &str = TABLES[0];
 const LATE: &str = TABLES[1];
 const INSTEAD: &str = TABLES[2];
-/// The chain for packets that are about to reach a program.
-const LAST: &str = "WIRESEAL-LAST";
+/// For packets that come, leave, and are about to reach a program: the kernel's chain, ours that it jumps to, and the first one that compares
+/// addresses.
+const INBOUND: [&str; 3] = ["PREROUTING", "WIRESEAL-IN", "WIRESEAL-FROM"];
+const OUTBOUND: [&str; 3] = ["OUTPUT", "WIRESEAL-OUT", "WIRESEAL-TO"];
+const LAST: [&str; 3] = ["INPUT", "WIRESEAL-LAST", "WIRESEAL-LATE"];
+/// Packets that are forwarded are left alone.
+const TO_THIS_HOST: &[&str] = &["-m addrtype --dst-type LOCAL"];
+/// Packets that were led to this host or these ports after they came: by TPROXY, and by NAT, which only connection tracking knows of.
+const REDIRECTED: &[&str] =
+    &["-m addrtype ! --dst-type LOCAL", "-m conntrack --ctdir ORIGINAL --ctstate DNAT"];
+/// ICMP errors over IPv4 and IPv6, about any peer, from any router. They pass while no gateway runs, when the peers' own packets do not.
+const ERRORS: [&[&str]; 2] = [
+    &["-p icmp --icmp-type destination-unreachable"],
+    &["-p icmpv6 --icmpv6-type packet-too-big", "-p icmpv6 --icmpv6-type destination-unreachable"],
+];
 /// The most ports in a rule (`XT_MULTI_PORTS`).
 const PORTS: usize = 15;
 /// How many seconds to wait for another program that changes rules.
@@ -72,6 +85,7 @@ impl Iptables {
                 Some(names.into_iter().flatten().find(|(_, kind)| *kind == is_legacy)?.0)
             };
             let [ipv4, ipv6] = kinds.map(program);
+            // Where the kernel has no IPv6, its program only fails.
             Self { programs: [ipv4, ipv6.filter(|_| has_ipv6())], is_legacy }
         };
         [is_first_legacy, !is_first_legacy]
@@ -128,13 +142,20 @@ impl Iptables {
             }
             let mut contents = TABLES.map(|table| {
                 let mut content = Content::default();
-                if table == early && is_tracked {
-                    content.judge_inbound(config, &networks, numbers);
+                let (inbound, outbound) = (balanced(&numbers.inbound()), balanced(&numbers.outbound()));
+                if table == early && is_tracked && !networks.is_empty() {
+                    content.judge(INBOUND, TO_THIS_HOST, ["-s", &inbound], config, &networks);
                 }
-                if table == late {
-                    content.judge_outbound(config, &networks, numbers);
-                    content.judge_last(config, &networks, numbers, is_tracked);
-                    content.judge_errors(is_ipv4, &networks, numbers);
+                if table == late && !networks.is_empty() {
+                    content.judge(OUTBOUND, &[""], ["-d", &outbound], config, &networks);
+                    let last = if is_tracked { REDIRECTED } else { &[""] };
+                    content.judge(LAST, last, ["-s", &inbound], config, &networks);
+                    for error in ERRORS[number] {
+                        let (chain, queue) = (LAST[1], numbers.errors());
+                        let rule =
+                            format!("-A {chain} {error} -j NFQUEUE --queue-num {queue} --queue-bypass");
+                        content.rules += &(rule + "\n");
+                    }
                 }
                 (table, content)
             });
@@ -213,19 +234,15 @@ fn with_wait<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 impl Content {
-    /// Adds a chain for packets at the protected ports, which queues those of the peers.
+    /// Adds chains for packets at the protected ports under these conditions, which queue those of the peers.
     fn judge(
         &mut self,
         [hook, chain, peers]: [&'static str; 3],
         conditions: &[&str],
-        end: &str,
-        queues: &str,
+        [end, queues]: [&str; 2],
         config: &Config,
         networks: &[IpCidr],
     ) {
-        if networks.is_empty() {
-            return;
-        }
         self.jumps.push((hook, chain));
         self.chains.push(chain.to_owned());
         for ports in config.ports.chunks(PORTS) {
@@ -247,45 +264,6 @@ impl Content {
                 let _ = writeln!(self.rules, "-A {} {end} {network} {then}", chain.name);
             }
             self.chains.push(chain.name);
-        }
-    }
-
-    fn judge_inbound(&mut self, config: &Config, networks: &[IpCidr], numbers: Numbers) {
-        // Packets that are forwarded are left alone.
-        let to_this_host = "-m addrtype --dst-type LOCAL";
-        let names = ["PREROUTING", "WIRESEAL-IN", "WIRESEAL-FROM"];
-        self.judge(names, &[to_this_host], "-s", &balanced(&numbers.inbound()), config, networks);
-    }
-
-    fn judge_outbound(&mut self, config: &Config, networks: &[IpCidr], numbers: Numbers) {
-        let names = ["OUTPUT", "WIRESEAL-OUT", "WIRESEAL-TO"];
-        self.judge(names, &[""], "-d", &balanced(&numbers.outbound()), config, networks);
-    }
-
-    /// As packets reach a program: all, or where they were judged before connection tracking, those that TPROXY or NAT has led to this host or
-    /// these ports since; only connection tracking knows of NAT.
-    fn judge_last(&mut self, config: &Config, networks: &[IpCidr], numbers: Numbers, is_tracked: bool) {
-        let by_tproxy = "-m addrtype ! --dst-type LOCAL";
-        let by_nat = "-m conntrack --ctdir ORIGINAL --ctstate DNAT";
-        let conditions = if is_tracked { &[by_tproxy, by_nat][..] } else { &[""] };
-        let names = ["INPUT", LAST, "WIRESEAL-LATE"];
-        self.judge(names, conditions, "-s", &balanced(&numbers.inbound()), config, networks);
-    }
-
-    /// ICMP errors about any peer, from any router. They pass while no gateway runs, when the peers' own packets do not.
-    fn judge_errors(&mut self, is_ipv4: bool, networks: &[IpCidr], numbers: Numbers) {
-        if networks.is_empty() {
-            return;
-        }
-        let errors: &[&str] = match is_ipv4 {
-            true => &["-p icmp --icmp-type destination-unreachable"],
-            false => {
-                &["-p icmpv6 --icmpv6-type packet-too-big", "-p icmpv6 --icmpv6-type destination-unreachable"]
-            }
-        };
-        for error in errors {
-            let queue = numbers.errors();
-            let _ = writeln!(self.rules, "-A {LAST} {error} -j NFQUEUE --queue-num {queue} --queue-bypass");
         }
     }
 }

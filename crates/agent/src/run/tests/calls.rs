@@ -96,7 +96,7 @@ fn connect_returns_what_it_returns_without_a_supervisor() {
     let folder = tempfile::tempdir().unwrap();
     let [alone, supervised_] = ["alone", "supervised"].map(|name| folder.path().join(name));
     let status = {
-        // Supervisors of other tests would wait for this child, too.
+        // Other tests' supervisors would wait for this child too.
         let _turn = lock(&ONE_BY_ONE);
         process::Command::new("python3").args(["-c", CONNECTS]).arg(&alone).status().unwrap()
     };
@@ -105,7 +105,7 @@ fn connect_returns_what_it_returns_without_a_supervisor() {
     assert_eq!(supervised("python3", &arguments, &[179]).unwrap(), 0);
     let (alone, supervised) = (lines(&alone), lines(&supervised_));
     assert_eq!(supervised, alone);
-    // What the kernel says is what this was made for.
+    // The kernel answers as this was written for.
     for line in [
         "again EISCONN EISCONN EISCONN EISCONN EISCONN",
         "again 0 EISCONN EISCONN EISCONN EISCONN",
@@ -117,7 +117,7 @@ fn connect_returns_what_it_returns_without_a_supervisor() {
     }
 }
 
-/// Says what becomes of keys for these addresses; `loopback` is a peer.
+/// Sets TCP-MD5 keys and checks the result; the loopback addresses are peers.
 const MD5_KEYS: &str = r#"
 import errno, socket, sys
 def key(address, flags=0, prefix=0, vrf=0, secret=b"secret"):
@@ -135,7 +135,7 @@ def check(expected, *key_):
     assert said == expected, (key_, said)
 "#;
 
-/// Runs it; `has_md5` says whether the kernel takes such keys.
+/// Runs these checks under a supervisor.
 fn run(md5: Md5, refuse_others: bool, checks: &str) {
     let _turn = lock(&ONE_BY_ONE);
     let (_folder, supervisor, config) = configured(&[179], md5);
@@ -145,7 +145,7 @@ fn run(md5: Md5, refuse_others: bool, checks: &str) {
     assert_eq!(supervisor.supervise("python3".as_ref(), &arguments, config).unwrap(), 0, "{checks}");
 }
 
-/// What this machine's kernel says to a key.
+/// What this kernel returns for a TCP-MD5 key.
 fn kernel() -> &'static str {
     if wireseal_linux::probe().unwrap().md5 { "OK" } else { "ENOPROTOOPT" }
 }

@@ -1,5 +1,4 @@
-//! Real programs under supervision. This machine's kernel may have no TCP-AO: then nothing that has keys can be opened, and that is
-//! what is tested; the lab has the rest.
+//! Real programs under supervision. On a kernel without TCP-AO nothing that needs keys can open, and that is tested; the lab tests the rest.
 
 use std::collections::HashMap;
 use std::env;
@@ -18,7 +17,7 @@ use crate::config::Md5;
 
 mod calls;
 
-/// Each waits for all children of this process.
+/// Supervisors take turns, since each waits for all children of this process.
 static ONE_BY_ONE: Mutex<()> = Mutex::new(());
 
 const KEYS: &str = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"AES-128-CMAC-96\"\n\
@@ -36,12 +35,8 @@ fn configured(ports: &[u16], md5: Md5) -> (TempDir, Supervisor, Config) {
 }
 
 fn supervised(program: &str, arguments: &[&str], ports: &[u16]) -> Result<u8, Error> {
-    supervised_with(program, arguments, ports, Md5::Refuse)
-}
-
-fn supervised_with(program: &str, arguments: &[&str], ports: &[u16], md5: Md5) -> Result<u8, Error> {
     let _turn = lock(&ONE_BY_ONE);
-    let (_folder, supervisor, config) = configured(ports, md5);
+    let (_folder, supervisor, config) = configured(ports, Md5::Refuse);
     let arguments: Vec<OsString> = arguments.iter().map(Into::into).collect();
     supervisor.supervise(program.as_ref(), &arguments, config)
 }
@@ -223,12 +218,12 @@ fn a_session_from_a_protected_port_to_another_is_left_alone() {
         };
         there.set_nonblocking(false).unwrap();
         sockets.step(&open(&here));
-        // A change of the configuration has everything looked at again.
+        // A new configuration has all sockets looked at again.
         sockets.change(config.clone()).unwrap();
         sockets.step(&open(&here));
         let written = here.write_all(b"x");
         assert_eq!(written.is_ok() && there.read(&mut [0; 1]).is_ok_and(|read| read == 1), is_left);
-        // What came before its end can be read, too.
+        // Data from before the end of the session can be read.
         if is_left {
             there.write_all(b"y").unwrap();
             socket2::SockRef::from(&there).set_linger(Some(Duration::ZERO)).unwrap();
@@ -239,7 +234,7 @@ fn a_session_from_a_protected_port_to_another_is_left_alone() {
     }
 }
 
-/// It may be unsigned, from before the listener had keys, and says no more who sent it.
+/// It may be unsigned, from before the listener had keys, and nothing says any more who sent it.
 #[test]
 fn what_came_before_a_reset_that_came_before_accept_is_not_read() {
     let (listener, port) = listener("127.0.0.1:0");
@@ -392,6 +387,10 @@ sys.exit("it is still being opened")
 /// Set in a supervisor's process: the shell's command line to run.
 const LINE: &str = "WIRESEAL_TEST_IN_BACKGROUND";
 
+/// Starts a process as a user without privileges.
+const NOBODY: [&str; 5] =
+    ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
+
 /// The arguments of such a process.
 const SUPERVISOR: [&str; 3] = ["--exact", "run::tests::supervisor_process", "--nocapture"];
 
@@ -411,6 +410,7 @@ fn in_background(line: &str) -> u8 {
 }
 
 fn in_background_with(line: &str, variables: &[(&str, &str)]) -> u8 {
+    let _turn = lock(&ONE_BY_ONE);
     let mut command = process::Command::new(env::current_exe().unwrap());
     command.args(SUPERVISOR).env(LINE, line).envs(variables.iter().copied()).stdout(process::Stdio::null());
     run_in_background(&mut command).unwrap()
@@ -418,7 +418,6 @@ fn in_background_with(line: &str, variables: &[(&str, &str)]) -> u8 {
 
 #[test]
 fn the_caller_goes_on_when_the_program_is_in_the_background() {
-    let _turn = lock(&ONE_BY_ONE);
     let folder = tempfile::tempdir().unwrap();
     let [going, gone] = ["going", "gone"].map(|name| folder.path().join(name));
     // A daemon, which does not end before it is told to. It is still under the filter: io_uring_setup is refused.
@@ -432,15 +431,16 @@ fn the_caller_goes_on_when_the_program_is_in_the_background() {
     assert!(!gone.exists());
     fs::write(going, "").unwrap();
     assert_eq!(await_content(&gone), "38", "ENOSYS");
-    // One that does not go there is waited for, and so is a supervisor that cannot start it.
+    // A program that stays in the foreground is waited for, and so is a supervisor that is killed.
     assert_eq!(in_background("sleep 0.1; exit 6"), 6);
     assert_eq!(in_background("kill -9 $PPID; sleep 1"), 1);
 }
 
 /// Runs a command line under a supervisor, which is started by other programs, and returns its exit code.
 fn started_by(starter: &[&str], line: &str) -> Option<i32> {
+    let _turn = lock(&ONE_BY_ONE);
     let folder = tempfile::tempdir().unwrap();
-    // Where everybody can execute it.
+    // A copy that every user can execute.
     let program = folder.path().join("supervisor");
     fs::copy(env::current_exe().unwrap(), &program).unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -452,7 +452,6 @@ fn started_by(starter: &[&str], line: &str) -> Option<i32> {
 
 #[test]
 fn the_program_has_its_own_limit_of_open_files_and_the_supervisor_a_higher_one() {
-    let _turn = lock(&ONE_BY_ONE);
     let line = "[ $(ulimit -Sn) = 200 ] || exit 1; [ $(ulimit -Hn) = 700 ] || exit 2; sleep 0.3; \
                 grep -q 'Max open files *700 *700' /proc/$PPID/limits || exit 3";
     assert_eq!(started_by(&["prlimit", "--nofile=200:700"], line), Some(0));
@@ -460,32 +459,28 @@ fn the_program_has_its_own_limit_of_open_files_and_the_supervisor_a_higher_one()
 
 #[test]
 fn it_can_be_the_first_process_of_a_container() {
-    let _turn = lock(&ONE_BY_ONE);
     let container = ["unshare", "--pid", "--fork", "--mount-proc"];
     assert_eq!(started_by(&container, "(sleep 0.2 &) ; exit 4"), Some(4));
 }
 
 #[test]
 fn it_needs_no_privileges_if_the_program_needs_none() {
-    let _turn = lock(&ONE_BY_ONE);
     let (ipv4, port) = listener("127.0.0.1:0");
-    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
     let program = format!(
         "import errno, os, socket\nassert os.getuid() == 65534\nassert socket.socket().connect_ex((\"127.0.0.1\", {port})) == 0\n\
          s = socket.socket()\ns.settimeout(1)\nassert s.connect_ex((\"127.0.0.1\", 179)) in (errno.EKEYREJECTED, errno.EAGAIN, errno.ECONNREFUSED)"
     );
-    assert_eq!(started_by(&user, &format!("/usr/bin/python3 -c '{program}'")), Some(0));
+    assert_eq!(started_by(&NOBODY, &format!("/usr/bin/python3 -c '{program}'")), Some(0));
     assert!(ipv4.accept().is_ok());
 }
 
-/// Those of systemd's variables that name the supervisor name the program.
+/// Variables of systemd that name the supervisor are changed to name the program.
 #[test]
 fn the_program_has_its_own_number_in_the_variables_of_systemd() {
-    let _turn = lock(&ONE_BY_ONE);
     let named = ["sh", "-c", "export LISTEN_PID=$$ WATCHDOG_PID=$$ LISTEN_PIDFDID=7; exec \"$@\"", "sh"];
     let is_named = "test \"$LISTEN_PID,$WATCHDOG_PID,$LISTEN_PIDFDID\" = \"$$,$$,\" || exit 9; exit 3";
     assert_eq!(started_by(&named, is_named), Some(3));
-    // They may name the one that has started it.
+    // They may name the supervisor's parent.
     let own = process::id().to_string();
     let variables = [("LISTEN_PID", own.as_str()), ("WATCHDOG_PID", &own)];
     assert_eq!(in_background_with(is_named, &variables), 3);
@@ -497,11 +492,9 @@ fn the_program_has_its_own_number_in_the_variables_of_systemd() {
 /// The supervisor and the program are of one user.
 #[test]
 fn the_supervisors_memory_cannot_be_read() {
-    let _turn = lock(&ONE_BY_ONE);
-    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
     for file in ["mem", "environ", "maps"] {
         let line = format!("(: </proc/$$/{file}) || exit 8; (: </proc/$PPID/{file}) && exit 9; exit 3");
-        assert_eq!(started_by(&user, &line), Some(3), "{file}");
+        assert_eq!(started_by(&NOBODY, &line), Some(3), "{file}");
     }
 }
 

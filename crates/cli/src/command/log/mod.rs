@@ -1,6 +1,6 @@
-//! The log of `run` and `gateway`. Whoever logs may hold a lock that packets or the program's calls wait for, and whoever reads
-//! the log may stand still (a full pipe, a stopped terminal, a stuck journal): so lines go to a thread that writes them on standard error,
-//! and those for which there is no room are lost, and counted.
+//! The log of `run` and `gateway`. A thread that logs may hold a lock that packets or the program's calls wait for, and the reader of the log
+//! may stand still (a full pipe, a stopped terminal, a stuck journal). So a thread of its own writes the lines to standard error, and lines
+//! for which there is no room are lost and counted.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Write};
@@ -14,21 +14,21 @@ use tracing_subscriber::field::{RecordFields, VisitOutput};
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
 
-/// Octets of lines that wait.
+/// Octets of lines that may wait.
 const ROOM: usize = 1 << 20;
-/// At the end of the process: for how long a reader may read nothing, and how long everything may take.
+/// At the end of the process: how long to wait for a reader who reads nothing, and in all.
 const STANDSTILL: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(10);
-/// When to write again to a standard error that does not wait and has no room.
+/// How long to wait before writing again to a non-blocking standard error without room.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Rust's own for a panic.
+/// The exit code of a Rust program that has panicked.
 const PANICKED: i32 = 101;
 
 static LOG: OnceLock<Log> = OnceLock::new();
 
 thread_local! {
-    /// In the thread that writes: how many lines it could not write.
+    /// In the thread that writes: lines that it could not write. `None` in all others.
     static FAILED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
@@ -43,9 +43,9 @@ struct Log {
 struct Queue {
     /// Whole lines.
     lines: Vec<u8>,
-    /// How many came after these and had no room. Until these are taken, none has.
+    /// Lines that came after these and had no room. Once one is lost, so are all until the thread takes these.
     lost: u64,
-    /// Whether some were taken and are not all written.
+    /// Whether the thread is writing lines that it has taken.
     is_writing: bool,
 }
 
@@ -63,11 +63,8 @@ impl Queue {
     }
 }
 
-/// Logs to standard error from now on, as text or as a JSON object for each event. A panic of any thread ends the process from now on:
-/// without one of its threads it would be half alive.
-///
-/// # Errors
-/// If there can be no thread.
+/// Logs to standard error from now on, as text or as a JSON object for each event. A panic of any thread ends the process from now on: without
+/// one of its threads it would be half alive.
 pub(super) fn start(is_json: bool) -> io::Result<()> {
     let (pushed, written) = (Condvar::new(), Condvar::new());
     LOG.get_or_init(|| Log { is_json, queue: Mutex::default(), pushed, written });
@@ -150,7 +147,7 @@ fn write_lines() {
         }
         lost += FAILED.replace(Some(0)).unwrap_or_default();
         if lost > 0 {
-            // This thread writes it itself, so nothing comes in between.
+            // This thread writes this line itself, at once.
             tracing::warn!("{lost} lines of the log were lost: nobody was reading it");
             if FAILED.replace(Some(0)) == Some(0) {
                 lost = 0;
@@ -161,20 +158,20 @@ fn write_lines() {
     }
 }
 
-/// Writes a line at once, so that another process with the same standard error does not write into it.
+/// Writes a line in one call if possible, so that another process with the same standard error does not write into it.
 fn write_line(mut line: &[u8]) {
     while !line.is_empty() {
         match io::stderr().write(line) {
             Ok(written) if written > 0 => line = &line[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Another process has made the file that they share one that does not wait.
+            // Another process with the same standard error has made it non-blocking.
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(AGAIN),
             _ => return FAILED.set(FAILED.get().map(|failed| failed + 1)),
         }
     }
 }
 
-/// Where an event is written: it comes as a whole line.
+/// Takes the line of an event, which comes in one piece.
 struct Line;
 
 impl Write for Line {
@@ -191,8 +188,7 @@ impl Write for Line {
     }
 }
 
-/// The fields of an event as text: its message first, and no end of the connection that the message names already. In JSON both ends have
-/// fields of their own.
+/// The fields of an event as text: its message first, and no end of a connection that the message names already. In JSON both ends are fields.
 struct TextFields;
 
 impl<'w> FormatFields<'w> for TextFields {

@@ -1,4 +1,4 @@
-//! Each test starts the log in a process of its own: this program with the variable set.
+//! Each test starts the log in a process of its own: this test binary with a variable set.
 
 use std::env;
 use std::io::{BufRead, BufReader, PipeReader, Read};
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Set in such a process: what it does.
+/// The variable, which says what the process does.
 const DOES: &str = "WIRESEAL_TEST_LOG";
-/// Lines, with more octets than a pipe and the log have room for.
+/// More lines than a pipe and the log have room for.
 const LINES: usize = 30_000;
 
 /// Not a test, but such a process, if the variable is set.
@@ -23,14 +23,14 @@ fn logging_process() {
             for number in 0..LINES {
                 tracing::info!(number, "{}", "-".repeat(80));
             }
-            // It has not waited for a reader, who begins now.
+            // It did not wait for the reader, who starts now.
             println!("logged");
             io::stdin().read_line(&mut String::new()).unwrap();
             tracing::info!("the last");
         }
         "panics" => {
             let thread = thread::Builder::new().name("packets".to_owned());
-            // With the lock of something that others wait for.
+            // It holds a lock that others might wait for.
             let lock = Mutex::new(());
             let _ = thread::scope(|scope| {
                 let panics = move || {
@@ -79,7 +79,7 @@ fn await_logged(child: &mut Child) {
 fn lines_that_nobody_reads_are_lost_and_counted_and_all_others_come_in_order() {
     let (mut child, mut reader) = process_that("text floods");
     await_logged(&mut child);
-    // The reader is there now, and then the process goes on.
+    // Reads some, and then has the process go on.
     let mut text = vec![0; 1 << 20];
     reader.read_exact(&mut text).unwrap();
     drop(child.stdin.take());
