@@ -257,10 +257,7 @@ impl KeyManager {
         now: Timestamp,
     ) -> Result<SocketReport, Error> {
         let _turn = lock(&self.shared.turn);
-        let state = self.shared.state();
-        let listed = state.position(attachment.number).map(|index| Arc::clone(&state.sockets[index].socket));
-        drop(state);
-        let attached = listed.ok_or(Error::AnotherSocket)?;
+        let attached = self.shared.state().socket(attachment.number).ok_or(Error::AnotherSocket)?;
         let mut attached = lock(&attached);
         if !attached.take_up(socket)? {
             return Err(Error::AnotherSocket);
@@ -274,11 +271,7 @@ impl KeyManager {
 
     /// Makes the listeners due that have refused segments, so that a peer with a wrong secret is reported at once.
     fn look_at_listeners(&self, now: Timestamp) {
-        let state = self.shared.state();
-        let listeners = state.sockets.iter().filter(|entry| entry.state.peer.is_none());
-        let listeners: Vec<_> =
-            listeners.map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect();
-        drop(state);
+        let listeners = self.shared.state().listed(|entry| entry.state.peer.is_none());
         for (number, socket) in listeners {
             let Some(socket) = socket.upgrade() else { continue };
             // Whoever has it locked steps it or attaches it now.
@@ -299,13 +292,11 @@ impl KeyManager {
         let _turn = lock(&self.shared.turn);
         let mut state = self.shared.state();
         state.pace.stepped(all.then_some(now));
-        let wanted = state.sockets.iter().filter(|entry| all || state.is_due(entry, now));
-        let listed: Vec<_> = wanted.map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect();
+        let listed = state.listed(|entry| all || state.is_due(entry, now));
         drop(state);
-        let sockets = listed.into_iter().filter_map(|(number, socket)| {
-            // A socket that is detached during the step can be closed before the step ends.
-            self.step_socket(number, &mut lock(&*socket.upgrade()?), now)
-        });
+        let sockets = listed
+            .into_iter()
+            .filter_map(|(number, socket)| self.step_socket(number, &mut lock(&*socket.upgrade()?), now));
         let sockets = sockets.collect();
         let peers = Arc::clone(&self.shared.state().peers);
         let has_key = |configured: &Configured| configured.chain.at(now).preferred().is_some();
@@ -338,31 +329,20 @@ impl KeyManager {
             && peer.is_some_and(|peer| attached.is_peer_behind(peer));
         let again = outcome.next(is_peer_behind, now);
         let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
-        let Outcome { done, failed, expired, overdue, bad, .. } = outcome;
-        let refused = attached.seen.refused(counters, bad);
+        let found = SocketState { peer, expired: outcome.expired, is_peer_behind, counters };
+        let report = SocketReport::new(number, kind, found, outcome, &mut attached.seen);
         let mut state = self.shared.state();
         if let Some(index) = state.position(number) {
             let entry = &mut state.sockets[index];
             (entry.version, entry.next) = (version, next);
-            let has_expired = expired && !entry.state.expired;
-            entry.state = SocketState { peer, expired, is_peer_behind, counters };
+            let has_expired = found.expired && !entry.state.expired;
+            entry.state = found;
             drop(state);
             if has_expired {
                 self.shared.notify();
             }
         }
-        Some(SocketReport {
-            attachment: number,
-            kind,
-            peer,
-            expired,
-            counters,
-            refused,
-            done,
-            failed,
-            is_peer_behind,
-            overdue,
-        })
+        Some(report)
     }
 
     fn attach_as(

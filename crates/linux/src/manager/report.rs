@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::Counters;
 
+use crate::manager::apply::Outcome;
 use crate::manager::plan::{Action, Origin, SocketKind};
 use crate::{Error, KeyName, PeerName};
 
@@ -48,6 +49,20 @@ pub struct SocketReport {
 }
 
 impl SocketReport {
+    /// Reports what a step found and did, and what the socket has refused since the last report.
+    pub(super) fn new(
+        attachment: u64,
+        kind: Option<SocketKind>,
+        found: SocketState,
+        outcome: Outcome,
+        seen: &mut Seen,
+    ) -> Self {
+        let SocketState { peer, expired, is_peer_behind, counters } = found;
+        let Outcome { done, failed, overdue, bad, .. } = outcome;
+        let refused = seen.refused(counters, bad);
+        Self { attachment, kind, peer, expired, counters, refused, done, failed, is_peer_behind, overdue }
+    }
+
     /// The keys that were deleted at the end of their lifetime although the peer was still asking for them: its
     /// configuration or its clock is behind.
     pub fn taken_away(&self) -> impl Iterator<Item = KeyName> {

@@ -82,6 +82,16 @@ impl State {
         self.sockets.binary_search_by_key(&number, |entry| entry.number).ok()
     }
 
+    pub(super) fn socket(&self, number: u64) -> Option<Arc<Mutex<Attached>>> {
+        self.position(number).map(|index| Arc::clone(&self.sockets[index].socket))
+    }
+
+    /// The numbers and sockets of these entries, which may be detached and closed meanwhile.
+    pub(super) fn listed(&self, is_wanted: impl Fn(&Entry) -> bool) -> Vec<(u64, Weak<Mutex<Attached>>)> {
+        let wanted = self.sockets.iter().filter(|entry| is_wanted(entry));
+        wanted.map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect()
+    }
+
     /// Whether a connection is to be shut down, or is attached no longer.
     #[cfg(feature = "tokio")]
     pub(super) fn has_expired(&self, number: u64) -> bool {
@@ -196,9 +206,7 @@ impl Attachment {
     ///
     /// For a supervisor of another program's sockets: a connection is closed with its last descriptor, so the supervisor must hold none.
     pub fn let_go(&self) {
-        let state = self.shared.state();
-        let socket = state.position(self.number).map(|index| Arc::clone(&state.sockets[index].socket));
-        drop(state);
+        let socket = self.shared.state().socket(self.number);
         if let Some(socket) = socket {
             lock(&socket).let_go();
         }
