@@ -6,9 +6,9 @@
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::quic::slow::{self, Fault};
 use wireseal_quic::{
-    AeadAlgorithm, ConnectionId, EncodeError, HeaderError, LongHeader, LongType, MAX_PACKET_NUMBER,
-    MAX_VARINT, NumberLength, PacketType, Protected, ShortHeader, Version, decode_packet_number,
-    decode_varint, encode_varint,
+    AeadAlgorithm, ConnectionId, SealError, HeaderError, LongHeader, LongType, MAX_PACKET_NUMBER,
+    NumberLength, PacketType, Protected, ShortHeader, Version, decode_packet_number,
+    decode_varint,
 };
 
 const NUMBER_LENGTHS: [NumberLength; 4] =
@@ -41,11 +41,11 @@ fn split(datagram: &[u8], id_length: usize) {
                 HeaderError::VersionNegotiation => Fault::VersionNegotiation,
                 HeaderError::UnknownVersion(version) => Fault::UnknownVersion(version),
                 HeaderError::ConnectionIdTooLong { .. } => Fault::ConnectionIdTooLong,
-                HeaderError::Truncated { expected, got } => {
+                HeaderError::Truncated { needed: expected, got } => {
                     assert!(expected > got && got == datagram.len());
                     Fault::Truncated
                 }
-                HeaderError::OtherDestination => panic!("there is no other packet"),
+                other => panic!("{other} is no fault of a packet alone"),
             };
             assert_eq!(fault, expected);
             assert!(!error.to_string().is_empty());
@@ -74,17 +74,7 @@ fn split(datagram: &[u8], id_length: usize) {
 }
 
 fn varints(octets: &[u8]) {
-    let found = decode_varint(octets);
-    assert_eq!(found, slow::varint(octets));
-    let Some((value, _)) = found else { return };
-    let mut written = [0xa5; 9];
-    let length = encode_varint(value, &mut written).expect("at most 2^62-1");
-    assert_eq!(decode_varint(&written), Some((value, length)));
-    assert_eq!(written[length], 0xa5);
-    let shorter = length / 2;
-    assert!(shorter == 0 || value >> (8 * shorter - 2) > 0, "the fewest octets");
-    assert_eq!(encode_varint(value, &mut written[..length - 1]), None);
-    assert_eq!(encode_varint(MAX_VARINT + 1 + value, &mut written), None);
+    assert_eq!(decode_varint(octets), slow::varint(octets));
 }
 
 fn numbers(largest: u64, octets: &[u8]) {
@@ -136,7 +126,7 @@ fn long(choice: &[u8; 8], octets: &[u8]) {
     let number_offset = header.encode(&mut written, number_length, payload_length).expect("room");
     assert!(written[number_offset..].iter().all(|octet| *octet == 0xa5));
     let mut short = vec![0xa5; number_offset - 1];
-    let expected = EncodeError::BufferTooSmall { expected: number_offset, got: number_offset - 1 };
+    let expected = SealError::BufferTooSmall { needed: number_offset, got: number_offset - 1 };
     assert_eq!(header.encode(&mut short, number_length, payload_length), Err(expected));
     assert!(short.iter().all(|octet| *octet == 0xa5));
 

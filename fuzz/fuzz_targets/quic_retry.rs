@@ -7,7 +7,7 @@ use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Nonce};
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::quic::slow;
-use wireseal_quic::{ConnectionId, EncodeError, Retry, RetryError, Version, retry_integrity_tag};
+use wireseal_quic::{ConnectionId, SealError, Retry, HeaderError, Version, retry_integrity_tag};
 
 /// Key and nonce of a version (RFC 9001 §5.8, RFC 9369 §3.3.3).
 fn secrets(version: Version) -> (u128, [u8; 12]) {
@@ -49,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
             assert!(is_genuine && is_retry && !retry.token.is_empty() && retry.source != original);
             assert_eq!(retry.version, version);
         }
-        Err(RetryError::AuthenticationFailed) => assert!(!is_genuine),
+        Err(HeaderError::RetryTag) => assert!(!is_genuine),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 
@@ -63,8 +63,8 @@ fuzz_target!(|input: &[u8]| {
     let length = retry.encode(&original, &mut written);
     if length != Ok(expected) {
         let is_refused = match length {
-            Err(EncodeError::NoToken) => token.is_empty(),
-            Err(EncodeError::SameConnectionId) => retry.source == original,
+            Err(SealError::NoToken) => token.is_empty(),
+            Err(SealError::SameConnectionId) => retry.source == original,
             _ => false,
         };
         assert!(is_refused && written.iter().all(|octet| *octet == 0xa5));
@@ -72,7 +72,7 @@ fuzz_target!(|input: &[u8]| {
     }
     assert_eq!(written.pop(), Some(0xa5));
     let mut short = vec![0xa5; expected - 1];
-    let too_small = EncodeError::BufferTooSmall { expected, got: expected - 1 };
+    let too_small = SealError::BufferTooSmall { needed: expected, got: expected - 1 };
     assert_eq!(retry.encode(&original, &mut short), Err(too_small));
     assert!(short.iter().all(|octet| *octet == 0xa5));
     assert_eq!(Retry::open(version, &original, &written), Ok(retry));

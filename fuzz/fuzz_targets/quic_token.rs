@@ -9,7 +9,7 @@ use std::time::Duration;
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::hosts;
 use wireseal_quic::{
-    ConnectionId, EncodeError, StatelessResetKey, TokenError, TokenKey, TokenPurpose, Version,
+    ConnectionId, SealError, StatelessResetKey, TokenError, TokenKey, TokenPurpose, Version,
 };
 
 fuzz_target!(|input: &[u8]| {
@@ -55,7 +55,7 @@ fn tokens(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
     let length = key.seal(choice, version, address, &purpose, expires, &mut sealed).expect("room");
     assert!(sealed[length..].iter().all(|octet| *octet == 0xa5));
     let mut short = vec![0xa5; length - 1];
-    let too_small = EncodeError::BufferTooSmall { expected: length, got: length - 1 };
+    let too_small = SealError::BufferTooSmall { needed: length, got: length - 1 };
     assert_eq!(key.seal(choice, version, address, &purpose, expires, &mut short), Err(too_small));
     assert!(short.iter().all(|octet| *octet == 0xa5));
 
@@ -109,7 +109,7 @@ fn resets(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
             assert!(!token.matches(&reset));
         }
         Err(error) => {
-            assert_eq!(error, EncodeError::BufferTooSmall { expected: 21, got: octets.len() });
+            assert_eq!(error, SealError::BufferTooSmall { needed: 21, got: octets.len() });
             assert_eq!(reset, octets);
         }
     }

@@ -1,20 +1,117 @@
-//! Reading and writing the parts of headers that protection needs (RFC 9000 §17, RFC 9369 §3.2).
+//! Connection IDs, variable-length integers, and the parts of headers that protection needs, read and written (RFC 9000 §16 and §17, RFC 9369
+//! §3.2).
 
-use core::ops::Range;
+use core::fmt;
+use core::hash::{Hash, Hasher};
+use core::ops::{Deref, Range};
 
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::connection_id::ConnectionId;
-use crate::error::{EncodeError, HeaderError};
+use crate::error::{HeaderError, SealError};
 use crate::header::LONG_FORM;
-use crate::packet_number::NumberLength;
-use crate::varint::{decode_varint, encode_varint, encode_varint_as};
+use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength};
 use crate::version::Version;
 
 /// The fixed bit, set in every packet whose sender does not grease it (RFC 9000 §17.2, RFC 9287).
 pub(crate) const FIXED: u8 = 0x40;
 /// The spin bit of a short header (RFC 9000 §17.4).
 const SPIN: u8 = 0x20;
+
+/// A connection ID of 0 to 20 octets (RFC 9000 §5.1 and §17.2).
+#[derive(Clone, Copy)]
+pub struct ConnectionId {
+    octets: [u8; Self::MAX_LENGTH],
+    length: u8,
+}
+
+impl ConnectionId {
+    /// The maximum length in octets, the same in all known versions (RFC 9000 §17.2).
+    pub const MAX_LENGTH: usize = 20;
+
+    /// A connection ID of these octets.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError::ConnectionIdTooLong`] for more than 20 octets.
+    pub fn new(octets: &[u8]) -> Result<Self, HeaderError> {
+        let mut id = Self { octets: [0; Self::MAX_LENGTH], length: octets.len() as u8 };
+        let too_long = HeaderError::ConnectionIdTooLong { maximum: Self::MAX_LENGTH, got: octets.len() };
+        id.octets.get_mut(..octets.len()).ok_or(too_long)?.copy_from_slice(octets);
+        Ok(id)
+    }
+
+    /// The length as the one octet that a long header puts before a connection ID.
+    pub(crate) const fn length_octet(&self) -> u8 {
+        self.length
+    }
+}
+
+impl Deref for ConnectionId {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.octets[..usize::from(self.length)]
+    }
+}
+
+impl PartialEq for ConnectionId {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for ConnectionId {}
+
+impl Hash for ConnectionId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ConnectionId({self})")
+    }
+}
+
+/// In hexadecimal, as QUIC logs write it.
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// Reads the variable-length integer at the start of `octets`. Returns its value and its length in octets, 1 to 8 (RFC 9000
+/// §16 and §A.1), or `None` if it is truncated.
+#[must_use]
+pub fn decode_varint(octets: &[u8]) -> Option<(u64, usize)> {
+    let length = 1 << (octets.first()? >> 6);
+    let mut wide = [0; 8];
+    wide[8 - length..].copy_from_slice(octets.get(..length)?);
+    // The top two bits are the length.
+    Some((u64::from_be_bytes(wide) & (u64::MAX >> (66 - 8 * length)), length))
+}
+
+/// Writes `value` to the start of `out` in as few octets as possible, and returns how many: 1 to 8 (RFC 9000 §16). `None`, with nothing
+/// written, if `value` is above 2^62-1 or `out` is too short.
+fn encode_varint(value: u64, out: &mut [u8]) -> Option<usize> {
+    let exponent = match value {
+        0..0x40 => 0,
+        0x40..0x4000 => 1,
+        0x4000..0x4000_0000 => 2,
+        0x4000_0000..=MAX_PACKET_NUMBER => 3,
+        _ => return None,
+    };
+    encode_varint_as(value, exponent, out)
+}
+
+/// Writes `value`, which must fit, in 2^`exponent` octets.
+fn encode_varint_as(value: u64, exponent: usize, out: &mut [u8]) -> Option<usize> {
+    let length = 1 << exponent;
+    let tagged = value | (exponent as u64) << (8 * length - 2);
+    out.get_mut(..length)?.copy_from_slice(&tagged.to_be_bytes()[8 - length..]);
+    Some(length)
+}
 
 /// A packet with a long header that is protected by keys (RFC 9000 §17.2). Retry and Version Negotiation packets are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -145,7 +242,7 @@ impl LongPacket {
     }
 }
 
-/// The fields of a header that are not protected. The header has been read before, so they are where they should be.
+/// The fields of a header that are not protected. The header was read before, so all of them lie inside the packet.
 pub(crate) struct Fields<'p> {
     pub(crate) packet: &'p [u8],
     pub(crate) packet_type: PacketType,
@@ -182,7 +279,7 @@ impl<'p> Fields<'p> {
     }
 }
 
-/// What the header of a packet says, for types with a `version` and a method that returns its [`Fields`].
+/// Accessors of a header, for types with a field `version` and a method that returns its [`Fields`].
 macro_rules! header_accessors {
     () => {
         /// The version of a long header; `None` for a short header.
@@ -220,15 +317,15 @@ pub(crate) struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Moves past the next `length` octets and returns where they are.
+    /// Skips `length` octets and returns their range.
     fn take(&mut self, length: u64) -> Result<Range<usize>, HeaderError> {
-        let expected = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
-        let expected = expected.unwrap_or(usize::MAX);
-        if expected > self.octets.len() {
-            return Err(HeaderError::Truncated { expected, got: self.octets.len() });
+        let needed = usize::try_from(length).ok().and_then(|length| self.at.checked_add(length));
+        let needed = needed.unwrap_or(usize::MAX);
+        if needed > self.octets.len() {
+            return Err(HeaderError::Truncated { needed, got: self.octets.len() });
         }
-        let range = self.at..expected;
-        self.at = expected;
+        let range = self.at..needed;
+        self.at = needed;
         Ok(range)
     }
 
@@ -239,15 +336,15 @@ impl Reader<'_> {
     fn varint(&mut self) -> Result<u64, HeaderError> {
         let got = self.octets.len();
         let rest = self.octets.get(self.at..).unwrap_or_default();
-        let (value, length) = decode_varint(rest).ok_or(HeaderError::Truncated { expected: got + 1, got })?;
+        let (value, length) = decode_varint(rest).ok_or(HeaderError::Truncated { needed: got + 1, got })?;
         self.at += length;
         Ok(value)
     }
 
     fn connection_id(&mut self) -> Result<Range<usize>, HeaderError> {
-        let (expected, got) = (ConnectionId::MAX_LENGTH, usize::from(self.octet()?));
-        if got > expected {
-            return Err(HeaderError::ConnectionIdTooLong { expected, got });
+        let (maximum, got) = (ConnectionId::MAX_LENGTH, usize::from(self.octet()?));
+        if got > maximum {
+            return Err(HeaderError::ConnectionIdTooLong { maximum, got });
         }
         self.take(got as u64)
     }
@@ -290,24 +387,24 @@ impl LongHeader<'_> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`], with nothing written, if `out` is too short or a value too large for its field.
+    /// [`SealError`], with nothing written, if `out` is too short or a value too large for its field.
     pub fn encode(
         &self,
         out: &mut [u8],
         number_length: NumberLength,
         payload_length: usize,
-    ) -> Result<usize, EncodeError> {
+    ) -> Result<usize, SealError> {
         let length = number_length.octets() + AeadAlgorithm::TAG_LENGTH;
-        let length = payload_length.checked_add(length).ok_or(EncodeError::PayloadTooLong)? as u64;
+        let length = payload_length.checked_add(length).ok_or(SealError::PayloadTooLong)? as u64;
         let exponent = match length {
             0..0x4000 => 1,
             0x4000..0x4000_0000 => 2,
-            _ => return Err(EncodeError::PayloadTooLong),
+            _ => return Err(SealError::PayloadTooLong),
         };
         let mut token_length = [0; 8];
         let (token_length, token): (&[u8], &[u8]) = if self.packet_type == LongType::Initial {
             let octets = encode_varint(self.token.len() as u64, &mut token_length);
-            (&token_length[..octets.ok_or(EncodeError::PayloadTooLong)?], self.token)
+            (&token_length[..octets.ok_or(SealError::PayloadTooLong)?], self.token)
         } else {
             (&[], &[])
         };
@@ -350,21 +447,40 @@ impl ShortHeader {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`], with nothing written.
-    pub fn encode(&self, out: &mut [u8]) -> Result<usize, EncodeError> {
+    /// [`SealError::BufferTooSmall`], with nothing written.
+    pub fn encode(&self, out: &mut [u8]) -> Result<usize, SealError> {
         write_parts(out, &[&[FIXED | if self.spin { SPIN } else { 0 }], &self.destination])
     }
 }
 
-/// Writes all parts one after another, or nothing, and returns their length.
-pub(crate) fn write_parts(out: &mut [u8], parts: &[&[u8]]) -> Result<usize, EncodeError> {
-    let expected = parts.iter().map(|part| part.len()).sum();
+/// Writes all parts one after another, or nothing if `out` is too small. Returns their length.
+pub(crate) fn write_parts(out: &mut [u8], parts: &[&[u8]]) -> Result<usize, SealError> {
+    let needed = parts.iter().map(|part| part.len()).sum();
     let got = out.len();
-    let mut rest = out.get_mut(..expected).ok_or(EncodeError::BufferTooSmall { expected, got })?;
+    let mut rest = out.get_mut(..needed).ok_or(SealError::BufferTooSmall { needed, got })?;
     for part in parts {
         let (place, behind) = rest.split_at_mut(part.len());
         place.copy_from_slice(part);
         rest = behind;
     }
-    Ok(expected)
+    Ok(needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9000 §A.1, but for the example that has more octets than its value needs; and the edges of each length.
+    #[test]
+    fn varints_have_as_few_octets_as_possible() {
+        let examples = [(151_288_809_941_952_652, 8), (494_878_333, 4), (15_293, 2), (37, 1)];
+        let edges = [(0, 1), (0x3f, 1), (0x40, 2), (0x3fff, 2), (0x4000, 4), (0x3fff_ffff, 4), (1 << 30, 8)];
+        for (value, length) in examples.into_iter().chain(edges).chain([(MAX_PACKET_NUMBER, 8)]) {
+            let mut out = [0xa5; 9];
+            assert_eq!(encode_varint(value, &mut out), Some(length));
+            assert_eq!((decode_varint(&out), out[length]), (Some((value, length)), 0xa5));
+            assert_eq!(encode_varint(value, &mut out[..length - 1]), None);
+        }
+        assert_eq!(encode_varint(MAX_PACKET_NUMBER + 1, &mut [0; 9]), None);
+    }
 }

@@ -1,4 +1,5 @@
-//! The errors that several files return.
+//! The errors, by what a caller does about them: drop what came ([`HeaderError`]), drop it or close the connection ([`OpenError`]), mend
+//! the call ([`SealError`]), or wait ([`KeyError`]). Errors of tokens are in `token.rs`.
 
 use core::fmt;
 use core::time::Duration;
@@ -7,9 +8,10 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::version::Version;
 
-/// Why octets are not a packet that keys could open, or not part of one. The peer's fault if they came from the network;
-/// nothing was changed.
+/// Why octets are not a packet that keys could open, or not a Retry packet that a client may act on. The peer's fault if they came from the
+/// network: drop them. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// A Retry packet, which has an integrity tag instead of protection: see [`Retry`](crate::Retry).
     #[error("a Retry packet is not protected by keys")]
@@ -24,25 +26,42 @@ pub enum HeaderError {
         /// The version field.
         u32,
     ),
-    /// A connection ID of more than 20 octets (RFC 9000 §17.2). A packet that has one must be dropped.
-    #[error("a connection ID has at most {expected} octets, this one {got}")]
+    /// A connection ID of more than 20 octets (RFC 9000 §17.2).
+    #[error("a connection ID has at most {maximum} octets, this one {got}")]
     ConnectionIdTooLong {
         /// The maximum: 20 octets.
-        expected: usize,
+        maximum: usize,
         /// The octets it has.
         got: usize,
     },
-    /// The packet ends inside its header, or before the end that its Length field gives.
-    #[error("truncated packet: {got} octets of at least {expected}")]
+    /// The packet ends inside its header, or before the end that its Length field gives; or it is a Retry packet without a token.
+    #[error("truncated packet: {got} octets of at least {needed}")]
     Truncated {
         /// The octets it needs at least.
-        expected: usize,
+        needed: usize,
         /// The octets it has.
         got: usize,
     },
     /// A coalesced packet for another connection ID than the first of its datagram (RFC 9000 §12.2).
     #[error("a coalesced packet has another destination connection ID than the first")]
     OtherDestination,
+    /// Not a Retry packet.
+    #[error("not a Retry packet")]
+    NotRetry,
+    /// A Retry packet of another version than the Initial packet.
+    #[error("the Retry packet is of {got}, the Initial packet was of {expected}")]
+    OtherVersion {
+        /// The version of the Initial packet.
+        expected: Version,
+        /// The version of the Retry packet.
+        got: Version,
+    },
+    /// A Retry packet whose integrity tag is wrong (RFC 9001 §5.8).
+    #[error("the integrity tag of the Retry packet is wrong")]
+    RetryTag,
+    /// A Retry packet with the connection ID that it should replace (RFC 9000 §17.2.5.1).
+    #[error("the Retry packet does not change the connection ID")]
+    SameConnectionId,
 }
 
 fn unknown_version(version: &u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,102 +72,9 @@ fn unknown_version(version: &u32, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(")")
 }
 
-/// Why a header, a Retry packet, a token or a stateless reset was not written. Caller error; nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum EncodeError {
-    /// The buffer is too small.
-    #[error("the buffer has {got} octets, {expected} are needed")]
-    BufferTooSmall {
-        /// The octets needed.
-        expected: usize,
-        /// The octets of the buffer.
-        got: usize,
-    },
-    /// The payload does not fit a Length field of four octets, or the token its own length field.
-    #[error("the payload or the token is too long for its length field")]
-    PayloadTooLong,
-    /// A Version Negotiation packet is not answered by another, and names at least one version (RFC 9000 §6.1).
-    #[error("a Version Negotiation packet answers no other, and names a version")]
-    NoAnswer,
-    /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5).
-    #[error("a Retry packet needs a token")]
-    NoToken,
-    /// The source connection ID of a Retry packet must differ from the destination of the packet it answers (RFC 9000
-    /// §17.2.5.1).
-    #[error("a Retry packet must change the connection ID")]
-    SameConnectionId,
-}
-
-/// Why a packet was not sealed; nothing was written. Caller error, except for the two limits, which are reached over time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum SealError {
-    /// The buffer has no room for header, packet number and tag.
-    #[error("the buffer has {got} octets; header, packet number and tag need {expected}")]
-    BufferTooSmall {
-        /// The octets that these three need, without a payload.
-        expected: usize,
-        /// The octets of the buffer.
-        got: usize,
-    },
-    /// The packet number is said to start at offset 0, which is the first octet of the header.
-    #[error("the packet number starts at offset 0, inside the header")]
-    NoHeader,
-    /// Packet number and payload are too short for a header protection sample (RFC 9001 §5.4.2): add PADDING frames.
-    #[error("packet number and payload have {got} octets together, header protection needs {expected}")]
-    TooShortForSample {
-        /// The octets that packet number and payload need together: 4.
-        expected: usize,
-        /// The octets they have.
-        got: usize,
-    },
-    /// The peer could not decode a packet number of this length, because too many numbers are unacknowledged (RFC 9000 §17.1): send
-    /// [`OneRtt::number_length`](crate::OneRtt::number_length) octets. If the peer needs more than 4, no packet can be sent until it
-    /// acknowledges one.
-    #[error("the peer needs {expected} octets of the packet number, not {got}")]
-    NumberTooShort {
-        /// The octets that the peer needs, above 4 if more than 2^31 numbers are unacknowledged.
-        expected: usize,
-        /// The octets of [`Outgoing::number_length`](crate::Outgoing::number_length).
-        got: usize,
-    },
-    /// The payload is longer than 65,535 octets, more than any datagram carries.
-    #[error("the payload has {got} octets, the maximum is {expected}")]
-    TooLong {
-        /// The maximum.
-        expected: usize,
-        /// The octets of the payload.
-        got: usize,
-    },
-    /// The header is of another packet type or version than the keys, or its Length field disagrees with `number_offset` or
-    /// the length of the packet.
-    #[error("the header does not fit these keys, or not the length of the packet")]
-    OtherHeader,
-    /// All packet numbers are used: close the connection (RFC 9000 §12.3).
-    #[error("no packet number is left: the last is 2^62-1")]
-    NumbersExhausted,
-    /// The key has sealed as many packets as its AEAD allows (RFC 9001 §6.6): update it, or close the connection.
-    #[error("the key has sealed as many packets as its AEAD allows")]
-    ConfidentialityLimit,
-    /// The payload is empty. To the peer a packet without frames is a PROTOCOL_VIOLATION (RFC 9000 §12.4): if there is nothing else to
-    /// send, send PING or PADDING frames.
-    #[error("the payload is empty, and a packet needs a frame")]
-    NoFrames,
-}
-
-/// A key or a traffic secret has the wrong length for its algorithm. Caller error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[error("key material for {algorithm} has {expected} octets, not {got}")]
-pub struct WrongKeyLength {
-    /// The AEAD of the cipher suite.
-    pub algorithm: AeadAlgorithm,
-    /// The octets needed.
-    pub expected: usize,
-    /// The octets given.
-    pub got: usize,
-}
-
 /// Why a packet was not opened. No plaintext is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
 pub enum OpenError {
     /// Too short for a header protection sample, or not for these keys: drop it (RFC 9001 §5.4.2 and §5.5). Nothing was changed,
     /// and it does not count as a forgery.
@@ -187,9 +113,92 @@ impl OpenError {
     }
 }
 
-/// Why keys were not updated. Caller error, or too early.
+/// Why a packet was not sealed, or a header, token or stateless reset not written. Nothing was written. Caller error, except for
+/// [`NumbersExhausted`](Self::NumbersExhausted) and [`ConfidentialityLimit`](Self::ConfidentialityLimit), which are reached over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum UpdateError {
+#[non_exhaustive]
+pub enum SealError {
+    /// The buffer is too small: for sealing, for header, packet number and tag.
+    #[error("the buffer has {got} octets, at least {needed} are needed")]
+    BufferTooSmall {
+        /// The octets needed; for sealing, those without a payload.
+        needed: usize,
+        /// The octets of the buffer.
+        got: usize,
+    },
+    /// The packet number is said to start at offset 0, which is the first octet of the header.
+    #[error("the packet number starts at offset 0, inside the header")]
+    NoHeader,
+    /// Packet number and payload are too short for a header protection sample (RFC 9001 §5.4.2): add PADDING frames.
+    #[error("packet number and payload have {got} octets together, header protection needs {needed}")]
+    TooShortForSample {
+        /// The octets that packet number and payload need together: 4.
+        needed: usize,
+        /// The octets they have.
+        got: usize,
+    },
+    /// The peer could not decode a packet number of this length, because too many numbers are unacknowledged (RFC 9000 §17.1): send
+    /// [`OneRtt::number_length`](crate::OneRtt::number_length) octets. If the peer needs more than 4, no packet can be sent until it
+    /// acknowledges one.
+    #[error("the peer needs {needed} octets of the packet number, not {got}")]
+    NumberTooShort {
+        /// The octets that the peer needs, above 4 if more than 2^31 numbers are unacknowledged.
+        needed: usize,
+        /// The octets of [`Outgoing::number_length`](crate::Outgoing::number_length).
+        got: usize,
+    },
+    /// The payload is longer than 65,535 octets, more than any datagram carries.
+    #[error("the payload has {got} octets, the maximum is {maximum}")]
+    TooLong {
+        /// The maximum.
+        maximum: usize,
+        /// The octets of the payload.
+        got: usize,
+    },
+    /// The payload does not fit a Length field of four octets, the token its own length field, or the versions a Version Negotiation packet.
+    #[error("the payload or the token is too long for its length field")]
+    PayloadTooLong,
+    /// The header is of another packet type or version than the keys, or its Length field disagrees with `number_offset` or
+    /// the length of the packet.
+    #[error("the header does not fit these keys, or not the length of the packet")]
+    OtherHeader,
+    /// All packet numbers are used: close the connection (RFC 9000 §12.3).
+    #[error("no packet number is left: the last is 2^62-1")]
+    NumbersExhausted,
+    /// The key has sealed as many packets as its AEAD allows (RFC 9001 §6.6): update it, or close the connection.
+    #[error("the key has sealed as many packets as its AEAD allows")]
+    ConfidentialityLimit,
+    /// The payload is empty. To the peer a packet without frames is a PROTOCOL_VIOLATION (RFC 9000 §12.4): if there is nothing else to
+    /// send, send PING or PADDING frames.
+    #[error("the payload is empty, and a packet needs a frame")]
+    NoFrames,
+    /// A Version Negotiation packet is not answered by another, and names at least one version (RFC 9000 §6.1).
+    #[error("a Version Negotiation packet answers no other, and names a version")]
+    NoAnswer,
+    /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5); or the key that seals tokens was
+    /// [forgotten](crate::TokenKeys::seal).
+    #[error("a Retry packet needs a token")]
+    NoToken,
+    /// The source connection ID of a Retry packet must differ from the destination of the packet it answers (RFC 9000
+    /// §17.2.5.1).
+    #[error("a Retry packet must change the connection ID")]
+    SameConnectionId,
+}
+
+/// Why there is no such key: octets of the wrong length, or a key update that is not allowed, or not yet. Caller error; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// A key or a traffic secret has the wrong length for its algorithm.
+    #[error("key material for {algorithm} has {expected} octets, not {got}")]
+    WrongLength {
+        /// The AEAD of the cipher suite.
+        algorithm: AeadAlgorithm,
+        /// The octets needed.
+        expected: usize,
+        /// The octets given.
+        got: usize,
+    },
     /// The handshake is not confirmed (RFC 9001 §6.1).
     #[error("the handshake is not confirmed")]
     HandshakeNotConfirmed,

@@ -18,7 +18,7 @@
 //! use wireseal_quic::hazmat::PathId;
 //! use wireseal_quic::{AeadAlgorithm, ConnectionId, Keys, PacketType, Protected, ShortHeader, TrafficSecret, Version};
 //!
-//! # fn keys() -> Result<Keys, wireseal_quic::hazmat::WrongKeyLength> {
+//! # fn keys() -> Result<Keys, wireseal_quic::KeyError> {
 //! let secret = TrafficSecret::new(AeadAlgorithm::Aes128Gcm, &[7; 32])?; // from TLS
 //! let keys = Keys::new(Version::V1, PacketType::OneRtt, secret);
 //! # Ok(keys)
@@ -46,8 +46,7 @@
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-pub use crate::error::WrongKeyLength;
-use crate::error::{OpenError, SealError};
+use crate::error::{KeyError, OpenError, SealError};
 use crate::header::{self, SAMPLE_LENGTH};
 use crate::keys::Keys;
 use crate::open::Opened;
@@ -68,8 +67,8 @@ impl Keys {
 }
 
 impl TrafficSecret {
-    /// The secret of the next key phase, without consuming this one: for observers, who see packets of several phases in any
-    /// order.
+    /// The secret of the next key phase (RFC 9001 §6.1), without consuming this one: for stacks that update keys themselves, and for
+    /// observers, who see packets of several phases in any order.
     #[must_use]
     pub fn peek_next(&self, version: Version) -> Self {
         self.following(version)
@@ -81,8 +80,8 @@ impl PacketKey {
     ///
     /// # Errors
     ///
-    /// [`WrongKeyLength`] if `key` does not have [`AeadAlgorithm::key_length`] octets.
-    pub fn new(algorithm: AeadAlgorithm, key: &[u8], iv: &[u8; 12]) -> Result<Self, WrongKeyLength> {
+    /// [`KeyError::WrongLength`] if `key` does not have [`AeadAlgorithm::key_length`] octets.
+    pub fn new(algorithm: AeadAlgorithm, key: &[u8], iv: &[u8; 12]) -> Result<Self, KeyError> {
         Self::with_backend(Backend::active(), algorithm, key, iv)
     }
 
@@ -105,7 +104,7 @@ impl PacketKey {
             return Err(SealError::NumbersExhausted);
         }
         if payload.len() > MAX_PAYLOAD_LENGTH {
-            return Err(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload.len() });
+            return Err(SealError::TooLong { maximum: MAX_PAYLOAD_LENGTH, got: payload.len() });
         }
         Ok(self.seal_checked(path, number, header, payload))
     }
@@ -117,7 +116,7 @@ impl PacketKey {
     /// be authenticated: reserved bits, key phase and packet number are written, and its two low bits say how long the number is,
     /// which ends where the payload starts. A long header's field Length counts the tag.
     ///
-    /// You answer for `number`: it has never been used under this key and path, and the header ends with it.
+    /// You must see to it that `number` was never used under this key and path, and that the header ends with it.
     ///
     /// # Errors
     ///
@@ -150,8 +149,8 @@ impl HeaderKey {
     ///
     /// # Errors
     ///
-    /// [`WrongKeyLength`] if `key` does not have [`AeadAlgorithm::header_protection_key_length`] octets.
-    pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, WrongKeyLength> {
+    /// [`KeyError::WrongLength`] if `key` does not have [`AeadAlgorithm::header_protection_key_length`] octets.
+    pub fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, KeyError> {
         Self::with_backend(Backend::active(), algorithm, key)
     }
 
@@ -198,8 +197,8 @@ impl<'a> Unmasked<'a> {
     /// 9001 §5.5, RFC 9000 §12.4).
     /// [`Opened::generation`](crate::Opened::generation) is 0.
     ///
-    /// You answer for what an endpoint has to do besides: look for duplicates, count failures against the
-    /// [integrity limit](AeadAlgorithm::integrity_limit), and see to it that key phases come in order.
+    /// What else an endpoint has to do is up to you: detect duplicates, count failures against the [integrity
+    /// limit](AeadAlgorithm::integrity_limit), and check that key phases come in order.
     ///
     /// # Errors
     ///

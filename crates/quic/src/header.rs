@@ -1,4 +1,4 @@
-//! The bits of the header that protection writes, and the mask over them. No other file changes a bit of a header.
+//! The header bits that protection writes, and the mask over them. Only this file changes bits of a header.
 
 use crate::packet_number::NumberLength;
 
@@ -91,7 +91,7 @@ pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: Numbe
     }
 }
 
-/// Copies `octets` to `place`, which has as many. A packet that had fewer would not be authentic.
+/// Copies `octets` to `place`, which is as long.
 #[inline]
 fn fill<const N: usize>(place: &mut [u8], octets: [u8; N]) {
     debug_assert_eq!(place.len(), N);

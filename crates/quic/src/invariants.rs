@@ -3,30 +3,30 @@
 use core::fmt;
 
 use crate::codec::{FIXED, write_parts};
-use crate::error::EncodeError;
+use crate::error::SealError;
 use crate::header::LONG_FORM;
 
 /// The octets of a version.
 const VERSION_LENGTH: usize = 4;
 
-/// A long header of any version (RFC 8999 §5.1), for packets of versions that nobody here speaks. Nothing of it is authentic.
+/// A long header of any version (RFC 8999 §5.1), for packets of unknown versions. Nothing in it is authentic.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AnyLongHeader<'a> {
     /// The version; 0 in a Version Negotiation packet.
     pub version: u32,
-    /// The destination connection ID, of 0 to 255 octets: in versions to come it may be longer than
+    /// The destination connection ID, of 0 to 255 octets: future versions may have longer ones than
     /// [`ConnectionId::MAX_LENGTH`](crate::ConnectionId::MAX_LENGTH).
     pub destination: &'a [u8],
     /// The source connection ID, likewise.
     pub source: &'a [u8],
-    /// What follows, whose meaning depends on the version.
+    /// The rest of the datagram; its meaning depends on the version.
     pub rest: &'a [u8],
 }
 
 impl<'a> AnyLongHeader<'a> {
-    /// Reads the header at the start of a datagram. `None` if it is truncated, or a short one: that has its destination connection ID
-    /// right behind the first octet, in a length that only its receiver knows.
+    /// Reads the header at the start of a datagram. `None` if it is truncated or short: a short header has its destination connection ID
+    /// right behind the first octet, and only its receiver knows the length.
     #[must_use]
     pub fn read(datagram: &'a [u8]) -> Option<Self> {
         let (first, rest) = datagram.split_first()?;
@@ -55,9 +55,8 @@ impl fmt::Debug for AnyLongHeader<'_> {
     }
 }
 
-/// A Version Negotiation packet: the versions that a server supports, sent to a client that began with another (RFC 8999 §6, RFC 9000
-/// §17.2.1). It has no protection at all: anybody on the path can make one, and a client has to tell from the handshake whether a
-/// downgrade was forced on it (RFC 9368).
+/// A Version Negotiation packet: the versions that a server supports, sent to a client that started with another (RFC 8999 §6, RFC 9000
+/// §17.2.1). It is not protected: anyone on the path can forge one, so a client checks for a downgrade in the handshake (RFC 9368).
 ///
 /// ```
 /// use wireseal_quic::{AnyLongHeader, VersionNegotiation};
@@ -84,29 +83,28 @@ pub struct VersionNegotiation<'a> {
 }
 
 impl<'a> VersionNegotiation<'a> {
-    /// The most versions that a packet is written with.
+    /// The most versions that [`write`](Self::write) takes.
     pub const MAX_VERSIONS: usize = 16;
 
-    /// Writes the answer to a packet to the start of `out`, and returns its length in octets. `unused` is random: its seven low bits become
-    /// those of the first octet, but for the one that tells QUIC from other protocols (RFC 9000 §17.2.1).
+    /// Writes the answer to a packet to the start of `out`, and returns its length in octets. `unused` is random: its low six bits become
+    /// those of the first octet (RFC 9000 §17.2.1).
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`]; [`EncodeError::PayloadTooLong`] for more than [`MAX_VERSIONS`](Self::MAX_VERSIONS);
-    /// [`EncodeError::NoAnswer`] if `asked` is a Version Negotiation packet itself, or there is no version to name. Nothing is written
-    /// then.
+    /// [`SealError::BufferTooSmall`]; [`SealError::PayloadTooLong`] for more than [`MAX_VERSIONS`](Self::MAX_VERSIONS);
+    /// [`SealError::NoAnswer`] if `asked` is a Version Negotiation packet itself, or `versions` is empty. Nothing is written then.
     pub fn write(
         unused: u8,
         asked: &AnyLongHeader<'_>,
         versions: &[u32],
         out: &mut [u8],
-    ) -> Result<usize, EncodeError> {
+    ) -> Result<usize, SealError> {
         if asked.version == 0 || versions.is_empty() {
-            return Err(EncodeError::NoAnswer);
+            return Err(SealError::NoAnswer);
         }
         let mut list = [0; VERSION_LENGTH * Self::MAX_VERSIONS];
         let length = VERSION_LENGTH * versions.len();
-        let list = list.get_mut(..length).ok_or(EncodeError::PayloadTooLong)?;
+        let list = list.get_mut(..length).ok_or(SealError::PayloadTooLong)?;
         for (octets, version) in list.chunks_exact_mut(VERSION_LENGTH).zip(versions) {
             octets.copy_from_slice(&version.to_be_bytes());
         }
@@ -116,7 +114,7 @@ impl<'a> VersionNegotiation<'a> {
         write_parts(out, &[&[first], &[0; VERSION_LENGTH], &to, asked.source, &from, asked.destination, list])
     }
 
-    /// Reads a datagram. `None` for any other packet, and for one without versions or with part of one.
+    /// Reads a datagram. `None` for any other packet, and for one without versions or with a truncated one.
     #[must_use]
     pub fn read(datagram: &'a [u8]) -> Option<Self> {
         let AnyLongHeader { version, destination, source, rest } = AnyLongHeader::read(datagram)?;
@@ -124,15 +122,14 @@ impl<'a> VersionNegotiation<'a> {
         (version == 0 && is_list).then_some(Self { destination, source, versions: rest })
     }
 
-    /// The versions, in the server's order. Some may be reserved ones, which nobody speaks (RFC 9000 §15).
+    /// The versions, in the server's order. Some may be reserved ones, which only exercise version negotiation (RFC 9000 §15).
     pub fn versions(&self) -> impl Iterator<Item = u32> + 'a {
         let (versions, _) = self.versions.as_chunks::<VERSION_LENGTH>();
         versions.iter().map(|version| u32::from_be_bytes(*version))
     }
 
-    /// Whether a client that has sent `sent`, its first packet, may act on it: the connection IDs are those of that packet, the other way
-    /// round, and its version is not among those offered (RFC 9000 §6.2 and §17.2.1). Nor may a client that has received anything else in
-    /// the meantime.
+    /// Whether a client whose first packet was `sent` may act on it: the connection IDs are those of `sent`, exchanged, and the version of
+    /// `sent` is not offered (RFC 9000 §6.2 and §17.2.1). A client that has already received another packet must ignore it.
     #[must_use]
     pub fn answers(&self, sent: &AnyLongHeader<'_>) -> bool {
         (self.destination, self.source) == (sent.source, sent.destination)

@@ -5,8 +5,7 @@ use core::fmt;
 use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
-use crate::codec::PacketType;
-use crate::connection_id::ConnectionId;
+use crate::codec::{ConnectionId, PacketType};
 use crate::error::OpenError;
 use crate::open::{Opened, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
@@ -16,9 +15,8 @@ use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
 /// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001 §5.1).
-///
-/// They open packets as they are, and seal packets inside a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, use
-/// [`OneRtt`](crate::OneRtt), which also sees to it that nothing is opened before the handshake is complete. Keys need no heap and are
+/// They open packets by themselves, and seal inside a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, use
+/// [`OneRtt`](crate::OneRtt), which also opens nothing before the handshake is complete. Keys need no heap and are
 /// wiped on drop. They open only packets of their own type and version.
 pub struct Keys {
     pub(crate) packet_key: PacketKey,
@@ -35,7 +33,7 @@ impl Keys {
     }
 
     /// [`new`](Self::new) for a given backend.
-    // By value, so that no second sealer can be made with the same keys and numbers of its own.
+    // By value: a second sealer from the same secret would use the same numbers again.
     #[allow(clippy::needless_pass_by_value)]
     #[must_use]
     pub fn with_backend(

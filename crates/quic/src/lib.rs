@@ -6,7 +6,7 @@
 //! | keys of Initial packets | [`InitialKeys::new`]; after a [`Retry`] again, with its connection ID |
 //! | keys of 0-RTT and Handshake packets | [`TrafficSecret::new`] with the secret from TLS, then [`Keys::new`] |
 //! | find the packets of a datagram | [`Protected::split`] |
-//! | open one | [`Keys::open`] |
+//! | open a packet | [`Keys::open`] |
 //! | write a header and seal the packet | [`LongHeader::encode`] or [`ShortHeader::encode`], then [`Sealer::seal`] |
 //! | 1-RTT packets before the handshake is complete, to send only | [`OneRttSealer`] |
 //! | 1-RTT packets in both directions, with key update | [`OneRttSealer::complete_handshake`], then [`OneRtt`] |
@@ -15,6 +15,8 @@
 //! | packets of unknown versions, Version Negotiation packets | [`AnyLongHeader`], [`VersionNegotiation`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
 //! | whole packets with your own packet numbers, or for several paths, or from several threads | feature `hazmat` |
+//! | compare or test backends, as the benches and the program's self-test do | `with_backend` of each type that derives keys, [`Backend::ALL`] |
+//! | test what your stack does at the integrity limit | [`AuthenticationFailures::from_count`] |
 //! | quinn, noq | the crate `wireseal-quinn` |
 //! | another stack on rustls | the crate `wireseal-rustls` |
 //!
@@ -109,7 +111,6 @@
 
 mod backend;
 mod codec;
-mod connection_id;
 mod error;
 #[cfg(feature = "hazmat")]
 pub mod hazmat;
@@ -127,14 +128,11 @@ mod retry;
 mod seal;
 mod secret;
 mod token;
-mod token_keys;
-mod varint;
 mod version;
 
 pub use backend::Backend;
-pub use codec::{LongHeader, LongType, PacketType, ShortHeader};
-pub use connection_id::ConnectionId;
-pub use error::{EncodeError, HeaderError, OpenError, SealError, UpdateError, WrongKeyLength};
+pub use codec::{ConnectionId, LongHeader, LongType, PacketType, ShortHeader, decode_varint};
+pub use error::{HeaderError, KeyError, OpenError, SealError};
 pub use invariants::{AnyLongHeader, VersionNegotiation};
 pub use keys::{InitialKeys, Keys};
 pub use one_rtt::{Now, OneRtt, OneRttSealer};
@@ -143,12 +141,10 @@ pub use packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter, de
 pub use protected::{Coalesced, Protected};
 pub use receive_space::{AuthenticationFailures, ReceiveSpace};
 pub use reset::{StatelessResetKey, StatelessResetToken};
-pub use retry::{Retry, RetryError, retry_integrity_tag};
+pub use retry::{Retry, retry_integrity_tag};
 pub use seal::{Outgoing, Sealer};
 pub use secret::TrafficSecret;
-pub use token::{Token, TokenError, TokenKey, TokenKeyId, TokenPurpose};
-pub use token_keys::{TokenKeys, TokenReplayGuard};
-pub use varint::{MAX_VARINT, decode_varint, encode_varint};
+pub use token::{Token, TokenError, TokenKey, TokenKeyId, TokenKeys, TokenPurpose, TokenReplayGuard};
 pub use version::Version;
 pub use wireseal_algorithms::AeadAlgorithm;
 

@@ -42,7 +42,7 @@ pub struct Opened<'a> {
     version: Option<Version>,
 }
 
-/// What the header says. All of it is authentic, so an endpoint may adopt the peer's connection IDs from here (RFC 9000 §7.2).
+/// The header's fields. All of them are authentic, so an endpoint may adopt the peer's connection IDs from here (RFC 9000 §7.2).
 impl<'a> Opened<'a> {
     /// The header without its mask, packet number included.
     #[must_use]
@@ -109,6 +109,7 @@ impl<'a> Unmasked<'a> {
         key: &HeaderKey,
         largest: Option<u64>,
     ) -> Result<Self, OpenError> {
+        // RFC 9001 §5.4.2: "An endpoint MUST discard packets that are not long enough to contain a complete sample."
         let sample = header::sample(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
         let mask = key.mask(sample);
         let masked = Covered::read(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
@@ -132,6 +133,9 @@ impl<'a> Unmasked<'a> {
         generation: u64,
         failures: &mut AuthenticationFailures,
     ) -> Result<Authentic<'a>, OpenError> {
+        // RFC 9001 §6.6: "If the total number of received packets that fail authentication within the connection, across all keys, exceeds
+        // the integrity limit for the selected AEAD, the endpoint MUST immediately close the connection with a connection error of type
+        // AEAD_LIMIT_REACHED and not process any more packets."
         let limit = key.algorithm().integrity_limit();
         if failures.count() > limit {
             return Err(OpenError::IntegrityLimit);
@@ -164,7 +168,7 @@ impl<'a> Unmasked<'a> {
             });
         }
         masked.write(octets, number_offset);
-        // Behind a short number these are payload, and were just restored with the header.
+        // Behind a short number, these octets are payload that the line above has restored with the header.
         octets[payload_offset..number_offset + SAMPLE_OFFSET].fill(0);
         None
     }
@@ -179,7 +183,7 @@ impl fmt::Debug for Unmasked<'_> {
     }
 }
 
-/// A packet that the AEAD accepted, before what it says is judged.
+/// A packet that the AEAD accepted, but whose contents are not checked yet.
 pub(crate) struct Authentic<'a> {
     octets: &'a mut [u8],
     payload_offset: usize,
@@ -191,7 +195,7 @@ pub(crate) struct Authentic<'a> {
 }
 
 impl<'a> Authentic<'a> {
-    /// Checks the reserved bits, then for frames, then for a duplicate; earlier checks would leak through timing (RFC 9001 §9.5).
+    /// Checks the reserved bits, then that there are frames, then for a duplicate; earlier checks would leak through timing (RFC 9001 §9.5).
     #[inline(always)]
     pub(crate) fn judge(self, space: &mut ReceiveSpace) -> Result<Opened<'a>, OpenError> {
         if let Some(violation) = self.violation() {
@@ -203,7 +207,7 @@ impl<'a> Authentic<'a> {
         Ok(self.accept())
     }
 
-    /// [`judge`](Self::judge) for callers that look for duplicates themselves.
+    /// [`judge`](Self::judge) for callers that detect duplicates themselves.
     #[cfg(feature = "hazmat")]
     #[inline(always)]
     pub(crate) fn judge_alone(self) -> Result<Opened<'a>, OpenError> {
@@ -213,7 +217,7 @@ impl<'a> Authentic<'a> {
         }
     }
 
-    /// What no packet may have, whatever came before it.
+    /// A protocol violation in the packet itself: a reserved bit set, or no frames.
     #[inline(always)]
     fn violation(&self) -> Option<OpenError> {
         if self.unmasked.reserved_bits() {
@@ -237,7 +241,7 @@ impl<'a> Authentic<'a> {
         }
     }
 
-    /// Leaves no plaintext of a packet that is refused.
+    /// Wipes the payload of a refused packet.
     pub(crate) fn refuse(self, error: OpenError) -> OpenError {
         self.octets[self.payload_offset..].fill(0);
         error

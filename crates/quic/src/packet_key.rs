@@ -7,7 +7,7 @@ use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::backend::{AeadKey, Backend, MaskKey};
-use crate::error::WrongKeyLength;
+use crate::error::KeyError;
 use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH, SAMPLE_OFFSET};
 use crate::packet_number::MAX_PACKET_NUMBER;
 use crate::secret::Expander;
@@ -39,14 +39,14 @@ impl PacketKey {
     ///
     /// # Errors
     ///
-    /// [`WrongKeyLength`] if `key` does not have [`AeadAlgorithm::key_length`] octets.
+    /// [`KeyError::WrongLength`] if `key` does not have [`AeadAlgorithm::key_length`] octets.
     pub fn with_backend(
         backend: Backend,
         algorithm: AeadAlgorithm,
         key: &[u8],
         iv: &[u8; 12],
-    ) -> Result<Self, WrongKeyLength> {
-        let aead = AeadKey::new(backend, algorithm, key).ok_or(WrongKeyLength {
+    ) -> Result<Self, KeyError> {
+        let aead = AeadKey::new(backend, algorithm, key).ok_or(KeyError::WrongLength {
             algorithm,
             expected: algorithm.key_length(),
             got: key.len(),
@@ -54,7 +54,7 @@ impl PacketKey {
         Ok(Self { aead, iv: *iv, algorithm })
     }
 
-    /// "quic key" and "quic iv" (RFC 9001 §5.1), or those of version 2.
+    /// With the labels "quic key" and "quic iv", or "quicv2 key" and "quicv2 iv" (RFC 9001 §5.1, RFC 9369 §3.3.2).
     pub(crate) fn derive(backend: Backend, version: Version, secret: &Expander) -> Self {
         let labels = version.labels();
         let mut iv = Zeroizing::new([0; AeadAlgorithm::NONCE_LENGTH]);
@@ -88,8 +88,8 @@ impl PacketKey {
         self.aead.seal(&self.nonce(path, number), header, payload)
     }
 
-    /// Seals a packet in place and masks its header. `number_octets` is where the packet number lies, whose end is the start of the
-    /// payload. Lengths and number have been checked.
+    /// Seals a packet in place and masks its header. `number_octets` is the range of the packet number; the payload starts where it ends.
+    /// Lengths and number have been checked.
     #[inline]
     pub(crate) fn seal_packet_checked(
         &self,
@@ -165,13 +165,9 @@ impl HeaderKey {
     ///
     /// # Errors
     ///
-    /// [`WrongKeyLength`] if `key` does not have [`AeadAlgorithm::header_protection_key_length`] octets.
-    pub fn with_backend(
-        backend: Backend,
-        algorithm: AeadAlgorithm,
-        key: &[u8],
-    ) -> Result<Self, WrongKeyLength> {
-        let mask = MaskKey::new(backend, algorithm, key).ok_or(WrongKeyLength {
+    /// [`KeyError::WrongLength`] if `key` does not have [`AeadAlgorithm::header_protection_key_length`] octets.
+    pub fn with_backend(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, KeyError> {
+        let mask = MaskKey::new(backend, algorithm, key).ok_or(KeyError::WrongLength {
             algorithm,
             expected: algorithm.header_protection_key_length(),
             got: key.len(),
@@ -179,7 +175,7 @@ impl HeaderKey {
         Ok(Self { mask, algorithm })
     }
 
-    /// "quic hp" (RFC 9001 §5.1), or that of version 2.
+    /// With the label "quic hp" or "quicv2 hp" (RFC 9001 §5.1, RFC 9369 §3.3.2).
     pub(crate) fn derive(backend: Backend, version: Version, secret: &Expander) -> Self {
         let (key, algorithm) = (expand_key(secret, version.labels().header_protection), secret.algorithm);
         Self::with_backend(backend, algorithm, &key[..algorithm.key_length()]).expect(KEY_LONG)

@@ -1,10 +1,9 @@
 //! Packet numbers: counting them, encoding them in few octets, and decoding them.
 
 use crate::error::SealError;
-use crate::varint::MAX_VARINT;
 
 /// The largest packet number: 2^62-1 (RFC 9000 §12.3).
-pub const MAX_PACKET_NUMBER: u64 = MAX_VARINT;
+pub const MAX_PACKET_NUMBER: u64 = (1 << 62) - 1;
 
 /// How many octets of a packet number are sent (RFC 9000 §17.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,12 +59,13 @@ impl NumberLength {
     #[inline]
     pub(crate) fn check(self, number: u64, largest_acknowledged: Option<u64>) -> Result<(), SealError> {
         let unacknowledged = unacknowledged(number, largest_acknowledged);
-        // The octets must tell apart twice as many numbers as are unacknowledged.
+        // RFC 9000 §17.1: "the sender MUST use a packet number size able to represent more than twice as large a range as the difference
+        // between the largest acknowledged packet number and the packet number being sent."
         if unacknowledged <= 1 << (8 * self.octets() - 1) {
             return Ok(());
         }
         let bits = u64::BITS - (2 * unacknowledged - 1).leading_zeros();
-        Err(SealError::NumberTooShort { expected: bits.div_ceil(8) as usize, got: self.octets() })
+        Err(SealError::NumberTooShort { needed: bits.div_ceil(8) as usize, got: self.octets() })
     }
 
     /// The number of octets, 1 to 4.
@@ -95,7 +95,7 @@ impl NumberLength {
     }
 }
 
-/// How many numbers up to `number` the peer may not have received (RFC 9000 §A.2).
+/// How many numbers up to `number` are unacknowledged (RFC 9000 §A.2).
 const fn unacknowledged(number: u64, largest_acknowledged: Option<u64>) -> u64 {
     match largest_acknowledged {
         Some(largest) => number.saturating_sub(largest),

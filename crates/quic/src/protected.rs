@@ -2,13 +2,12 @@
 
 use core::fmt;
 
-use crate::codec::{FIXED, Fields, LongPacket, PacketType, header_accessors};
-use crate::connection_id::ConnectionId;
+use crate::codec::{ConnectionId, FIXED, Fields, LongPacket, PacketType, header_accessors};
 use crate::error::HeaderError;
 use crate::header::LONG_FORM;
 use crate::version::Version;
 
-/// One packet of a received datagram, still protected: nothing it says can be relied on.
+/// One packet of a received datagram, still protected: nothing in it is authentic.
 ///
 /// [`Keys::open`](crate::Keys::open) and [`OneRtt::open`](crate::OneRtt::open) turn it into an [`Opened`](crate::Opened)
 /// packet, which is authentic.
@@ -33,19 +32,19 @@ impl<'a> Protected<'a> {
         datagram: &'a mut [u8],
         connection_id_length: usize,
     ) -> Result<(Self, &'a mut [u8]), HeaderError> {
-        let first = *datagram.first().ok_or(HeaderError::Truncated { expected: 1, got: 0 })?;
+        let first = *datagram.first().ok_or(HeaderError::Truncated { needed: 1, got: 0 })?;
         if first & LONG_FORM != 0 {
             return Self::split_long(datagram);
         }
         let number_offset = connection_id_length.saturating_add(1);
         if datagram.len() < number_offset {
-            return Err(HeaderError::Truncated { expected: number_offset, got: datagram.len() });
+            return Err(HeaderError::Truncated { needed: number_offset, got: datagram.len() });
         }
         let packet = Self { octets: datagram, number_offset, packet_type: PacketType::OneRtt, version: None };
         Ok((packet, &mut []))
     }
 
-    /// Long headers are rarer. In a function of their own they do not bloat [`split_first`](Self::split_first).
+    /// Apart, so that [`split_first`](Self::split_first) stays small for short headers, which are most.
     fn split_long(datagram: &'a mut [u8]) -> Result<(Self, &'a mut [u8]), HeaderError> {
         let LongPacket { version, packet_type, body } = LongPacket::read(datagram)?;
         let (octets, rest) = datagram.split_at_mut(body.end);
@@ -131,6 +130,8 @@ impl<'a> Iterator for Coalesced<'a> {
             Err(error) => return Some(Err(error)),
         };
         self.rest = rest;
+        // RFC 9000 §12.2: "Receivers SHOULD ignore any subsequent packets with a different Destination Connection ID than the first packet in
+        // the datagram."
         match (self.destination, ConnectionId::new(packet.destination())) {
             (Some(first), _) if *first != *packet.destination() => {
                 return Some(Err(HeaderError::OtherDestination));

@@ -1,4 +1,4 @@
-//! What the receiving end remembers between packets.
+//! What the receiving end keeps between packets: the numbers it has seen, and how many packets failed.
 
 /// One packet number space of the receiving end: the largest authentic number, and which of the latest numbers were seen.
 #[derive(Debug)]
@@ -29,7 +29,9 @@ impl ReceiveSpace {
         self.largest
     }
 
-    /// Records an authentic packet. `false`, with nothing recorded, for a duplicate.
+    /// Records an authentic packet. `false`, with nothing recorded, for a duplicate, or for a number too old to tell: "A receiver MUST discard a
+    /// newly unprotected packet unless it is certain that it has not processed another packet with the same packet number from the same
+    /// packet number space" (RFC 9000 §12.3).
     #[inline]
     pub(crate) fn insert(&mut self, number: u64) -> bool {
         let is_new = self.window.as_mut().is_none_or(|window| window.insert(number));

@@ -7,8 +7,8 @@ use sha2::Sha256;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::connection_id::ConnectionId;
-use crate::error::EncodeError;
+use crate::codec::ConnectionId;
+use crate::error::SealError;
 use crate::secret::HASH_LONG;
 
 /// The octets of a stateless reset token (RFC 9000 §10.3).
@@ -32,7 +32,7 @@ impl StatelessResetKey {
     /// The token of a connection ID: HKDF-Expand with SHA-256 (RFC 5869), as RFC 9000 §10.3.2 suggests.
     ///
     /// `None` for a connection ID of no octets, which an endpoint with such a key cannot provide (RFC 9000 §10.3.2): all its connections
-    /// would have one token, and each peer could end those of the others.
+    /// would have one token, and each peer could end the connections of the others.
     #[must_use]
     pub fn token(&self, connection_id: &ConnectionId) -> Option<StatelessResetToken> {
         if connection_id.is_empty() {
@@ -91,12 +91,12 @@ impl StatelessResetToken {
     ///
     /// # Errors
     ///
-    /// [`EncodeError::BufferTooSmall`] below 21 octets, with nothing written.
-    pub fn write_reset(&self, datagram: &mut [u8]) -> Result<(), EncodeError> {
+    /// [`SealError::BufferTooSmall`] below 21 octets, with nothing written.
+    pub fn write_reset(&self, datagram: &mut [u8]) -> Result<(), SealError> {
         let got = datagram.len();
         match datagram {
             [first, .., _] if got >= MIN_LENGTH => *first = *first & 0x3f | 0x40,
-            _ => return Err(EncodeError::BufferTooSmall { expected: MIN_LENGTH, got }),
+            _ => return Err(SealError::BufferTooSmall { needed: MIN_LENGTH, got }),
         }
         datagram[got - TOKEN_LENGTH..].copy_from_slice(&self.0);
         Ok(())

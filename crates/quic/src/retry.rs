@@ -7,9 +7,8 @@ use ghash::universal_hash::UniversalHash;
 use subtle::ConstantTimeEq;
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::codec::{LongStart, Reader, TypeBits, long_start, write_parts};
-use crate::connection_id::ConnectionId;
-use crate::error::{EncodeError, HeaderError};
+use crate::codec::{ConnectionId, LongStart, Reader, TypeBits, long_start, write_parts};
+use crate::error::{HeaderError, SealError};
 use crate::header::LONG_FORM;
 use crate::version::Version;
 
@@ -40,13 +39,13 @@ impl<'a> Retry<'a> {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`], with nothing written, if `out` is too short, the token is empty, or the connection ID is not new.
-    pub fn encode(&self, original_destination: &ConnectionId, out: &mut [u8]) -> Result<usize, EncodeError> {
+    /// [`SealError`], with nothing written, if `out` is too short, the token is empty, or the connection ID is not new.
+    pub fn encode(&self, original_destination: &ConnectionId, out: &mut [u8]) -> Result<usize, SealError> {
         if self.token.is_empty() {
-            return Err(EncodeError::NoToken);
+            return Err(SealError::NoToken);
         }
         if self.source == *original_destination {
-            return Err(EncodeError::SameConnectionId);
+            return Err(SealError::SameConnectionId);
         }
         let first = self.version.type_bits(TypeBits::Retry) | UNUSED;
         let length = write_parts(
@@ -72,35 +71,37 @@ impl<'a> Retry<'a> {
     ///
     /// # Errors
     ///
-    /// [`RetryError`]: the client must drop the packet (RFC 9000 §17.2.5.2).
+    /// [`HeaderError`]: the client must drop the packet (RFC 9000 §17.2.5.2).
     pub fn open(
         version: Version,
         original_destination: &ConnectionId,
         datagram: &'a [u8],
-    ) -> Result<Self, RetryError> {
+    ) -> Result<Self, HeaderError> {
         if datagram.first().is_some_and(|first| first & LONG_FORM == 0) {
-            return Err(RetryError::NotRetry);
+            return Err(HeaderError::NotRetry);
         }
         let mut reader = Reader { octets: datagram, at: 0 };
-        let start = LongStart::read(&mut reader).map_err(RetryError::Header)?;
+        let start = LongStart::read(&mut reader)?;
         if start.type_bits != TypeBits::Retry {
-            return Err(RetryError::NotRetry);
+            return Err(HeaderError::NotRetry);
         }
         if start.version != version {
-            return Err(RetryError::OtherVersion { expected: version, got: start.version });
+            return Err(HeaderError::OtherVersion { expected: version, got: start.version });
         }
-        let expected = reader.at + 1 + TAG;
-        let truncated = RetryError::Header(HeaderError::Truncated { expected, got: datagram.len() });
+        let truncated = HeaderError::Truncated { needed: reader.at + 1 + TAG, got: datagram.len() };
         let (packet, tag) = datagram.split_last_chunk::<TAG>().ok_or(truncated)?;
+        // RFC 9000 §17.2.5.2: "A client MUST discard a Retry packet with a zero-length Retry Token field."
         let token = packet.get(reader.at..).filter(|token| !token.is_empty()).ok_or(truncated)?;
         let computed = retry_integrity_tag(version, original_destination, packet);
         if !bool::from(computed.ct_eq(tag)) {
-            return Err(RetryError::AuthenticationFailed);
+            return Err(HeaderError::RetryTag);
         }
-        let id = |range| ConnectionId::new(&datagram[range]).map_err(RetryError::Header);
+        let id = |range| ConnectionId::new(&datagram[range]);
         let (destination, source) = (id(start.destination)?, id(start.source)?);
+        // RFC 9000 §17.2.5.1: "A client MUST discard a Retry packet that contains a Source Connection ID field that is identical to the
+        // Destination Connection ID field of its Initial packet."
         if source == *original_destination {
-            return Err(RetryError::SameConnectionId);
+            return Err(HeaderError::SameConnectionId);
         }
         Ok(Self { version, destination, source, token })
     }
@@ -146,29 +147,4 @@ pub fn retry_integrity_tag(
     cipher.encrypt_block(&mut counter);
     let tag = u128::from_be_bytes(ghash.finalize().into()) ^ u128::from_be_bytes(counter.into());
     tag.to_be_bytes()
-}
-
-/// Why a Retry packet must be dropped. The sender's fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum RetryError {
-    /// Not a Retry packet.
-    #[error("not a Retry packet")]
-    NotRetry,
-    /// The header cannot be read, or the token is empty.
-    #[error(transparent)]
-    Header(HeaderError),
-    /// Not the version of the Initial packet.
-    #[error("the Retry packet is of {got}, the Initial packet was of {expected}")]
-    OtherVersion {
-        /// The version of the Initial packet.
-        expected: Version,
-        /// The version of the Retry packet.
-        got: Version,
-    },
-    /// The integrity tag is wrong.
-    #[error("the integrity tag of the Retry packet is wrong")]
-    AuthenticationFailed,
-    /// The server chose the connection ID that it should replace (RFC 9000 §17.2.5.1).
-    #[error("the Retry packet does not change the connection ID")]
-    SameConnectionId,
 }

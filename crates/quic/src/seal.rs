@@ -39,20 +39,20 @@ impl Outgoing<'_> {
             return Err(SealError::NoHeader);
         }
         let start = self.number_offset.saturating_add(self.number_length.octets());
-        let (expected, got) = (start.saturating_add(TAG), self.packet.len());
-        if got < expected {
-            return Err(SealError::BufferTooSmall { expected, got });
+        let (needed, got) = (start.saturating_add(TAG), self.packet.len());
+        if got < needed {
+            return Err(SealError::BufferTooSmall { needed, got });
         }
-        let payload = got - expected;
+        let payload = got - needed;
         if payload == 0 {
             return Err(SealError::NoFrames);
         }
         let got = self.number_length.octets() + payload;
         if got < SAMPLE_OFFSET {
-            return Err(SealError::TooShortForSample { expected: SAMPLE_OFFSET, got });
+            return Err(SealError::TooShortForSample { needed: SAMPLE_OFFSET, got });
         }
         if payload > MAX_PAYLOAD_LENGTH {
-            return Err(SealError::TooLong { expected: MAX_PAYLOAD_LENGTH, got: payload });
+            return Err(SealError::TooLong { maximum: MAX_PAYLOAD_LENGTH, got: payload });
         }
         Ok(start)
     }
@@ -135,6 +135,8 @@ impl Sealer {
         if !self.is_for(packet, number_offset) {
             return Err(SealError::OtherHeader);
         }
+        // RFC 9001 §6.6: "If the total number of encrypted packets with the same key exceeds the confidentiality limit for the selected AEAD,
+        // the endpoint MUST stop using those keys."
         if self.remaining() == Some(0) {
             return Err(SealError::ConfidentialityLimit);
         }
@@ -148,7 +150,7 @@ impl Sealer {
         Ok(number)
     }
 
-    /// Whether the header is one for these keys, and a long one right about where the packet number and the packet's end are.
+    /// Whether the header is for these keys and, if it is a long one, agrees on where the packet number and the packet's end are.
     #[inline]
     fn is_for(&self, packet: &[u8], number_offset: usize) -> bool {
         match self.keys.packet_type {

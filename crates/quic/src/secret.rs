@@ -7,8 +7,8 @@ use sha2::{Sha256, Sha384};
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::connection_id::ConnectionId;
-use crate::error::WrongKeyLength;
+use crate::codec::ConnectionId;
+use crate::error::KeyError;
 use crate::version::Version;
 
 /// The octets of the longest traffic secret, that of SHA-384.
@@ -32,11 +32,11 @@ impl TrafficSecret {
     ///
     /// # Errors
     ///
-    /// [`WrongKeyLength`] for any other length.
-    pub fn new(algorithm: AeadAlgorithm, secret: &[u8]) -> Result<Self, WrongKeyLength> {
+    /// [`KeyError::WrongLength`] for any other length.
+    pub fn new(algorithm: AeadAlgorithm, secret: &[u8]) -> Result<Self, KeyError> {
         let expected = algorithm.secret_length();
         if secret.len() != expected {
-            return Err(WrongKeyLength { algorithm, expected, got: secret.len() });
+            return Err(KeyError::WrongLength { algorithm, expected, got: secret.len() });
         }
         let mut octets = [0; MAX_SECRET_LENGTH];
         octets[..expected].copy_from_slice(secret);
@@ -63,12 +63,6 @@ impl TrafficSecret {
     }
 
     /// The secret of the next key phase (RFC 9001 §6.1, RFC 9369 §3.3.2), with the version's label: "quic ku" or "quicv2 ku".
-    #[must_use]
-    pub fn next(self, version: Version) -> Self {
-        self.following(version)
-    }
-
-    /// [`next`](Self::next) for a secret that the caller replaces.
     pub(crate) fn following(&self, version: Version) -> Self {
         let mut next = Self { algorithm: self.algorithm, octets: [0; MAX_SECRET_LENGTH] };
         let length = self.algorithm.secret_length();

@@ -30,7 +30,7 @@ pub(crate) struct RetryKey {
 }
 
 impl Version {
-    /// Every version that this build supports, drafts too if any crate of the program has turned on their feature, as `wireseal-quinn` does.
+    /// Every version that this build supports. Any crate of a program may turn on the feature `draft-29`, as `wireseal-quinn` does.
     pub const ALL: &[Self] = &[
         Self::V1,
         Self::V2,

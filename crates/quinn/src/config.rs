@@ -1,4 +1,4 @@
-//! What endpoints are configured with.
+//! The TLS configurations of endpoints.
 
 use std::sync::Arc;
 
@@ -21,8 +21,8 @@ pub struct QuicClientConfig(pub(crate) Arc<ClientConfig>);
 pub struct QuicServerConfig(pub(crate) Arc<ServerConfig>);
 
 impl QuicClientConfig {
-    /// The same as `try_from`, for programs that were written for quinn's or noq's own configuration: that of Wireseal needs no suite for
-    /// Initial packets, whose keys are its own.
+    /// The same as `try_from`, for programs written for quinn's or noq's own configuration. Wireseal needs no suite for Initial packets:
+    /// their keys are its own.
     ///
     /// # Errors
     ///
@@ -71,11 +71,11 @@ impl TryFrom<Arc<ClientConfig>> for QuicClientConfig {
 
     /// # Errors
     ///
-    /// What rustls has against QUIC with this configuration: no TLS 1.3, or no suite with QUIC keys, as with
+    /// What rustls refuses for QUIC: no TLS 1.3, or no suite with QUIC keys, as with
     /// graviola's provider (`wireseal_rustls::provider` gives them to it). A suite that Wireseal has no AEAD for.
     fn try_from(config: Arc<ClientConfig>) -> Result<Self, Error> {
         check_suites(config.crypto_provider())?;
-        // A session that comes to nothing: it takes no ticket and logs nothing.
+        // A session that is never used: it takes no ticket and logs nothing.
         let mut tried = (*config).clone();
         tried.resumption = Resumption::disabled();
         tried.key_log = Arc::new(NoKeyLog);
@@ -100,7 +100,7 @@ impl TryFrom<Arc<ServerConfig>> for QuicServerConfig {
 
     /// # Errors
     ///
-    /// What rustls has against QUIC with this configuration: no TLS 1.3, no suite with QUIC keys, as with graviola's provider
+    /// What rustls refuses for QUIC: no TLS 1.3, no suite with QUIC keys, as with graviola's provider
     /// (`wireseal_rustls::provider` gives them to it), or a `max_early_data_size` other than 0 and `u32::MAX` (RFC 9001 §4.6.1). A suite
     /// that Wireseal has no AEAD for.
     fn try_from(config: Arc<ServerConfig>) -> Result<Self, Error> {
@@ -119,7 +119,7 @@ fn check_initial(initial: Suite) -> Result<(), Error> {
     }
 }
 
-/// A peer chooses among the suites, so each has to be one that packets can be protected with.
+/// The peer may choose any of the suites, so Wireseal needs an AEAD for each.
 fn check_suites(provider: &CryptoProvider) -> Result<(), Error> {
     let mut with_quic = provider
         .cipher_suites

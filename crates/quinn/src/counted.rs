@@ -1,5 +1,5 @@
-//! Counts and times what the keys of quinn's connections do, whoever made them (feature `counted`): for tests and measurements, since quinn
-//! reports neither key updates nor packets by key.
+//! Counts and times what the keys of quinn's connections do, Wireseal's or others (feature `counted`): for tests and measurements, since
+//! quinn reports neither key updates nor packets by key.
 
 use std::any::Any;
 use std::fmt;
@@ -34,7 +34,7 @@ struct Counters {
     refused: AtomicU64,
 }
 
-/// The keys that connections of a configuration have had, and what they have done. Those of 0-RTT packets are left out.
+/// The keys that connections of a configuration have had, and what they have done, except for keys of 0-RTT packets.
 #[derive(Debug, Default)]
 pub struct CountedKeys {
     initial: Mutex<Vec<Arc<Counters>>>,
@@ -50,13 +50,13 @@ impl CountedKeys {
         uses(&self.initial)
     }
 
-    /// All others, likewise: those of Handshake packets, then those of each phase of 1-RTT packets, used or not.
+    /// All other packet keys in the same order: Handshake first, then each phase of 1-RTT, used or not.
     #[must_use]
     pub fn packet_keys(&self) -> Vec<KeyUse> {
         uses(&self.others)
     }
 
-    /// The time that all calls of packet and header keys took so far, less that of reading the clock.
+    /// The time that all calls of packet and header keys took so far, without the time of reading the clock.
     #[must_use]
     pub fn time(&self) -> Duration {
         let clock = self.calls.load(Ordering::Relaxed).saturating_mul(clock());
@@ -76,7 +76,7 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What two readings of the clock are apart if nothing is between them, in nanoseconds: the median of many, measured once.
+/// The nanoseconds between two consecutive readings of the clock: the median of many, measured once.
 fn clock() -> u64 {
     static CLOCK: OnceLock<u64> = OnceLock::new();
 

@@ -1,10 +1,18 @@
-//! The keys of one level, in the shape in which quinn and noq use them: packet and header keys of both directions, apart.
+//! Keys in the shape in which quinn and noq use them: those of one level, with packet and header keys of both directions apart, and those of
+//! an endpoint, for tokens and stateless resets.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use hkdf::Hkdf;
+use hmac::{Hmac, KeyInit, Mac};
+use rustls::Error;
+use rustls::crypto::SecureRandom;
+use sha2::Sha256;
 use wireseal_quic::hazmat::{self, PathId};
 use wireseal_quic::{AeadAlgorithm, ConnectionId, InitialKeys, Keys, Version};
+use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// How far behind the start of the packet number the sample starts (RFC 9001 §5.4.2).
 const SAMPLE_OFFSET: usize = 4;
@@ -12,8 +20,8 @@ const SAMPLE_OFFSET: usize = 4;
 /// The octets of a sample.
 pub(crate) const SAMPLE_LENGTH: usize = 16;
 
-/// Protects payloads; and headers, too, if it has their key. The stacks mask each header right after they have sealed the payload, so
-/// this key does both in one pass, and its [`HeaderKey`] nothing.
+/// Protects payloads, and headers too if it has their key. The stacks mask each header right after they have sealed the payload, so this
+/// key does both in one pass, and its [`HeaderKey`] then does nothing.
 pub(crate) struct PacketKey {
     key: hazmat::PacketKey,
     mask: Option<Arc<hazmat::HeaderKey>>,
@@ -54,7 +62,7 @@ impl PacketKey {
     }
 }
 
-/// Masks headers, unless the packet key beside it does, and removes masks.
+/// Masks headers, unless the packet key does, and removes masks.
 pub(crate) struct HeaderKey {
     key: Arc<hazmat::HeaderKey>,
     is_left_to_packet_key: bool,
@@ -94,7 +102,7 @@ pub(crate) struct DirectionKeys {
 }
 
 impl DirectionKeys {
-    /// For what this end sends.
+    /// Of what this end sends.
     pub(crate) fn local(keys: Keys) -> Self {
         let (key, mask) = keys.into_parts();
         let mask = Arc::new(mask);
@@ -104,7 +112,7 @@ impl DirectionKeys {
         }
     }
 
-    /// For what it receives.
+    /// Of what this end receives.
     pub(crate) fn remote(keys: Keys) -> Self {
         let (key, mask) = keys.into_parts();
         Self {
@@ -135,5 +143,119 @@ impl LevelKeys {
         let destination = ConnectionId::new(destination).expect("connection IDs have at most 20 octets");
         let InitialKeys { client, server } = InitialKeys::new(version, &destination);
         if is_client { Self::new(client, server) } else { Self::new(server, client) }
+    }
+}
+
+/// The key of the tokens that validate a client's address (RFC 9000 §8.1), in Retry packets and NEW_TOKEN frames.
+///
+/// Each token is sealed with AES-256-GCM under its own key, derived from this one and the token's random nonce. Servers with the same
+/// clients share it. Wiped on drop.
+#[derive(ZeroizeOnDrop)]
+pub struct TokenKey([u8; 32]);
+
+impl TokenKey {
+    /// A key of 32 random octets. Keep them across restarts, or clients lose their tokens.
+    #[must_use]
+    pub const fn new(octets: &[u8; 32]) -> Self {
+        Self(*octets)
+    }
+
+    /// A random key, for as long as the program runs: `random` is `secure_random` of the TLS provider.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FailedToGetRandomBytes`].
+    pub fn random(random: &dyn SecureRandom) -> Result<Self, Error> {
+        let mut key = Self([0; 32]);
+        random.fill(&mut key.0)?;
+        Ok(key)
+    }
+
+    /// The key of the token with this nonce.
+    pub(crate) fn derive(&self, nonce: &[u8]) -> OneTokenKey {
+        const LONG: &str = "a key of 32 octets, and less than 255 times as many of output";
+        let mut key = Zeroizing::new([0; 32]);
+        let prk = Hkdf::<Sha256>::from_prk(&self.0).expect(LONG);
+        prk.expand_multi_info(&[b"wireseal token of a stack", nonce], &mut *key).expect(LONG);
+        OneTokenKey(hazmat::PacketKey::new(AeadAlgorithm::Aes256Gcm, &*key, &[0; 12]).expect(LONG))
+    }
+}
+
+impl fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenKey").finish_non_exhaustive()
+    }
+}
+
+/// The key of one token. It seals once, with nonce 0.
+pub(crate) struct OneTokenKey(hazmat::PacketKey);
+
+impl OneTokenKey {
+    /// `None`, with nothing changed, if the token is longer than a datagram.
+    pub(crate) fn seal(&self, additional: &[u8], token: &mut Vec<u8>) -> Option<()> {
+        let tag = self.0.seal(PathId(0), 0, additional, token).ok()?;
+        token.extend_from_slice(&tag);
+        Some(())
+    }
+
+    /// `None` if the token was not sealed with this key.
+    pub(crate) fn open<'a>(&self, additional: &[u8], token: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        self.0.open(PathId(0), 0, additional, token)
+    }
+}
+
+/// The key that an endpoint's stateless reset tokens come from (RFC 9000 §10.3.2), for `quinn::EndpointConfig::new` and
+/// `noq::EndpointConfig::new`: HMAC-SHA-256. Wiped on drop.
+#[derive(ZeroizeOnDrop)]
+pub struct ResetKey([u8; 32]);
+
+impl ResetKey {
+    /// The octets of what it signs with.
+    pub(crate) const SIGNATURE_LENGTH: usize = 32;
+
+    /// A key of 32 random octets. Not for servers with connection IDs of no octets: quinn and noq would give all clients one token, and
+    /// each could end the connections of the others (RFC 9000 §10.3.2). Keep the octets across restarts, and so the endpoint's connection
+    /// IDs: quinn and noq reset nothing whose ID their generator does not recognise, and by default that has a key of its own, new at
+    /// each start. With `cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(kept)))` peers learn of a restart at once,
+    /// otherwise by a timeout.
+    #[must_use]
+    pub const fn new(octets: &[u8; 32]) -> Self {
+        Self(*octets)
+    }
+
+    /// A random key, for as long as the program runs: `random` is `secure_random` of the TLS provider.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::FailedToGetRandomBytes`].
+    pub fn random(random: &dyn SecureRandom) -> Result<Self, Error> {
+        let mut key = Self([0; 32]);
+        random.fill(&mut key.0)?;
+        Ok(key)
+    }
+
+    pub(crate) fn mac(&self, data: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(data);
+        mac
+    }
+
+    /// Writes the first octets of the HMAC, as many as there is room for, at most 32.
+    pub(crate) fn sign(&self, data: &[u8], signature: &mut [u8]) {
+        let mac =
+            Zeroizing::new(<[u8; Self::SIGNATURE_LENGTH]>::from(self.mac(data).finalize().into_bytes()));
+        let length = signature.len().min(mac.len());
+        signature[..length].copy_from_slice(&mac[..length]);
+    }
+
+    /// In constant time.
+    pub(crate) fn is_valid(&self, data: &[u8], signature: &[u8]) -> bool {
+        self.mac(data).verify_slice(signature).is_ok()
+    }
+}
+
+impl fmt::Debug for ResetKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResetKey").finish_non_exhaustive()
     }
 }

@@ -91,23 +91,15 @@ compile_error!("wireseal-quinn needs its feature `quinn` or `noq`");
 mod config;
 #[cfg(feature = "counted")]
 mod counted;
-mod endpoint_keys;
-mod handshake_data;
 mod keys;
-#[cfg(feature = "noq")]
-mod noq;
-#[cfg(feature = "quinn")]
-mod quinn;
-mod secrets;
 mod session;
 mod stack;
-mod versions;
 
 pub use config::{QuicClientConfig, QuicServerConfig};
 #[cfg(feature = "counted")]
 pub use counted::{CountedKeys, KeyUse, counted_client, counted_server};
-pub use endpoint_keys::{ResetKey, TokenKey};
-pub use handshake_data::HandshakeData;
+pub use keys::{ResetKey, TokenKey};
+pub use session::HandshakeData;
 
 /// The README's code compiles.
 #[cfg(doctest)]

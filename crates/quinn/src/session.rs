@@ -1,29 +1,52 @@
 //! A TLS session by rustls, with packet keys of Wireseal: what quinn's and noq's sessions have in common.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection};
-use rustls::{ClientConfig, Error, ServerConfig, Side};
+use rustls::quic::{ClientConnection, Connection, KeyChange, ServerConnection, Version as TlsVersion};
+use rustls::{CipherSuite, ClientConfig, Error, KeyLog, ServerConfig, Side};
 use wireseal_quic::hazmat;
-use wireseal_quic::{AeadAlgorithm, Keys, PacketType, TrafficSecret, Version};
+use wireseal_quic::{AeadAlgorithm, ConnectionId, Keys, PacketType, TrafficSecret, Version};
+use zeroize::Zeroizing;
 
-use crate::handshake_data::HandshakeData;
 use crate::keys::{DirectionKeys, LevelKeys, PacketKey};
-use crate::secrets::{Secret, Secrets};
-use crate::versions::tls_version;
 
-/// See the module.
+/// What the handshake has agreed on: `handshake_data()` of a connection, once downcast.
+///
+/// That there is one shows that Wireseal protects the connection: quinn's and noq's own sessions return another type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandshakeData {
+    /// The application protocol (ALPN), if one was negotiated.
+    pub protocol: Option<Vec<u8>>,
+    /// At a server: the name that the client asked for.
+    pub server_name: Option<String>,
+    /// The suite, whose AEAD protects the packets.
+    pub cipher_suite: Option<CipherSuite>,
+    sealed_by: &'static str,
+}
+
+impl HandshakeData {
+    /// What seals the packets: the instructions that Wireseal's own routines use, such as "VAES-512", or the library that stands in for
+    /// them.
+    #[must_use]
+    pub const fn sealed_by(&self) -> &'static str {
+        self.sealed_by
+    }
+}
+
+/// A session of TLS, as a stack drives it.
 pub(crate) struct Session {
     version: Version,
     tls: Connection,
     secrets: Arc<Secrets>,
-    /// Whether the stack was told that [`HandshakeData`] is there.
+    /// Whether the stack knows that there is [`HandshakeData`].
     is_announced: bool,
     next: Option<NextPhase>,
 }
 
-/// What the keys of the next phase come from.
+/// The secrets of the next phase.
 struct NextPhase {
     local: TrafficSecret,
     remote: TrafficSecret,
@@ -104,9 +127,9 @@ impl Session {
 
     /// The keys of 0-RTT packets: a client's to send, a server's to receive.
     pub(crate) fn early_keys(&self) -> Option<DirectionKeys> {
-        // Taken in any case, so that it is wiped: a server's rustls derives it even if it rejects early data.
+        // Always taken, so that it is wiped: a server's rustls derives it even if it rejects early data.
         let secret = self.secrets.take(Secret::Early, self.algorithm()?)?;
-        // Whether there are keys, rustls says by making its own.
+        // `None` if rustls has no keys for 0-RTT either.
         self.tls.zero_rtt_keys()?;
         let keys = Keys::new(self.version, PacketType::ZeroRtt, secret);
         Some(match self.side() {
@@ -126,7 +149,7 @@ impl Session {
         self.tls.is_handshaking()
     }
 
-    /// Reads handshake messages. `true` once, when [`handshake_data`](Self::handshake_data) is there.
+    /// Reads handshake messages. `true` once, when [`handshake_data`](Self::handshake_data) becomes available.
     pub(crate) fn read(&mut self, messages: &[u8]) -> Result<bool, Refused> {
         if let Err(error) = self.tls.read_hs(messages) {
             return Err(Refused { alert: self.tls.alert().map(u8::from), error });
@@ -149,7 +172,7 @@ impl Session {
     /// Writes handshake messages, and returns the keys of the next level when it is time for them.
     pub(crate) fn write(&mut self, messages: &mut Vec<u8>) -> Option<LevelKeys> {
         const LOGGED: &str = "rustls logs the secrets of a level before it hands out the keys";
-        // rustls' own keys, which cannot be brought together with their header keys, are dropped.
+        // rustls' own keys are dropped: a packet key of rustls cannot mask headers.
         let (packet_type, secret): (_, fn(Side) -> Secret) = match self.tls.write_hs(messages)? {
             KeyChange::Handshake { .. } => (PacketType::Handshake, Secret::Handshake),
             KeyChange::OneRtt { .. } => (PacketType::OneRtt, Secret::Traffic),
@@ -192,7 +215,7 @@ impl Session {
     }
 }
 
-/// What serves keys for this AEAD.
+/// What computes this AEAD: instructions or a library.
 fn served_by(algorithm: AeadAlgorithm) -> &'static str {
     let key = [0; 32];
     let key = hazmat::PacketKey::new(algorithm, &key[..algorithm.key_length()], &[0; 12]);
@@ -214,7 +237,102 @@ pub(crate) fn is_valid_retry(
 
 /// The integrity tag of a Retry packet (RFC 9001 §5.8). The stacks' connection IDs have at most 20 octets.
 pub(crate) fn retry_tag(version: Version, original_destination: &[u8], packet: &[u8]) -> [u8; 16] {
-    let destination = wireseal_quic::ConnectionId::new(original_destination)
-        .expect("connection IDs have at most 20 octets");
+    let destination = ConnectionId::new(original_destination).expect("connection IDs have at most 20 octets");
     wireseal_quic::retry_integrity_tag(version, &destination, packet)
+}
+
+/// The version whose keys and labels the version with this number uses. Drafts 30 to 32 have those of draft 29, and the last two those of
+/// version 1 (draft-ietf-quic-tls-32 §5.2, draft-ietf-quic-tls-34 §5.2).
+pub(crate) const fn version(number: u32) -> Option<Version> {
+    match number {
+        1 | 0xff00_0021..=0xff00_0022 => Some(Version::V1),
+        0xff00_001d..=0xff00_0020 => Some(Version::Draft29),
+        _ => None,
+    }
+}
+
+/// For TLS, drafts differ in the number of the transport parameters extension.
+const fn tls_version(version: Version) -> TlsVersion {
+    match version {
+        Version::Draft29 => TlsVersion::V1Draft,
+        _ => TlsVersion::V1,
+    }
+}
+
+/// A secret that packet keys come from.
+#[derive(Clone, Copy, Debug)]
+enum Secret {
+    /// Of 0-RTT packets, which only clients send.
+    Early,
+    /// Of the Handshake packets that one side sends.
+    Handshake(Side),
+    /// Of its first 1-RTT packets.
+    Traffic(Side),
+}
+
+impl Secret {
+    const COUNT: usize = 5;
+
+    /// Its place among all.
+    const fn index(self) -> usize {
+        match self {
+            Self::Early => 0,
+            Self::Handshake(Side::Client) => 1,
+            Self::Handshake(Side::Server) => 2,
+            Self::Traffic(Side::Client) => 3,
+            Self::Traffic(Side::Server) => 4,
+        }
+    }
+
+    /// By its name in a key log.
+    fn from_label(label: &str) -> Option<Self> {
+        Some(match label {
+            "CLIENT_EARLY_TRAFFIC_SECRET" => Self::Early,
+            "CLIENT_HANDSHAKE_TRAFFIC_SECRET" => Self::Handshake(Side::Client),
+            "SERVER_HANDSHAKE_TRAFFIC_SECRET" => Self::Handshake(Side::Server),
+            "CLIENT_TRAFFIC_SECRET_0" => Self::Traffic(Side::Client),
+            "SERVER_TRAFFIC_SECRET_0" => Self::Traffic(Side::Server),
+            _ => return None,
+        })
+    }
+}
+
+/// The key log of one session: keeps the secrets that packet keys come from until they are taken, and passes everything on to the key
+/// log that was configured.
+struct Secrets {
+    kept: Mutex<[Option<Zeroizing<Vec<u8>>>; Secret::COUNT]>,
+    configured: Arc<dyn KeyLog>,
+}
+
+impl Secrets {
+    fn before(configured: Arc<dyn KeyLog>) -> Arc<Self> {
+        Arc::new(Self { kept: Mutex::default(), configured })
+    }
+
+    /// A secret for a suite with this AEAD, once. `None` if rustls has not derived it.
+    fn take(&self, secret: Secret, algorithm: AeadAlgorithm) -> Option<TrafficSecret> {
+        let octets = self.kept()[secret.index()].take()?;
+        TrafficSecret::new(algorithm, &octets).ok()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, [Option<Zeroizing<Vec<u8>>>; Secret::COUNT]> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeyLog for Secrets {
+    fn log(&self, label: &str, client_random: &[u8], octets: &[u8]) {
+        if let Some(secret) = Secret::from_label(label) {
+            self.kept()[secret.index()] = Some(Zeroizing::new(octets.to_vec()));
+        }
+        if self.configured.will_log(label) {
+            self.configured.log(label, client_random, octets);
+        }
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
 }

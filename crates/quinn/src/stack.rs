@@ -1,5 +1,5 @@
-//! The traits of a stack, on the types of this crate. quinn-proto and noq-proto have the same ones, but for the differences that the
-//! macro takes: whether packet keys get a path, and how connection IDs are passed.
+//! The traits of quinn-proto and noq-proto, which are the same but for what the macro takes as arguments: whether packet keys get a path,
+//! and how connection IDs are passed.
 
 macro_rules! implement_traits {
     (
@@ -22,8 +22,7 @@ macro_rules! implement_traits {
         use $proto::{ConnectError, Side, TransportError};
 
         use crate::keys::{self, DirectionKeys, LevelKeys, SAMPLE_LENGTH};
-        use crate::session::{self, is_valid_retry, retry_tag};
-        use crate::versions::version;
+        use crate::session::{self, is_valid_retry, retry_tag, version};
         use crate::{QuicClientConfig, QuicServerConfig, ResetKey};
 
         impl From<LevelKeys> for Keys {
@@ -174,10 +173,10 @@ macro_rules! implement_traits {
             }
         }
 
-        /// The stacks drop an Initial packet, and do nothing about it, unless there are keys for its version.
+        /// The stacks drop an Initial packet of a version without keys.
         const HAS_KEYS: &str = "there were keys for the first packet of this version";
 
-        /// The traits have no error for it, and quinn's and noq's own sessions panic, too, if there is no randomness.
+        /// The traits have no error for a lack of randomness; quinn's and noq's own sessions panic, too.
         const TRIED: &str = "a session was started with this configuration when it was made, and there is randomness";
 
         fn octets(parameters: &TransportParameters) -> Vec<u8> {
@@ -202,4 +201,92 @@ macro_rules! implement_traits {
     };
 }
 
-pub(crate) use implement_traits;
+#[cfg(feature = "quinn")]
+mod quinn {
+    use std::sync::Arc;
+
+    use quinn_proto::TransportErrorCode;
+    use quinn_proto::crypto::{AeadKey, HandshakeTokenKey};
+    use wireseal_quic::hazmat::PathId;
+
+    use crate::TokenKey;
+    use crate::keys::OneTokenKey;
+    use crate::session::Refused;
+
+    implement_traits!(
+        quinn_proto,
+        path: () PathId(0),
+        connection_id: &quinn_proto::ConnectionId,
+        receiver: Arc<Self>,
+        refused: |Refused { alert, error }| TransportError {
+            code: alert.map_or(TransportErrorCode::PROTOCOL_VIOLATION, TransportErrorCode::crypto),
+            frame: None,
+            reason: error.to_string(),
+        },
+        invalid_parameters: TransportError::from,
+    );
+
+    impl HandshakeTokenKey for TokenKey {
+        fn aead_from_hkdf(&self, nonce: &[u8]) -> Box<dyn AeadKey> {
+            Box::new(self.derive(nonce))
+        }
+    }
+
+    impl AeadKey for OneTokenKey {
+        fn seal(&self, token: &mut Vec<u8>, additional: &[u8]) -> Result<(), CryptoError> {
+            self.seal(additional, token).ok_or(CryptoError)
+        }
+
+        fn open<'a>(&self, token: &'a mut [u8], additional: &[u8]) -> Result<&'a mut [u8], CryptoError> {
+            self.open(additional, token).ok_or(CryptoError)
+        }
+    }
+}
+
+#[cfg(feature = "noq")]
+mod noq {
+    use noq_proto::TransportErrorCode;
+    use noq_proto::coding::Encodable;
+    use noq_proto::crypto::HandshakeTokenKey;
+    use wireseal_quic::decode_varint;
+    use wireseal_quic::hazmat::PathId;
+
+    use crate::TokenKey;
+    use crate::session::Refused;
+
+    implement_traits!(
+        noq_proto,
+        path: (path: noq_proto::PathId) path_id(path),
+        connection_id: noq_proto::ConnectionId,
+        receiver: &Self,
+        refused: |Refused { alert, error }| {
+            let code = alert.map_or(TransportErrorCode::PROTOCOL_VIOLATION, TransportErrorCode::crypto);
+            let mut refused = TransportError::new(code, error.to_string());
+            refused.crypto = Some(std::sync::Arc::new(error));
+            refused
+        },
+        invalid_parameters: TransportError::from,
+    );
+
+    /// noq's path has no accessor for its number, but encodes it as a variable-length integer.
+    #[inline]
+    fn path_id(path: noq_proto::PathId) -> PathId {
+        if path == noq_proto::PathId::ZERO {
+            return PathId(0);
+        }
+        let mut octets = [0; 8];
+        path.encode(&mut octets.as_mut_slice());
+        let (number, _) = decode_varint(&octets).expect("eight octets hold the longest integer");
+        PathId(u32::try_from(number).expect("path identifiers have 32 bits"))
+    }
+
+    impl HandshakeTokenKey for TokenKey {
+        fn seal(&self, nonce: u128, token: &mut Vec<u8>) -> Result<(), CryptoError> {
+            self.derive(&nonce.to_le_bytes()).seal(&[], token).ok_or(CryptoError)
+        }
+
+        fn open<'a>(&self, nonce: u128, token: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
+            self.derive(&nonce.to_le_bytes()).open(&[], token).map(|token| &*token).ok_or(CryptoError)
+        }
+    }
+}

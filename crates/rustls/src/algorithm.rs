@@ -1,4 +1,4 @@
-//! QUIC packet protection in the form rustls asks for it.
+//! QUIC packet protection behind rustls' traits.
 
 use rustls::Error;
 use rustls::crypto::cipher::{AeadKey, Iv};
@@ -67,36 +67,61 @@ impl quic::Algorithm for QuicAlgorithm {
     }
 }
 
-/// `None` for a key of the wrong length, which then fails at every use: rustls' traits cannot refuse it when it is made.
+/// `None` for a key of the wrong length: rustls' traits cannot refuse it when it is made, so every use fails.
 #[derive(Debug)]
-pub(crate) struct PacketKey {
-    pub(crate) aead: AeadAlgorithm,
+struct PacketKey {
+    aead: AeadAlgorithm,
     key: Option<hazmat::PacketKey>,
 }
 
-impl PacketKey {
-    pub(crate) fn seal(
+impl quic::PacketKey for PacketKey {
+    fn encrypt_in_place(&self, number: u64, header: &[u8], payload: &mut [u8]) -> Result<quic::Tag, Error> {
+        self.encrypt_in_place_for_path(0, number, header, payload)
+    }
+
+    fn encrypt_in_place_for_path(
         &self,
-        path: PathId,
+        path: u32,
         number: u64,
         header: &[u8],
         payload: &mut [u8],
     ) -> Result<quic::Tag, Error> {
         let key = self.key.as_ref().ok_or(Error::EncryptError)?;
-        let tag = key.seal(path, number, header, payload).map_err(|_| Error::EncryptError)?;
+        let tag = key.seal(PathId(path), number, header, payload).map_err(|_| Error::EncryptError)?;
         Ok(quic::Tag::from(tag.as_slice()))
     }
 
-    pub(crate) fn open<'a>(
+    fn decrypt_in_place<'a>(
         &self,
-        path: PathId,
+        number: u64,
+        header: &[u8],
+        payload: &'a mut [u8],
+    ) -> Result<&'a [u8], Error> {
+        self.decrypt_in_place_for_path(0, number, header, payload)
+    }
+
+    fn decrypt_in_place_for_path<'a>(
+        &self,
+        path: u32,
         number: u64,
         header: &[u8],
         payload: &'a mut [u8],
     ) -> Result<&'a [u8], Error> {
         let key = self.key.as_ref().ok_or(Error::DecryptError)?;
-        let plaintext = key.open(path, number, header, payload);
+        let plaintext = key.open(PathId(path), number, header, payload);
         plaintext.map(|plaintext| &*plaintext).ok_or(Error::DecryptError)
+    }
+
+    fn tag_len(&self) -> usize {
+        AeadAlgorithm::TAG_LENGTH
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.aead.confidentiality_limit().unwrap_or(u64::MAX)
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.aead.integrity_limit()
     }
 }
 
@@ -146,7 +171,7 @@ impl quic::HeaderProtectionKey for HeaderProtectionKey {
 
 #[cfg(test)]
 mod tests {
-    use rustls::quic::Algorithm;
+    use rustls::quic::{Algorithm, PacketKey as _};
 
     use super::*;
 
@@ -171,8 +196,8 @@ mod tests {
         let aead = AeadAlgorithm::Aes128Gcm;
         let packet = packet_key(aead, &AeadKey::from([1; 32]), &Iv::from([2; 12]));
         let (packet, mut payload) = (PacketKey { aead, key: packet }, [3; 40]);
-        assert_eq!(packet.seal(PathId(0), 0, b"header", &mut payload).err(), Some(Error::EncryptError));
-        assert_eq!(packet.open(PathId(0), 0, b"header", &mut payload).err(), Some(Error::DecryptError));
+        assert_eq!(packet.encrypt_in_place(0, b"header", &mut payload).err(), Some(Error::EncryptError));
+        assert_eq!(packet.decrypt_in_place(0, b"header", &mut payload).err(), Some(Error::DecryptError));
         assert_eq!(payload, [3; 40]);
 
         let header = AES_128_GCM.header_protection_key(AeadKey::from([1; 32]));

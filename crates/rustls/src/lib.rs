@@ -78,15 +78,10 @@ mod algorithm;
 mod ccm;
 #[cfg(feature = "counted")]
 mod counted;
-mod packet;
-mod records;
 mod suites;
-mod version;
-
-use rustls::SupportedCipherSuite;
-use rustls::crypto::CryptoProvider;
 
 pub use algorithm::quic_algorithm;
+pub use ccm::tls13_aes_128_ccm_sha256;
 #[cfg(feature = "counted")]
 pub use counted::{CountedKeys, KeyUse, counted};
 pub use suites::{is_wireseal, provider};
@@ -94,25 +89,7 @@ pub use wireseal_quic::{AeadAlgorithm, Backend};
 
 // For the links in the text above.
 #[cfg(doc)]
-use rustls::Tls13CipherSuite;
-
-/// TLS_AES_128_CCM_SHA256 (RFC 8446 §B.4) on the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP;
-/// `None` when no TLS 1.3 suite of `base` is on SHA-256.
-///
-/// [`provider`] leaves it out, because nobody prefers CCM to AES-GCM; append it to a provider's `cipher_suites`
-/// to reach a peer that has nothing else. The first call for a `base` leaks about 100 octets, later calls nothing. The secrets of
-/// its connections cannot be extracted, because rustls has no type for them.
-///
-/// ```
-/// let mut provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
-/// let ccm = wireseal_rustls::tls13_aes_128_ccm_sha256(&provider).ok_or("no SHA-256")?;
-/// provider.cipher_suites.push(ccm);
-/// # Ok::<(), &str>(())
-/// ```
-#[must_use]
-pub fn tls13_aes_128_ccm_sha256(base: &CryptoProvider) -> Option<SupportedCipherSuite> {
-    ccm::suite(base).map(SupportedCipherSuite::Tls13)
-}
+use rustls::{Tls13CipherSuite, crypto::CryptoProvider};
 
 /// The README's code compiles.
 #[cfg(doctest)]

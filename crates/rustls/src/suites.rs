@@ -8,7 +8,6 @@ use rustls::{CipherSuiteCommon, SupportedCipherSuite, Tls13CipherSuite};
 use wireseal_quic::AeadAlgorithm;
 
 use crate::algorithm::quic_algorithm;
-use crate::version::change_tls13_suites;
 
 /// Gives a provider Wireseal's QUIC keys.
 ///
@@ -19,7 +18,11 @@ use crate::version::change_tls13_suites;
 /// reuse it. A provider that already has Wireseal's keys is returned unchanged.
 #[must_use]
 pub fn provider(mut base: CryptoProvider) -> CryptoProvider {
-    change_tls13_suites(&mut base, on_wireseal);
+    for suite in &mut base.cipher_suites {
+        if let Some(tls13) = suite.tls13() {
+            *suite = SupportedCipherSuite::Tls13(on_wireseal(tls13));
+        }
+    }
     base
 }
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Now, OneRtt, OneRttSealer, OpenError, PacketNumberCounter,
-    Protected, ReceiveSpace, TrafficSecret, UpdateError, Version,
+    AeadAlgorithm, AuthenticationFailures, KeyError, Now, OneRtt, OneRttSealer, OpenError,
+    PacketNumberCounter, Protected, ReceiveSpace, TrafficSecret, Version,
 };
 
 use crate::ends::{End, PacketId, Side};
@@ -163,8 +163,8 @@ impl QuicEnd {
         let may_update = facts.generation == 0 || facts.has_acknowledgment();
         match self.one_rtt.initiate_update(self.time) {
             Ok(()) if may_update && !facts.is_too_soon => facts.update(Previous::Kept),
-            Err(UpdateError::NotAcknowledged) if !may_update => {}
-            Err(UpdateError::TooSoon { .. }) if may_update && facts.is_too_soon => {}
+            Err(KeyError::NotAcknowledged) if !may_update => {}
+            Err(KeyError::TooSoon { .. }) if may_update && facts.is_too_soon => {}
             answer => return Err(format!("the answer to an update is {answer:?}: {facts:?}")),
         }
         Ok(())
@@ -274,7 +274,7 @@ impl End for QuicEnd {
         let state = format!("{:?} {:?} {:?}", self.one_rtt, self.space, self.facts.acknowledged);
         let expires = self.one_rtt.expires().map(|expires| expires.saturating_sub(self.time));
         let update = match self.one_rtt.initiate_update(self.time) {
-            Err(UpdateError::TooSoon { from }) => format!("in {:?}", from - self.time),
+            Err(KeyError::TooSoon { from }) => format!("in {:?}", from - self.time),
             answer => format!("{answer:?}"),
         };
         format!("{state} {expires:?} {update}").into_bytes()

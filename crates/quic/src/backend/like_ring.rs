@@ -1,52 +1,125 @@
-//! The keys of a library with ring's interface, which the module above calls `library`.
+//! Keys of ring, and of aws-lc-rs, which has ring's interface.
 
-use wireseal_algorithms::AeadAlgorithm;
+/// The keys of a library with ring's interface.
+macro_rules! keys_of {
+    ($library:ident) => {
+        use ::$library::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
+        use wireseal_algorithms::AeadAlgorithm;
 
-use super::library::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
+        pub(crate) struct AeadKey(LessSafeKey);
 
-pub(crate) struct AeadKey(pub(super) LessSafeKey);
+        impl AeadKey {
+            pub(crate) fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+                let algorithm = match algorithm {
+                    AeadAlgorithm::Aes128Gcm => &aead::AES_128_GCM,
+                    AeadAlgorithm::Aes256Gcm => &aead::AES_256_GCM,
+                    AeadAlgorithm::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
+                    AeadAlgorithm::Aes128Ccm => return None,
+                };
+                Some(Self(LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?)))
+            }
 
-impl AeadKey {
-    pub(crate) fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
-        let algorithm = match algorithm {
-            AeadAlgorithm::Aes128Gcm => &aead::AES_128_GCM,
-            AeadAlgorithm::Aes256Gcm => &aead::AES_256_GCM,
-            AeadAlgorithm::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
-            AeadAlgorithm::Aes128Ccm => return None,
-        };
-        Some(Self(LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?)))
-    }
+            #[inline]
+            pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
+                let nonce = Nonce::assume_unique_for_key(*nonce);
+                let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), payload);
+                let tag = tag.expect("a payload has at most 65,535 octets");
+                *tag.as_ref().first_chunk().expect("a tag has 16 octets")
+            }
 
-    #[inline]
-    pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
-        let nonce = Nonce::assume_unique_for_key(*nonce);
-        let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), payload);
-        let tag = tag.expect("a payload has at most 65,535 octets");
-        *tag.as_ref().first_chunk().expect("a tag has 16 octets")
-    }
+            #[inline]
+            pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
+                let nonce = Nonce::assume_unique_for_key(*nonce);
+                self.0.open_in_place(nonce, Aad::from(aad), body).is_ok()
+            }
+        }
 
-    #[inline]
-    pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
-        let nonce = Nonce::assume_unique_for_key(*nonce);
-        self.0.open_in_place(nonce, Aad::from(aad), body).is_ok()
+        pub(crate) struct MaskKey(quic::HeaderProtectionKey);
+
+        impl MaskKey {
+            pub(crate) fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+                let algorithm = match algorithm {
+                    AeadAlgorithm::Aes128Gcm => &quic::AES_128,
+                    AeadAlgorithm::Aes256Gcm => &quic::AES_256,
+                    AeadAlgorithm::ChaCha20Poly1305 => &quic::CHACHA20,
+                    AeadAlgorithm::Aes128Ccm => return None,
+                };
+                Some(Self(quic::HeaderProtectionKey::new(algorithm, key).ok()?))
+            }
+
+            #[inline]
+            pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
+                self.0.new_mask(sample).expect("a sample has 16 octets")
+            }
+        }
+    };
+}
+
+/// AWS-LC overwrites all memory that it frees, where AEAD keys are, and aws-lc-rs the keys of header masks.
+#[cfg(feature = "aws-lc-rs")]
+pub(super) mod aws_lc {
+    keys_of!(aws_lc_rs);
+
+    #[cfg(test)]
+    mod tests {
+        use core::mem::needs_drop;
+
+        use super::*;
+
+        #[test]
+        fn keys_are_dropped_by_aws_lc_rs_which_wipes_them() {
+            assert!(needs_drop::<LessSafeKey>() && needs_drop::<quic::HeaderProtectionKey>());
+        }
     }
 }
 
-pub(crate) struct MaskKey(pub(super) quic::HeaderProtectionKey);
+#[cfg(feature = "ring")]
+pub(super) mod ring {
+    use zeroize::optimization_barrier;
 
-impl MaskKey {
-    pub(crate) fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
-        let algorithm = match algorithm {
-            AeadAlgorithm::Aes128Gcm => &quic::AES_128,
-            AeadAlgorithm::Aes256Gcm => &quic::AES_256,
-            AeadAlgorithm::ChaCha20Poly1305 => &quic::CHACHA20,
-            AeadAlgorithm::Aes128Ccm => return None,
-        };
-        Some(Self(quic::HeaderProtectionKey::new(algorithm, key).ok()?))
+    keys_of!(ring);
+
+    /// Whether ring's ChaCha20 is always assembly here. Its portable code increments the counter after every block, and so panics on a
+    /// sample that starts with 0xffffffff where overflow is checked.
+    pub(crate) const CHACHA20_HAS_ASSEMBLY: bool = cfg!(all(
+        target_endian = "little",
+        any(target_arch = "aarch64", target_arch = "arm", target_arch = "x86_64")
+    ));
+
+    /// As long as the longest key.
+    const ZERO_KEY: [u8; 32] = [0; 32];
+
+    /// ring does not wipe keys, so a key of zeros is written over the old one.
+    impl Drop for AeadKey {
+        fn drop(&mut self) {
+            let algorithm = self.0.algorithm();
+            if let Ok(zero) = UnboundKey::new(algorithm, &ZERO_KEY[..algorithm.key_len()]) {
+                self.0 = LessSafeKey::new(zero);
+                optimization_barrier(&self.0);
+            }
+        }
     }
 
-    #[inline]
-    pub(crate) fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
-        self.0.new_mask(sample).expect("a sample has 16 octets")
+    impl Drop for MaskKey {
+        fn drop(&mut self) {
+            let algorithm = self.0.algorithm();
+            if let Ok(zero) = quic::HeaderProtectionKey::new(algorithm, &ZERO_KEY[..algorithm.key_len()]) {
+                self.0 = zero;
+                optimization_barrier(&self.0);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use core::mem::needs_drop;
+
+        use super::*;
+
+        #[test]
+        fn q_47_keys_of_ring_are_wiped_by_us() {
+            assert!(!needs_drop::<LessSafeKey>() && !needs_drop::<quic::HeaderProtectionKey>());
+            assert!(needs_drop::<AeadKey>() && needs_drop::<MaskKey>());
+        }
     }
 }

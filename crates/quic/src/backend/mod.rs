@@ -1,17 +1,19 @@
 //! The ciphers, from the library chosen when a key is created.
 
-#[cfg(feature = "aws-lc-rs")]
-mod aws_lc;
-#[cfg(feature = "ring")]
-mod ring;
+#[cfg(any(feature = "ring", feature = "aws-lc-rs"))]
+mod like_ring;
 mod rustcrypto;
 
 use wireseal_algorithms::AeadAlgorithm;
 #[cfg(feature = "kernels")]
 use wireseal_kernels::{
-    aes::AesMaskKey, chacha20::ChaCha20MaskKey, chacha20_poly1305::ChaCha20Poly1305Key, cpu::InstructionSet,
-    gcm::GcmKey,
+    aes::AesMaskKey, chacha20::ChaCha20MaskKey, chacha20_poly1305::ChaCha20Poly1305Key, gcm::GcmKey,
 };
+
+#[cfg(feature = "aws-lc-rs")]
+use like_ring::aws_lc;
+#[cfg(feature = "ring")]
+use like_ring::ring;
 
 #[cfg(not(any(feature = "ring", feature = "aws-lc-rs", feature = "rustcrypto")))]
 compile_error!("wireseal-quic needs its feature `ring`, `aws-lc-rs` or `rustcrypto`");
@@ -74,15 +76,6 @@ impl Backend {
     }
 }
 
-/// The AEADs and paths whose keys come from the library behind the kernels all the same: those where a library was faster on every
-/// processor with the path that was measured (benches/results, tables `rows` and `sweep`).
-///
-/// There are none. AES-GCM by AES-NI was one on Cascade Lake, up to 1.33 times ring's time, before the path for AVX and the order of
-/// its instructions. Since then, with BoringSSL and AWS-LC on AES-NI too, it takes 0.85 of the faster one's time at the worst length
-/// on Zen 4; on Cascade Lake only a prototype was measured, 302 ns for 1200 octets against ring's 374.
-#[cfg(feature = "kernels")]
-const BY_LIBRARY: &[(AeadAlgorithm, InstructionSet)] = &[];
-
 /// An AEAD key of any algorithm and backend. The largest variants are not boxed, because there is no heap.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum AeadKey {
@@ -112,7 +105,7 @@ impl AeadKey {
         Some(match (backend, algorithm) {
             (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128Ccm(rustcrypto::Aes128Ccm::new(key)?),
             #[cfg(feature = "kernels")]
-            (Backend::Kernels, _) => match Self::of_kernels(algorithm, key, BY_LIBRARY) {
+            (Backend::Kernels, _) => match Self::of_kernels(algorithm, key) {
                 Some(key) => key,
                 None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
             },
@@ -135,21 +128,14 @@ impl AeadKey {
         })
     }
 
-    /// `None` if the processor lacks the instructions, or if the AEAD on their path is in `by_library`.
+    /// `None` if the processor lacks the instructions.
     #[cfg(feature = "kernels")]
-    fn of_kernels(
-        algorithm: AeadAlgorithm,
-        key: &[u8],
-        by_library: &[(AeadAlgorithm, InstructionSet)],
-    ) -> Option<Self> {
-        let (path, key) = if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
-            let key = ChaCha20Poly1305Key::new(key.try_into().ok()?)?;
-            (key.path(), Self::KernelChaCha20Poly1305(key))
+    fn of_kernels(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
+        if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
+            ChaCha20Poly1305Key::new(key.try_into().ok()?).map(Self::KernelChaCha20Poly1305)
         } else {
-            let key = GcmKey::new(key)?;
-            (key.path(), Self::KernelGcm(key))
-        };
-        (!by_library.contains(&(algorithm, path))).then_some(key)
+            GcmKey::new(key).map(Self::KernelGcm)
+        }
     }
 
     /// The processor's instructions, or the library.
@@ -211,8 +197,7 @@ impl AeadKey {
         mask_key.mask(body[sample..].first_chunk().expect("the packet is long enough for a sample"))
     }
 
-    /// Decrypts all of `body` but its last 16 octets, the tag, in place. `false` if the tag is wrong or missing; the payload is
-    /// then anything.
+    /// Decrypts all of `body` but its last 16 octets, the tag, in place. `false` if the tag is wrong or missing; the payload is then undefined.
     #[inline]
     #[must_use]
     pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
@@ -323,48 +308,6 @@ impl MaskKey {
             Self::Aes256(key) => key.mask(sample),
             #[cfg(any(feature = "ring", feature = "rustcrypto"))]
             Self::ChaCha20(key) => key.mask(sample),
-        }
-    }
-}
-
-#[cfg(all(test, feature = "kernels"))]
-mod tests {
-    use super::*;
-
-    const ALGORITHMS: [AeadAlgorithm; 3] =
-        [AeadAlgorithm::Aes128Gcm, AeadAlgorithm::Aes256Gcm, AeadAlgorithm::ChaCha20Poly1305];
-
-    fn of_kernels(
-        algorithm: AeadAlgorithm,
-        by_library: &[(AeadAlgorithm, InstructionSet)],
-    ) -> Option<&'static str> {
-        let octets = [0; 32];
-        let key = AeadKey::of_kernels(algorithm, &octets[..algorithm.key_length()], by_library)?;
-        Some(key.served_by())
-    }
-
-    #[test]
-    fn a_key_is_left_to_the_library_by_algorithm_and_path() {
-        for algorithm in ALGORITHMS {
-            let Some(path) = of_kernels(algorithm, &[]) else { continue };
-            for by_library in InstructionSet::ALL {
-                let expected = (by_library.name() != path).then_some(path);
-                assert_eq!(of_kernels(algorithm, &[(algorithm, by_library)]), expected);
-                for other in ALGORITHMS.into_iter().filter(|other| *other != algorithm) {
-                    assert_eq!(of_kernels(algorithm, &[(other, by_library)]), Some(path));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn keys_come_from_where_the_table_says() {
-        for algorithm in ALGORITHMS {
-            let octets = [0; 32];
-            let key = AeadKey::new(Backend::Kernels, algorithm, &octets[..algorithm.key_length()]);
-            let expected =
-                of_kernels(algorithm, BY_LIBRARY).unwrap_or_else(|| Backend::BEHIND_KERNELS.name());
-            assert_eq!(key.map(|key| key.served_by()), Some(expected));
         }
     }
 }

@@ -9,7 +9,7 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::backend::Backend;
 use crate::codec::PacketType;
-use crate::error::{OpenError, SealError, UpdateError};
+use crate::error::{KeyError, OpenError, SealError};
 use crate::keys::Keys;
 use crate::open::{Opened, Unmasked};
 use crate::packet_key::{HeaderKey, PacketKey};
@@ -32,8 +32,9 @@ pub struct Now {
 }
 
 impl Now {
-    /// RFC 9001 §6.5: "An endpoint SHOULD retain old read keys for no more than three times the PTO", and SHOULD wait as long after an
-    /// acknowledged key update before the next.
+    /// When old keys are wiped, and when the next update is allowed. RFC 9001 §6.5: "An endpoint SHOULD retain old read keys for no more than
+    /// three times the PTO after having received a packet protected using the new keys", and "SHOULD wait three times the PTO before
+    /// initiating a key update after receiving an acknowledgment that confirms that the previous key update was received."
     fn after_three_probe_timeouts(self) -> Duration {
         self.time.saturating_add(self.probe_timeout.saturating_mul(3))
     }
@@ -194,7 +195,7 @@ impl OneRtt {
         let authentic = unmasked.open(key, generation, failures)?;
         let number = authentic.number;
         // RFC 9001 §6.4: "Packets with higher packet numbers MUST be protected with either the same or newer packet protection keys than
-        // packets with lower packet numbers."
+        // packets with lower packet numbers." To break that is a KEY_UPDATE_ERROR.
         let out_of_order = match (phase, self.opened) {
             (Phase::Previous, Some((lowest, _))) => number >= lowest,
             (Phase::Next, Some((_, highest))) => number <= highest,
@@ -215,7 +216,8 @@ impl OneRtt {
         Ok(opened)
     }
 
-    /// The one key to try, by the table of [`OneRtt`]. The choice takes the same time whatever it is.
+    /// The one key to try, by the table of [`OneRtt`]. RFC 9001 §6.3: "Endpoints responding to an apparent key update MUST NOT generate a timing
+    /// side-channel signal that might indicate that the Key Phase bit was invalid".
     fn choose(&self, number: u64, key_phase: bool) -> (Phase, &PacketKey) {
         let is_beyond = self.opened.is_some_and(|(_, highest)| number > highest);
         if key_phase == self.key_phase() {
@@ -291,19 +293,19 @@ impl OneRtt {
     ///
     /// # Errors
     ///
-    /// [`UpdateError`], with nothing changed.
-    pub fn initiate_update(&mut self, time: Duration) -> Result<(), UpdateError> {
+    /// [`KeyError`], with nothing changed.
+    pub fn initiate_update(&mut self, time: Duration) -> Result<(), KeyError> {
         // RFC 9001 §6.1: "An endpoint MUST NOT initiate a key update prior to having confirmed the handshake".
         if !self.confirmed {
-            return Err(UpdateError::HandshakeNotConfirmed);
+            return Err(KeyError::HandshakeNotConfirmed);
         }
         // RFC 9001 §6.1: "MUST NOT initiate a subsequent key update unless it has received an acknowledgment for a packet that was sent
         // protected with keys from the current key phase." The acknowledgment is in a packet of this phase, so one was opened.
         if self.generation > 0 && !(self.acknowledged && self.opened.is_some()) {
-            return Err(UpdateError::NotAcknowledged);
+            return Err(KeyError::NotAcknowledged);
         }
         if time < self.update_from {
-            return Err(UpdateError::TooSoon { from: self.update_from });
+            return Err(KeyError::TooSoon { from: self.update_from });
         }
         self.advance();
         Ok(())

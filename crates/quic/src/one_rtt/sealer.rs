@@ -13,8 +13,8 @@ use crate::version::Version;
 /// The 1-RTT packet protection of a connection before the handshake is complete: it seals packets, and opens none.
 ///
 /// A server may seal as soon as TLS gives it the secrets, but neither end may open 1-RTT packets before its handshake is complete,
-/// because the peer is not authenticated and its choices are not confirmed (RFC 9001 §5.7). So there is no call for it here; keep
-/// or drop 1-RTT packets that arrive early. [`complete_handshake`](Self::complete_handshake) makes the [`OneRtt`] that opens them.
+/// because the peer is not authenticated yet (RFC 9001 §5.7). So this type cannot open; keep or drop 1-RTT packets that arrive early.
+/// [`complete_handshake`](Self::complete_handshake) makes the [`OneRtt`] that opens them.
 ///
 /// ```compile_fail,E0599
 /// use wireseal_quic::{AuthenticationFailures, Now, OneRttSealer, Protected, ReceiveSpace};

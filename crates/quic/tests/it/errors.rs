@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
 use wireseal_quic::{
-    AeadAlgorithm, ConnectionId, EncodeError, HeaderError, LongHeader, LongType, NumberLength, OpenError,
-    Outgoing, PacketNumberCounter, Protected, RetryError, SealError, ShortHeader, TokenError, TokenPurpose,
-    TrafficSecret, UpdateError, Version, WrongKeyLength,
+    AeadAlgorithm, ConnectionId, HeaderError, KeyError, LongHeader, LongType, NumberLength, OpenError,
+    Outgoing, PacketNumberCounter, Protected, SealError, ShortHeader, TokenError, TokenPurpose,
+    TrafficSecret, Version,
 };
 
 use crate::support::{Draft, FRAMES, Side, destination, suites_of_one_version};
@@ -27,11 +27,11 @@ fn a_secret_or_key_of_wrong_length() {
     for algorithm in AeadAlgorithm::ALL {
         let expected = algorithm.secret_length();
         let error = TrafficSecret::new(algorithm, &[7; 31]).unwrap_err();
-        assert_eq!(error, WrongKeyLength { algorithm, expected, got: 31 });
+        assert_eq!(error, KeyError::WrongLength { algorithm, expected, got: 31 });
         assert_says(&error, &[algorithm.name(), &expected.to_string(), "31"]);
         let expected = algorithm.key_length();
         for got in (0..64).filter(|got| *got != expected) {
-            let error = WrongKeyLength { algorithm, expected, got };
+            let error = KeyError::WrongLength { algorithm, expected, got };
             for suite in suites_of_one_version() {
                 let key = PacketKey::with_backend(suite.backend, algorithm, &vec![1; got], &[2; 12]);
                 assert_eq!(key.unwrap_err(), error);
@@ -61,7 +61,7 @@ fn a_connection_id_over_20_octets() {
     let expected = 20;
     for got in [21, 255, 256, 1 << 16] {
         let error = ConnectionId::new(&vec![1; got]).unwrap_err();
-        assert_eq!(error, HeaderError::ConnectionIdTooLong { expected, got });
+        assert_eq!(error, HeaderError::ConnectionIdTooLong { maximum: expected, got });
         assert_says(&error, &["20", &got.to_string()]);
     }
     // A peer's: destination, then source.
@@ -75,7 +75,7 @@ fn a_connection_id_over_20_octets() {
         let received = packet.clone();
         let got = lengths.into_iter().find(|length| *length > 20).unwrap().into();
         let error = Protected::split_first(&mut packet, 8).unwrap_err();
-        assert_eq!(error, HeaderError::ConnectionIdTooLong { expected, got });
+        assert_eq!(error, HeaderError::ConnectionIdTooLong { maximum: expected, got });
         assert_eq!(packet, received);
     }
 }
@@ -86,19 +86,19 @@ fn what_is_no_protected_packet() {
     assert_eq!(parse(&[0x80, 0, 0, 0, 0, 0, 0]), HeaderError::VersionNegotiation);
     assert_eq!(parse(&[0xc0, 0, 0, 0, 2, 0, 0]), HeaderError::UnknownVersion(2));
     assert_eq!(parse(&[0xf0, 0, 0, 0, 1, 0, 0]), HeaderError::Retry);
-    assert_eq!(parse(&[]), HeaderError::Truncated { expected: 1, got: 0 });
-    assert_eq!(parse(&[0x40; 8]), HeaderError::Truncated { expected: 9, got: 8 });
+    assert_eq!(parse(&[]), HeaderError::Truncated { needed: 1, got: 0 });
+    assert_eq!(parse(&[0x40; 8]), HeaderError::Truncated { needed: 9, got: 8 });
     let draft = Draft::long(Version::V1, LongType::Initial, NumberLength::Two, FRAMES);
     let length = draft.octets.len();
     for got in 0..length {
-        let HeaderError::Truncated { expected, got: said } = parse(&draft.octets[..got]) else {
+        let HeaderError::Truncated { needed: expected, got: said } = parse(&draft.octets[..got]) else {
             panic!("{got} of {length} octets");
         };
         assert!(got < expected && expected <= length && said == got, "{got} {expected}");
     }
     // Once the Length field is there, all that is missing is known.
     let cut = parse(&draft.octets[..length - 1]);
-    assert_eq!(cut, HeaderError::Truncated { expected: length, got: length - 1 });
+    assert_eq!(cut, HeaderError::Truncated { needed: length, got: length - 1 });
     assert_says(&cut, &[&length.to_string(), &(length - 1).to_string()]);
 }
 
@@ -130,21 +130,21 @@ fn a_header_that_does_not_fit_is_not_written() {
     let mut buffer = [0xa5; 200];
     for got in 0..needed {
         let error = long.encode(&mut buffer[..got], NumberLength::One, 100).unwrap_err();
-        assert_eq!(error, EncodeError::BufferTooSmall { expected: needed, got });
+        assert_eq!(error, SealError::BufferTooSmall { needed, got });
     }
     for got in 0..9 {
         let error = short.encode(&mut buffer[..got]).unwrap_err();
-        assert_eq!(error, EncodeError::BufferTooSmall { expected: 9, got });
+        assert_eq!(error, SealError::BufferTooSmall { needed: 9, got });
         assert_says(&error, &["9", &got.to_string()]);
     }
     for payload_length in [(1 << 30) - 17, 1 << 30, usize::MAX - 16, usize::MAX] {
         let error = long.encode(&mut buffer, NumberLength::One, payload_length).unwrap_err();
-        assert_eq!(error, EncodeError::PayloadTooLong);
+        assert_eq!(error, SealError::PayloadTooLong);
     }
     assert_eq!(buffer, [0xa5; 200]);
     assert_eq!(long.encode(&mut buffer[..needed], NumberLength::One, 100), Ok(needed));
     assert_eq!(long.encode(&mut buffer, NumberLength::One, (1 << 30) - 18), Ok(needed + 2));
-    assert_says(&EncodeError::PayloadTooLong, &["payload", "length"]);
+    assert_says(&SealError::PayloadTooLong, &["payload", "length"]);
 }
 
 #[test]
@@ -164,13 +164,13 @@ fn a_packet_that_cannot_be_sealed_is_left_as_it_is() {
         };
         for got in 0..27 {
             let error = fails(got, 9);
-            assert_eq!(error, SealError::BufferTooSmall { expected: 9 + 2 + 16, got });
+            assert_eq!(error, SealError::BufferTooSmall { needed: 9 + 2 + 16, got });
         }
         for number_offset in [100, usize::MAX - 17, usize::MAX] {
             assert!(matches!(fails(100, number_offset), SealError::BufferTooSmall { got: 100, .. }));
         }
         assert_eq!(fails(27, 9), SealError::NoFrames);
-        assert_eq!(fails(28, 9), SealError::TooShortForSample { expected: 4, got: 3 });
+        assert_eq!(fails(28, 9), SealError::TooShortForSample { needed: 4, got: 3 });
         let mut long = Draft::long(suite.version, LongType::Handshake, number_length, FRAMES);
         let untouched = long.octets.clone();
         assert_eq!(one_rtt.seal(long.outgoing()), Err(SealError::OtherHeader));
@@ -224,8 +224,8 @@ fn a_packet_number_without_a_header_before_it() {
             suite.sealer().seal(Outgoing { packet, number_offset, number_length: NumberLength::Four })
         };
         assert_eq!([outgoing(0, 60), outgoing(0, 0)], [Err(SealError::NoHeader); 2]);
-        assert_eq!(outgoing(41, 60), Err(SealError::BufferTooSmall { expected: 61, got: 60 }));
-        assert_eq!(outgoing(1, 20), Err(SealError::BufferTooSmall { expected: 21, got: 20 }));
+        assert_eq!(outgoing(41, 60), Err(SealError::BufferTooSmall { needed: 61, got: 60 }));
+        assert_eq!(outgoing(1, 20), Err(SealError::BufferTooSmall { needed: 21, got: 20 }));
         assert_eq!(buffer, [0x25; 60]);
         assert_says(&SealError::NoHeader, &["packet number", "offset 0"]);
     }
@@ -236,13 +236,13 @@ fn every_error_has_a_text_of_its_own() {
     let from = Duration::from_millis(1500);
     let (expected, got) = (Version::V1, Version::V2);
     let errors: [&dyn Error; 33] = [
-        &UpdateError::TooSoon { from },
-        &UpdateError::HandshakeNotConfirmed,
-        &UpdateError::NotAcknowledged,
+        &KeyError::TooSoon { from },
+        &KeyError::HandshakeNotConfirmed,
+        &KeyError::NotAcknowledged,
         &SealError::NoHeader,
-        &SealError::BufferTooSmall { expected: 27, got: 3 },
-        &SealError::TooShortForSample { expected: 4, got: 3 },
-        &SealError::TooLong { expected: 65_535, got: 65_536 },
+        &SealError::BufferTooSmall { needed: 27, got: 3 },
+        &SealError::TooShortForSample { needed: 4, got: 3 },
+        &SealError::TooLong { maximum: 65_535, got: 65_536 },
         &SealError::OtherHeader,
         &SealError::NumbersExhausted,
         &SealError::ConfidentialityLimit,
@@ -257,16 +257,16 @@ fn every_error_has_a_text_of_its_own() {
         &HeaderError::Retry,
         &HeaderError::VersionNegotiation,
         &HeaderError::UnknownVersion(5),
-        &HeaderError::ConnectionIdTooLong { expected: 20, got: 21 },
-        &HeaderError::Truncated { expected: 9, got: 8 },
+        &HeaderError::ConnectionIdTooLong { maximum: 20, got: 21 },
+        &HeaderError::Truncated { needed: 9, got: 8 },
         &HeaderError::OtherDestination,
-        &EncodeError::BufferTooSmall { expected: 9, got: 8 },
-        &EncodeError::PayloadTooLong,
-        &EncodeError::NoToken,
-        &EncodeError::SameConnectionId,
-        &RetryError::NotRetry,
-        &RetryError::OtherVersion { expected, got },
-        &RetryError::AuthenticationFailed,
+        &SealError::BufferTooSmall { needed: 9, got: 8 },
+        &SealError::PayloadTooLong,
+        &SealError::NoToken,
+        &SealError::SameConnectionId,
+        &HeaderError::NotRetry,
+        &HeaderError::OtherVersion { expected, got },
+        &HeaderError::RetryTag,
         &TokenError::Invalid,
         &TokenError::Expired { purpose: TokenPurpose::NewToken },
     ];

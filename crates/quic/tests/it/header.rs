@@ -181,7 +181,7 @@ fn q_15_number_and_payload_under_four_octets_are_not_sealed() {
                     assert_eq!(sealer.seal(draft.outgoing()), Ok(next));
                     continue;
                 }
-                let error = Err(SealError::TooShortForSample { expected: 4, got });
+                let error = Err(SealError::TooShortForSample { needed: 4, got });
                 assert_eq!(sealer.seal(draft.outgoing()), error);
                 assert_eq!(one_rtt.seal(draft.outgoing()), error);
                 assert_eq!(draft.octets, untouched);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use wireseal_quic::{AeadAlgorithm, Backend, OpenError, ReceiveSpace, UpdateError, Version};
+use wireseal_quic::{AeadAlgorithm, Backend, KeyError, OpenError, ReceiveSpace, Version};
 
 use crate::support::schedule::{PHASE, Schedule};
 use crate::support::{
@@ -23,7 +23,7 @@ fn q_27_no_update_before_the_handshake_is_confirmed() {
             let mut ours = suite.end(role);
             let before = ours.phases();
             let refused = ours.one_rtt.initiate_update(Duration::from_secs(1_000_000));
-            assert_eq!(refused, Err(UpdateError::HandshakeNotConfirmed));
+            assert_eq!(refused, Err(KeyError::HandshakeNotConfirmed));
             assert_eq!(ours.phases(), before);
             assert_eq!(generation_of(&ours.seal(FRAMES), suite, role), Some(0));
             ours.one_rtt.confirm_handshake();
@@ -43,7 +43,7 @@ fn q_27_an_update_is_answered_before_the_handshake_is_confirmed() {
         assert_eq!(deliver(&mut server, &mut client).generation, 1);
         assert_eq!(deliver(&mut client, &mut server).generation, 1);
         let refused = client.one_rtt.initiate_update(Duration::from_secs(1_000_000));
-        assert_eq!(refused, Err(UpdateError::HandshakeNotConfirmed));
+        assert_eq!(refused, Err(KeyError::HandshakeNotConfirmed));
     }
 }
 
@@ -56,17 +56,17 @@ fn q_28_a_second_update_waits_for_an_acknowledgment_of_this_phase() {
         ours.one_rtt.prepare();
         let before = ours.phases();
         let refused = |end: &mut End| end.one_rtt.initiate_update(Duration::from_secs(1_000_000));
-        assert_eq!(refused(&mut ours), Err(UpdateError::NotAcknowledged));
+        assert_eq!(refused(&mut ours), Err(KeyError::NotAcknowledged));
         // Neither of the old phase nor of a number that was never sent, nor before anything was sent.
         for (largest, generation) in [(old, 0), (old, 1), (old + 1, 1), (u64::MAX, 1)] {
             ours.one_rtt.acknowledged(largest, generation, ours.now()).unwrap();
-            assert_eq!(refused(&mut ours), Err(UpdateError::NotAcknowledged));
+            assert_eq!(refused(&mut ours), Err(KeyError::NotAcknowledged));
         }
         let first = ours.one_rtt.next_number().unwrap();
         theirs.open(&ours.seal(b"of the new phase")).unwrap();
         for largest in [old, first + 1, u64::MAX] {
             ours.one_rtt.acknowledged(largest, 1, ours.now()).unwrap();
-            assert_eq!(refused(&mut ours), Err(UpdateError::NotAcknowledged));
+            assert_eq!(refused(&mut ours), Err(KeyError::NotAcknowledged));
         }
         assert_eq!(ours.phases(), before);
         ours.time = Duration::from_secs(5);
@@ -75,7 +75,7 @@ fn q_28_a_second_update_waits_for_an_acknowledgment_of_this_phase() {
         let from = ours.time + 3 * PROBE_TIMEOUT;
         ours.time += PROBE_TIMEOUT;
         theirs.acknowledge_to(&mut ours);
-        let too_soon = Err(UpdateError::TooSoon { from });
+        let too_soon = Err(KeyError::TooSoon { from });
         assert_eq!(ours.one_rtt.initiate_update(from - Duration::from_nanos(1)), too_soon);
         assert_eq!(ours.one_rtt.generation(), 1);
         assert_eq!(ours.one_rtt.initiate_update(from), Ok(()));
@@ -95,7 +95,7 @@ fn q_28_a_number_that_was_skipped_allows_no_update() {
         deliver(&mut theirs, &mut ours);
         for (largest, generation) in [(skipped, 1), (skipped + 1, 1), (skipped, 0)] {
             assert_eq!(ours.one_rtt.acknowledged(largest, generation, ours.now()), Ok(()));
-            assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(UpdateError::NotAcknowledged));
+            assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(KeyError::NotAcknowledged));
         }
         ours.one_rtt.acknowledged(skipped - 1, 1, ours.now()).unwrap();
         assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Ok(()));
@@ -118,7 +118,7 @@ fn q_28_the_end_that_answered_may_update_next() {
     for_both_roles(|_, _, mut ours, mut theirs| {
         theirs.one_rtt.initiate_update(theirs.time).unwrap();
         deliver(&mut theirs, &mut ours);
-        assert_eq!(ours.one_rtt.initiate_update(ours.time), Err(UpdateError::NotAcknowledged));
+        assert_eq!(ours.one_rtt.initiate_update(ours.time), Err(KeyError::NotAcknowledged));
         deliver(&mut ours, &mut theirs);
         theirs.acknowledge_to(&mut ours);
         ours.time += 3 * PROBE_TIMEOUT;
@@ -156,7 +156,7 @@ fn q_29_an_acknowledgment_of_the_new_phase_under_old_keys_is_an_error() {
         let received = ours.open(&packet).unwrap();
         let error = ours.one_rtt.acknowledged(largest, received.generation, ours.now()).unwrap_err();
         assert_eq!((error, error.transport_error()), (OpenError::KeyUpdate, Some(0x0e)));
-        assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(UpdateError::NotAcknowledged));
+        assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(KeyError::NotAcknowledged));
     });
 }
 
@@ -329,7 +329,7 @@ fn q_35_an_update_by_the_peer_before_ours_is_confirmed() {
         theirs.one_rtt.initiate_update(theirs.time).unwrap();
         // None of ours has been acknowledged, and our old keys still live, because little time has passed here.
         assert!(ours.one_rtt.expires().is_some_and(|expires| expires > ours.time));
-        assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(UpdateError::NotAcknowledged));
+        assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(KeyError::NotAcknowledged));
         assert_eq!(deliver(&mut theirs, &mut ours).generation, 2);
         assert_eq!(deliver(&mut ours, &mut theirs).generation, 2);
     });

@@ -3,8 +3,8 @@
 use hex_literal::hex;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
 use wireseal_quic::{
-    AeadAlgorithm, Backend, ConnectionId, InitialKeys, Keys, LongType, NumberLength, OpenError,
-    PacketNumberCounter, PacketType, Protected, Sealer, TrafficSecret, Version, WrongKeyLength,
+    AeadAlgorithm, Backend, ConnectionId, InitialKeys, KeyError, Keys, LongType, NumberLength, OpenError,
+    PacketNumberCounter, PacketType, Protected, Sealer, TrafficSecret, Version,
 };
 
 use crate::support::schedule::{PHASE, Schedule, expand_label, initial_secret, label, seal_as_given};
@@ -127,7 +127,7 @@ fn q_05_secrets_are_as_long_as_the_hash() {
         let expected = if algorithm == AeadAlgorithm::Aes256Gcm { 48 } else { 32 };
         for got in 0..100 {
             let answer = TrafficSecret::new(algorithm, &vec![1; got]).map(|secret| secret.algorithm());
-            let error = WrongKeyLength { algorithm, expected, got };
+            let error = KeyError::WrongLength { algorithm, expected, got };
             assert_eq!(answer, if got == expected { Ok(algorithm) } else { Err(error) });
         }
     }

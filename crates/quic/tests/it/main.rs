@@ -2,13 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
-mod appendix_a;
 mod arrivals;
 mod captures;
 mod differential;
 mod errors;
 mod header;
-mod invariants;
 mod key_phase_forged;
 mod key_update;
 mod keys;
@@ -17,13 +15,9 @@ mod no_panic;
 mod open;
 mod packet_number;
 mod pair;
-mod reset;
-mod retry;
-mod rfc9000;
 mod seal;
 mod secrets;
 mod support;
-mod token;
-mod token_keys;
-mod whole_packets;
-mod wycheproof;
+mod tokens;
+mod unprotected;
+mod vectors;

@@ -9,10 +9,9 @@ use wireseal_quic::{
     SealError, Sealer, TrafficSecret, decode_packet_number,
 };
 
-use crate::support::number::nearest;
 use crate::support::schedule::Schedule;
 use crate::support::{
-    DESTINATION, Draft, End, FRAMES, NUMBER_LENGTHS, PROBE_TIMEOUT, Receiver, Side, deliver, forged,
+    DESTINATION, Draft, End, FRAMES, NUMBER_LENGTHS, PROBE_TIMEOUT, Receiver, Side, deliver, forged, nearest,
     suites_of_one_version,
 };
 
@@ -198,7 +197,11 @@ fn q_17_no_number_too_short_for_the_peer_is_sealed() {
                 let untouched = draft.octets.clone();
                 let result = ours.one_rtt.seal(draft.outgoing());
                 if got < expected {
-                    assert_eq!(result, Err(SealError::NumberTooShort { expected, got }), "{distance}");
+                    assert_eq!(
+                        result,
+                        Err(SealError::NumberTooShort { needed: expected, got }),
+                        "{distance}"
+                    );
                     assert_eq!((draft.octets, ours.one_rtt.next_number()), (untouched, Some(number)));
                 } else {
                     assert_eq!(theirs.open(&draft.octets).map(|received| received.number), Ok(number));
@@ -221,7 +224,7 @@ fn q_17_where_four_octets_are_too_few_nothing_is_sealed() {
             one_rtt.acknowledged(largest, 0, NOW).unwrap();
         }
         assert_eq!(one_rtt.seal(draft.clone().outgoing()), Ok(last));
-        let too_short = Err(SealError::NumberTooShort { expected: 5, got: 4 });
+        let too_short = Err(SealError::NumberTooShort { needed: 5, got: 4 });
         assert_eq!(one_rtt.seal(draft.outgoing()), too_short);
         assert_eq!(one_rtt.number_length(), NumberLength::Four);
         // A number that was not sent acknowledges nothing; one that was helps.
@@ -231,7 +234,7 @@ fn q_17_where_four_octets_are_too_few_nothing_is_sealed() {
         assert_eq!(one_rtt.number_length(), NumberLength::Two);
         assert_eq!(one_rtt.seal(draft.clone().outgoing()), Ok(last + 1));
         one_rtt.skip_numbers(u64::MAX / 4 - last - 2);
-        let too_short = Err(SealError::NumberTooShort { expected: 8, got: 4 });
+        let too_short = Err(SealError::NumberTooShort { needed: 8, got: 4 });
         assert_eq!(one_rtt.seal(draft.outgoing()), too_short);
     }
 }

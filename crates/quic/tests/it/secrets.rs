@@ -91,7 +91,7 @@ fn q_47_no_debug_shows_a_secret() {
         let values: [&dyn Debug; 10] = [
             &early,
             &secret,
-            &suite.secret(Side::Client).next(version),
+            &suite.secret(Side::Client).peek_next(version),
             &packet_key,
             &header_key,
             &initial,

@@ -1,8 +1,6 @@
 //! quinn and noq on Wireseal against quinn and noq on ring, over loopback.
 
-mod configuration;
 mod handshakes;
 mod noq;
 mod quinn;
 mod support;
-mod versions;

@@ -4,12 +4,31 @@ use std::ptr;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use rustls::Tls13CipherSuite;
 use rustls::crypto::CryptoProvider;
+use rustls::{CipherSuite, SupportedCipherSuite, Tls13CipherSuite};
 use wireseal_rustls::{AeadAlgorithm, provider, quic_algorithm};
 
-use crate::support::{COMMON, has_wireseal, map_suites, only, tls13, wireseal, without_quic};
-use crate::version::{CipherSuite, ccm, claims_fips, names, ring, tls12_addresses, tls13_suites};
+use crate::support::{
+    COMMON, ccm, has_wireseal, map_suites, only, ring, tls13, tls13_suites, wireseal, without_quic,
+};
+
+/// All suites by their names, in order.
+fn names(provider: &CryptoProvider) -> Vec<CipherSuite> {
+    provider.cipher_suites.iter().map(SupportedCipherSuite::suite).collect()
+}
+
+fn tls12_addresses(provider: &CryptoProvider) -> Vec<usize> {
+    let tls12 = |suite: &SupportedCipherSuite| match suite {
+        SupportedCipherSuite::Tls12(suite) => Some(ptr::from_ref(*suite).addr()),
+        _ => None,
+    };
+    provider.cipher_suites.iter().filter_map(tls12).collect()
+}
+
+fn claims_fips(provider: &CryptoProvider) -> bool {
+    let suite = |suite: &Tls13CipherSuite| suite.fips() || suite.quic.is_some_and(|quic| quic.fips());
+    provider.fips() || tls13_suites(provider).into_iter().any(suite)
+}
 
 fn addresses(provider: &CryptoProvider) -> Vec<*const Tls13CipherSuite> {
     tls13_suites(provider).into_iter().map(ptr::from_ref).collect()

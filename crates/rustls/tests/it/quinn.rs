@@ -1,15 +1,48 @@
-//! quinn over sockets on loopback.
+//! quinn on Wireseal against quinn on rustls' ring provider, over sockets on loopback.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn::{ClientConfig, Connection, Endpoint, ServerConfig};
+use rustls::CipherSuite;
+use rustls::crypto::CryptoProvider;
+use rustls::quic::Suite;
 use wireseal_rustls::{is_wireseal, provider};
 
-use crate::ends::{End, MEGABYTE};
-use crate::support::{CCM, COMMON, Identity, pattern, wireseal, without_quic};
-use crate::version::ring;
+use crate::support::{CCM, COMMON, Identity, only, pattern, ring, tls13, wireseal, without_quic};
+
+const MEGABYTE: usize = 1 << 20;
+
+/// One end of a connection: a provider with one suite, and the suite of Initial packets.
+struct End {
+    provider: CryptoProvider,
+    initial: Suite,
+}
+
+impl End {
+    /// An end that offers only `suite`.
+    fn only(provider: CryptoProvider, suite: CipherSuite) -> Self {
+        let initial = tls13(&provider, COMMON[0]).quic_suite().expect("a suite with QUIC");
+        Self { provider: only(provider, suite), initial }
+    }
+}
+
+impl Identity {
+    fn quinn_client(&self, end: &End) -> quinn::ClientConfig {
+        let tls = Arc::new(self.client(end.provider.clone()));
+        let crypto =
+            QuicClientConfig::with_initial(tls, end.initial).expect("Initial packets take AES-128-GCM");
+        quinn::ClientConfig::new(Arc::new(crypto))
+    }
+
+    fn quinn_server(&self, end: &End) -> quinn::ServerConfig {
+        let tls = Arc::new(self.server(end.provider.clone()));
+        let crypto =
+            QuicServerConfig::with_initial(tls, end.initial).expect("Initial packets take AES-128-GCM");
+        quinn::ServerConfig::with_crypto(Arc::new(crypto))
+    }
+}
 
 /// How much is written between two requests for a key update; quinn ignores those that come too early.
 const BETWEEN_UPDATES: usize = 64 << 10;

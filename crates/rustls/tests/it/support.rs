@@ -1,11 +1,14 @@
 //! Providers, certificates and octets for tests.
 
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
-use rustls::{CipherSuiteCommon, SupportedCipherSuite, Tls13CipherSuite};
-use wireseal_rustls::{AeadAlgorithm, is_wireseal};
+use std::sync::Arc;
 
-use crate::version::{CipherSuite, add_ccm, change_tls13_suites, ring, tls13_suites};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{
+    CipherSuite, CipherSuiteCommon, ClientConfig, RootCertStore, ServerConfig, SupportedCipherSuite,
+    Tls13CipherSuite,
+};
+use wireseal_rustls::{AeadAlgorithm, is_wireseal};
 
 /// The suites that the ring provider has.
 pub const COMMON: [CipherSuite; 3] = [
@@ -19,6 +22,33 @@ pub const CCM: CipherSuite = CipherSuite::TLS13_AES_128_CCM_SHA256;
 /// Those, and the one that Wireseal adds.
 pub const ALL: [CipherSuite; 4] = [COMMON[0], COMMON[1], COMMON[2], CCM];
 
+pub fn ring() -> CryptoProvider {
+    rustls::crypto::ring::default_provider()
+}
+
+pub fn tls13_suites(provider: &CryptoProvider) -> Vec<&'static Tls13CipherSuite> {
+    provider.cipher_suites.iter().filter_map(SupportedCipherSuite::tls13).collect()
+}
+
+/// `provider` with what `change` makes of each TLS 1.3 suite.
+pub fn change_tls13_suites(
+    mut provider: CryptoProvider,
+    change: impl Fn(&'static Tls13CipherSuite) -> Option<&'static Tls13CipherSuite>,
+) -> CryptoProvider {
+    let suites = provider.cipher_suites.into_iter();
+    provider.cipher_suites = suites
+        .filter_map(|suite| match suite.tls13() {
+            Some(tls13) => change(tls13).map(SupportedCipherSuite::Tls13),
+            None => Some(suite),
+        })
+        .collect();
+    provider
+}
+
+pub fn ccm(provider: &CryptoProvider) -> Option<&'static Tls13CipherSuite> {
+    wireseal_rustls::tls13_aes_128_ccm_sha256(provider).and_then(|suite| suite.tls13())
+}
+
 /// Of a suite that is no result of a handshake.
 pub fn has_wireseal(suite: &'static Tls13CipherSuite) -> bool {
     is_wireseal(&SupportedCipherSuite::Tls13(suite))
@@ -27,7 +57,7 @@ pub fn has_wireseal(suite: &'static Tls13CipherSuite) -> bool {
 /// Wireseal on the ring provider, with all four suites.
 pub fn wireseal() -> CryptoProvider {
     let mut provider = wireseal_rustls::provider(ring());
-    add_ccm(&mut provider);
+    provider.cipher_suites.push(ccm(&provider).expect("ring has SHA-256").into());
     assert!(tls13_suites(&provider).into_iter().all(has_wireseal));
     provider
 }
@@ -73,6 +103,28 @@ impl Identity {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])
             .expect("a certificate for localhost");
         Self { certificate: made.cert.der().clone(), key: made.signing_key.serialize_der() }
+    }
+
+    /// A client of TLS 1.3 that trusts this certificate.
+    pub fn client(&self, provider: CryptoProvider) -> ClientConfig {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).expect("a certificate of rcgen is one to webpki");
+        ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider does TLS 1.3")
+            .with_root_certificates(roots)
+            .with_no_client_auth()
+    }
+
+    /// A server of TLS 1.3 with this certificate.
+    pub fn server(&self, provider: CryptoProvider) -> ServerConfig {
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.clone()));
+        ServerConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[&rustls::version::TLS13])
+            .expect("the provider does TLS 1.3")
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], key)
+            .expect("the key is that of the certificate")
     }
 }
 

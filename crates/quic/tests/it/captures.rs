@@ -1,47 +1,186 @@
-//! A captured connection seen from both ends: the receiver opens every packet, and the sender seals its payload again, to the
+//! Real connections of other stacks, replayed at both ends: the receiver opens every packet, and the sender seals its payload again, to the
 //! same octets.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use pcap_file::pcap::PcapReader;
+use wireseal_quic::AeadAlgorithm::{self, Aes128Ccm, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305};
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, HeaderError, InitialKeys, Keys, Now,
-    OneRtt, OneRttSealer, Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry,
-    RetryError, Sealer, TrafficSecret, Version, decode_varint,
+    AuthenticationFailures, Backend, ConnectionId, HeaderError, InitialKeys, Keys, Now, OneRtt, OneRttSealer,
+    Opened, Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry, Sealer, TrafficSecret,
+    Version, decode_varint,
 };
 
-use super::recording::{Datagram, Secrets, datagrams};
-use crate::support::{NUMBER_LENGTHS, Side};
+use crate::support::{NUMBER_LENGTHS, Side, for_each_backend, hex};
+
+struct Capture {
+    name: &'static str,
+    algorithm: AeadAlgorithm,
+    /// How many microseconds the client's datagrams travelled. It matters where a key update crosses packets of the server.
+    latency: u64,
+}
+
+const fn capture(name: &'static str, algorithm: AeadAlgorithm, latency: u64) -> Capture {
+    Capture { name, algorithm, latency }
+}
+
+const AIOQUIC_AES_128_GCM: Capture = capture("quic-aioquic-v1-aes128-ku", Aes128Gcm, 0);
+const AIOQUIC_V2_AES_256_GCM: Capture = capture("quic-aioquic-v2-aes256-ku", Aes256Gcm, 0);
+const NGTCP2_CHACHA20_POLY1305: Capture = capture("quic-ngtcp2-v1-chacha-ku", ChaCha20Poly1305, 0);
+const NGTCP2_AES_128_CCM: Capture = capture("quic-ngtcp2-v1-ccm-ku", Aes128Ccm, 500);
+const NGTCP2_RETRY_0RTT: Capture = capture("quic-ngtcp2-retry-0rtt", Aes128Gcm, 0);
+
+impl Capture {
+    fn replay(&self, backend: Backend) -> Contents {
+        let path = |extension: &str| format!("tests/data/captures/{}.{extension}", self.name);
+        let (packets, keys) = (fs::read(path("pcap")).unwrap(), fs::read_to_string(path("keys")).unwrap());
+        replay(backend, self.algorithm, &packets, &key_log(&keys), Duration::from_micros(self.latency))
+    }
+}
+
+#[test]
+fn q_26_every_packet_of_other_stacks_opens_and_is_sealed_to_the_same_octets() {
+    for (capture, version, packets, updates) in [
+        (AIOQUIC_AES_128_GCM, Version::V1, 53, 3),
+        (AIOQUIC_V2_AES_256_GCM, Version::V2, 44, 2),
+        (NGTCP2_CHACHA20_POLY1305, Version::V1, 76, 1),
+        (NGTCP2_AES_128_CCM, Version::V1, 131, 1),
+        (NGTCP2_RETRY_0RTT, Version::V1, 138, 0),
+    ] {
+        for_each_backend(|backend| {
+            let contents = capture.replay(backend);
+            assert_eq!((contents.packets.len(), contents.updates), (packets, [updates; 2]));
+            let mut one_rtt = contents.packets.iter().filter(|seen| seen.packet_type == PacketType::OneRtt);
+            assert!(one_rtt.all(|seen| seen.version == version));
+        });
+    }
+}
+
+/// What a client sent, connection by connection.
+fn client_numbers(packets: &[Seen], connection: usize, packet_type: PacketType) -> Vec<u64> {
+    let of_client =
+        packets.iter().filter(|seen| seen.connection == connection && seen.sender == Side::Client);
+    of_client.filter(|seen| seen.packet_type == packet_type).map(|seen| seen.number).collect()
+}
+
+#[test]
+fn q_08_packet_numbers_go_on_after_a_retry_and_after_0_rtt() {
+    for_each_backend(|backend| {
+        let Contents { packets, retries, .. } = NGTCP2_RETRY_0RTT.replay(backend);
+        assert_eq!(retries, 2);
+        for (connection, first) in [(0, 598_868_931), (1, 1_084_515_298)] {
+            let initial = client_numbers(&packets, connection, PacketType::Initial);
+            assert_eq!(initial, [first, first + 1, first + 2]);
+        }
+        let early = client_numbers(&packets, 1, PacketType::ZeroRtt);
+        let late = client_numbers(&packets, 1, PacketType::OneRtt);
+        assert_eq!(early.last().map(|last| last + 1), late.first().copied());
+    });
+}
+
+#[test]
+fn octets_of_zero_behind_the_last_packet_are_no_packet() {
+    for_each_backend(|backend| {
+        for (capture, padded) in [(&AIOQUIC_AES_128_GCM, 2), (&AIOQUIC_V2_AES_256_GCM, 2)] {
+            assert_eq!(capture.replay(backend).padded, padded);
+        }
+    });
+}
+
+#[test]
+fn packets_with_a_cleared_fixed_bit_open() {
+    for_each_backend(|backend| {
+        let greased = [&NGTCP2_CHACHA20_POLY1305, &NGTCP2_AES_128_CCM, &NGTCP2_RETRY_0RTT]
+            .map(|capture| capture.replay(backend).greased);
+        assert_eq!(greased, [57, 110, 56]);
+    });
+}
+
+/// One UDP datagram.
+struct Datagram {
+    time: Duration,
+    source: SocketAddr,
+    destination: SocketAddr,
+    octets: Vec<u8>,
+}
+
+/// The datagrams of a capture, which holds nothing else.
+fn datagrams(capture: &[u8]) -> Vec<Datagram> {
+    let mut reader = PcapReader::new(capture).unwrap();
+    let mut datagrams = Vec::new();
+    while let Some(frame) = reader.next_packet() {
+        let frame = frame.unwrap();
+        let sliced = SlicedPacket::from_ethernet(&frame.data).unwrap();
+        let (source, destination) = match sliced.net {
+            Some(NetSlice::Ipv4(ip)) => {
+                (ip.header().source_addr().into(), ip.header().destination_addr().into())
+            }
+            Some(NetSlice::Ipv6(ip)) => {
+                (ip.header().source_addr().into(), ip.header().destination_addr().into())
+            }
+            _ => panic!("a frame without IP"),
+        };
+        let Some(TransportSlice::Udp(udp)) = sliced.transport else { panic!("a packet without UDP") };
+        datagrams.push(Datagram {
+            time: frame.timestamp,
+            source: SocketAddr::new(source, udp.source_port()),
+            destination: SocketAddr::new(destination, udp.destination_port()),
+            octets: udp.payload().to_vec(),
+        });
+    }
+    datagrams
+}
+
+/// The secrets of one connection, by label.
+type Secrets = BTreeMap<String, Vec<u8>>;
+
+/// The connections of a file in SSLKEYLOGFILE format (RFC 9850), in order: each has a client random of its own.
+fn key_log(text: &str) -> Vec<Secrets> {
+    let mut connections: Vec<(&str, Secrets)> = Vec::new();
+    for line in text.lines() {
+        let [label, random, secret]: [&str; 3] = line.split(' ').collect::<Vec<_>>().try_into().unwrap();
+        if connections.last().is_none_or(|(last, _)| *last != random) {
+            connections.push((random, Secrets::new()));
+        }
+        let (_, secrets) = connections.last_mut().unwrap();
+        secrets.insert(label.to_owned(), hex(secret));
+    }
+    connections.into_iter().map(|(_, secrets)| secrets).collect()
+}
 
 /// What a capture contained.
 #[derive(Default)]
-pub(crate) struct Contents {
-    pub(crate) packets: Vec<Seen>,
+struct Contents {
+    packets: Vec<Seen>,
     /// Genuine Retry packets.
-    pub(crate) retries: usize,
+    retries: usize,
     /// Datagrams with zeros behind their last packet.
-    pub(crate) padded: usize,
+    padded: usize,
     /// Packets with a cleared fixed bit.
-    pub(crate) greased: usize,
+    greased: usize,
     /// The key updates of the last connection, at both ends.
-    pub(crate) updates: [u64; 2],
+    updates: [u64; 2],
 }
 
 /// A packet that was opened, and sealed again.
-pub(crate) struct Seen {
+struct Seen {
     /// The connection of the capture, from 0.
-    pub(crate) connection: usize,
-    pub(crate) sender: Side,
-    pub(crate) packet_type: PacketType,
-    pub(crate) number: u64,
-    pub(crate) version: Version,
+    connection: usize,
+    sender: Side,
+    packet_type: PacketType,
+    number: u64,
+    version: Version,
 }
 
 /// Replays a capture that starts with a client's first packet.
 ///
 /// Datagrams are captured when they are sent. The client's arrive `latency` later, the server's at once: what a server sends
 /// before it has read of a key update is under its old keys.
-pub(crate) fn replay(
+fn replay(
     backend: Backend,
     algorithm: AeadAlgorithm,
     capture: &[u8],
@@ -221,7 +360,7 @@ impl Connection<'_> {
                 contents.retries += 1;
                 return;
             }
-            Err(error) => assert_eq!(error, RetryError::NotRetry),
+            Err(error) => assert_eq!(error, HeaderError::NotRetry),
         }
         let connection_id_length = self.ends[sender.other() as usize].connection_id_length;
         for packet in Protected::split(&mut datagram.octets, connection_id_length) {
