@@ -53,7 +53,7 @@ impl Now {
 /// | of this phase | any | the present one |
 /// | the other | above all that the present key has opened, and this end has answered in this phase | the next one: the peer has updated its keys |
 /// | the other | any other, while the previous key is kept | the previous one |
-/// | the other | any, once the previous key is wiped | the next one |
+/// | the other | any, once the previous key is wiped | the next one; the present one if that is not derived, because nothing was sealed yet |
 ///
 /// A late packet of the old phase is opened and does not turn the phase back. If it is more than three probe timeouts late, it counts as a
 /// failed authentication, because it cannot be told from a forgery.

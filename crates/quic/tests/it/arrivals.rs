@@ -20,7 +20,7 @@ enum Kind {
     Cut(usize),
     /// Under other keys.
     Foreign,
-    /// The one so many before, again.
+    /// An earlier packet again: this many before the latest.
     Again(usize),
     /// The peer set a reserved bit.
     Reserved,

@@ -267,7 +267,7 @@ struct End {
     failures: AuthenticationFailures,
 }
 
-/// Where [`End`] keeps what belongs to a packet type.
+/// The index of a packet type in the arrays of [`End`].
 fn place(packet_type: PacketType) -> usize {
     match packet_type {
         PacketType::Initial => 0,

@@ -145,7 +145,7 @@ impl Model {
         self.chain(mac, payload)
     }
 
-    /// Goes on with the blocks of `octets`, the last filled up with zeros.
+    /// Continues the CBC-MAC with `octets`, padded with zeros.
     fn chain(&self, mac: [u8; 16], octets: &[u8]) -> [u8; 16] {
         octets.chunks(16).fold(mac, |mac, chunk| {
             let mut block = [0; 16];

@@ -96,7 +96,7 @@ fn what_is_no_protected_packet() {
         };
         assert!(got < expected && expected <= length && said == got, "{got} {expected}");
     }
-    // Once the Length field is there, all that is missing is known.
+    // From the Length field on, the error says the whole length.
     let cut = parse(&draft.octets[..length - 1]);
     assert_eq!(cut, HeaderError::Truncated { needed: length, got: length - 1 });
     assert_says(&cut, &[&length.to_string(), &(length - 1).to_string()]);

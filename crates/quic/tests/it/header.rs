@@ -270,7 +270,7 @@ fn q_13_the_spin_bit_travels_in_the_clear() {
     }
 }
 
-/// Whether it counts is the endpoint's to say (RFC 9287).
+/// The endpoint decides whether it counts (RFC 9287).
 #[test]
 fn q_13_the_fixed_bit_is_shown_and_not_judged() {
     for suite in suites_of_one_version() {

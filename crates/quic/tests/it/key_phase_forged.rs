@@ -136,7 +136,7 @@ fn flip_the_phase_bit(stage_is_in_question: impl Fn(Stage) -> bool) {
         }
         assert_eq!(ours.phases(), phases);
         assert!(ours.failures() > failures + 256);
-        // And everything goes on.
+        // The connection still works afterwards.
         let (our_generation, their_generation) = (ours.one_rtt.generation(), theirs.one_rtt.generation());
         theirs.one_rtt.skip_numbers(100);
         assert_eq!(deliver(&mut theirs, &mut ours).generation, their_generation);

@@ -57,7 +57,7 @@ fn q_28_a_second_update_waits_for_an_acknowledgment_of_this_phase() {
         let before = ours.phases();
         let refused = |end: &mut End| end.one_rtt.initiate_update(Duration::from_secs(1_000_000));
         assert_eq!(refused(&mut ours), Err(KeyError::NotAcknowledged));
-        // Neither of the old phase nor of a number that was never sent, nor before anything was sent.
+        // An acknowledgment of the old phase, of a number never sent, or before anything was sent allows none.
         for (largest, generation) in [(old, 0), (old, 1), (old + 1, 1), (u64::MAX, 1)] {
             ours.one_rtt.acknowledged(largest, generation, ours.now()).unwrap();
             assert_eq!(refused(&mut ours), Err(KeyError::NotAcknowledged));

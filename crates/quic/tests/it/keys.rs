@@ -44,7 +44,7 @@ fn q_03_keys_have_the_labels_of_their_version() {
     }
 }
 
-/// An observer keeps a secret when it takes the one that follows.
+/// Deriving the next secret leaves the present one usable.
 #[test]
 fn q_03_the_next_secret_is_there_beside_the_present_one() {
     for suite in suites() {

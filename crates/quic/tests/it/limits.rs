@@ -28,7 +28,7 @@ fn seal_many(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>, count
     }
 }
 
-/// Seals nothing, however often it is asked.
+/// Every attempt to seal fails.
 fn assert_at_limit(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>) {
     let mut draft = Draft::short(NumberLength::Four, FRAMES);
     let untouched = draft.octets.clone();
@@ -146,7 +146,7 @@ fn q_38_past_the_integrity_limit_nothing_is_opened() {
     }
 }
 
-/// Over all keys of a connection: a key update does not start again.
+/// Over all keys of a connection: a key update does not reset the count.
 #[test]
 fn q_38_failures_are_counted_over_the_connection() {
     for suite in suites_of_one_version() {

@@ -22,7 +22,7 @@ fn one_of_each(suite: Suite, length: NumberLength) -> [Vec<u8>; 4] {
     [initial, handshake, early, Draft::short(length, PAYLOAD)].map(|draft| suite.sealed(draft))
 }
 
-/// Every packet with one bit flipped, and every beginning of it.
+/// The packet with each of its bits flipped, and each of its prefixes.
 fn altered(packet: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let flipped = (0..packet.len() * 8).map(|bit| {
         let mut flipped = packet.to_vec();

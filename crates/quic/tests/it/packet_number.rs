@@ -384,7 +384,7 @@ proptest! {
     }
 }
 
-/// What could be cloned could seal with one number twice. If any of these could, this would not compile.
+/// A clone could seal with the same number again. If any of these could be cloned, this would not compile.
 #[test]
 fn q_19_neither_keys_nor_counters_can_be_cloned() {
     trait AmbiguousIfClone<Marker> {

@@ -445,7 +445,7 @@ proptest! {
     }
 }
 
-/// Found by a run: the end that answered may update again although the other's old keys have just expired.
+/// A case that random operations found: both ends update as the old keys expire.
 #[test]
 fn q_35_both_update_when_the_old_keys_have_expired() {
     use Operation::{Advance, ConfirmHandshake, Send, Update, UpdateBoth};

@@ -18,7 +18,7 @@ use crate::support::{
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The nonce is the IV with the path's 32 bits and the number's 64 over it, whichever they are.
+    /// The nonce is the IV xor the path's 32 bits and the number's 64.
     #[test]
     fn q_20_the_nonce_is_iv_xor_path_and_number(
         key: [u8; 32],
@@ -179,7 +179,7 @@ fn q_23_above_the_largest_payload_nothing_is_sealed() {
     }
 }
 
-/// A draft whose header is as it will be authenticated, and its number.
+/// The draft with number, its length and key phase filled in, as `seal_packet` expects it.
 fn complete(mut draft: Draft, number: u64, key_phase: bool) -> Draft {
     let octets = draft.number_length.octets();
     let is_short = draft.octets[0] & 0x80 == 0;
@@ -226,7 +226,7 @@ proptest! {
                 packet_key.seal_packet(&header_key, path, number, &mut packet, header_length).unwrap();
                 prop_assert_eq!(&packet, &step_by_step(suite, path, number, &draft), "{:?}", suite);
 
-                // One octet changed, and the packet is refused and left as keys leave all forgeries.
+                // With one octet changed it is refused, and left like any forgery.
                 let mut forged = packet.clone();
                 forged[draft.number_offset + flipped.index(packet.len() - draft.number_offset)] ^= 0x20;
                 let before = forged.clone();
@@ -236,7 +236,7 @@ proptest! {
                 prop_assert_eq!(&forged[..draft.number_offset], &before[..draft.number_offset]);
                 prop_assert!(forged[draft.number_offset + 4..packet.len() - TAG].iter().all(|octet| *octet == 0));
 
-                // Another path's nonce is another.
+                // Another path has another nonce.
                 let mut other = packet.clone();
                 let unmasked = header_key.unmask(protected(&mut other), largest).unwrap();
                 prop_assert!(unmasked.open_by(&packet_key, PathId(path.0 ^ 1)).is_err());

@@ -126,7 +126,7 @@ fn q_47_no_debug_shows_a_payload() {
     }
 }
 
-/// Nor a packet that is not opened, whatever its buffer holds: here, what was never sealed.
+/// Nor the octets of a packet before it is opened: here, plaintext that was never sealed.
 #[test]
 fn q_47_no_debug_shows_the_octets_of_a_packet() {
     let payload: Vec<u8> = (0x61..0x81).collect();
@@ -143,12 +143,12 @@ fn q_47_secrets_are_wiped() {
     is_wiped::<TrafficSecret>();
     is_wiped::<PacketKey>();
     is_wiped::<HeaderKey>();
-    // What has no such impl of its own holds fields that wipe themselves, so that dropping it runs code.
+    // These have no such impl, but fields that wipe themselves on drop.
     assert!(std::mem::needs_drop::<Keys>());
     assert!(std::mem::needs_drop::<InitialKeys>());
     assert!(std::mem::needs_drop::<Sealer>());
     assert!(std::mem::needs_drop::<OneRtt>());
     assert!(std::mem::needs_drop::<HeaderKey>());
-    // And the counter has none.
+    // The counter holds no secret.
     assert!(!std::mem::needs_drop::<PacketNumberCounter>());
 }

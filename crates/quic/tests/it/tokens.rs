@@ -91,7 +91,7 @@ fn q_46_only_retry_tokens_are_for_one_port() {
     assert_eq!(open(TokenPurpose::NewToken), Ok(TokenPurpose::NewToken));
 }
 
-/// A server has to know, for what it answers to a token that it does not take (RFC 9000 §8.1.2 and §8.1.3).
+/// How a server answers a refused token depends on it (RFC 9000 §8.1.2 and §8.1.3).
 #[test]
 fn q_46_a_refused_token_still_says_what_it_claims_to_be() {
     for (purpose, claims) in [(TokenPurpose::NewToken, false), (retry(8, 8), true)] {
@@ -102,7 +102,7 @@ fn q_46_a_refused_token_still_says_what_it_claims_to_be() {
     assert!(!TokenKey::claims_retry(&[]));
 }
 
-/// A client may come with a NEW_TOKEN token of a server that was here before, which is no reason to close (RFC 9000 §8.1.3).
+/// A client may bring a NEW_TOKEN token of an earlier server, which is no reason to close (RFC 9000 §8.1.3).
 #[test]
 fn q_46_a_token_of_another_server_does_not_claim_to_come_from_a_retry() {
     // All NEW_TOKEN tokens of ngtcp2 begin with 0x36, and its Retry tokens with 0xb6.
@@ -113,7 +113,7 @@ fn q_46_a_token_of_another_server_does_not_claim_to_come_from_a_retry() {
             assert!(!TokenKey::claims_retry(&token), "{first:x} {length}");
         }
     }
-    // Ours does with any key, since a key may be gone when its token comes, and whatever is sealed in it.
+    // Our Retry tokens do, even if the key is gone, and whatever is sealed in them.
     let token = sealed(&UNIQUE, Version::V1, client(), &retry(8, 8));
     for octet in 0..token.len() {
         let mut damaged = token.clone();
@@ -121,7 +121,7 @@ fn q_46_a_token_of_another_server_does_not_claim_to_come_from_a_retry() {
         assert_eq!(TokenKey::claims_retry(&damaged), octet >= 1 + 16 + 4, "{octet}");
     }
     assert!(TokenKey::claims_retry(&token[..1 + 16 + 4]) && !TokenKey::claims_retry(&token[..1 + 16 + 3]));
-    // Nothing shows that two tokens are of one server.
+    // The marks of two tokens differ.
     let other = sealed(&[8; 16], Version::V1, client(), &retry(8, 8));
     assert_ne!(token[1 + 16..][..4], other[1 + 16..][..4]);
 }
@@ -156,7 +156,7 @@ fn q_46_the_unique_octets_make_every_token_another() {
     let tokens: Vec<_> = (0..64_u8).map(|i| sealed(&[i; 16], Version::V1, client(), &retry(8, 8))).collect();
     for (i, one) in tokens.iter().enumerate() {
         for other in &tokens[..i] {
-            // Behind the unique octets, too: another key and another nonce.
+            // The sealed part differs, too: another key and another nonce.
             assert_ne!(one[17..], other[17..]);
         }
     }
@@ -241,7 +241,7 @@ fn tokens_are_opened_while_their_key_is_there() {
     assert_eq!(opened_by(&other, &second), Err(TokenError::Invalid));
     other.accept(key_id(0), numbered_key(2));
     assert!(opened_by(&other, &second).is_ok());
-    // The id is authentic, and each octet of a key counts.
+    // Neither another id nor another key under the same id opens it.
     let mut renamed = second.clone();
     renamed[0] = 5 << 1 | 1;
     assert_eq!(opened_by(&other, &renamed), Err(TokenError::Invalid));

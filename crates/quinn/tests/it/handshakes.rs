@@ -30,7 +30,7 @@ fn what_rustls_does_not_take_for_quic_is_refused_when_it_is_configured() {
     assert!(QuicClientConfig::try_from(old).unwrap_err().to_string().contains("TLS 1.3"));
 }
 
-/// As with graviola's.
+/// graviola's provider is such a one.
 #[test]
 fn a_provider_without_quic_keys_is_refused_with_a_way_out() {
     let identity = Identity::new();

@@ -45,7 +45,7 @@ impl Side {
         self.of(Self::Server, Self::Client)
     }
 
-    /// What this side has of two things.
+    /// The client's or the server's of two values.
     pub(crate) fn of<T>(self, client: T, server: T) -> T {
         match self {
             Self::Client => client,
@@ -225,7 +225,7 @@ pub(crate) fn forged(packet: &[u8]) -> Vec<u8> {
     forged
 }
 
-/// What was opened, without the buffer.
+/// A copy of an opened packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Received {
     pub(crate) number: u64,

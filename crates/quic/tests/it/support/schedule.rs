@@ -117,7 +117,7 @@ impl Schedule {
 /// Key phase bit of a short header.
 pub(crate) const PHASE: u8 = 0x04;
 
-/// Seals with what low bits of the first octet are given, reserved ones and key phase too.
+/// Seals with the given low bits of the first octet, reserved bits and key phase included.
 pub(crate) fn seal_as_given(
     packet_key: &PacketKey,
     header_key: &HeaderKey,
