@@ -17,6 +17,6 @@ mod memory_files;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod shim_support;
-#[path = "../../../tcp-ao/tests/it/support/mod.rs"]
+#[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;

@@ -1,14 +1,9 @@
 //! Signing, verifying and handshakes allocate nothing, in connections and in the shim.
 
 use allocation_counter::measure;
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::OPTION_ROOM;
-use wireseal_tcp_ao::{Connection, IcmpError, Isn, KeyId, MktSet, Segment};
 
-use crate::shim_support::{Link, Packet};
-use crate::support::{
-    ACK, Ends, Parts, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts, packet, set_checksum, view,
-};
+use crate::shim_support::*;
+use crate::support::*;
 
 #[test]
 fn ao_37_the_counter_counts() {

@@ -1,23 +1,20 @@
-//! Finding the TCP segment in IP packets, with whatever stands before it.
+//! Finding the TCP segment in IP packets, with whatever stands before it, and in the ICMP errors that quote it.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
-use crate::support::{
-    ACK, Ends, Parts, TIMESTAMPS, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mkt, packet, segment_mac,
-};
 use etherparse::{SlicedPacket, TransportSlice};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::ip::IpHeader;
-use wireseal_tcp_ao::{
-    Endpoint, IcmpError, Isn, KdfContext, OptionCoverage, ParseError, Segment, Sne, SocketPair, TrafficKey,
-    VerifyError, checksum,
-};
+
+use crate::support::*;
 
 const SOURCE: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+
 const FIRST_HOP: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77];
+
 const SECOND_HOP: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x88];
+
 const FINAL: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 fn tcp() -> Vec<u8> {
@@ -305,4 +302,55 @@ proptest! {
         prop_assert_eq!(header.to_header().calc_header_checksum(), header.header_checksum());
         prop_assert_eq!(checksum::ipv4_header(&packet[..20]), 0);
     }
+}
+
+const ROUTER: [u8; 4] = [198, 51, 100, 1];
+
+/// The ICMP error that a router on the way sends back for a segment of `pair`'s local end, quoting `quoted` octets.
+fn error(pair: SocketPair, kind: u8, code: u8, quoted: usize) -> Vec<u8> {
+    let tcp = Parts::new(pair, ACK, 7, 8).payload(&[0x42; 100]).with_ao(12);
+    let original = packet(pair, &tcp);
+    let mut icmp = vec![kind, code, 0, 0, 0, 0, 0, 0];
+    icmp.extend(&original[..quoted]);
+    match pair.local.address() {
+        IpAddr::V4(address) => ipv4_packet(ROUTER, address.octets(), 1, &icmp),
+        IpAddr::V6(address) => ipv6_packet([0xfe; 16], address.octets(), 58, &icmp),
+    }
+}
+
+#[test]
+fn ao_34_hard_errors_are_those_of_rfc_5925() {
+    for code in 0..16 {
+        let icmp = IcmpError::parse(&error(ipv4_pair(), 3, code, 28)).unwrap();
+        assert_eq!(icmp.is_hard(), (2..=4).contains(&code), "type 3 code {code}");
+        assert_eq!((icmp.kind, icmp.code, icmp.pair), (3, code, ipv4_pair()));
+        let icmp = IcmpError::parse(&error(ipv6_pair(), 1, code, 60)).unwrap();
+        assert_eq!(icmp.is_hard(), code == 1 || code == 4, "ICMPv6 type 1 code {code}");
+        assert_eq!((icmp.kind, icmp.code, icmp.pair), (1, code, ipv6_pair()));
+    }
+    for (pair, kind) in
+        [(ipv4_pair(), 4), (ipv4_pair(), 11), (ipv4_pair(), 12), (ipv6_pair(), 2), (ipv6_pair(), 3)]
+    {
+        assert!(!IcmpError::parse(&error(pair, kind, 4, 60)).unwrap().is_hard(), "type {kind}");
+    }
+}
+
+#[test]
+fn ao_34_what_quotes_no_segment_is_no_error_about_one() {
+    // Echo requests, and a quote that ends before both ports.
+    assert_eq!(IcmpError::parse(&error(ipv4_pair(), 8, 0, 28)), None);
+    assert_eq!(IcmpError::parse(&error(ipv6_pair(), 128, 0, 60)), None);
+    assert_eq!(IcmpError::parse(&error(ipv4_pair(), 3, 3, 23)), None);
+    assert_eq!(IcmpError::parse(&error(ipv6_pair(), 1, 4, 43)), None);
+    assert!(IcmpError::parse(&error(ipv4_pair(), 3, 3, 24)).is_some());
+    let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 8]);
+    let icmp = ipv4_packet(ROUTER, [192, 0, 2, 1], 1, &[&[3, 3, 0, 0, 0, 0, 0, 0][..], &udp].concat());
+    assert_eq!(IcmpError::parse(&icmp), None);
+    // A later fragment has no ports where the first one has them.
+    let mut fragment = error(ipv4_pair(), 3, 4, 28);
+    fragment[28 + 6..28 + 8].copy_from_slice(&[0, 100]);
+    assert_eq!(IcmpError::parse(&fragment), None);
+    // The first fragment has.
+    fragment[28 + 6..28 + 8].copy_from_slice(&[0x20, 0]);
+    assert!(IcmpError::parse(&fragment).is_some());
 }

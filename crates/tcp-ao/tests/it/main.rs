@@ -4,37 +4,27 @@
 
 mod allocations;
 mod batch;
-mod captures;
 mod connection;
-mod hostile;
-mod icmp;
 mod ip;
-mod kdf;
 mod keys;
 #[cfg(target_os = "linux")]
 mod memory;
-#[cfg(target_os = "linux")]
-mod memory_secrets;
-mod option;
 mod pair;
 mod requests;
+#[cfg(target_os = "linux")]
 mod secrets;
 mod segment;
 mod shim;
-mod shim_attacks;
 mod shim_batch;
 mod shim_events;
-mod shim_events_hostile;
 mod shim_icmp;
 mod shim_migration;
 mod shim_options;
-mod shim_pair;
 mod shim_peers;
 mod shim_places;
 mod shim_replays;
 mod shim_support;
 mod shim_table;
-mod sne;
 mod state;
 mod support;
 mod traits;

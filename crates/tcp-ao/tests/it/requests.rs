@@ -1,11 +1,9 @@
 //! Which requests for a key (RNextKeyIDs) are obeyed, and which are replays or came late.
 
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Connection, ConnectionState, HeardKeys, KeyId, Mkt, MktSet, SeqNum};
-
-use crate::support::{ACK, Ends, Parts, ipv4_pair, ipv6_pair, mirrored, mkt, mkt_with_secret, mkts, receive};
+use crate::support::*;
 
 const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
+
 const THREE: [(u8, u8); 3] = [(1, 101), (2, 102), (3, 103)];
 
 /// A segment of the passive end, so many octets after its next number, that acknowledges nothing new.
@@ -21,7 +19,7 @@ fn is_obeyed<const N: usize>(ends: &mut Ends<N>, segment: &[u8]) -> bool {
 
 /// The active end goes on elsewhere, with these keys. What the state knows of earlier requests is replaced by `heard`.
 fn move_active<const N: usize>(ends: &mut Ends<N>, mkts: &MktSet<N>, heard: Option<HeardKeys>) {
-    let placeholder = Connection::active(ipv4_pair(), wireseal_tcp_ao::Isn(0), mkts).unwrap();
+    let placeholder = Connection::active(ipv4_pair(), Isn(0), mkts).unwrap();
     let mut state = std::mem::replace(&mut ends.active, placeholder).export().unwrap();
     state.heard = heard.unwrap_or(state.heard);
     let state = ConnectionState::from_octets(&state.to_octets()).unwrap();
@@ -61,8 +59,7 @@ fn ao_22_a_lost_segment_does_not_stop_a_rollover_to_a_new_key_under_old_ids() {
         ends.passive.remove_key(KeyId(102), Some(KeyId(recv))).unwrap();
         let again = numbered(&mut ends, 0, b"lost");
         assert!(is_obeyed(&mut ends, &again), "asks for {send}");
-        let answer = ends.active_data(b"acknowledged");
-        receive(&mut ends.passive, &answer).unwrap();
+        ends.forth(b"acknowledged");
     }
 }
 
@@ -291,8 +288,7 @@ fn ao_38_acknowledgments_of_what_was_in_flight_at_a_move_are_heard() {
         ends.exchange();
         let unacknowledged = SeqNum(ends.active_next);
         for _ in 0..800 {
-            let data = ends.active_data(&[7; 1400]);
-            receive(&mut ends.passive, &data).unwrap();
+            ends.forth(&[7; 1400]);
         }
         let state = ends.active.export().unwrap();
         assert_eq!(state.sent_end, SeqNum(ends.active_next));
@@ -322,8 +318,7 @@ fn ao_22_the_acknowledgment_of_a_segment_of_100_000_octets_is_heard() {
     receive(&mut ends.passive, &data).unwrap();
     assert_eq!(ends.active.highest_sent().1, SeqNum(ends.active_next));
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
-    let acknowledgment = Parts::new(ipv6_pair().reversed(), ACK, ends.passive_next, ends.active_next)
-        .signed(&mut ends.passive);
+    let acknowledgment = sent(&mut ends.passive, ACK, ends.passive_next, ends.active_next);
     assert!(receive(&mut ends.active, &acknowledgment).unwrap().current_key_changed());
 }
 
@@ -360,4 +355,60 @@ fn ao_22_a_replay_does_not_make_its_key_that_of_the_peer() {
     assert_eq!(ends.active.peers_key().recv_id, KeyId(102));
     receive(&mut ends.active, &old).expect("a replay verifies");
     assert_eq!(ends.active.peers_key().recv_id, KeyId(102));
+}
+
+/// A receiver's pure ACKs all have one sequence number, and so one SNE. Recorded, and replayed over 2^31 octets later, one of them
+/// looks newer than all, and what the peer asks for is ignored for the next 2 GiB, even in new data.
+#[test]
+fn ao_22_a_replayed_acknowledgment_of_two_gigabytes_ago_does_not_deafen() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let (start, peers) = (ends.active_next, ends.passive_next);
+    let ack =
+        |ends: &mut Ends<2>, octets: u32| sent(&mut ends.passive, ACK, peers, start.wrapping_add(octets));
+    let recorded = ack(&mut ends, 1);
+    receive(&mut ends.active, &recorded).unwrap();
+    for octets in [0x4000_0000, 0x8000_0000, 0x9000_0000] {
+        ends.active_next = start.wrapping_add(octets);
+        drop(ends.active_data(b""));
+        let segment = ack(&mut ends, octets);
+        receive(&mut ends.active, &segment).unwrap();
+    }
+    let replay = receive(&mut ends.active, &recorded).unwrap();
+    let keeps_alive = replay.makes_progress();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    for _ in 0..3 {
+        ends.back(b"new data");
+    }
+    assert_eq!(ends.active.current_key().send_id, KeyId(2), "the peer is not heard any more");
+    assert!(!keeps_alive, "a replay makes progress");
+}
+
+/// A pure ACK with the numbers of the newest segment: a replay moves the current key back to one the peer may have removed.
+#[test]
+fn ao_22_a_replay_with_the_newest_numbers_does_not_bring_the_old_key_back() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let (peers, next) = (ends.passive_next, ends.active_next);
+    let ack = |ends: &mut Ends<2>| sent(&mut ends.passive, ACK, peers, next);
+    let old = ack(&mut ends);
+    receive(&mut ends.active, &old).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = ack(&mut ends);
+    assert!(receive(&mut ends.active, &new).unwrap().current_key_changed());
+    assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
+}
+
+/// After a move in the midst of a rollover, the retransmission is still the first segment under its key.
+#[test]
+fn ao_22_a_lost_segment_does_not_stop_a_rollover_after_a_move() {
+    let mut ends = Ends::<2>::with_ids(&TWO);
+    let (lost, acknowledges) = (ends.passive_next, ends.active_next);
+    drop(ends.passive_data(b"lost at first"));
+    ends.back(b"received");
+    ends.active = Connection::import(&ends.active.export().unwrap(), &mkts(&TWO)).unwrap();
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    ends.passive.set_current_key(KeyId(102)).unwrap();
+    ends.passive.remove_key(KeyId(101), None).unwrap();
+    pass_with(&mut ends.passive, &mut ends.active, ACK, lost, acknowledges, b"lost at first");
+    let acknowledgment = ends.active_data(b"");
+    assert!(receive(&mut ends.passive, &acknowledgment).is_ok());
 }

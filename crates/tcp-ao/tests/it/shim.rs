@@ -1,20 +1,15 @@
 //! What the shim lets through and what it does not: the rows of the conformance list that it is answerable for.
 
-use std::time::Duration;
+use etherparse::TcpOptions;
+use proptest::collection::vec;
+use proptest::prelude::*;
 
-use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, peer, read, shim, slots, with_ports,
-};
-use crate::support::{ACK, FIN, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mirrored, mkts, pair};
-use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, Unmatched};
-use wireseal_tcp_ao::{
-    Connection, ConnectionIdentifier, Counters, KeyId, MktSet, OptionError, ParseError, Peer, SignError,
-    VerifyError,
-};
+use crate::shim_support::*;
+use crate::support::*;
 
 const NOW: Duration = Duration::from_secs(5);
 
-fn both_versions() -> [wireseal_tcp_ao::SocketPair; 2] {
+fn both_versions() -> [SocketPair; 2] {
     [ipv4_pair(), ipv6_pair()]
 }
 
@@ -30,24 +25,16 @@ fn ao_20_an_unknown_key_id_is_counted_apart_from_a_bad_mac() {
     let mut unknown = signed.clone();
     unknown[key_id_at] = 77;
     refresh_checksum(&mut unknown);
-    let refusal = inbound(&mut link.server, link.now, &unknown);
-    assert_eq!(refusal, Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(77)))));
+    let refusal = link.to_server(&unknown);
+    assert_eq!(refusal, Err(unknown_key(77)));
     assert_eq!(*link.server.counters(), Counters { key_not_found: before.key_not_found + 1, ..before });
 
     let mut bad = signed;
     *bad.last_mut().unwrap() ^= 1;
     refresh_checksum(&mut bad);
-    let refusal = inbound(&mut link.server, link.now, &bad);
-    assert_eq!(refusal, Err(Refusal::Verify(VerifyError::BadMac { key_id: KeyId(1) })));
+    let refusal = link.to_server(&bad);
+    assert_eq!(refusal, Err(bad_mac(1)));
     assert_eq!(link.server.counters().bad, before.bad + 1);
-}
-
-/// Makes the TCP checksum of an IPv4 packet without options right again, so that the MAC is what is judged.
-fn refresh_checksum(packet: &mut [u8]) {
-    let tcp = etherparse::TcpSlice::from_slice(&packet[20..]).unwrap();
-    let [a, b, c, d, e, f, g, h] = packet[12..20] else { panic!("no IPv4 header") };
-    let sum = tcp.calc_checksum_ipv4([a, b, c, d], [e, f, g, h]).unwrap();
-    packet[36..38].copy_from_slice(&sum.to_be_bytes());
 }
 
 #[test]
@@ -79,11 +66,7 @@ fn ao_21_an_unsigned_segment_is_dropped_and_counted_in_every_state() {
             for (index, flags) in flags.into_iter().enumerate() {
                 let forged =
                     Packet::new(pair.reversed(), flags, SERVER_ISN + 1, CLIENT_ISN + 1).payload(b"x").build();
-                assert_eq!(
-                    inbound(shim, NOW, &forged),
-                    Err(Refusal::Verify(VerifyError::Unsigned)),
-                    "{flags:#x}"
-                );
+                assert_eq!(inbound(shim, NOW, &forged), Err(UNSIGNED), "{flags:#x}");
                 assert_eq!(shim.counters().required, before.required + index as u64 + 1);
             }
             assert_eq!(*shim.counters(), Counters { required: before.required + 8, ..before });
@@ -99,7 +82,7 @@ fn ao_21_no_port_and_no_padding_hides_an_unsigned_segment() {
         let packet =
             Packet::new(pair.reversed(), ACK, 1, 1).options(&[0, 29, 16, 2]).payload(&[29, 16, 2, 1]);
         let refusal = inbound(&mut shim, NOW, &packet.build());
-        assert_eq!(refusal, Err(Refusal::Verify(VerifyError::Unsigned)));
+        assert_eq!(refusal, Err(UNSIGNED));
     }
 }
 
@@ -109,9 +92,9 @@ fn a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
     let connections = ConnectionIdentifier::between(net("::ffff:192.0.2.1"), net("::ffff:192.0.2.0/120"));
     let mapped = Peer { connections, mkts: mkts(&[(1, 2)]) };
     assert!(connections.overlaps(&ConnectionIdentifier::between(net("192.0.2.1"), net("192.0.2.2"))));
-    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), vec![mapped.into()], slots(1)).unwrap();
+    let mut shim = shim_of(vec![mapped.into()], 1);
     let unsigned = Packet::new(ipv4_pair().reversed(), RST, 1, 0).build();
-    assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(Refusal::Verify(VerifyError::Unsigned)));
+    assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(UNSIGNED));
     let signed = outbound(&mut shim, NOW, &Packet::new(ipv4_pair(), SYN, 1, 0).build()).unwrap();
     assert!(read(&signed).is_signed());
     let stranger = Packet::new(pair("192.0.2.1", "192.0.3.2").reversed(), RST, 1, 0).build();
@@ -122,22 +105,16 @@ fn a_peer_with_mapped_addresses_is_protected_like_its_ipv4_self() {
 fn ao_21_a_peer_of_all_ipv6_addresses_leaves_no_mapped_one_out() {
     let net = |text: &str| text.parse().unwrap();
     let connections = ConnectionIdentifier::between(net("2001:db8::1"), net("::/0"));
-    let mut shim = Shim::new(
-        ShimConfig::new(1500),
-        hash_key(),
-        vec![Peer { connections, mkts: mkts(&[(1, 2)]) }.into()],
-        slots(1),
-    )
-    .unwrap();
+    let mut shim = shim_of(vec![Peer { connections, mkts: mkts(&[(1, 2)]) }.into()], 1);
     // An unsigned SYN over IPv6, put together by hand since its source is no address for the wire.
     let mut packet = Packet::new(pair("2001:db8::2", "2001:db8::1"), SYN, 1, 0).build();
     let mapped: std::net::Ipv6Addr = "::ffff:198.51.100.7".parse().unwrap();
     packet[8..24].copy_from_slice(&mapped.octets());
     packet[56..58].fill(0);
-    let local: std::net::IpAddr = "2001:db8::1".parse().unwrap();
-    let sum = wireseal_tcp_ao::checksum::tcp(mapped.into(), local, &packet[40..]);
+    let local: IpAddr = "2001:db8::1".parse().unwrap();
+    let sum = checksum::tcp(mapped.into(), local, &packet[40..]);
     packet[56..58].copy_from_slice(&sum.to_be_bytes());
-    assert_eq!(inbound(&mut shim, NOW, &packet), Err(Refusal::Verify(VerifyError::Unsigned)));
+    assert_eq!(inbound(&mut shim, NOW, &packet), Err(UNSIGNED));
 }
 
 #[test]
@@ -205,7 +182,7 @@ fn ao_20_a_damaged_segment_is_refused_and_not_counted_as_one_without_a_key() {
     let pair = ipv4_pair();
     let mut link = Link::connected(pair);
     let signed = link.client_sends(&link.client_data(b"data")).unwrap();
-    let mut without_peers = Shim::new(ShimConfig::new(1500), hash_key(), Vec::new(), slots(1)).unwrap();
+    let mut without_peers = shim_of(Vec::new(), 1);
     let from_elsewhere = link.client_sends(&Packet::new(with_ports(pair, 5, 179), SYN, 1, 0)).unwrap();
     // The KeyID, the kind of the option, the port, the IPv4 header, the payload.
     for at in [42, 40, 21, 8, signed.len() - 1] {
@@ -235,7 +212,7 @@ fn ao_20_a_damaged_segment_is_refused_and_not_counted_as_one_without_a_key() {
 fn ao_26_the_expiry_of_one_peers_chain_leaves_the_others_alone() {
     let (first, second) = (pair("192.0.2.1", "192.0.2.2"), pair("192.0.2.1", "192.0.2.3"));
     let peers = vec![peer(first, mkts(&[(1, 2)])), peer(second, mkts(&[(3, 4)]))];
-    let mut shim = Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap();
+    let mut shim = shim_of(peers, 4);
     for pair in [first, second] {
         outbound(&mut shim, NOW, &Packet::new(pair, SYN, 1, 0).build()).unwrap();
     }
@@ -250,12 +227,12 @@ fn ao_31_resets_are_signed_and_verified_like_any_segment() {
         let mut link = Link::connected(pair);
         let reset = Packet::new(pair, RST, CLIENT_ISN + 1, 0);
         let mut forged = link.client_sends(&reset).unwrap();
-        let unsigned = inbound(&mut link.server, link.now, &reset.build());
-        assert_eq!(unsigned, Err(Refusal::Verify(VerifyError::Unsigned)));
-        let delivered = inbound(&mut link.server, link.now, &forged).unwrap();
+        let unsigned = link.to_server(&reset.build());
+        assert_eq!(unsigned, Err(UNSIGNED));
+        let delivered = link.to_server(&forged).unwrap();
         assert_eq!(delivered, reset.build());
         *forged.last_mut().unwrap() ^= 0x80;
-        assert_eq!(inbound(&mut link.server, link.now, &forged), Err(Refusal::Checksum));
+        assert_eq!(link.to_server(&forged), Err(Refusal::Checksum));
     }
 }
 
@@ -263,7 +240,7 @@ fn ao_31_resets_are_signed_and_verified_like_any_segment() {
 fn ao_32_a_listeners_refusal_verifies_and_leaves_nothing() {
     for pair in both_versions() {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        link.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        link.forth(SYN, CLIENT_ISN, 0).unwrap();
         let reset = Packet::new(pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1);
         assert_eq!(link.deliver_to_client(&reset).unwrap(), reset.build());
         assert_eq!(link.server.connections().count(), 0);
@@ -285,8 +262,8 @@ fn ao_33_segments_in_time_wait_are_verified_and_answered() {
         link.now += Duration::from_secs(60);
         assert_eq!(link.deliver_to_client(&finish_back).unwrap(), finish_back.build());
         assert_eq!(link.deliver_to_server(&last).unwrap(), last.build());
-        let forged = inbound(&mut link.client, link.now, &finish_back.build());
-        assert_eq!(forged, Err(Refusal::Verify(VerifyError::Unsigned)));
+        let forged = link.to_client(&finish_back.build());
+        assert_eq!(forged, Err(UNSIGNED));
     }
 }
 
@@ -302,10 +279,10 @@ fn ao_18_a_wrong_checksum_of_tcp_or_ipv4_is_not_laundered() {
         for at in headers.iter().copied().chain([signed.len() - 1]) {
             let mut altered = signed.clone();
             altered[at] ^= 0x10;
-            assert_eq!(inbound(&mut link.server, link.now, &altered), Err(Refusal::Checksum), "octet {at}");
+            assert_eq!(link.to_server(&altered), Err(Refusal::Checksum), "octet {at}");
         }
         assert_eq!(*link.server.counters(), counters);
-        assert_eq!(read(&inbound(&mut link.server, link.now, &signed).unwrap()).payload, b"octets");
+        assert_eq!(read(&link.to_server(&signed).unwrap()).payload, b"octets");
     }
 }
 
@@ -318,16 +295,6 @@ fn checksums_that_the_device_has_checked_are_not_looked_at() {
     let peers = vec![peer(ipv4_pair().reversed(), mirrored(&[(1, 2)]))];
     let mut offloaded = Shim::new(config, hash_key(), peers, slots(2)).unwrap();
     read(&inbound(&mut offloaded, NOW, &syn).unwrap());
-}
-
-#[test]
-fn a_stack_that_signs_already_is_refused() {
-    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0);
-    let signed = link.client_sends(&syn).unwrap();
-    assert_eq!(outbound(&mut link.client, NOW, &signed), Err(Refusal::AlreadySigned));
-    let md5 = syn.options(&[&[19, 18][..], &[7; 16]].concat()).build();
-    assert_eq!(outbound(&mut link.client, NOW, &md5), Err(Refusal::AlreadySigned));
 }
 
 #[test]
@@ -385,4 +352,183 @@ fn what_is_no_packet_is_refused() {
         shim.outbound(NOW, &mut buffer, OPTION_ROOM),
         Err(Refusal::Malformed(ParseError::IpTooShort | ParseError::IpVersion(_)))
     ));
+}
+
+#[test]
+fn ao_06_simultaneous_open_works_through_two_shims() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let mut link = Link::with_ids(pair, &[(1, 2)]);
+        let ours = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
+        let theirs = link.server_signs(SYN, SERVER_ISN, 0).unwrap();
+        link.to_client(&theirs).unwrap();
+        link.to_server(&ours).unwrap();
+        let ours = link.client_signs(SYN | ACK, CLIENT_ISN, SERVER_ISN + 1).unwrap();
+        let theirs = link.server_signs(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
+        link.to_client(&theirs).unwrap();
+        link.to_server(&ours).unwrap();
+        for _ in 0..2 {
+            let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
+            assert_eq!(link.deliver_to_server(&forth).unwrap(), forth.build());
+            assert_eq!(link.deliver_to_client(&back).unwrap(), back.build());
+        }
+    }
+}
+
+/// KeyID and RNextKeyID of a packet.
+fn ids(packet: &[u8]) -> (u8, u8) {
+    let read = read(packet);
+    let option = read.option(29).unwrap();
+    (option[0], option[1])
+}
+
+#[test]
+fn ao_22_keys_roll_over_through_set_mkts_without_a_lost_segment() {
+    let mut link = Link::connected(ipv4_pair());
+    let exchange = |link: &mut Link| {
+        let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
+        let (forth, back) = (link.client_sends(&forth).unwrap(), link.server_sends(&back).unwrap());
+        link.to_server(&forth).unwrap();
+        link.to_client(&back).unwrap();
+        (ids(&forth), ids(&back))
+    };
+    let set = |link: &mut Link, is_client: bool, ids: &[(u8, u8)]| match is_client {
+        true => link.client.set_mkts(0, mkts(ids)).unwrap(),
+        false => link.server.set_mkts(0, mirrored(ids)).unwrap(),
+    };
+    assert_eq!(exchange(&mut link), ((1, 2), (2, 1)));
+    // The client has the new key first; nothing changes until the server has it too.
+    set(&mut link, true, &[(1, 2), (3, 4)]);
+    assert_eq!(exchange(&mut link), ((1, 2), (2, 1)));
+    set(&mut link, false, &[(1, 2), (3, 4)]);
+    assert_eq!(exchange(&mut link), ((1, 2), (2, 1)));
+    // The client prefers the new key: it asks for it, and the server obeys.
+    set(&mut link, true, &[(3, 4), (1, 2)]);
+    assert_eq!(exchange(&mut link), ((1, 4), (2, 1)));
+    assert_eq!(exchange(&mut link), ((1, 4), (4, 1)));
+    set(&mut link, false, &[(3, 4), (1, 2)]);
+    exchange(&mut link);
+    assert_eq!(exchange(&mut link), ((3, 4), (4, 3)));
+    // The old key goes.
+    set(&mut link, true, &[(3, 4)]);
+    set(&mut link, false, &[(3, 4)]);
+    assert_eq!(exchange(&mut link), ((3, 4), (4, 3)));
+    let counters = link.server.counters();
+    assert_eq!((counters.bad, counters.key_not_found), (0, 0));
+}
+
+#[test]
+fn ao_23_a_late_segment_of_the_previous_key_verifies_until_that_key_is_removed() {
+    let mut link = Link::connected(ipv4_pair());
+    let late = link.client_sends(&link.client_data(b"late")).unwrap();
+    link.server.set_mkts(0, mirrored(&[(3, 4), (1, 2)])).unwrap();
+    link.to_server(&late).unwrap();
+    link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
+    let refusal = link.to_server(&late);
+    assert_eq!(refusal, Err(unknown_key(1)));
+}
+
+#[test]
+fn ao_26_keys_change_in_the_midst_of_a_handshake() {
+    let pair = ipv4_pair();
+    let mut link = Link::with_ids(pair, &[(1, 2)]);
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.server.set_mkts(0, mirrored(&[(3, 4), (1, 2)])).unwrap();
+    link.back(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
+    link.client.set_mkts(0, mkts(&[(3, 4), (1, 2)])).unwrap();
+    for _ in 0..3 {
+        let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
+        link.deliver_to_server(&forth).unwrap();
+        link.deliver_to_client(&back).unwrap();
+    }
+    assert_eq!(link.client.connection(&pair).unwrap().current_key().send_id, KeyId(3));
+}
+
+/// Options that both ends hand through as they are: no AO, no MD5, no SACK.
+fn options(max_length: usize) -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop_oneof![Just(2u8), 3u8..5, 6u8..19, 20u8..29, 30u8..=255];
+    let option = (kind, vec(any::<u8>(), 0..12), 0usize..4)
+        .prop_map(|(kind, data, nops)| [&vec![1; nops][..], &[kind, data.len() as u8 + 2], &data].concat());
+    vec(option, 0..5)
+        .prop_map(|options| options.concat())
+        .prop_filter("too long", move |octets| octets.len() <= max_length)
+}
+
+fn packet() -> impl Strategy<Value = Packet> {
+    // On a SYN the MSS changes, and an open connection has none to send.
+    let flags = any::<u8>().prop_map(|flags| flags & !SYN);
+    let numbers = (any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
+    (flags, numbers, options(20), vec(any::<u8>(), 0..1400)).prop_map(|(flags, numbers, options, payload)| {
+        let mut packet =
+            Packet::new(ipv4_pair(), flags, numbers.0, numbers.1).options(&options).payload(&payload);
+        (packet.tcp.window_size, packet.tcp.urgent_pointer) = (numbers.2, numbers.3);
+        packet
+    })
+}
+
+/// Everything but where the options stand and what they make of the checksum and the data offset.
+fn essence(packet: &[u8]) -> Read {
+    let mut read = read(packet);
+    read.header.options = TcpOptions::new();
+    read.header.checksum = 0;
+    read
+}
+
+fn mkt_set(
+    send: u8,
+    recv: u8,
+    algorithm: TcpAoAlgorithm,
+    mac_length: usize,
+    coverage: OptionCoverage,
+) -> MktSet<4> {
+    let mkt = mkt(send, recv, algorithm).with_mac_length(mac_length).unwrap().with_options(coverage);
+    MktSet::from_mkts([mkt]).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn ao_35_what_goes_in_comes_out(
+        is_ipv6: bool,
+        algorithm in proptest::sample::select(&TcpAoAlgorithm::ALL[..]),
+        mac_length in 4usize..=16,
+        is_covered: bool,
+        packets in vec((any::<bool>(), packet()), 1..12),
+    ) {
+        let pair = if is_ipv6 { ipv6_pair() } else { ipv4_pair() };
+        let coverage = if is_covered { OptionCoverage::Covered } else { OptionCoverage::Excluded };
+        let set = |send, recv| mkt_set(send, recv, algorithm, mac_length, coverage);
+        let mut link = Link::with_mkts(pair, set(1, 2), set(2, 1));
+        link.connect(pair);
+        for (is_clients, packet) in packets {
+            let packet = Packet { pair: if is_clients { pair } else { pair.reversed() }, ..packet };
+            let delivered = if is_clients { link.deliver_to_server(&packet) } else { link.deliver_to_client(&packet) };
+            prop_assert_eq!(essence(&delivered.unwrap()), essence(&packet.build()));
+        }
+        let refused = link.from_client(&Packet::new(pair, SYN, CLIENT_ISN, 0).build());
+        prop_assert!(refused.is_err(), "an open connection's SYN is not signed again");
+    }
+}
+
+#[test]
+fn ao_38_a_connection_moves_from_one_shim_to_another() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let mut link = Link::connected(pair);
+        let data = link.client_data(b"before");
+        link.deliver_to_server(&data).unwrap();
+        let state = link.server.export(&pair.reversed()).unwrap();
+        assert_eq!(link.server.export(&pair.reversed()), None);
+        // The new place knows the same peer and has the same keys, and nothing else but the state.
+        link.server = shim(pair.reversed(), mirrored(&[(1, 2)]), 1);
+        let after = link.client_data(b"after");
+        assert_eq!(link.deliver_to_server(&after), Err(Refusal::NoConnection));
+        let connection = Connection::import(&state, &link.server.peer(0).unwrap().mkts).unwrap();
+        link.server.adopt(link.now, connection).unwrap();
+        link.deliver_to_server(&after).unwrap();
+        assert_eq!(link.server.counters().bad, 0);
+        let stranger =
+            ConnectionState { pair: crate::support::pair("198.51.100.1", "198.51.100.2"), ..state };
+        let stranger = Connection::import(&stranger, &link.server.peer(0).unwrap().mkts).unwrap();
+        assert_eq!(link.server.adopt(link.now, stranger), Err(Refusal::NoPeer));
+    }
 }

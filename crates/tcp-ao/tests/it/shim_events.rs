@@ -2,46 +2,13 @@
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tracing::field::Field;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{
-    Direction, End, Event, EventKind, Observer, Refusal, RefusalCounters, TracingObserver,
-};
-use wireseal_tcp_ao::{KeyId, MktSet, PeerError, SignError, VerifyError};
 
-use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, inbound, outbound, read, shim, with_ports,
-};
-use crate::support::{ACK, Ends, FIN, RST, SYN, ipv4_pair, mirrored, mkt, mkts};
-
-#[derive(Default)]
-pub(crate) struct Log(Vec<Event>);
-
-impl Log {
-    pub(crate) fn take(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.0)
-    }
-}
-
-impl Observer for Log {
-    fn observe(&mut self, event: &Event) {
-        self.0.push(*event);
-    }
-}
-
-/// What a shim has told since the last time; each about the peer and connection of `ipv4_pair()`.
-pub(crate) fn kinds(shim: &mut TestShim<Log>) -> Vec<EventKind> {
-    let events = std::mem::take(&mut shim.observer_mut().0);
-    for event in &events {
-        assert_eq!(event.peer, Some(0));
-        assert!([ipv4_pair(), ipv4_pair().reversed()].contains(&event.pair.unwrap()), "{event}");
-    }
-    events.into_iter().map(|event| event.kind).collect()
-}
+use crate::shim_support::*;
+use crate::support::*;
 
 fn refused(refusal: Refusal) -> EventKind {
     EventKind::Refused { direction: Direction::Inbound, refusal }
@@ -51,23 +18,19 @@ pub(crate) fn passed(direction: Direction, refusal: Refusal) -> EventKind {
     EventKind::Passed { direction, refusal }
 }
 
-pub(crate) const UNSIGNED: Refusal = Refusal::Verify(VerifyError::Unsigned);
-
 #[test]
 fn a_connection_is_told_once_when_it_opens_and_once_when_it_closes() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]).observed::<Log>();
-    let (pair, back) = (link.pair, link.pair.reversed());
+    let pair = link.pair;
     link.connect(pair);
     link.deliver_to_server(&link.client_data(b"data")).unwrap();
     assert_eq!(
         (kinds(&mut link.client), kinds(&mut link.server)),
         (vec![EventKind::Opened], vec![EventKind::Opened])
     );
-    link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1)))
-        .unwrap();
-    link.deliver_to_client(&Packet::new(back, FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 2))
-        .unwrap();
-    link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 2, SERVER_ISN.wrapping_add(2))).unwrap();
+    link.forth(FIN | ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1)).unwrap();
+    link.back(FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 2).unwrap();
+    link.forth(ACK, CLIENT_ISN + 2, SERVER_ISN.wrapping_add(2)).unwrap();
     link.now += Duration::from_secs(500);
     link.server.expire(link.now);
     let closed = vec![EventKind::Ended(End::Closed)];
@@ -96,18 +59,22 @@ fn every_other_end_is_told_too() {
     });
     assert_eq!(adopted, [EventKind::Ended(End::Replaced), EventKind::Opened]);
     // A full table: an old handshake makes way for another, and an open connection only after its time.
-    let mut shim = shim(at, mirrored(&[(1, 2)]), 1).with_observer(Log::default());
-    let mut client = crate::shim_support::shim(ipv4_pair(), mkts(&[(1, 2)]), 8);
+    let mut full = shim(at, mirrored(&[(1, 2)]), 1).with_observer(Log::default());
+    let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), 8);
     let mut syn = |port, now| {
         let packet = Packet::new(with_ports(ipv4_pair(), port, 179), SYN, CLIENT_ISN, 0).build();
         outbound(&mut client, now, &packet).unwrap()
     };
     for (port, now) in [(1000, 1), (1001, 16), (1002, 100)] {
         let now = Duration::from_secs(now);
-        inbound(&mut shim, now, &syn(port, now)).unwrap();
+        inbound(&mut full, now, &syn(port, now)).unwrap();
     }
-    let told: Vec<_> =
-        shim.observer_mut().0.iter().map(|event| (event.pair.unwrap().remote.port(), event.kind)).collect();
+    let told: Vec<_> = full
+        .observer_mut()
+        .take()
+        .iter()
+        .map(|event| (event.pair.unwrap().remote.port(), event.kind))
+        .collect();
     let [evicted, expired] = [End::Evicted, End::Expired].map(EventKind::HandshakeEnded);
     assert_eq!(told, [(1000, evicted), (1001, expired)]);
 }
@@ -118,14 +85,14 @@ fn each_refusal_is_told_and_counted_by_reason_and_direction() {
     let server = &mut link.server;
     let forged = Packet::new(ipv4_pair(), RST, 1, 0).build();
     assert_eq!(inbound(server, link.now, &forged), Err(UNSIGNED));
-    let signed = link.client_sends(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0)).unwrap();
+    let signed = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
     let mut altered = signed.clone();
     *altered.last_mut().unwrap() ^= 1;
-    assert_eq!(inbound(&mut link.server, link.now, &altered), Err(Refusal::Checksum));
+    assert_eq!(link.to_server(&altered), Err(Refusal::Checksum));
     let data = Packet::new(ipv4_pair().reversed(), ACK, 1, 1).build();
-    assert_eq!(outbound(&mut link.server, link.now, &data), Err(Refusal::NoConnection));
-    assert!(inbound(&mut link.server, link.now, &signed[..20]).is_err());
-    let events = std::mem::take(&mut link.server.observer_mut().0);
+    assert_eq!(link.from_server(&data), Err(Refusal::NoConnection));
+    assert!(link.to_server(&signed[..20]).is_err());
+    let events = link.server.observer_mut().take();
     let outbound = EventKind::Refused { direction: Direction::Outbound, refusal: Refusal::NoConnection };
     assert_eq!(
         events[..3].iter().map(|event| event.kind).collect::<Vec<_>>(),
@@ -216,7 +183,7 @@ fn while_mismatches_are_accepted_a_session_without_keys_works_and_is_told_of() {
     // When the time is over, and when it is ended before, nothing passes.
     assert_eq!(inbound(&mut link.server, link.now + Duration::from_secs(3600), &sent[2]), Err(UNSIGNED));
     link.server.accept_mismatches(0, Duration::ZERO).unwrap();
-    assert_eq!(inbound(&mut link.server, link.now, &sent[2]), Err(UNSIGNED));
+    assert_eq!(link.to_server(&sent[2]), Err(UNSIGNED));
     assert_eq!(link.server.accept_mismatches(1, Duration::MAX), Err(PeerError::NoSuchPeer(1)));
 }
 
@@ -229,18 +196,17 @@ fn while_mismatches_are_accepted_what_verifies_is_protected_as_ever() {
     // Its keys can change without ending the mode; another secret passes and is told.
     link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
     let wrong = MktSet::from_mkts([mkt(1, 7, TcpAoAlgorithm::HmacSha1)]).unwrap();
-    let mut other = shim(ipv4_pair(), wrong, 1);
-    let syn = outbound(&mut other, link.now, &Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build()).unwrap();
+    let syn = signed_syn(ipv4_pair(), wrong, CLIENT_ISN);
     link.server.forget(&link.pair.reversed());
     kinds(&mut link.server);
-    assert_eq!(inbound(&mut link.server, link.now, &syn), Ok(syn));
-    let bad = Refusal::Verify(VerifyError::BadMac { key_id: KeyId(1) });
+    assert_eq!(link.to_server(&syn), Ok(syn));
+    let bad = bad_mac(1);
     assert_eq!(kinds(&mut link.server), [passed(Direction::Inbound, bad)]);
     assert_eq!(link.server.connections().count(), 0);
     // What is wrong with the packet itself is refused as ever.
     let mut damaged = link.client_data(b"data").build();
     *damaged.last_mut().unwrap() ^= 1;
-    assert_eq!(inbound(&mut link.server, link.now, &damaged), Err(Refusal::Checksum));
+    assert_eq!(link.to_server(&damaged), Err(Refusal::Checksum));
 }
 
 #[test]
@@ -249,20 +215,18 @@ fn while_mismatches_are_accepted_this_end_opens_sessions_with_peers_of_every_kin
     let mut link = migrating(MktSet::new());
     let (pair, back) = (link.pair, link.pair.reversed());
     let syn = Packet::new(back, SYN, SERVER_ISN, 0).build();
-    let is_signed: Vec<bool> =
-        (0..4).map(|_| read(&outbound(&mut link.server, link.now, &syn).unwrap()).is_signed()).collect();
+    let is_signed: Vec<bool> = (0..4).map(|_| read(&link.from_server(&syn).unwrap()).is_signed()).collect();
     assert_eq!(is_signed, [true, false, true, false]);
     let syn_ack = Packet::new(pair, SYN | ACK, CLIENT_ISN, SERVER_ISN + 1).build();
-    assert_eq!(inbound(&mut link.server, link.now, &syn_ack), Ok(syn_ack));
+    assert_eq!(link.to_server(&syn_ack), Ok(syn_ack));
     let data = link.server_data(b"data").build();
-    assert_eq!(outbound(&mut link.server, link.now, &data), Ok(data));
+    assert_eq!(link.from_server(&data), Ok(data));
     let cannot_sign = passed(Direction::Outbound, Refusal::Sign(SignError::State));
     assert_eq!(kinds(&mut link.server), [passed(Direction::Inbound, UNSIGNED), cannot_sign]);
     // One that has the key gets a signed session.
     let mut link = migrating(mkts(&[(1, 2)]));
-    let (pair, back) = (link.pair, link.pair.reversed());
-    link.deliver_to_client(&Packet::new(back, SYN, SERVER_ISN, 0)).unwrap();
-    link.deliver_to_server(&Packet::new(pair, SYN | ACK, CLIENT_ISN, SERVER_ISN.wrapping_add(1))).unwrap();
+    link.back(SYN, SERVER_ISN, 0).unwrap();
+    link.forth(SYN | ACK, CLIENT_ISN, SERVER_ISN.wrapping_add(1)).unwrap();
     link.deliver_to_client(&link.server_data(b"data")).unwrap();
     assert_eq!(kinds(&mut link.server), [EventKind::Opened]);
 }
@@ -273,7 +237,7 @@ fn an_index_that_another_peer_takes_over_starts_strict() {
     let peer = link.server.remove_peer(0).unwrap();
     assert_eq!(link.server.add_peer(peer), Ok(0));
     let forged = Packet::new(ipv4_pair(), RST, 1, 0).build();
-    assert_eq!(inbound(&mut link.server, link.now, &forged), Err(UNSIGNED));
+    assert_eq!(link.to_server(&forged), Err(UNSIGNED));
 }
 
 /// A subscriber that keeps the level and the message of each event.
@@ -314,13 +278,13 @@ fn tracing_gets_each_event_and_attackers_fill_no_log() {
     tracing::subscriber::with_default(Arc::clone(&lines), || {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]).observed::<TracingObserver>();
         let forged = Packet::new(ipv4_pair(), RST, 1, 0).build();
-        inbound(&mut link.server, link.now, &forged).unwrap_err();
+        link.to_server(&forged).unwrap_err();
         // A recorded SYN to a port on which nothing listens can be replayed as often as an attacker likes.
-        link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0)).unwrap();
-        link.server_sends(&Packet::new(link.pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1)).unwrap();
+        link.forth(SYN, CLIENT_ISN, 0).unwrap();
+        link.server_signs(RST | ACK, 0, CLIENT_ISN + 1).unwrap();
         link.connect(ipv4_pair());
         link.server.accept_mismatches(0, Duration::MAX).unwrap();
-        inbound(&mut link.server, link.now, &forged).unwrap();
+        link.to_server(&forged).unwrap();
     });
     assert_eq!(
         lines.0.lock().unwrap()[..],
@@ -333,4 +297,198 @@ fn tracing_gets_each_event_and_attackers_fill_no_log() {
              segment is unsigned",
         ]
     );
+}
+
+/// The server's numbers begin so far behind its ISN.
+fn server_at(offset: u32) -> u32 {
+    SERVER_ISN.wrapping_add(1 + offset)
+}
+
+/// A connected link whose server has a key with RecvID 3 that the client lacks, and has just told nothing.
+fn link_with_a_key_too_many() -> Link<Log> {
+    let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(1, 2)]), mirrored(&[(1, 2), (3, 4)])).observed();
+    link.connect(ipv4_pair());
+    assert_eq!(kinds(&mut link.server), [EventKind::Opened]);
+    link
+}
+
+const STAYS_ON_1: EventKind = EventKind::PeerOnOldKey { signed_with: KeyId(1), asked_for: KeyId(3) };
+
+#[test]
+fn a_retransmission_that_asks_first_accuses_no_peer() {
+    let mut link = link_with_a_key_too_many();
+    let (pair, back) = (link.pair, link.pair.reversed());
+    let data = |at| Packet::new(back, ACK, server_at(at), CLIENT_ISN + 1).payload(b"data");
+    let ack = |at| Packet::new(pair, ACK, CLIENT_ISN + 1, server_at(at));
+    link.deliver_to_client(&data(0)).unwrap();
+    link.deliver_to_client(&data(4)).unwrap();
+    link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(3)).unwrap();
+    // The retransmission is lost; what the client acknowledges did not ask.
+    link.server_sends(&data(0)).unwrap();
+    link.deliver_to_server(&ack(8)).unwrap();
+    assert_eq!(kinds(&mut link.server), []);
+    link.deliver_to_client(&data(8)).unwrap();
+    link.deliver_to_server(&ack(12)).unwrap();
+    assert_eq!(kinds(&mut link.server), [STAYS_ON_1]);
+}
+
+#[test]
+fn a_late_segment_under_the_key_asked_for_does_not_hide_that_the_peer_has_left_it() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2), (3, 4)]).observed::<Log>();
+    link.connect(ipv4_pair());
+    let (pair, back) = (link.pair, link.pair.reversed());
+    let data = |at| Packet::new(back, ACK, server_at(at), CLIENT_ISN + 1).payload(b"data");
+    let ack = |at| Packet::new(pair, ACK, CLIENT_ISN + 1, server_at(at));
+    let late = link.client_sends(&ack(0)).unwrap();
+    link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(3)).unwrap();
+    link.deliver_to_client(&data(0)).unwrap();
+    link.deliver_to_server(&ack(4)).unwrap();
+    link.client.connection_mut(&pair).unwrap().remove_key(KeyId(1), Some(KeyId(3))).unwrap();
+    link.deliver_to_server(&ack(4)).unwrap();
+    link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(1)).unwrap();
+    link.deliver_to_client(&data(4)).unwrap();
+    link.deliver_to_client(&data(8)).unwrap();
+    link.to_server(&late).unwrap();
+    kinds(&mut link.server);
+    link.deliver_to_server(&ack(12)).unwrap();
+    let behind = EventKind::PeerOnOldKey { signed_with: KeyId(3), asked_for: KeyId(1) };
+    assert!(kinds(&mut link.server).contains(&behind));
+}
+
+#[test]
+fn a_replay_from_2_gib_ago_accuses_no_peer() {
+    let mut link = link_with_a_key_too_many();
+    let back = link.pair.reversed();
+    let old = link.client_signs(ACK, CLIENT_ISN + 1, server_at(0)).unwrap();
+    let data = |at| Packet::new(back, ACK, server_at(at), CLIENT_ISN + 1).payload(b"data");
+    for at in 1..4 {
+        link.server_sends(&data(at << 30)).unwrap();
+    }
+    link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(3)).unwrap();
+    link.server_sends(&data((3 << 30) + 4)).unwrap();
+    link.to_server(&old).unwrap();
+    assert_eq!(kinds(&mut link.server), []);
+}
+
+#[test]
+fn a_connection_that_is_closed_when_it_opens_has_ended_once() {
+    let mut shim = shim(ipv4_pair(), mkts(&[(1, 2)]), 1).with_observer(Log::default());
+    let odd = Packet::new(ipv4_pair(), SYN | RST, CLIENT_ISN, 0).build();
+    outbound(&mut shim, Duration::from_secs(1), &odd).unwrap();
+    assert_eq!(kinds(&mut shim).len(), 1);
+}
+
+#[test]
+fn the_strictest_of_peers_that_cover_the_same_connections_decides() {
+    let pair = ipv4_pair().reversed();
+    let [own, other] = [mirrored(&[(1, 2)]), mirrored(&[(3, 4)])];
+    for lenient in [0, 1] {
+        let peers = vec![peer(pair, own.clone()), peer(pair, other.clone())];
+        let mut server = shim_of(peers, 8);
+        let now = Duration::from_secs(1000);
+        server.accept_mismatches(lenient, Duration::MAX).unwrap();
+        let unsigned = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build();
+        assert_eq!(inbound(&mut server, now, &unsigned), Err(UNSIGNED));
+        for id in [1, 3] {
+            let wrong = mkt_with_secret(id, 9, TcpAoAlgorithm::HmacSha1, b"wrong");
+            let mut forger = shim(ipv4_pair(), MktSet::from_mkts([wrong]).unwrap(), 1);
+            let forged = outbound(&mut forger, now, &unsigned).unwrap();
+            let bad = bad_mac(id);
+            assert_eq!(inbound(&mut server, now, &forged), Err(bad), "{lenient} {id}");
+        }
+        // This end's SYN is signed each time.
+        let syn = Packet::new(pair, SYN, SERVER_ISN, 0).build();
+        for _ in 0..2 {
+            assert!(read(&outbound(&mut server, now, &syn).unwrap()).is_signed());
+        }
+        server.accept_mismatches(1 - lenient, Duration::MAX).unwrap();
+        assert!(inbound(&mut server, now, &unsigned).is_ok());
+    }
+    // One that covers them less specifically has no say.
+    let mut server = shim(pair, own, 8);
+    let mut wide: Peer = server.remove_peer(0).unwrap();
+    server.add_peer(Peer { connections: wide.connections, mkts: other }).unwrap();
+    wide.connections.remote = "192.0.2.0/24".parse().unwrap();
+    let mut server = shim_of(vec![server.remove_peer(0).unwrap().into(), wide.into()], 8);
+    server.accept_mismatches(0, Duration::MAX).unwrap();
+    let unsigned = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build();
+    assert!(inbound(&mut server, Duration::ZERO, &unsigned).is_ok());
+}
+
+#[test]
+fn while_mismatches_are_accepted_an_old_signed_connection_does_not_sign_a_new_unsigned_one() {
+    let no_connection = passed(Direction::Outbound, Refusal::NoConnection);
+    for is_closed in [true, false] {
+        let mut link = migrating(mkts(&[(1, 2)]));
+        let (pair, back) = (link.pair, link.pair.reversed());
+        link.connect(pair);
+        if is_closed {
+            let fin = Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, server_at(0));
+            link.deliver_to_server(&fin).unwrap();
+            link.back(FIN | ACK, server_at(0), CLIENT_ISN + 2).unwrap();
+            link.forth(ACK, CLIENT_ISN + 2, server_at(1)).unwrap();
+        } else {
+            // The peer restarts without keys; its reset ends the connection for this end's stack alone.
+            link.to_server(&Packet::new(pair, RST, CLIENT_ISN + 1, 0).build()).unwrap();
+        }
+        kinds(&mut link.server);
+        let syn = Packet::new(pair, SYN, 7000, 0).build();
+        assert_eq!(link.to_server(&syn), Ok(syn));
+        for packet in [
+            Packet::new(back, SYN | ACK, 9000, 7001),
+            Packet::new(back, SYN | ACK, 9000, 7001),
+            Packet::new(back, ACK, 9001, 7001).payload(b"data"),
+        ] {
+            let packet = packet.build();
+            assert_eq!(link.from_server(&packet), Ok(packet));
+        }
+        let mut told = vec![passed(Direction::Inbound, UNSIGNED)];
+        told.extend(Some(EventKind::Ended(End::Replaced)).filter(|_| !is_closed));
+        told.extend([no_connection; 3]);
+        assert_eq!(kinds(&mut link.server), told);
+    }
+}
+
+#[test]
+fn while_mismatches_are_accepted_a_repeated_syn_ack_is_still_signed() {
+    let mut link = migrating(mkts(&[(1, 2)]));
+    link.connect(ipv4_pair());
+    link.server_signs(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
+}
+
+#[test]
+fn while_mismatches_are_accepted_what_breaks_the_format_is_refused() {
+    let mut link = migrating(mkts(&[(1, 2)]));
+    link.connect(ipv4_pair());
+    kinds(&mut link.server);
+    let both = [29, 4, 1, 1, 19, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
+    let with_md5 = link.client_data(b"data").options(&both).build();
+    let refusal = Refusal::Verify(OptionError::AoWithMd5.into());
+    assert_eq!(link.to_server(&with_md5), Err(refusal));
+    let cut = link.server_data(b"data").options(&[1, 1, 2, 9]).build();
+    let error = OptionError::BadLength { kind: 2, offset: 2 };
+    let refusal = Refusal::Sign(SignError::Options(error));
+    assert_eq!(link.from_server(&cut), Err(refusal));
+    assert_eq!(link.server.passed().total(), 0);
+}
+
+#[test]
+fn while_mismatches_are_accepted_a_stack_that_still_uses_tcp_md5_goes_on_with_it() {
+    let mut link = migrating(MktSet::new());
+    let md5 = [19, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
+    for _ in 0..2 {
+        let syn = Packet::new(link.pair.reversed(), SYN, SERVER_ISN, 0).options(&md5).build();
+        assert_eq!(link.from_server(&syn), Ok(syn));
+    }
+    let told = passed(Direction::Outbound, Refusal::AlreadySigned);
+    assert_eq!(kinds(&mut link.server), [told; 2]);
+}
+
+#[test]
+fn while_mismatches_are_accepted_no_peer_is_told_an_mss_that_the_stack_cannot_take() {
+    let mut link = migrating(MktSet::new());
+    let syn = Packet::new(link.pair.reversed(), SYN, SERVER_ISN, 0).options(&[2, 4, 0x05, 0x8c]).build();
+    for _ in 0..2 {
+        assert_eq!(read(&link.from_server(&syn).unwrap()).mss(), Some(1420));
+    }
 }

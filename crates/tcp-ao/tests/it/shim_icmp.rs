@@ -1,13 +1,7 @@
 //! ICMP errors about connections of the shim (RFC 5925 §7.8).
 
-use std::net::IpAddr;
-
-use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, hash_key, inbound, outbound, peer, shim, slots, with_ports,
-};
-use crate::support::{ACK, SYN, ipv4_packet, ipv4_pair, ipv6_packet, ipv6_pair, mirrored, mkts, pair};
-use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig};
-use wireseal_tcp_ao::{SocketPair, checksum};
+use crate::shim_support::*;
+use crate::support::*;
 
 /// An ICMP error from a router on the way that quotes the first `quoted` octets of a packet the local end sent.
 fn icmp(pair: SocketPair, kind: u8, code: u8, sent: &[u8], quoted: usize) -> Vec<u8> {
@@ -35,7 +29,7 @@ fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
         let mut dropped = 0;
         for (kind, code) in (0..=255).flat_map(|kind| (0..=15).map(move |code| (kind, code))) {
             let error = icmp(pair, kind, code, &sent, usize::MAX);
-            let verdict = inbound(&mut link.client, link.now, &error);
+            let verdict = link.to_client(&error);
             if is_hard(pair, kind, code) {
                 dropped += 1;
                 assert_eq!(verdict, Err(Refusal::Icmp), "type {kind} code {code}");
@@ -58,7 +52,7 @@ fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
         let (kind, code) = if headers == 20 { (3, 3) } else { (1, 4) };
         for quoted in 0..sent.len() {
             let error = icmp(pair, kind, code, &sent, quoted);
-            let is_dropped = inbound(&mut link.client, link.now, &error) == Err(Refusal::Icmp);
+            let is_dropped = link.to_client(&error) == Err(Refusal::Icmp);
             assert_eq!(is_dropped, quoted >= headers + 4, "{quoted} octets quoted");
         }
     }
@@ -68,10 +62,10 @@ fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
 fn ao_34_before_the_connection_is_synchronised_errors_pass() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        let sent = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let sent = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
         let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
         let error = icmp(pair, kind, code, &sent, usize::MAX);
-        assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
+        assert_eq!(link.to_client(&error), Ok(error.clone()));
         assert_eq!(link.client.counters().dropped_icmp, 0);
     }
 }
@@ -87,7 +81,7 @@ fn ao_34_errors_about_other_connections_and_other_protocols_pass() {
     let theirs = Packet::new(ipv4_pair().reversed(), SYN, 1, 0).build();
     for quoted in [other, udp, theirs] {
         let error = icmp(ipv4_pair(), 3, 3, &quoted, 28);
-        assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
+        assert_eq!(link.to_client(&error), Ok(error.clone()));
     }
     assert_eq!(link.client.counters().dropped_icmp, 0);
 }
@@ -101,7 +95,7 @@ fn ao_34_a_switch_lets_hard_errors_through() {
     let data = link.client_data(b"data");
     let sent = link.client_sends(&data).unwrap();
     let error = icmp(ipv4_pair(), 3, 3, &sent, 28);
-    assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error.clone()));
+    assert_eq!(link.to_client(&error), Ok(error.clone()));
     assert_eq!(link.client.counters().dropped_icmp, 0);
 }
 
@@ -146,16 +140,16 @@ fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
         let mut link = Link::connected(pair);
         let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
         let error = icmp(pair, kind, code, &quoted, length);
-        assert_eq!(inbound(&mut link.client, link.now, &error), Err(Refusal::Icmp), "{quoted:02x?}");
+        assert_eq!(link.to_client(&error), Err(Refusal::Icmp), "{quoted:02x?}");
         assert_eq!(link.client.counters().dropped_icmp, 1);
         // A soft error passes.
         let error = icmp(pair, kind, 0, &quoted, length);
-        assert!(inbound(&mut link.client, link.now, &error).is_ok());
+        assert!(link.to_client(&error).is_ok());
     }
     // About somebody else it is no concern of the shim's.
     let mut link = Link::connected(ipv4_pair());
     let error = icmp(ipv4_pair(), 3, 3, &fragment(stranger), usize::MAX);
-    assert!(inbound(&mut link.client, link.now, &error).is_ok());
+    assert!(link.to_client(&error).is_ok());
 }
 
 #[test]
@@ -165,7 +159,7 @@ fn ao_34_a_first_fragment_without_its_icmp_header_is_refused() {
     let extensions = [60, 0, 0, 1, 0, 0, 0, 9, 58, 0, 1, 4, 0, 0, 0, 0];
     let IpAddr::V6(local) = ipv6_pair().local.address() else { panic!("not IPv6") };
     let first = ipv6_packet([0x20; 16], local.octets(), 44, &extensions);
-    assert_eq!(inbound(&mut link.client, link.now, &first), Err(Refusal::Icmp));
+    assert_eq!(link.to_client(&first), Err(Refusal::Icmp));
 }
 
 /// The one's complement sum of an ICMP message, with ICMPv6's pseudo-header; 0xffff when its checksum is right.
@@ -201,7 +195,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
             error[at + 2..at + 4].fill(0);
             let sum = !icmp_sum(&error);
             error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
-            let handed_on = inbound(&mut link.client, link.now, &error).unwrap();
+            let handed_on = link.to_client(&error).unwrap();
             assert_eq!(handed_on[at + 6..at + 8], expected.to_be_bytes());
             assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is mended");
         }
@@ -209,7 +203,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
         let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
         let mut error = icmp(pair, kind, code, &other, usize::MAX);
         error[at + 6..at + 8].copy_from_slice(&1400_u16.to_be_bytes());
-        assert_eq!(inbound(&mut link.client, link.now, &error), Ok(error));
+        assert_eq!(link.to_client(&error), Ok(error));
     }
 }
 
@@ -225,7 +219,7 @@ fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_smal
         let sum = !icmp_sum(&error);
         error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
         // From the link, IPv4's is a hard error, which is ignored.
-        assert_eq!(inbound(&mut link.client, link.now, &error).is_ok(), pair.local.address().is_ipv6());
+        assert_eq!(link.to_client(&error).is_ok(), pair.local.address().is_ipv6());
         link.client.own_icmp(&mut error);
         assert_eq!(error[at + 6..at + 8], 1480_u16.to_be_bytes());
         assert_eq!(icmp_sum(&error), 0xffff, "the checksum is mended");
@@ -251,11 +245,11 @@ fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
         first[10..12].fill(0);
         let sum = checksum::ipv4_header(&first[..20]);
         first[10..12].copy_from_slice(&sum.to_be_bytes());
-        let verdict = inbound(&mut link.client, link.now, &first);
+        let verdict = link.to_client(&first);
         assert_eq!(verdict.is_ok(), passes, "type {kind} code {code}");
         let mut later = icmp(pair, kind, code, &sent, usize::MAX);
         later[7] = 1;
-        assert!(inbound(&mut link.client, link.now, &later).is_ok(), "nothing comes of it without the first");
+        assert!(link.to_client(&later).is_ok(), "nothing comes of it without the first");
     }
     assert_eq!(link.client.counters().dropped_icmp, 3);
 }
@@ -272,13 +266,13 @@ fn ao_34_a_damaged_error_is_refused_and_not_counted_as_ignored() {
         for error in [known, icmp(pair, kind, code, &hidden, usize::MAX)] {
             let mut damaged = error.clone();
             *damaged.last_mut().unwrap() ^= 0x40;
-            assert_eq!(inbound(&mut link.client, link.now, &damaged), Err(Refusal::Checksum));
+            assert_eq!(link.to_client(&damaged), Err(Refusal::Checksum));
             assert_eq!(link.client.counters().dropped_icmp, 0);
             assert_eq!(link.client.connection(&pair).unwrap().counters().dropped_icmp, 0);
         }
         let mut header = icmp(pair, kind, code, &sent, usize::MAX);
         header[8] ^= 1;
-        assert_eq!(inbound(&mut link.client, link.now, &header), Err(Refusal::Checksum));
+        assert_eq!(link.to_client(&header), Err(Refusal::Checksum));
     }
 }
 
@@ -288,7 +282,7 @@ fn ao_34_a_home_address_in_a_quote_hides_no_hard_error() {
     let mut link = Link::connected(ipv6_pair());
     let quoted = with_extensions(60, &home("2020:2020::", 6));
     let error = icmp(ipv6_pair(), 1, 4, &quoted, usize::MAX);
-    assert_eq!(inbound(&mut link.client, link.now, &error), Err(Refusal::Icmp));
+    assert_eq!(link.to_client(&error), Err(Refusal::Icmp));
 }
 
 /// Another peer may leave a handshake on the same ports, about which an error would pass.
@@ -302,11 +296,11 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
     };
     let mut link = Link::with_ids(pair(here, there), &[(1, 2)]);
     let peers = [there, other].map(|remote| peer(pair(here, remote), mkts(&[(1, 2)])));
-    link.client = Shim::new(ShimConfig::new(1500), hash_key(), peers.into(), slots(8)).unwrap();
+    link.client = shim_of(peers.into(), 8);
     link.connect(link.pair);
     let mut others = shim(pair(other, here), mirrored(&[(1, 2)]), 1);
     let syn = Packet::new(pair(here, other).reversed(), SYN, 7, 0).build();
-    inbound(&mut link.client, link.now, &outbound(&mut others, link.now, &syn).unwrap()).unwrap();
+    link.to_client(&outbound(&mut others, link.now, &syn).unwrap()).unwrap();
     let both = (60, [home(here, 43), routing(other, 6)].concat());
     for (quoted, is_about_another) in [
         (quote(here, other, (6, Vec::new())), false),
@@ -315,13 +309,57 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
         (quote(stranger, there, both), true),
     ] {
         let error = icmp(link.pair, 1, 4, &quoted, usize::MAX);
-        let verdict = inbound(&mut link.client, link.now, &error);
+        let verdict = link.to_client(&error);
         assert_eq!(verdict, if is_about_another { Err(Refusal::Icmp) } else { Ok(error) });
     }
     // Where neither the header nor the home address is a peer's, nor where it leads on to, it is no concern of the shim's.
     for (extensions, is_ours) in [(home(here, 6), true), (home("2001:db8:1::2", 6), false)] {
         let quoted = quote(stranger, there, (60, extensions));
         let error = icmp(link.pair, 1, 1, &quoted, usize::MAX);
-        assert_eq!(inbound(&mut link.client, link.now, &error).is_err(), is_ours);
+        assert_eq!(link.to_client(&error).is_err(), is_ours);
     }
+}
+
+/// Stacks go by the outer header, and many never look at the version of a quote (Linux `icmp_unreach`, gVisor).
+#[test]
+fn ao_34_the_version_of_a_quote_hides_no_hard_error() {
+    let mut v4 = Link::connected(ipv4_pair());
+    let mut v6 = Link::connected(ipv6_pair());
+    let sent4 = v4.client_sends(&v4.client_data(&[7; 64])).unwrap();
+    let sent6 = v6.client_sends(&v6.client_data(&[7; 64])).unwrap();
+    let mut through = Vec::new();
+    for version in 0..16_u8 {
+        let mut quoted = sent4.clone();
+        quoted[0] = version << 4 | 5;
+        let message = [&[3, 3, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
+        let error = ipv4_packet([203, 0, 113, 1], [192, 0, 2, 1], 1, &message);
+        if inbound(&mut v4.client, v4.now, &error).is_ok() {
+            through.push((4, version));
+        }
+        let mut quoted = sent6.clone();
+        quoted[0] = version << 4;
+        let message = [&[1, 4, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
+        let IpAddr::V6(local) = ipv6_pair().local.address() else { unreachable!() };
+        let error = ipv6_packet([0x20; 16], local.octets(), 58, &message);
+        if inbound(&mut v6.client, v6.now, &error).is_ok() {
+            through.push((6, version));
+        }
+    }
+    assert!(through.is_empty(), "{through:?}");
+}
+
+/// A later fragment that names an extension header which leads to TCP.
+#[test]
+fn ao_34_an_extension_header_in_a_quoted_later_fragment_hides_no_hard_error() {
+    let mut link = Link::connected(ipv6_pair());
+    let mut packet = Packet::new(ipv6_pair(), ACK, CLIENT_ISN + 1, 1);
+    packet.extensions = (44, vec![60, 0, 0, 8, 0, 0, 0, 9, 6, 0, 1, 4, 0, 0, 0, 0]);
+    let mut quoted = link.client_sends(&link.client_data(b"x")).unwrap();
+    let at = quoted.len().min(40);
+    quoted[6] = 44;
+    quoted.splice(at..at, packet.extensions.1.clone());
+    let message = [&[1, 4, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
+    let IpAddr::V6(local) = ipv6_pair().local.address() else { unreachable!() };
+    let error = ipv6_packet([0x20; 16], local.octets(), 58, &message);
+    assert_eq!(link.to_client(&error), Err(Refusal::Icmp));
 }

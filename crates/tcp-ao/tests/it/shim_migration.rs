@@ -1,12 +1,7 @@
 //! Whole handshakes with an end that accepts mismatches, against peers of every kind, with packets that are lost or late.
 
-use std::time::Duration;
-
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{MktSet, SocketPair};
-
-use crate::shim_support::{Packet, Read, TestShim, inbound, outbound, read, shim};
-use crate::support::{ACK, SYN, ipv4_pair, mirrored, mkt_with_secret};
+use crate::shim_support::*;
+use crate::support::*;
 
 /// What is between a stack and the link.
 enum Below {
@@ -107,6 +102,7 @@ fn below(pair: SocketPair, mkts: MktSet<4>, accepts: bool) -> Below {
 }
 
 const FATES: u32 = 3;
+
 /// The first packets, whose fates are tried in every combination.
 const DISTURBED: u32 = 5;
 
@@ -141,7 +137,7 @@ fn run(ends: &mut [Host; 2], mut fates: u32) -> bool {
 fn every_handshake_completes_while_mismatches_are_accepted() {
     let (pair, back) = (ipv4_pair(), ipv4_pair().reversed());
     let own = || mirrored(&[(1, 2)]);
-    let right = || crate::support::mkts(&[(1, 2)]);
+    let right = || mkts(&[(1, 2)]);
     let wrong = || MktSet::from_mkts([mkt_with_secret(1, 2, TcpAoAlgorithm::HmacSha1, b"wrong")]).unwrap();
     let peers: [(&str, &dyn Fn() -> Below); 6] = [
         ("no TCP-AO", &|| Below::Nothing),

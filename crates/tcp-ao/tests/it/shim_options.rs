@@ -1,14 +1,7 @@
 //! Sizes: how the options that TCP-AO shares the header with, and the headers around, come out of the shim.
 
-use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, SERVER_ISN, hash_key, inbound, outbound, read, shim, with_ports,
-};
-use crate::support::{ACK, Parts, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mkt, mkts, packet};
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{OPTION_ROOM, Refusal, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{
-    Connection, Endpoint, Isn, MktSet, OptionCoverage, ParseError, Segment, SocketPair, VerifyError,
-};
+use crate::shim_support::*;
+use crate::support::*;
 
 /// The options of a Linux SYN: MSS, SACK permitted, timestamps, window scale.
 fn syn_options(mss: u16) -> Vec<u8> {
@@ -69,7 +62,7 @@ fn multipath_tcp_is_offered_in_neither_direction() {
     let mut active = Connection::<4>::active(pair, Isn(7), &mkts(&[(1, 2)])).unwrap();
     let options = [&[2, 4, 5, 0xb4][..], &capable].concat();
     let segment = Parts::new(pair, SYN, 7, 0).options(&options).signed(&mut active);
-    let received = inbound(&mut link.server, link.now, &packet(pair, &segment)).unwrap();
+    let received = link.to_server(&packet(pair, &segment)).unwrap();
     assert_eq!(read(&received).options, [[2, 4, 5, 0xa0]]);
     // What joins another connection is signed as it is, or does not fit.
     let join = [&[30, 12, 0x10, 1][..], &[9; 8]].concat();
@@ -89,7 +82,7 @@ fn ao_35_the_links_own_mss_is_advertised_and_the_stack_gets_the_peers_less_the_o
             let room = OPTION_ROOM as u16;
             let advertised = read(&signed).mss().unwrap();
             assert_eq!(advertised, if stack_mss == 65_535 { 65_535 } else { stack_mss + room });
-            let delivered = read(&inbound(&mut link.server, link.now, &signed).unwrap());
+            let delivered = read(&link.to_server(&signed).unwrap());
             assert_eq!(delivered.mss(), Some(advertised - room));
             let others = |options: &[Vec<u8>]| {
                 options.iter().filter(|option| option[0] != 2).cloned().collect::<Vec<_>>()
@@ -102,14 +95,11 @@ fn ao_35_the_links_own_mss_is_advertised_and_the_stack_gets_the_peers_less_the_o
 #[test]
 fn ao_35_a_raised_mss_stays_within_the_mtu() {
     let config = ShimConfig { stack_mtu: 1000, ..ShimConfig::new(1500) };
-    let peer = crate::shim_support::peer(ipv4_pair(), mkts(&[(1, 2)]));
+    let peer = peer(ipv4_pair(), mkts(&[(1, 2)]));
     let mut shim = Shim::new(config, hash_key(), vec![peer], vec![ShimSlot::EMPTY]).unwrap();
     for (from_stack, on_link) in [(960, 1460), (1200, 1460), (1470, 1470), (500, 1000)] {
         let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(from_stack));
-        assert_eq!(
-            read(&outbound(&mut shim, std::time::Duration::ZERO, &syn.build()).unwrap()).mss(),
-            Some(on_link)
-        );
+        assert_eq!(read(&outbound(&mut shim, Duration::ZERO, &syn.build()).unwrap()).mss(), Some(on_link));
     }
 }
 
@@ -117,7 +107,7 @@ fn ao_35_a_raised_mss_stays_within_the_mtu() {
 fn ao_35_a_peer_that_advertises_no_mss_gets_the_default_less_the_option() {
     for (pair, default) in [(ipv4_pair(), 536), (ipv6_pair(), 1220)] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        let delivered = link.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+        let delivered = link.forth(SYN, CLIENT_ISN, 0).unwrap();
         assert_eq!(read(&delivered).mss(), Some(default - OPTION_ROOM as u16));
         let syn_ack = Packet::new(pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
         assert_eq!(
@@ -128,19 +118,11 @@ fn ao_35_a_peer_that_advertises_no_mss_gets_the_default_less_the_option() {
 }
 
 #[test]
-fn ao_35_an_mss_outside_a_syn_is_left_alone() {
-    let mut link = Link::connected(ipv4_pair());
-    let data = link.client_data(b"data").options(&[2, 4, 1, 0]);
-    assert_eq!(read(&link.client_sends(&data).unwrap()).mss(), Some(256));
-    assert_eq!(read(&link.deliver_to_server(&data).unwrap()).mss(), Some(256));
-}
-
-#[test]
 fn ao_35_a_tiny_mss_does_not_wrap() {
     for mss in 0..=OPTION_ROOM as u16 + 1 {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         let config = ShimConfig { stack_mtu: 1500, ..ShimConfig::new(1500) };
-        let peer = crate::shim_support::peer(ipv4_pair(), mkts(&[(1, 2)]));
+        let peer = peer(ipv4_pair(), mkts(&[(1, 2)]));
         link.client = Shim::new(config, hash_key(), vec![peer], vec![ShimSlot::EMPTY]).unwrap();
         let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(mss));
         let delivered = link.deliver_to_server(&syn).unwrap();
@@ -170,7 +152,7 @@ fn ao_35_as_many_sack_blocks_are_kept_as_fit_the_newest_first() {
         assert_eq!(on_link.option(5).unwrap(), &stack.option(5).unwrap()[..8 * kept]);
         assert_eq!(on_link.option(8), stack.option(8));
         assert_eq!(on_link.option(29).unwrap().len(), 2 + mac_length);
-        let delivered = read(&inbound(&mut link.server, link.now, &signed).unwrap());
+        let delivered = read(&link.to_server(&signed).unwrap());
         assert_eq!(delivered.option(5), on_link.option(5));
         assert!(!delivered.is_signed());
     }
@@ -193,7 +175,7 @@ fn ao_35_full_packets_fill_the_mtu_and_one_octet_more_is_refused() {
             let full = link.client_data(&vec![0x5a; fits]).options(options);
             let signed = link.client_sends(&full).unwrap();
             assert!((1498..=1500).contains(&signed.len()), "{}", signed.len());
-            assert_eq!(read(&inbound(&mut link.server, link.now, &signed).unwrap()).payload, full.payload);
+            assert_eq!(read(&link.to_server(&signed).unwrap()).payload, full.payload);
             for excess in [4, 5, 100] {
                 let long = link
                     .client_data(&vec![0x5a; 1500 - headers - signed_options(&signed) + excess])
@@ -218,7 +200,7 @@ fn ao_35_no_length_field_wraps_on_a_link_with_a_greater_mtu_than_ip_has() {
         let config = ShimConfig::new(65_600);
         assert!(config.stack_mtu + OPTION_ROOM <= 65_535);
         let mut link = Link::with_mkts(pair, mkts(1, 2), mkts(2, 1));
-        let peer = crate::shim_support::peer(pair, mkts(1, 2));
+        let peer = peer(pair, mkts(1, 2));
         link.client = Shim::new(config, hash_key(), vec![peer], vec![ShimSlot::EMPTY]).unwrap();
         link.connect(pair);
         let full = link.client_data(&vec![1; longest - headers - 20]);
@@ -234,7 +216,7 @@ fn ao_35_too_little_room_before_the_packet_is_said() {
     let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build();
     for room in 0..24 {
         let mut buffer = [&vec![0; room][..], &syn].concat();
-        let result = client.outbound(std::time::Duration::ZERO, &mut buffer, room);
+        let result = client.outbound(Duration::ZERO, &mut buffer, room);
         match room.checked_sub(16) {
             None => assert_eq!(result, Err(Refusal::TooLong { excess: 16 - room })),
             Some(start) => assert_eq!(result, Ok(start..buffer.len())),
@@ -250,10 +232,10 @@ fn ipv4_options_stay_and_link_padding_goes() {
     let signed = link.client_sends(&data).unwrap();
     assert_eq!(signed[20..28], data.ip_options);
     let padded = [&signed[..], &[0; 18]].concat();
-    let delivered = inbound(&mut link.server, link.now, &padded).unwrap();
+    let delivered = link.to_server(&padded).unwrap();
     assert_eq!(delivered, data.build());
     // Padding behind what the stack sends is left out too.
-    let sent = outbound(&mut link.client, link.now, &[&data.build()[..], &[0xee; 9]].concat()).unwrap();
+    let sent = link.from_client(&[&data.build()[..], &[0xee; 9]].concat()).unwrap();
     assert_eq!(sent, signed);
 }
 
@@ -274,9 +256,9 @@ fn ao_11_ipv6_extension_headers_stay() {
         data.extensions = extensions;
         let signed = link.client_sends(&data).unwrap();
         assert_eq!(signed[40..40 + data.extensions.1.len()], data.extensions.1);
-        assert_eq!(inbound(&mut link.server, link.now, &signed).unwrap(), data.build());
-        let forged = inbound(&mut link.server, link.now, &data.build());
-        assert_eq!(forged, Err(Refusal::Verify(VerifyError::Unsigned)));
+        assert_eq!(link.to_server(&signed).unwrap(), data.build());
+        let forged = link.to_server(&data.build());
+        assert_eq!(forged, Err(UNSIGNED));
     }
 }
 
@@ -289,11 +271,11 @@ fn ao_21_a_routing_header_does_not_lead_an_unsigned_segment_past_the_check() {
     let mut reset = Packet::new(pair, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
     reset.extensions = (43, [&[6, 4, 0, 1, 0, 0, 0, 0], &elsewhere[..]].concat());
     let packet = reset.build();
-    assert_eq!(inbound(&mut link.server, link.now, &packet), Err(Refusal::SourceRouted));
+    assert_eq!(link.to_server(&packet), Err(Refusal::SourceRouted));
     // Once it has arrived the header is history, and the segment unsigned like any other.
     let mut arrived = packet.clone();
     arrived[43] = 0;
-    assert_eq!(inbound(&mut link.server, link.now, &arrived), Err(Refusal::Verify(VerifyError::Unsigned)));
+    assert_eq!(link.to_server(&arrived), Err(UNSIGNED));
 }
 
 #[test]
@@ -304,7 +286,7 @@ fn ao_21_a_fragment_behind_a_routing_header_does_not_pass() {
     let routing = [&[44, 2, 2, 1, 0, 0, 0, 0], &[0x30; 16][..]].concat();
     for fragment in [[6, 0, 0, 1, 1, 2, 3, 4], [6, 0, 0, 0, 1, 2, 3, 4], [6, 0, 0, 8, 1, 2, 3, 4]] {
         reset.extensions = (43, [&routing[..], &fragment].concat());
-        assert_eq!(inbound(&mut link.server, link.now, &reset.build()), Err(Refusal::SourceRouted));
+        assert_eq!(link.to_server(&reset.build()), Err(Refusal::SourceRouted));
     }
 }
 
@@ -313,23 +295,23 @@ fn ao_21_a_fragment_behind_a_routing_header_does_not_pass() {
 fn ao_21_a_home_address_does_not_lead_an_unsigned_segment_past_the_check() {
     let pair = ipv6_pair();
     let mut link = Link::connected(pair);
-    let std::net::IpAddr::V6(home) = pair.local.address() else { unreachable!() };
+    let IpAddr::V6(home) = pair.local.address() else { unreachable!() };
     let option = |home: [u8; 16]| [&[6, 2, 1, 2, 0, 0, 201, 16][..], &home].concat();
     let elsewhere = SocketPair { local: Endpoint::new([0x2001, 0xdb8, 9, 0, 0, 0, 0, 9], 49_152), ..pair };
     // In the peer's name from elsewhere, and in another's name from the peer's address.
     for (source, option) in [(elsewhere, option(home.octets())), (pair, option([0x20; 16]))] {
         let mut reset = Packet::new(source, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
         reset.extensions = (60, option);
-        assert_eq!(inbound(&mut link.server, link.now, &reset.build()), Err(Refusal::SourceRouted));
+        assert_eq!(link.to_server(&reset.build()), Err(Refusal::SourceRouted));
         let mut fragment = Packet::new(source, ACK, 1, 1);
         fragment.extensions = (60, [&reset.extensions.1[..], &[6, 0, 0, 8, 0, 0, 0, 9]].concat());
         fragment.extensions.1[0] = 44;
-        assert_eq!(inbound(&mut link.server, link.now, &fragment.build()), Err(Refusal::SourceRouted));
+        assert_eq!(link.to_server(&fragment.build()), Err(Refusal::SourceRouted));
     }
     // Between others it passes.
     let mut others = Packet::new(elsewhere, RST, 1, 1);
     others.extensions = (60, option([0x20; 16]));
-    assert!(inbound(&mut link.server, link.now, &others.build()).is_ok());
+    assert!(link.to_server(&others.build()).is_ok());
 }
 
 /// The IPv4 packet as a fragment: the upper octet of flags and offset is `flags`.
@@ -345,22 +327,14 @@ fn ipv4_fragment(mut packet: Vec<u8>, flags: u8) -> Vec<u8> {
 fn fragments_between_protected_addresses_are_refused_and_others_pass() {
     let mut link = Link::connected(ipv4_pair());
     let signed = link.client_sends(&link.client_data(b"in pieces")).unwrap();
-    let stranger = Packet::new(crate::support::pair("198.51.100.1", "192.0.2.2"), ACK, 1, 1)
-        .payload(b"in pieces")
-        .build();
+    let stranger = Packet::new(pair("198.51.100.1", "192.0.2.2"), ACK, 1, 1).payload(b"in pieces").build();
     for flags in [0x20, 0x01] {
         let fragment = ipv4_fragment(signed.clone(), flags);
-        assert_eq!(
-            inbound(&mut link.server, link.now, &fragment),
-            Err(Refusal::Malformed(ParseError::Fragment))
-        );
-        assert_eq!(
-            outbound(&mut link.client, link.now, &fragment),
-            Err(Refusal::Malformed(ParseError::Fragment))
-        );
+        assert_eq!(link.to_server(&fragment), Err(Refusal::Malformed(ParseError::Fragment)));
+        assert_eq!(link.from_client(&fragment), Err(Refusal::Malformed(ParseError::Fragment)));
         let fragment = ipv4_fragment(stranger.clone(), flags);
-        assert_eq!(inbound(&mut link.server, link.now, &fragment), Ok(fragment.clone()));
-        assert_eq!(outbound(&mut link.client, link.now, &fragment), Ok(fragment.clone()));
+        assert_eq!(link.to_server(&fragment), Ok(fragment.clone()));
+        assert_eq!(link.from_client(&fragment), Ok(fragment.clone()));
     }
 }
 
@@ -371,12 +345,12 @@ fn ao_21_a_header_behind_the_fragment_header_does_not_hide_tcp() {
     for (fragment, refusal) in [
         ([60, 0, 0, 1, 9, 9, 9, 9], Err(Refusal::Malformed(ParseError::Fragment))),
         // An atomic fragment is a whole segment, unsigned.
-        ([60, 0, 0, 0, 9, 9, 9, 9], Err(Refusal::Verify(VerifyError::Unsigned))),
+        ([60, 0, 0, 0, 9, 9, 9, 9], Err(UNSIGNED)),
     ] {
         let mut link = Link::connected(pair);
         let mut forged = link.client_data(b"forged");
         forged.extensions = (44, [fragment, destination_options].concat());
-        assert_eq!(inbound(&mut link.server, link.now, &forged.build()).map(|_| ()), refusal);
+        assert_eq!(link.to_server(&forged.build()).map(|_| ()), refusal);
     }
 }
 
@@ -397,6 +371,35 @@ fn a_checksum_of_zero_goes_out_in_its_other_form() {
         let first = read(&link.client_sends(&packet(0)).unwrap()).header.checksum;
         let signed = link.client_sends(&packet(first.into())).unwrap();
         assert_eq!(read(&signed).header.checksum, 0xffff);
-        assert!(inbound(&mut link.server, link.now, &signed).is_ok());
+        assert!(link.to_server(&signed).is_ok());
     }
+}
+
+#[test]
+fn a_fast_open_cookie_makes_way_for_the_signature() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    // MSS, SACK permitted, timestamps, window scale and a cookie of 16 octets fill 40 octets.
+    let cookie = [&[34, 18][..], &[7; 16]].concat();
+    let others = [&[2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7, 1, 1][..]].concat();
+    let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&[&others[..], &cookie].concat());
+    let received = read(&link.deliver_to_server(&syn).unwrap());
+    assert_eq!(received.option(34), None);
+    assert_eq!(received.option(3), Some(&[7][..]));
+    assert_eq!(link.server.connection(&ipv4_pair().reversed()).unwrap().remote_isn(), Some(Isn(CLIENT_ISN)));
+}
+
+#[test]
+fn several_fast_open_cookies_make_way_together() {
+    // Each would fit next to the signature, all would not.
+    let mut link = Link::with_mkts(ipv4_pair(), short_mac(1, 2), short_mac(2, 1));
+    let cookies = [&[34, 6, 1, 2, 3, 4][..]; 3].concat();
+    let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(
+        &[&[2, 4, 5, 0xb4, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 3, 3, 7, 4, 2, 1][..], &cookies, &[1, 1]].concat(),
+    );
+    let received = read(&link.deliver_to_server(&syn).unwrap());
+    assert_eq!((received.option(34), received.option(3)), (None, Some(&[7][..])));
+}
+
+fn short_mac(send_id: u8, recv_id: u8) -> MktSet<4> {
+    MktSet::from_mkts([mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1).with_mac_length(4).unwrap()]).unwrap()
 }

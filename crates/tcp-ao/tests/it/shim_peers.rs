@@ -1,13 +1,7 @@
-//! Peers that overlap, peers that come, go and move, and what belongs to no peer.
+//! Peers that overlap, peers that come, go and move and what belongs to no peer.
 
-use std::time::Duration;
-
-use crate::shim_events::Log;
-use crate::shim_support::{Packet, TestShim, hash_key, inbound, outbound, peer, shim, slots, with_ports};
-use crate::support::{ACK, RST, SYN, ipv4_pair, mkt_with_secret, mkts, pair};
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::shim::{Direction, Event, PeerSlot, Refusal, Shim, ShimConfig, Unmatched};
-use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, Mkt, MktError, MktSet, Peer, PeerError, VerifyError};
+use crate::shim_support::*;
+use crate::support::*;
 
 const NOW: Duration = Duration::from_secs(10);
 
@@ -26,14 +20,13 @@ fn of(remote: &str, mkts: MktSet<4>) -> Peer {
 
 fn with_room(peers: usize) -> TestShim {
     let peers: Vec<PeerSlot> = (0..peers).map(|_| PeerSlot::EMPTY).collect();
-    Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(4)).unwrap()
+    shim_of(peers, 4)
 }
 
 /// A SYN from this address, signed with a key of this secret.
 fn syn_from(remote: &str, secret: &str) -> Vec<u8> {
     let from = pair(remote, "192.0.2.1");
-    let mut caller = shim(from, set((2, 1), secret), 1);
-    outbound(&mut caller, NOW, &Packet::new(from, SYN, 1, 0).build()).unwrap()
+    signed_syn(from, set((2, 1), secret), 1)
 }
 
 #[test]
@@ -126,10 +119,7 @@ fn ao_20_what_belongs_to_no_peer_is_dropped_in_both_directions_on_request() {
     let stranger = pair("192.0.2.1", "203.0.113.9");
     let mut fragment = Packet::new(stranger.reversed(), ACK, 1, 1).build();
     fragment[6] |= 0x20;
-    let signed = {
-        let mut caller = crate::shim_support::shim(stranger.reversed(), mkts(&[(1, 2)]), 1);
-        outbound(&mut caller, NOW, &Packet::new(stranger.reversed(), SYN, 1, 0).build()).unwrap()
-    };
+    let signed = { signed_syn(stranger.reversed(), mkts(&[(1, 2)]), 1) };
     let mut refused = 0;
     for packet in [Packet::new(stranger.reversed(), SYN, 1, 0).build(), signed, fragment] {
         assert_eq!(inbound(&mut shim, NOW, &packet), Err(Refusal::NoPeer));
@@ -146,12 +136,11 @@ fn ao_20_what_belongs_to_no_peer_is_dropped_in_both_directions_on_request() {
     assert_eq!(events.len(), 5);
     assert!(events.iter().all(|Event { peer, .. }| peer.is_none()), "{events:?}");
     // Routers' errors are about anybody, and a peer's own packets are judged as always.
-    let icmp =
-        crate::support::ipv4_packet([198, 51, 100, 1], [192, 0, 2, 1], 1, &[3, 1, 0xfc, 0xfe, 0, 0, 0, 0]);
+    let icmp = ipv4_packet([198, 51, 100, 1], [192, 0, 2, 1], 1, &[3, 1, 0xfc, 0xfe, 0, 0, 0, 0]);
     assert!(inbound(&mut shim, NOW, &icmp).is_ok());
     assert!(outbound(&mut shim, NOW, &Packet::new(ipv4_pair(), SYN, 1, 0).build()).is_ok());
     let forged = Packet::new(with_ports(ipv4_pair(), 5, 179).reversed(), RST, 1, 0).build();
-    assert_eq!(inbound(&mut shim, NOW, &forged), Err(Refusal::Verify(VerifyError::Unsigned)));
+    assert_eq!(inbound(&mut shim, NOW, &forged), Err(UNSIGNED));
 }
 
 /// The longest prefix, and of equals one that can sign, as for a SYN that this end sends.
@@ -168,3 +157,171 @@ fn the_peer_of_a_pair_is_known_beforehand() {
     assert_eq!(of_pair(&shim, "192.0.2.7"), Some(2));
     assert_eq!(of_pair(&shim, "203.0.113.1"), Some(0));
 }
+
+fn identifier(remote: &str) -> ConnectionIdentifier {
+    ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), remote.parse().unwrap())
+}
+
+#[test]
+fn the_most_specific_peer_decides_and_then_the_key_id() {
+    let remotes = ["192.0.2.0/24", "0.0.0.0/0", "192.0.2.2/32"];
+    let peers = remotes.iter().zip([3, 5, 1]).map(|(remote, id)| {
+        PeerSlot::from(Peer { connections: identifier(remote), mkts: mkts(&[(id, id + 1)]) })
+    });
+    let mut shim = shim_of(peers.collect::<Vec<_>>(), 4);
+    for (remote, id) in [("192.0.2.2", 1), ("192.0.2.9", 3), ("203.0.113.1", 5)] {
+        let syn = Packet::new(pair("192.0.2.1", remote), SYN, 1, 0).build();
+        let signed = outbound(&mut shim, NOW, &syn).unwrap();
+        let read = read(&signed);
+        assert_eq!(read.option(29).unwrap()[0], id, "{remote}");
+    }
+    // Of two that are equally specific, the KeyID decides; a key of a wider prefix is not for this one.
+    let another = Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(7, 8)]) };
+    let peers: Vec<PeerSlot> =
+        shim.peers().map(|(_, peer)| peer.clone().into()).chain([another.into()]).collect();
+    let mut shim = shim_of(peers, 4);
+    let from = pair("192.0.2.2", "192.0.2.1");
+    for (ids, is_its) in [((1, 2), true), ((7, 8), true), ((3, 4), false)] {
+        let syn = signed_syn(from, mirrored(&[ids]), 1);
+        assert_eq!(inbound(&mut shim, NOW, &syn).is_ok(), is_its);
+        shim.forget(&from.reversed());
+    }
+    // Without keys, the specific peer is closed, whatever the wider ones have.
+    shim.set_mkts(2, MktSet::new()).unwrap();
+    shim.set_mkts(3, MktSet::new()).unwrap();
+    let syn = signed_syn(from, mirrored(&[(3, 4)]), 1);
+    assert_eq!(inbound(&mut shim, NOW, &syn), Err(Refusal::NoKey));
+}
+
+#[test]
+fn peers_come_and_go_while_the_shim_runs() {
+    let peers: Vec<PeerSlot> = (0..2).map(|_| PeerSlot::EMPTY).collect();
+    let mut shim = shim_of(peers, 4);
+    let unsigned = |remote: &str| Packet::new(pair(remote, "192.0.2.1"), RST, 1, 0).build();
+    let required = Err(UNSIGNED);
+    assert!(inbound(&mut shim, NOW, &unsigned("192.0.2.2")).is_ok());
+    let host = Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(1, 2)]) };
+    assert_eq!(shim.add_peer(host.clone()), Ok(0));
+    assert_eq!(inbound(&mut shim, NOW, &unsigned("192.0.2.2")), required);
+    assert_eq!(shim.peer_counters(0).unwrap().required, 1);
+    // Another for the same connections needs other ids.
+    let wide = Peer { connections: identifier("192.0.2.0/24"), mkts: mkts(&[(1, 3)]) };
+    assert!(matches!(shim.add_peer(host.clone()), Err(PeerError::Overlap { peer: 1, other: 0, .. })));
+    outbound(&mut shim, NOW, &Packet::new(pair("192.0.2.1", "192.0.2.2"), SYN, 1, 0).build()).unwrap();
+    assert_eq!(shim.remove_peer(0).unwrap().connections, host.connections);
+    assert_eq!((shim.connections().count(), shim.remove_peer(0).is_err()), (0, true));
+    assert_eq!(shim.add_peer(wide.clone()), Ok(0));
+    assert_eq!(inbound(&mut shim, NOW, &unsigned("192.0.2.77")), required);
+    let another = Peer { mkts: mkts(&[(7, 8)]), ..wide };
+    assert_eq!(shim.add_peer(another.clone()), Ok(1));
+    assert!(matches!(shim.set_mkts(1, mkts(&[(1, 8)])), Err(PeerError::Overlap { .. })));
+    assert_eq!(shim.add_peer(another), Err(PeerError::TooMany { room: 2 }));
+}
+
+#[test]
+fn a_peer_that_is_added_takes_over_the_connections_of_a_wider_one() {
+    let server = |mkts| Peer { connections: server_identifier("192.0.2.0/24"), mkts };
+    let host = |mkts| Peer { connections: server_identifier("192.0.2.1/32"), mkts };
+    let connected = |also: u16| {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        let peers = vec![server(mirrored(&[(1, 2)])).into(), PeerSlot::EMPTY];
+        link.server = shim_of(peers, 4);
+        link.connect(ipv4_pair());
+        link.deliver_to_server(&Packet::new(with_ports(ipv4_pair(), also, 179), SYN, 1, 0)).unwrap();
+        link
+    };
+    // Whoever has the wider peer's key cannot speak for it any more.
+    let mut link = connected(7);
+    assert_eq!(link.server.add_peer(host(mirrored(&[(7, 8)]))), Ok(1));
+    let refused = link.deliver_to_server(&link.client_data(b"under the wider peer's key"));
+    assert_eq!(refused, Err(unknown_key(1)));
+    assert!(link.server.connections_with_peers().all(|(peer, _)| peer == 1));
+    assert_eq!(
+        (
+            link.server.peer_counters(0).unwrap().key_not_found,
+            link.server.peer_counters(1).unwrap().key_not_found
+        ),
+        (0, 1)
+    );
+    // With the key at the other end too, the session goes on.
+    link.client.set_mkts(0, mkts(&[(7, 8)])).unwrap();
+    link.deliver_to_server(&link.client_data(b"under the new one")).unwrap();
+    // It is the new peer's in every way.
+    link.server.remove_peer(0).unwrap();
+    assert_eq!(link.server.connections().count(), 2);
+    link.server.remove_peer(1).unwrap();
+    assert_eq!(link.server.connections().count(), 0);
+    // One without keys is closed, and one for other ports or hosts takes nothing.
+    let mut link = connected(7);
+    link.server.add_peer(host(MktSet::new())).unwrap();
+    assert_eq!(link.server.connections().count(), 0);
+    let mut link = connected(7);
+    let port = ConnectionIdentifier { remote_port: Some(7), ..server_identifier("192.0.2.1/32") };
+    link.server.add_peer(Peer { connections: port, mkts: mirrored(&[(7, 8)]) }).unwrap();
+    let peers: Vec<_> = link
+        .server
+        .connections_with_peers()
+        .map(|(peer, connection)| (connection.pair().remote.port(), peer))
+        .collect();
+    assert!(peers.contains(&(7, 1)) && peers.contains(&(49_152, 0)), "{peers:?}");
+    link.deliver_to_server(&link.client_data(b"still the wider peer's")).unwrap();
+}
+
+fn server_identifier(remote: &str) -> ConnectionIdentifier {
+    ConnectionIdentifier::between("192.0.2.2/32".parse().unwrap(), remote.parse().unwrap())
+}
+
+#[test]
+fn a_connection_is_adopted_with_the_keys_that_its_peer_has() {
+    let back = ipv4_pair().reversed();
+    let moved = |now: &[(u8, u8)]| {
+        let mut link = Link::connected(ipv4_pair());
+        let state = link.server.export(&back).unwrap();
+        let connection = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+        link.server.set_mkts(0, mirrored(now)).unwrap();
+        let adopted = link.server.adopt(link.now, connection);
+        (adopted, link)
+    };
+    let (adopted, mut link) = moved(&[(1, 2)]);
+    assert_eq!(adopted, Ok(()));
+    link.deliver_to_server(&link.client_data(b"moved")).unwrap();
+    // The key was revoked on the way.
+    let (adopted, mut link) = moved(&[(7, 8)]);
+    assert_eq!(adopted, Ok(()));
+    let refused = link.deliver_to_server(&link.client_data(b"under the revoked key"));
+    assert_eq!(refused, Err(unknown_key(1)));
+    // Another secret under the same ids.
+    let mut link = Link::connected(ipv4_pair());
+    let state = link.server.export(&back).unwrap();
+    let connection = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+    let other = mkt_with_secret(2, 1, TcpAoAlgorithm::HmacSha1, b"another secret");
+    link.server.set_mkts(0, MktSet::from_mkts([other]).unwrap()).unwrap();
+    link.server.adopt(link.now, connection).unwrap();
+    let refused = link.deliver_to_server(&link.client_data(b"under the revoked secret"));
+    assert!(matches!(refused, Err(Refusal::Verify(VerifyError::BadMac { .. }))), "{refused:?}");
+    let (adopted, link) = moved(&[]);
+    assert_eq!((adopted, link.server.connections().count()), (Err(Refusal::NoKey), 0));
+}
+
+#[test]
+fn of_equally_specific_peers_one_without_keys_hides_no_other() {
+    for is_first in [true, false] {
+        let mut peers = vec![Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(1, 2)]) }];
+        peers.insert(usize::from(is_first), Peer { mkts: MktSet::new(), ..peers[0].clone() });
+        let peers: Vec<PeerSlot> = peers.into_iter().map(Into::into).collect();
+        let mut shim = shim_of(peers, 4);
+        let to = pair("192.0.2.1", "192.0.2.2");
+        let syn = outbound(&mut shim, NOW, &Packet::new(to, SYN, 1, 0).build()).unwrap();
+        assert!(read(&syn).is_signed());
+        let with_key = usize::from(!is_first);
+        assert_eq!(shim.connections_with_peers().map(|(peer, _)| peer).collect::<Vec<_>>(), [with_key]);
+        let from = with_ports(to.reversed(), 5000, 179);
+        let unsigned = Packet::new(from, SYN, 1, 0).build();
+        assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(UNSIGNED));
+        let unknown = signed_syn(from, mkts(&[(7, 8)]), 1);
+        let refused = Err(unknown_key(7));
+        assert_eq!(inbound(&mut shim, NOW, &unknown), refused);
+        assert_eq!(shim.peer_counters(with_key).unwrap().key_not_found, 1);
+    }
+}
+

@@ -1,22 +1,11 @@
 //! Who gets a place in a full table, and who keeps it: shares of the peers, and what is looked at before a SYN is refused.
 
-use std::time::Duration;
-
 use proptest::prelude::*;
-use wireseal_tcp_ao::shim::{Refusal, Shim, ShimConfig, TimeLimits};
-use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, SocketPair};
 
-use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, hash_key, inbound, outbound, peer, shim, slots,
-    with_ports,
-};
-use crate::support::{ACK, Ends, SYN, ipv4_pair, mirrored, mkts, pair};
+use crate::shim_support::*;
+use crate::support::*;
 
 const START: Duration = Duration::from_secs(1000);
-
-fn seconds(seconds: u64) -> Duration {
-    Duration::from_secs(seconds)
-}
 
 /// From a port of the peer of this number to the server.
 fn from(number: usize, port: u16) -> SocketPair {
@@ -66,22 +55,20 @@ fn replays_take_no_place_of_a_handshake_of_20_milliseconds() {
     let replays: Vec<_> = (1..50)
         .map(|port| {
             let pair = with_ports(ipv4_pair(), port, 179);
-            let mut earlier = shim(pair, mkts(&[(1, 2)]), 1);
-            outbound(&mut earlier, START, &Packet::new(pair, SYN, 7, 0).build()).unwrap()
+            signed_syn(pair, mkts(&[(1, 2)]), 7)
         })
         .collect();
-    link.deliver_to_server(&Packet::new(link.pair, SYN, CLIENT_ISN, 0)).unwrap();
-    let refused =
-        replays.iter().filter(|replay| inbound(&mut link.server, link.now, replay).is_err()).count();
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    let refused = replays.iter().filter(|replay| link.to_server(replay).is_err()).count();
     assert_eq!(refused, 49 - 7);
     link.now += Duration::from_millis(20);
     link.connect(ipv4_pair());
     // What this end opens has a share of its own.
     link.server.forget(&ipv4_pair().reversed());
-    let _ = replays.iter().map(|replay| inbound(&mut link.server, link.now, replay)).collect::<Vec<_>>();
+    let _ = replays.iter().map(|replay| link.to_server(replay)).collect::<Vec<_>>();
     let opened = with_ports(ipv4_pair().reversed(), 5000, 179);
     link.server_sends(&Packet::new(opened, SYN, 1, 0)).unwrap();
-    let _ = replays.iter().map(|replay| inbound(&mut link.server, link.now, replay)).collect::<Vec<_>>();
+    let _ = replays.iter().map(|replay| link.to_server(replay)).collect::<Vec<_>>();
     assert!(has(&link.server, opened));
 }
 
@@ -183,14 +170,15 @@ fn eight_connections_are_looked_at_for_one_that_has_expired() {
         outbound(&mut earlier, START, &new.build()).unwrap()
     };
     let mut link = silent_behind(7);
-    assert!(inbound(&mut link.server, link.now, &recorded).is_ok(), "the eighth has expired");
+    assert!(link.to_server(&recorded).is_ok(), "the eighth has expired");
     // No SYN walks through the whole table. The next one finds those behind.
     let mut link = silent_behind(8);
-    assert_eq!(inbound(&mut link.server, link.now, &recorded), Err(Refusal::TableFull));
-    assert!(inbound(&mut link.server, link.now, &recorded).is_ok());
+    assert_eq!(link.to_server(&recorded), Err(Refusal::TableFull));
+    assert!(link.to_server(&recorded).is_ok());
 }
 
 const PEERS: usize = 3;
+
 const PORTS: u16 = 6;
 
 #[derive(Clone, Debug)]
@@ -305,5 +293,80 @@ proptest! {
                 prop_assert!(has(&server, pair(*here, *number, *port)));
             }
         }
+    }
+}
+
+/// Anything in any order: nothing is lost, doubled, looped over or panics.
+#[test]
+fn the_links_survive_anything() {
+    let mut state = 0x1234_5678_9abc_def1_u64;
+    let mut random = move |below: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % below
+    };
+    for round in 0..60 {
+        let slots = 1 + round % 9;
+        let mut server = shim(ipv4_pair().reversed(), mirrored(&[(1, 2)]), slots);
+        let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), 64);
+        let mut now = seconds(1000);
+        let mut recorded: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..1500 {
+            let there = with_ports(ipv4_pair(), 1 + random(12) as u16, 179);
+            let back = there.reversed();
+            let (isn, mine) = (100 + random(3) as u32 * 1000, 0x9000_0000);
+            let flags = [SYN, SYN | ACK, ACK, FIN | ACK, RST | ACK, RST][random(6) as usize];
+            match random(12) {
+                0..=3 => {
+                    let sequence = if flags == SYN { isn } else { isn + 1 };
+                    let sent = Packet::new(there, flags, sequence, mine + 1 + random(3) as u32);
+                    if let Ok(sent) = outbound(&mut client, now, &sent.build()) {
+                        recorded.push(sent.clone());
+                        let _ = inbound(&mut server, now, &sent);
+                    }
+                }
+                4..=6 => {
+                    let sequence = if flags == SYN || flags == SYN | ACK { mine } else { mine + 1 };
+                    let sent = Packet::new(back, flags, sequence, isn + 1);
+                    if let Ok(sent) = outbound(&mut server, now, &sent.build()) {
+                        let _ = inbound(&mut client, now, &sent);
+                    }
+                }
+                7 | 8 if !recorded.is_empty() => {
+                    let which = random(recorded.len() as u64) as usize;
+                    let _ = inbound(&mut server, now, &recorded[which].clone());
+                }
+                9 => now += seconds([1, 16, 76, 241, 11_000][random(5) as usize]),
+                10 => match random(4) {
+                    0 => server.forget(&back),
+                    1 => client.forget(&there),
+                    2 => server.expire(now),
+                    _ => {
+                        if let Some(state) = server.export(&back) {
+                            // The second time it takes the place of the first.
+                            for _ in 0..2 {
+                                let again = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+                                server.adopt(now, again).unwrap();
+                            }
+                        }
+                    }
+                },
+                _ => server.set_mkts(0, mirrored(&[(1, 2)])).unwrap(),
+            }
+            let pairs: Vec<_> = server.connections().map(Connection::pair).collect();
+            assert!(pairs.len() <= slots);
+            for (index, pair) in pairs.iter().enumerate() {
+                assert_eq!(server.connection(pair).unwrap().pair(), *pair);
+                assert!(!pairs[..index].contains(pair));
+            }
+        }
+        server.expire(now + seconds(100_000));
+        assert_eq!(server.connections().count(), 0);
+        for port in 0..slots as u16 {
+            let syn = Packet::new(with_ports(ipv4_pair(), 1000 + port, 179).reversed(), SYN, 1, 0);
+            outbound(&mut server, now, &syn.build()).unwrap();
+        }
+        assert_eq!(server.connections().count(), slots);
     }
 }

@@ -1,14 +1,10 @@
-//! Recorded SYNs against connections that have been silent for hours, and peers that come back after a restart.
+//! Recorded segments, SYNs above all, against handshakes, live connections, and peers that come back after a restart.
 
-use std::time::Duration;
-
-use wireseal_tcp_ao::KeyId;
-use wireseal_tcp_ao::shim::{End, Event, EventKind, OPTION_ROOM, Refusal};
-
-use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, inbound, outbound, read, shim};
-use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, mirrored, mkts};
+use crate::shim_support::*;
+use crate::support::*;
 
 const HOURS: Duration = Duration::from_secs(3 * 3600);
+
 /// The ISN of a peer that has restarted, behind everything that it sent before.
 const NEW_ISN: u32 = CLIENT_ISN - 0x0100_0000;
 
@@ -16,13 +12,7 @@ const NEW_ISN: u32 = CLIENT_ISN - 0x0100_0000;
 fn silent(isn: u32) -> (Link, Vec<u8>) {
     let mut link = Link::connected(ipv4_pair());
     link.now += HOURS;
-    (link, recorded_syn(isn))
-}
-
-fn recorded_syn(isn: u32) -> Vec<u8> {
-    let mut earlier = shim(ipv4_pair(), mkts(&[(1, 2)]), 1);
-    let now = Duration::from_secs(1);
-    outbound(&mut earlier, now, &Packet::new(ipv4_pair(), SYN, isn, 0).build()).unwrap()
+    (link, recorded_syn(&[(1, 2)], isn))
 }
 
 fn assert_alive(link: &mut Link) {
@@ -35,16 +25,16 @@ fn a_replayed_syn_does_not_take_a_silent_session() {
     for isn in [CLIENT_ISN, NEW_ISN] {
         let (mut link, recorded) = silent(isn);
         // A stack that has the connection drops the SYN, or acknowledges what it expects (RFC 5961 §4).
-        let shown = inbound(&mut link.server, link.now, &recorded).unwrap();
+        let shown = link.to_server(&recorded).unwrap();
         assert!(!read(&shown).is_signed());
-        inbound(&mut link.server, link.now, &recorded).unwrap();
+        link.to_server(&recorded).unwrap();
         link.server_sends(&link.server_data(b"")).unwrap();
         // The answer shows that the stack has it.
-        assert_eq!(inbound(&mut link.server, link.now, &recorded), Err(Refusal::ConnectionExists));
+        assert_eq!(link.to_server(&recorded), Err(Refusal::ConnectionExists));
         assert_alive(&mut link);
         // Nor does an answer to the SYN that comes too late.
         let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 5, isn.wrapping_add(1)).build();
-        let _ = outbound(&mut link.server, link.now, &syn_ack);
+        let _ = link.from_server(&syn_ack);
         assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
         assert_alive(&mut link);
     }
@@ -56,7 +46,7 @@ fn a_replayed_syn_does_not_take_a_session_whose_fin_is_not_acknowledged() {
     let fin = Packet::new(link.pair.reversed(), FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1);
     link.server_sends(&fin).unwrap();
     link.now += Duration::from_secs(1000);
-    inbound(&mut link.server, link.now, &recorded_syn(NEW_ISN)).unwrap();
+    link.to_server(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     link.deliver_to_client(&fin).unwrap();
     link.deliver_to_server(&link.client_data(b"half closed")).unwrap();
 }
@@ -70,11 +60,11 @@ fn a_syn_in_a_silent_sessions_window_does_not_reach_the_stack() {
         let (mut link, recorded) = silent((CLIENT_ISN + 1).wrapping_add(ahead));
         link.deliver_to_server(&link.client_data(b"")).unwrap();
         link.now += HOURS;
-        let verdict = inbound(&mut link.server, link.now, &recorded);
+        let verdict = link.to_server(&recorded);
         assert_eq!(verdict.is_ok(), passes, "{ahead:#x} ahead: {verdict:?}");
         // Once the session is forgotten, any SYN is for the stack.
         link.server.expire(link.now);
-        assert!(inbound(&mut link.server, link.now, &recorded).is_ok());
+        assert!(link.to_server(&recorded).is_ok());
     }
 }
 
@@ -133,23 +123,23 @@ fn a_refusal_in_a_batch_leaves_no_segment_before_it_without_a_mac() {
     let fin = Packet::new(back, FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1);
     link.server_sends(&fin).unwrap();
     link.now += Duration::from_secs(240);
-    inbound(&mut link.server, link.now, &recorded_syn(NEW_ISN)).unwrap();
+    link.to_server(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     let reset = Packet::new(back, RST | ACK, 0, NEW_ISN + 1);
     let mut packets =
         [fin, reset].map(|packet| ([&[0; OPTION_ROOM], &packet.build()[..]].concat(), OPTION_ROOM));
     let mut places = Vec::new();
     link.server.outbound_batch(link.now, &mut packets, |_, result| places.push(result.unwrap()));
-    inbound(&mut link.client, link.now, &packets[0].0[places[0].clone()]).unwrap();
+    link.to_client(&packets[0].0[places[0].clone()]).unwrap();
 }
 
 #[test]
 fn a_syn_that_was_replayed_during_the_handshake_opens_nothing_hours_later() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    inbound(&mut link.server, link.now, &recorded_syn(NEW_ISN)).unwrap();
+    link.to_server(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     link.connect(ipv4_pair());
     link.now += HOURS;
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1).build();
-    let _ = outbound(&mut link.server, link.now, &syn_ack);
+    let _ = link.from_server(&syn_ack);
     assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
 }
 
@@ -160,13 +150,13 @@ fn a_peer_that_restarted_comes_back_with_new_keys() {
     link.server.set_mkts(0, mirrored(&[(3, 4), (1, 2)])).unwrap();
     let mut restarted = shim(ipv4_pair(), mkts(&[(3, 4)]), 1);
     let syn = outbound(&mut restarted, link.now, &Packet::new(ipv4_pair(), SYN, NEW_ISN, 0).build()).unwrap();
-    inbound(&mut link.server, link.now, &syn).unwrap();
+    link.to_server(&syn).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1);
     let syn_ack = link.server_sends(&syn_ack).unwrap();
     inbound(&mut restarted, link.now, &syn_ack).unwrap();
     // A key that is gone by the time of the answer signs nothing.
     let (mut link, recorded) = silent(NEW_ISN);
-    inbound(&mut link.server, link.now, &recorded).unwrap();
+    link.to_server(&recorded).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1);
     assert_eq!(link.server_sends(&syn_ack), Err(Refusal::NoKey));
@@ -184,9 +174,9 @@ fn ao_22_a_replayed_syn_does_not_stop_a_later_rollover() {
         earlier.connection_mut(&link.pair).unwrap().set_rnext_key(KeyId(102)).unwrap();
         let recorded = outbound(&mut earlier, link.now, &syn).unwrap();
         if is_answered {
-            link.deliver_to_server(&Packet::new(link.pair, SYN, CLIENT_ISN, 0)).unwrap();
+            link.forth(SYN, CLIENT_ISN, 0).unwrap();
         }
-        inbound(&mut link.server, link.now, &recorded).unwrap();
+        link.to_server(&recorded).unwrap();
         if is_answered {
             let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 5, NEW_ISN + 1);
             link.server_sends(&syn_ack).unwrap();
@@ -204,4 +194,184 @@ fn ao_22_a_replayed_syn_does_not_stop_a_later_rollover() {
         let server = link.server.connection(&link.pair.reversed()).unwrap();
         assert_eq!(server.current_key().send_id, KeyId(102), "answered: {is_answered}");
     }
+}
+
+#[test]
+fn keys_that_change_while_another_syn_waits_do_not_panic() {
+    let server = mirrored(&[(1, 2), (3, 4)]);
+    let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(3, 4)]), server);
+    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
+    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
+    link.deliver_to_client(&syn_ack).unwrap();
+}
+
+#[test]
+fn a_key_removed_while_another_syn_waits_does_not_panic() {
+    let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(3, 4)]), mirrored(&[(1, 2), (3, 4)]));
+    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.server.connection_mut(&link.pair.reversed()).unwrap().remove_key(KeyId(4), None).unwrap();
+    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
+    let _ = link.server_sends(&syn_ack);
+}
+
+/// The same numbers make a FIN look acknowledged, so that a replayed SYN may take the keys with which to repeat it.
+#[test]
+fn a_replayed_acknowledgment_of_two_gigabytes_ago_acknowledges_no_fin() {
+    let fin = FIN;
+    let mut link = Link::connected(ipv4_pair());
+    let (pair, base) = (link.pair, SERVER_ISN.wrapping_add(1));
+    let ack = Packet::new(pair, ACK, CLIENT_ISN + 1, base);
+    let recorded = link.client_sends(&ack).unwrap();
+    for octets in [0x4000_0000, 0x8000_0000, 0x9000_0000_u32] {
+        let next = base.wrapping_add(octets);
+        link.back(ACK, next, CLIENT_ISN + 1).unwrap();
+        link.forth(ACK, CLIENT_ISN + 1, next).unwrap();
+    }
+    let next = base.wrapping_add(0x9000_0000);
+    link.back(fin | ACK, next, CLIENT_ISN + 1).unwrap();
+    link.to_server(&recorded).unwrap();
+    link.forth(fin | ACK, CLIENT_ISN + 1, next).unwrap();
+    // This end's FIN is not acknowledged.
+    let replayed = recorded_syn(&[(1, 2)], CLIENT_ISN + 5000);
+    assert_eq!(link.to_server(&replayed), Err(Refusal::ConnectionExists));
+}
+
+/// Without its flag, the acknowledgment field means nothing.
+#[test]
+fn a_segment_without_acknowledgment_acknowledges_no_fin() {
+    let fin = FIN;
+    for (flags, expected) in [(ACK, Ok(())), (0, Err(Refusal::ConnectionExists))] {
+        let mut link = Link::connected(ipv4_pair());
+        let next = SERVER_ISN.wrapping_add(1);
+        link.forth(fin | ACK, CLIENT_ISN + 1, next).unwrap();
+        link.back(fin | ACK, next, CLIENT_ISN + 2).unwrap();
+        link.forth(flags, CLIENT_ISN + 2, next.wrapping_add(1)).unwrap();
+        let another = recorded_syn(&[(1, 2)], CLIENT_ISN + 5000);
+        assert_eq!(link.to_server(&another).map(drop), expected);
+    }
+}
+
+/// The stack refuses the genuine SYN while a replayed one is what the shim goes by.
+#[test]
+fn a_reset_that_answers_another_syn_verifies() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.back(RST | ACK, 0, CLIENT_ISN + 1).unwrap();
+}
+
+/// A SYN replayed to an end in SYN-SENT makes it deaf to the listener's refusal.
+#[test]
+fn a_replayed_syn_does_not_hide_a_listeners_reset() {
+    for replayed in [7000, 0x9000_0000] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        let mut earlier = shim(ipv4_pair().reversed(), mirrored(&[(1, 2)]), 1);
+        let replay = Packet::new(ipv4_pair().reversed(), SYN, replayed, 0).build();
+        let replay = outbound(&mut earlier, seconds(1), &replay).unwrap();
+        let syn = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
+        link.to_client(&replay).unwrap();
+        link.to_server(&syn).unwrap();
+        let reset = Packet::new(link.pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1);
+        assert!(link.deliver_to_client(&reset).is_ok(), "{replayed:#x}");
+    }
+}
+
+/// A stack with SYN cookies answers every SYN at once. The client is open after the first SYN-ACK and sends no further SYN.
+#[test]
+fn a_replay_that_a_stack_with_syn_cookies_answers_kills_no_handshake() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let pair = link.pair;
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
+    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.server_signs(SYN | ACK, 0x5000, 7001).unwrap();
+    let ack = Packet::new(pair, ACK, CLIENT_ISN + 1, 0x4001);
+    assert!(link.deliver_to_server(&ack).is_ok(), "the genuine handshake is dead for good");
+}
+
+/// The same without an attacker: the SYN was repeated, and the cookie of the second SYN-ACK is another one.
+#[test]
+fn the_first_of_two_syn_acks_may_be_acknowledged() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let (pair, back) = (link.pair, link.pair.reversed());
+    let syn = Packet::new(pair, SYN, CLIENT_ISN, 0);
+    link.deliver_to_server(&syn).unwrap();
+    link.deliver_to_server(&syn).unwrap();
+    link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
+    link.server_signs(SYN | ACK, 0x5000, CLIENT_ISN + 1).unwrap();
+    assert!(link.forth(ACK, CLIENT_ISN + 1, 0x4001).is_ok());
+    let acknowledged = link.server.connection(&back).unwrap().newest_acknowledgment();
+    assert_eq!(acknowledged, Some(SeqNum(0x4001)));
+}
+
+/// Three, all answered as by SYN cookies, are not too many.
+#[test]
+fn three_answered_replays_do_not_push_out_the_genuine_syn() {
+    for replays in [3, 4] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        link.forth(SYN, CLIENT_ISN, 0).unwrap();
+        link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
+        for isn in (7000..).step_by(1000).take(replays) {
+            link.to_server(&recorded_syn(&[(1, 2)], isn)).unwrap();
+            link.server_signs(SYN | ACK, 0x5000 + isn, isn + 1).unwrap();
+        }
+        let completes = link.forth(ACK, CLIENT_ISN + 1, 0x4001).is_ok();
+        assert_eq!(completes, replays == 3, "four handshakes are kept");
+    }
+}
+
+/// The stack's answer to the genuine SYN does not begin the handshake's time anew, which began with a replay.
+#[test]
+fn the_time_of_a_replay_is_not_that_of_the_handshake_after_it() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.now += seconds(74);
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
+    link.deliver_to_client(&syn_ack).unwrap();
+    link.now += seconds(1);
+    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    let ack = Packet::new(link.pair, ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
+    assert!(link.deliver_to_server(&ack).is_ok());
+}
+
+#[test]
+fn a_replayed_syn_does_not_disturb_a_handshake() {
+    for replays in [1, 5] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        link.forth(SYN, CLIENT_ISN, 0).unwrap();
+        for isn in 0..replays {
+            link.to_server(&recorded_syn(&[(1, 2)], 7000 + isn)).unwrap();
+        }
+        // The stack is in SYN-RECEIVED and answers the first SYN.
+        let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
+        link.deliver_to_client(&syn_ack).unwrap();
+        link.to_server(&recorded_syn(&[(1, 2)], 8000)).unwrap();
+        let ack = Packet::new(link.pair, ACK, CLIENT_ISN + 1, SERVER_ISN + 1);
+        link.deliver_to_server(&ack).unwrap();
+        assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
+        link.deliver_to_client(&link.server_data(b"data")).unwrap();
+    }
+}
+
+#[test]
+fn a_stack_that_drops_a_replayed_syn_answers_the_genuine_one_with_the_key_it_asks_for() {
+    // The replay is of a time when another key, of another length, was in use.
+    let key = |send_id, recv_id, algorithm, length| {
+        mkt(send_id, recv_id, algorithm).with_mac_length(length).unwrap()
+    };
+    let client = [key(1, 2, TcpAoAlgorithm::Aes128Cmac, 16), key(3, 4, TcpAoAlgorithm::HmacSha1, 12)];
+    let server = [key(2, 1, TcpAoAlgorithm::Aes128Cmac, 16), key(4, 3, TcpAoAlgorithm::HmacSha1, 12)];
+    let only_new = MktSet::from_mkts([client[1].clone()]).unwrap();
+    let mut link = Link::with_mkts(ipv4_pair(), only_new, MktSet::from_mkts(server).unwrap());
+    let mut earlier = shim(ipv4_pair(), MktSet::from_mkts([client[0].clone()]).unwrap(), 1);
+    let old = outbound(&mut earlier, seconds(1), &Packet::new(ipv4_pair(), SYN, 7000, 0).build()).unwrap();
+    link.to_server(&old).unwrap();
+    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 1, 7001);
+    link.server_sends(&syn_ack).unwrap();
+    link.connect(ipv4_pair());
+    link.deliver_to_client(&link.server_data(b"data")).unwrap();
 }

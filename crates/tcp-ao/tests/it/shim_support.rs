@@ -1,13 +1,9 @@
 //! What the tests of the shim share: packets that etherparse builds and reads, and two shims with a link between them.
 
-use std::net::IpAddr;
-use std::time::Duration;
-
 use etherparse::{IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader, TcpSlice};
-use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot};
-use wireseal_tcp_ao::{ConnectionIdentifier, Endpoint, MKTS_PER_PEER, MktSet, Peer, SocketPair};
+pub(crate) use wireseal_tcp_ao::shim::*;
 
-use crate::support::{ACK, FIN, RST, SYN, mirrored, mkts};
+use crate::support::*;
 
 pub(crate) const PSH: u8 = 0x08;
 pub(crate) const URG: u8 = 0x20;
@@ -187,6 +183,64 @@ pub(crate) fn inbound<O: Observer>(
     }
 }
 
+pub(crate) const UNSIGNED: Refusal = Refusal::Verify(VerifyError::Unsigned);
+
+pub(crate) const fn unknown_key(id: u8) -> Refusal {
+    Refusal::Verify(VerifyError::UnknownKeyId(KeyId(id)))
+}
+
+pub(crate) const fn bad_mac(id: u8) -> Refusal {
+    Refusal::Verify(VerifyError::BadMac { key_id: KeyId(id) })
+}
+
+/// Makes the TCP checksum of an IPv4 packet without options right again, so that the MAC is what is judged.
+pub(crate) fn refresh_checksum(packet: &mut [u8]) {
+    let tcp = TcpSlice::from_slice(&packet[20..]).unwrap();
+    let [a, b, c, d, e, f, g, h] = packet[12..20] else { panic!("no IPv4 header") };
+    let sum = tcp.calc_checksum_ipv4([a, b, c, d], [e, f, g, h]).unwrap();
+    packet[36..38].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The events that a shim has told of.
+#[derive(Default)]
+pub(crate) struct Log(Vec<Event>);
+
+impl Log {
+    pub(crate) fn take(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.0)
+    }
+}
+
+impl Observer for Log {
+    fn observe(&mut self, event: &Event) {
+        self.0.push(*event);
+    }
+}
+
+/// What a shim has told since the last time; each about the peer and connection of `ipv4_pair()`.
+pub(crate) fn kinds(shim: &mut TestShim<Log>) -> Vec<EventKind> {
+    let events = shim.observer_mut().take();
+    for event in &events {
+        assert_eq!(event.peer, Some(0));
+        assert!([ipv4_pair(), ipv4_pair().reversed()].contains(&event.pair.unwrap()), "{event}");
+    }
+    events.into_iter().map(|event| event.kind).collect()
+}
+
+pub(crate) fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// A SYN from the local end of `pair`, signed with the first of these keys.
+pub(crate) fn signed_syn(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>, isn: u32) -> Vec<u8> {
+    outbound(&mut shim(pair, mkts, 1), seconds(1), &Packet::new(pair, SYN, isn, 0).build()).unwrap()
+}
+
+/// A SYN that the client of `ipv4_pair()` has signed on another day, from the same port.
+pub(crate) fn recorded_syn(ids: &[(u8, u8)], isn: u32) -> Vec<u8> {
+    signed_syn(ipv4_pair(), mkts(ids), isn)
+}
+
 /// The peer at the remote end of `pair`, any port.
 pub(crate) fn peer(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>) -> PeerSlot {
     let connections =
@@ -204,7 +258,12 @@ pub(crate) fn slots(count: usize) -> Vec<ShimSlot> {
 }
 
 pub(crate) fn shim(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>, slots_count: usize) -> TestShim {
-    Shim::new(ShimConfig::new(1500), hash_key(), vec![peer(pair, mkts)], slots(slots_count)).unwrap()
+    shim_of(vec![peer(pair, mkts)], slots_count)
+}
+
+/// A shim with these peers.
+pub(crate) fn shim_of(peers: Vec<PeerSlot>, slots_count: usize) -> TestShim {
+    Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(slots_count)).unwrap()
 }
 
 /// The same pair with other ports.
@@ -280,6 +339,46 @@ impl<O: Observer> Link<O> {
         let signed = outbound(&mut self.server, self.now, &packet.build())?;
         assert!(read(&signed).is_signed());
         Ok(signed)
+    }
+
+    /// A packet's way from the link to the server's stack.
+    pub(crate) fn to_server(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+        inbound(&mut self.server, self.now, packet)
+    }
+
+    /// A packet's way from the link to the client's stack.
+    pub(crate) fn to_client(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+        inbound(&mut self.client, self.now, packet)
+    }
+
+    /// A packet's way from the server's stack to the link.
+    pub(crate) fn from_server(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+        outbound(&mut self.server, self.now, packet)
+    }
+
+    /// A packet's way from the client's stack to the link.
+    pub(crate) fn from_client(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+        outbound(&mut self.client, self.now, packet)
+    }
+
+    /// A packet of the client's without data on the link, which must be signed.
+    pub(crate) fn client_signs(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
+        self.client_sends(&Packet::new(self.pair, flags, sequence, ack))
+    }
+
+    /// A packet of the server's without data on the link, which must be signed.
+    pub(crate) fn server_signs(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
+        self.server_sends(&Packet::new(self.pair.reversed(), flags, sequence, ack))
+    }
+
+    /// The whole way of a packet without data from the client's stack to the server's.
+    pub(crate) fn forth(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
+        self.deliver_to_server(&Packet::new(self.pair, flags, sequence, ack))
+    }
+
+    /// The whole way of a packet without data from the server's stack to the client's.
+    pub(crate) fn back(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
+        self.deliver_to_client(&Packet::new(self.pair.reversed(), flags, sequence, ack))
     }
 
     /// A packet's whole way from the client's stack to the server's.

@@ -1,14 +1,9 @@
 //! The shim's table of connections: who gets a place, who keeps it, and for how long.
 
-use std::time::Duration;
-
-use crate::shim_support::{
-    CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, inbound, outbound, shim, with_ports,
-};
-use crate::support::{ACK, FIN, RST, SYN, ipv4_pair, ipv6_pair, mirrored, mkts};
 use proptest::prelude::*;
-use wireseal_tcp_ao::shim::Refusal;
-use wireseal_tcp_ao::{Connection, Isn, SocketPair, VerifyError};
+
+use crate::shim_support::*;
+use crate::support::*;
 
 const NOW: Duration = Duration::from_secs(10);
 
@@ -32,58 +27,42 @@ fn server(slots: usize) -> TestShim {
 
 /// Closes the link's connection with a FIN from each end.
 fn finish(link: &mut Link) {
-    let (pair, back) = (link.pair, link.pair.reversed());
-    link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
-    link.deliver_to_client(&Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2)).unwrap();
-    link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2)).unwrap();
+    link.forth(FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1).unwrap();
+    link.back(FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2).unwrap();
+    link.forth(ACK, CLIENT_ISN + 2, SERVER_ISN + 2).unwrap();
 }
 
 #[test]
 fn a_connection_is_not_over_before_its_own_fin_is_acknowledged() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     let (pair, back) = (link.pair, link.pair.reversed());
-    let syn = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
+    let syn = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
     link.connect(pair);
-    link.deliver_to_server(&Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1)).unwrap();
+    link.forth(FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1).unwrap();
     let fin = Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2);
     link.server_sends(&fin).unwrap();
     // The FIN was lost, and a replayed SYN must not take away the keys to send it again with.
-    assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists));
+    assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists));
     link.deliver_to_client(&fin).unwrap();
-    link.deliver_to_server(&Packet::new(pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2)).unwrap();
+    link.forth(ACK, CLIENT_ISN + 2, SERVER_ISN + 2).unwrap();
     // Both ends are done, but the end that closed first has to answer in TIME-WAIT, and a replay is no new connection.
-    assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists));
+    assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists));
     let later = CLIENT_ISN + 3;
     let mut twin = Link::with_ids(pair, &[(1, 2)]);
     let new = twin.client_sends(&Packet::new(pair, SYN, later, 0)).unwrap();
-    assert!(inbound(&mut link.server, link.now, &new).is_ok(), "an ISN past the old connection's numbers is");
+    assert!(link.to_server(&new).is_ok(), "an ISN past the old connection's numbers is");
 }
 
 #[test]
 fn a_replayed_syn_does_not_keep_a_port_from_its_owner() {
     let pair = ipv4_pair();
     let mut link = Link::with_ids(pair, &[(1, 2)]);
-    let old = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN - 5_000_000, 0)).unwrap();
+    let old = link.client_signs(SYN, CLIENT_ISN - 5_000_000, 0).unwrap();
     for _ in 0..3 {
-        inbound(&mut link.server, link.now, &old).unwrap();
+        link.to_server(&old).unwrap();
         link.now += Duration::from_secs(60);
     }
     link.connect(pair);
-}
-
-#[test]
-fn slots_are_found_again_after_others_before_them_were_freed() {
-    let mut server = server(64);
-    for (index, syn) in verified_syns(1000..1064).iter().enumerate() {
-        inbound(&mut server, NOW, syn).unwrap();
-        if index % 3 == 0 {
-            server.forget(&port(1000 + index as u16).reversed());
-        }
-    }
-    for index in 0..64 {
-        let known = server.connection(&port(1000 + index).reversed()).is_some();
-        assert_eq!(known, index % 3 != 0, "port {}", 1000 + index);
-    }
 }
 
 fn pairs(shim: &TestShim) -> Vec<SocketPair> {
@@ -141,12 +120,12 @@ fn the_table_is_bounded_and_what_this_end_opens_is_not_given_up() {
 fn a_flood_of_replayed_syns_takes_no_place_of_an_open_connection() {
     let mut link = Link::connected(ipv4_pair());
     let opened_here = with_ports(ipv4_pair().reversed(), 40_000, 179);
-    outbound(&mut link.server, link.now, &Packet::new(opened_here, SYN, 5, 0).build()).unwrap();
+    link.from_server(&Packet::new(opened_here, SYN, 5, 0).build()).unwrap();
     let syns = verified_syns(1000..1100);
     let replay = |link: &mut Link| {
         for syn in &syns {
             link.now += Duration::from_millis(1);
-            let _ = inbound(&mut link.server, link.now, syn);
+            let _ = link.to_server(syn);
             assert!(link.server.connections().count() <= 8);
         }
         pairs(&link.server).iter().map(|pair| pair.remote.port()).collect::<Vec<_>>()
@@ -165,11 +144,11 @@ fn a_flood_takes_the_places_of_closed_connections_first() {
     let mut link = Link::connected(ipv4_pair());
     let syns = verified_syns(1000..1010);
     for syn in &syns[..7] {
-        inbound(&mut link.server, link.now, syn).unwrap();
+        link.to_server(syn).unwrap();
     }
     link.now += Duration::from_secs(1);
     finish(&mut link);
-    inbound(&mut link.server, link.now, &syns[7]).unwrap();
+    link.to_server(&syns[7]).unwrap();
     assert!(link.server.connection(&ipv4_pair().reversed()).is_none(), "the closed one was given up");
     assert_eq!(link.server.connections().count(), 8);
 }
@@ -182,14 +161,14 @@ fn with_open_connections_alone_there_is_no_place_for_another() {
         link.connect(port(from));
     }
     for syn in &syns {
-        assert_eq!(inbound(&mut link.server, link.now, syn), Err(Refusal::TableFull));
+        assert_eq!(link.to_server(syn), Err(Refusal::TableFull));
     }
     assert_eq!(link.server.connections().filter(|connection| connection.is_established()).count(), 8);
     // After three hours of silence, an open connection makes way; before, it does not.
     link.now += Duration::from_secs(3 * 3600 - 1);
-    assert_eq!(inbound(&mut link.server, link.now, &syns[0]), Err(Refusal::TableFull));
+    assert_eq!(link.to_server(&syns[0]), Err(Refusal::TableFull));
     link.now += Duration::from_secs(1);
-    inbound(&mut link.server, link.now, &syns[0]).unwrap();
+    link.to_server(&syns[0]).unwrap();
 }
 
 #[test]
@@ -199,7 +178,7 @@ fn connections_expire_by_how_far_they_have_come() {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         match far {
             "half open" => {
-                drop(link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0)).unwrap());
+                drop(link.forth(SYN, CLIENT_ISN, 0).unwrap());
             }
             _ => link.connect(ipv4_pair()),
         }
@@ -230,15 +209,14 @@ fn what_does_not_verify_keeps_no_connection_alive() {
 fn a_syn_for_an_open_connection_is_refused_and_changes_nothing() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
-        let first = link.client_sends(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
-        let mut restarted = shim(pair, mkts(&[(1, 2)]), 1);
-        let restart = outbound(&mut restarted, NOW, &Packet::new(pair, SYN, 77, 0).build()).unwrap();
+        let first = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
+        let restart = signed_syn(pair, mkts(&[(1, 2)]), 77);
         link.connect(pair);
         for syn in [first, restart] {
-            assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists));
+            assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists));
         }
         let forged = Packet::new(pair, SYN, 78, 0).build();
-        assert_eq!(inbound(&mut link.server, link.now, &forged), Err(Refusal::Verify(VerifyError::Unsigned)));
+        assert_eq!(link.to_server(&forged), Err(UNSIGNED));
         let data = link.client_data(b"undisturbed");
         link.deliver_to_server(&data).unwrap();
     }
@@ -250,15 +228,15 @@ fn a_port_can_be_used_again_after_both_ends_are_done() {
     let again = |link: &mut Link| {
         let pair = link.pair;
         let isn = CLIENT_ISN + 0x5000;
-        link.deliver_to_server(&Packet::new(pair, SYN, isn, 0)).unwrap();
-        link.deliver_to_client(&Packet::new(pair.reversed(), SYN | ACK, 0x6000, isn + 1)).unwrap();
+        link.forth(SYN, isn, 0).unwrap();
+        link.back(SYN | ACK, 0x6000, isn + 1).unwrap();
         link.deliver_to_server(&Packet::new(pair, ACK, isn + 1, 0x6001).payload(b"anew")).unwrap();
         assert_eq!(link.server.connections().count(), 1);
     };
     finish(&mut link);
     again(&mut link);
     // The same after a reset, with any other ISN: a peer that restarted knows nothing of the last one.
-    link.deliver_to_server(&Packet::new(ipv4_pair(), RST, CLIENT_ISN + 0x5005, 0)).unwrap();
+    link.forth(RST, CLIENT_ISN + 0x5005, 0).unwrap();
     link.connect(ipv4_pair());
 }
 
@@ -266,11 +244,11 @@ fn a_port_can_be_used_again_after_both_ends_are_done() {
 fn a_port_can_be_used_again_after_a_handshake_that_was_reset_or_given_up() {
     for is_reset in [true, false] {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-        link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, 0x5000, 0)).unwrap();
+        link.forth(SYN, 0x5000, 0).unwrap();
         if is_reset {
             // The server answers, but its application closes before the acknowledgment comes.
-            link.server_sends(&Packet::new(ipv4_pair().reversed(), SYN | ACK, 0x6000, 0x5001)).unwrap();
-            link.deliver_to_client(&Packet::new(ipv4_pair().reversed(), RST, 0x6001, 0)).unwrap_err();
+            link.server_signs(SYN | ACK, 0x6000, 0x5001).unwrap();
+            link.back(RST, 0x6001, 0).unwrap_err();
         } else {
             // The SYN-ACK never comes, and the client gives up.
             link.now += Duration::from_secs(75);
@@ -294,17 +272,17 @@ fn restart_server(link: &mut Link) -> bool {
 #[test]
 fn ao_38_an_adopted_connection_that_has_ended_keeps_no_port() {
     let mut link = Link::connected(ipv4_pair());
-    let (pair, back) = (link.pair, link.pair.reversed());
+    let pair = link.pair;
     assert!(restart_server(&mut link));
     // An older stack that still has the connection would reset it for one in its window, which may be a replay.
     let near = Packet::new(pair, SYN, CLIENT_ISN + 0x100, 0);
     let mut twin = Link::with_ids(pair, &[(1, 2)]);
     let near = twin.client_sends(&near).unwrap();
-    assert_eq!(inbound(&mut link.server, link.now, &near), Err(Refusal::ConnectionExists));
+    assert_eq!(link.to_server(&near), Err(Refusal::ConnectionExists));
     link.client = shim(pair, mkts(&[(1, 2)]), 8);
     let isn = CLIENT_ISN.wrapping_add(1 << 31);
-    link.deliver_to_server(&Packet::new(pair, SYN, isn, 0)).unwrap();
-    link.deliver_to_client(&Packet::new(back, SYN | ACK, 0x6000, isn.wrapping_add(1))).unwrap();
+    link.forth(SYN, isn, 0).unwrap();
+    link.back(SYN | ACK, 0x6000, isn.wrapping_add(1)).unwrap();
     link.deliver_to_server(&Packet::new(pair, ACK, isn.wrapping_add(1), 0x6001).payload(b"anew")).unwrap();
     assert_eq!(link.server.connections().count(), 1);
 }
@@ -317,20 +295,19 @@ fn ao_38_an_adopted_connection_that_goes_on_is_not_given_up_for_a_syn() {
             let mut twin = Link::with_ids(link.pair, &[(1, 2)]);
             twin.client_sends(&Packet::new(link.pair, SYN, CLIENT_ISN.wrapping_add(1 << 31), 0)).unwrap()
         };
-        let replayed = link.client_sends(&Packet::new(link.pair, ACK, CLIENT_ISN, SERVER_ISN + 1)).unwrap();
+        let replayed = link.client_signs(ACK, CLIENT_ISN, SERVER_ISN + 1).unwrap();
         assert!(restart_server(&mut link));
         // A replay shows nothing; the SYN goes to the stack, which may answer that it has the connection still.
-        inbound(&mut link.server, link.now, &replayed).unwrap();
-        inbound(&mut link.server, link.now, &syn).unwrap();
+        link.to_server(&replayed).unwrap();
+        link.to_server(&syn).unwrap();
         if is_sent {
-            link.deliver_to_client(&Packet::new(link.pair.reversed(), ACK, SERVER_ISN + 1, CLIENT_ISN + 1))
-                .unwrap();
+            link.back(ACK, SERVER_ISN + 1, CLIENT_ISN + 1).unwrap();
         } else {
             let mut data = link.client_data(b"it goes on");
             data.tcp.sequence_number += 1;
             link.deliver_to_server(&data).unwrap();
         }
-        assert_eq!(inbound(&mut link.server, link.now, &syn), Err(Refusal::ConnectionExists), "{is_sent}");
+        assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists), "{is_sent}");
         link.deliver_to_client(&link.server_data(b"undisturbed")).unwrap();
     }
 }
@@ -343,7 +320,7 @@ fn ao_38_a_connection_that_is_being_closed_is_not_exported() {
         |link, client, _| drop(link.deliver_to_server(&client).unwrap()),
         |link, _, server| drop(link.deliver_to_client(&server).unwrap()),
         |link, _, _| finish(link),
-        |link, _, _| drop(link.deliver_to_server(&Packet::new(link.pair, RST, CLIENT_ISN + 1, 0)).unwrap()),
+        |link, _, _| drop(link.forth(RST, CLIENT_ISN + 1, 0).unwrap()),
     ];
     for (number, way) in ways.into_iter().enumerate() {
         let mut link = Link::connected(ipv4_pair());
@@ -366,7 +343,7 @@ fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     let data = link.client_data(b"once");
     let signed = link.client_sends(&data).unwrap();
     for _ in 0..3 {
-        assert_eq!(inbound(&mut link.server, link.now, &signed).unwrap(), data.build());
+        assert_eq!(link.to_server(&signed).unwrap(), data.build());
     }
     // Another connection's segment does not, even between the same hosts.
     let other = with_ports(ipv4_pair(), 50_000, 179);
@@ -376,10 +353,7 @@ fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     let tcp = etherparse::TcpSlice::from_slice(&moved[20..]).unwrap();
     let sum = tcp.calc_checksum_ipv4([192, 0, 2, 1], [192, 0, 2, 2]).unwrap();
     moved[36..38].copy_from_slice(&sum.to_be_bytes());
-    assert!(matches!(
-        inbound(&mut link.server, link.now, &moved),
-        Err(Refusal::Verify(VerifyError::BadMac { .. }))
-    ));
+    assert!(matches!(link.to_server(&moved), Err(Refusal::Verify(VerifyError::BadMac { .. }))));
 }
 
 /// What may happen to a table.
@@ -443,4 +417,136 @@ proptest! {
             }
         }
     }
+}
+
+/// A server with so many connections, which is full, and the same number of peers.
+fn full(count: u32) -> (TestShim, TestShim) {
+    let pair = |number: u32| address_pair(number);
+    let peers = |is_client: bool| -> Vec<PeerSlot> {
+        let peers = (0..count).map(|number| {
+            if is_client {
+                peer(pair(number), mkts(&[(1, 2)]))
+            } else {
+                peer(pair(number).reversed(), mirrored(&[(1, 2)]))
+            }
+        });
+        peers.collect()
+    };
+    let new = |peers| shim_of(peers, count as usize);
+    let (mut client, mut server) = (new(peers(true)), new(peers(false)));
+    for number in 0..count {
+        let syn = outbound(&mut client, NOW, &Packet::new(pair(number), SYN, 1, 0).build()).unwrap();
+        inbound(&mut server, NOW, &syn).unwrap();
+        let syn_ack = Packet::new(pair(number).reversed(), SYN | ACK, 1, 2).build();
+        let syn_ack = outbound(&mut server, NOW, &syn_ack).unwrap();
+        inbound(&mut client, NOW, &syn_ack).unwrap();
+        let ack = outbound(&mut client, NOW, &Packet::new(pair(number), ACK, 2, 2).build()).unwrap();
+        inbound(&mut server, NOW, &ack).unwrap();
+    }
+    (client, server)
+}
+
+fn address_pair(number: u32) -> SocketPair {
+    let [_, b, c, d] = number.to_be_bytes();
+    pair(&format!("10.{b}.{c}.{d}"), "192.0.2.2")
+}
+
+#[test]
+fn a_full_table_loses_nobody_to_replays_and_strangers() {
+    let count = 500;
+    let (mut client, mut server) = full(count);
+    let mut earlier = shim(address_pair(7), mkts(&[(1, 2)]), 1);
+    for port in 0..1000 {
+        let pair = with_ports(address_pair(7), port, 179);
+        let replay = outbound(
+            &mut earlier,
+            NOW + seconds(20 * u64::from(port)),
+            &Packet::new(pair, SYN, 1, 0).build(),
+        );
+        assert_eq!(inbound(&mut server, NOW, &replay.unwrap()), Err(Refusal::TableFull));
+        assert!(inbound(&mut server, NOW, &Packet::new(pair, ACK, 1, 1).build()).is_err());
+    }
+    for number in 0..count {
+        let data = outbound(&mut client, NOW, &Packet::new(address_pair(number), ACK, 2, 2).build()).unwrap();
+        inbound(&mut server, NOW, &data).unwrap();
+    }
+}
+
+#[test]
+fn a_peer_that_died_after_our_fin_makes_way() {
+    let mut link = Link::connected(ipv4_pair());
+    let recorded = link.client_sends(&link.client_data(b"recorded")).unwrap();
+    link.to_server(&recorded).unwrap();
+    let fin = Packet::new(link.pair.reversed(), FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 9);
+    let start = link.now;
+    // The FIN again and again, and a replay from time to time, which makes no progress.
+    for after in [0, 1, 3, 100, 200] {
+        outbound(&mut link.server, start + seconds(after), &fin.build()).unwrap();
+        inbound(&mut link.server, start + seconds(after), &recorded).unwrap();
+    }
+    link.server.expire(start + seconds(239));
+    assert_eq!(link.server.connections().count(), 1);
+    link.server.expire(start + seconds(240));
+    assert_eq!(link.server.connections().count(), 0);
+}
+
+#[test]
+fn replays_keep_no_dead_session_in_its_place() {
+    let mut link = Link::connected(ipv4_pair());
+    let recorded = link.client_sends(&link.client_data(b"recorded")).unwrap();
+    link.to_server(&recorded).unwrap();
+    let start = link.now;
+    inbound(&mut link.server, start + seconds(2 * 3600), &recorded).unwrap();
+    link.server.expire(start + seconds(3 * 3600));
+    assert_eq!(link.server.connections().count(), 0);
+}
+
+#[test]
+fn our_unanswered_syns_make_way_for_a_live_peer() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let start = link.now;
+    for number in 0..8 {
+        let syn = Packet::new(with_ports(ipv4_pair().reversed(), 5000 + number, 179), SYN, 1, 0).build();
+        outbound(&mut link.server, start + seconds(9 * u64::from(number)), &syn).unwrap();
+    }
+    link.now = start + seconds(72);
+    link.connect(ipv4_pair());
+    // One that is young keeps its place.
+    assert_eq!(link.server.connections().count(), 8);
+    assert!(link.server.connection(&with_ports(ipv4_pair().reversed(), 5007, 179)).is_some());
+}
+
+/// Only the head of a queue is looked at, so that the oldest has to be there.
+#[test]
+fn a_full_table_finds_the_connection_that_has_expired() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    (link.client, link.server) =
+        (shim(ipv4_pair(), mkts(&[(1, 2)]), 101), shim(ipv4_pair().reversed(), mirrored(&[(1, 2)]), 100));
+    for port in 0..100 {
+        link.connect(with_ports(ipv4_pair(), 1000 + port, 179));
+    }
+    // All but the one in the middle go on.
+    for _ in 0..4 {
+        link.now += seconds(3600);
+        for port in (0..100).filter(|port| *port != 50) {
+            let back = with_ports(ipv4_pair(), 1000 + port, 179).reversed();
+            link.server_sends(&Packet::new(back, ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1)).unwrap();
+        }
+    }
+    let syn = Packet::new(with_ports(ipv4_pair(), 5000, 179), SYN, CLIENT_ISN, 0);
+    let mut refused = 0;
+    while link.deliver_to_server(&syn).is_err() {
+        refused += 1;
+    }
+    assert_eq!(refused, 0, "SYNs refused although a connection has expired");
+}
+
+/// `connection_mut` lets a caller put a connection of another pair into a bucket.
+#[test]
+fn a_connection_replaced_in_place_does_not_panic() {
+    let mut link = Link::connected(ipv4_pair());
+    let other = Ends::connect(with_ports(link.pair, 7, 179), (1, 2), &mkts(&[(1, 2)]), &mirrored(&[(1, 2)]));
+    *link.server.connection_mut(&link.pair.reversed()).unwrap() = other.passive;
+    link.server.expire(seconds(1_000_000));
+    assert_eq!(link.server.connections().count(), 0);
 }

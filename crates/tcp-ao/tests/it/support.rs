@@ -1,15 +1,12 @@
 //! What the tests of this crate share: segments and packets from parts, MKTs in a line, two ends and a handshake.
 
-use std::net::IpAddr;
+pub(crate) use std::net::IpAddr;
+pub(crate) use std::time::Duration;
 
 use etherparse::checksum::Sum16BitWords;
-use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::Mac;
 use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
-use wireseal_tcp_ao::{
-    Connection, Endpoint, Isn, KeyId, MasterKey, Mkt, MktSet, OptionCoverage, Segment, Sne, SocketPair,
-    TrafficKey, Verified, VerifyError, append_ao, checksum,
-};
+pub(crate) use wireseal_tcp_ao::*;
 
 pub(crate) const FIN: u8 = 0x01;
 pub(crate) const SYN: u8 = 0x02;
@@ -142,6 +139,50 @@ pub(crate) fn segment_mac(
     Ok(segment.mac_input(sne, options)?.mac(key))
 }
 
+/// A segment of this connection's, signed.
+pub(crate) fn sent<const N: usize>(
+    connection: &mut Connection<N>,
+    flags: u8,
+    sequence: u32,
+    acknowledgment: u32,
+) -> Vec<u8> {
+    sent_with(connection, flags, sequence, acknowledgment, &[])
+}
+
+/// The same with a payload.
+pub(crate) fn sent_with<const N: usize>(
+    connection: &mut Connection<N>,
+    flags: u8,
+    sequence: u32,
+    acknowledgment: u32,
+    payload: &[u8],
+) -> Vec<u8> {
+    Parts::new(connection.pair(), flags, sequence, acknowledgment).payload(payload).signed(connection)
+}
+
+/// A segment that `to` must take from `from`.
+pub(crate) fn pass<const N: usize>(
+    from: &mut Connection<N>,
+    to: &mut Connection<N>,
+    flags: u8,
+    sequence: u32,
+    acknowledgment: u32,
+) {
+    pass_with(from, to, flags, sequence, acknowledgment, &[]);
+}
+
+/// The same with a payload.
+pub(crate) fn pass_with<const N: usize>(
+    from: &mut Connection<N>,
+    to: &mut Connection<N>,
+    flags: u8,
+    sequence: u32,
+    acknowledgment: u32,
+    payload: &[u8],
+) {
+    receive(to, &sent_with(from, flags, sequence, acknowledgment, payload)).unwrap();
+}
+
 /// Gives `connection` a segment that its peer sent.
 pub(crate) fn receive<'a, const N: usize>(
     connection: &mut Connection<N>,
@@ -258,9 +299,19 @@ impl<const N: usize> Ends<N> {
 
     /// One segment each way, both of which must verify.
     pub(crate) fn exchange(&mut self) {
-        let segment = self.active_data(b"forth");
+        self.forth(b"forth");
+        self.back(b"and back");
+    }
+
+    /// Data of the active end's, which the passive one must take.
+    pub(crate) fn forth(&mut self, payload: &[u8]) {
+        let segment = self.active_data(payload);
         receive(&mut self.passive, &segment).unwrap();
-        let segment = self.passive_data(b"and back");
+    }
+
+    /// Data of the passive end's, which the active one must take.
+    pub(crate) fn back(&mut self, payload: &[u8]) {
+        let segment = self.passive_data(payload);
         receive(&mut self.active, &segment).unwrap();
     }
 }
