@@ -5,10 +5,9 @@
 //! use smoltcp::phy::{Loopback, Medium};
 //! use smoltcp::time::Instant;
 //! use smoltcp::wire::HardwareAddress;
-//! use wireseal_algorithms::TcpAoAlgorithm;
 //! use wireseal_smoltcp::AuthenticatedDevice;
 //! use wireseal_tcp_ao::shim::{HashKey, ShimSlot};
-//! use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
+//! use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer, TcpAoAlgorithm};
 //!
 //! let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::Aes128Cmac, MasterKey::new(b"secret")?)?;
 //! let peer = Peer {
@@ -16,12 +15,14 @@
 //!     mkts: MktSet::from_mkts([mkt])?,
 //! };
 //! let link = Loopback::new(Medium::Ip);
-//! // Arrays here; vectors and slices will do as well.
-//! let (peers, table) = ([peer.into()], [const { ShimSlot::EMPTY }; 16]);
+//! // Borrowed here; with smoltcp's feature `alloc` or `std`, vectors will do as well.
+//! let (mut peers, mut table) = ([peer.into()], [const { ShimSlot::EMPTY }; 16]);
+//! let (mut received, mut sent) = ([0; 1514], [0; 1514]);
+//! let buffers = [&mut received[..], &mut sent[..]];
 //! // Sixteen random octets, from the chip's generator.
 //! # let random = [7; 16];
 //! let hash_key = HashKey::new(random);
-//! let mut device = AuthenticatedDevice::new(link, hash_key, peers, table, [[0; 1514]; 2])?;
+//! let mut device = AuthenticatedDevice::new(link, hash_key, &mut peers[..], &mut table[..], buffers)?;
 //! let mut interface = Interface::new(Config::new(HardwareAddress::Ip), &mut device, Instant::ZERO);
 //! # let _ = &mut interface;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,6 +35,7 @@
 //! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
 //! | see why packets are refused, and when connections open and end | [`Shim::refused`], or an [`Observer`] |
 //! | let a peer come back that restarted on the same ports | [`AuthenticatedDevice::expire`], once a minute |
+//! | have the device back | [`AuthenticatedDevice::into_inner`] |
 //!
 //! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option; the MSS it
 //! advertises is corrected on the way out. Segmentation offload is turned off, because segments must be signed as they go on the
@@ -54,6 +56,7 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
+use managed::ManagedSlice;
 use smoltcp::phy::{self, Device, DeviceCapabilities, Medium, PacketMeta};
 use smoltcp::time::Instant;
 use wireseal_tcp_ao::PeerError;
@@ -68,30 +71,49 @@ const SHORTEST_BUFFER: usize = 576;
 
 /// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
-/// `P` holds the peers, `T` the table of connections, and each `B` one frame on its way, in vectors, slices or arrays. Their length
-/// is the limit.
-pub struct AuthenticatedDevice<D, P, T, B, O = ()> {
+/// Peers, connections and one frame each way are in slices or vectors of the caller's, as in smoltcp. Their length is the limit.
+pub struct AuthenticatedDevice<'a, D, O = ()> {
     inner: D,
-    signer: Signer<P, T, O>,
-    received: B,
-    sent: B,
+    signer: Signer<'a, O>,
+    received: ManagedSlice<'a, u8>,
+    sent: ManagedSlice<'a, u8>,
+}
+
+/// The shim of a device.
+pub type DeviceShim<'a, O = ()> = Shim<Slots<'a, PeerSlot>, Slots<'a, ShimSlot>, O>;
+
+/// Slots of a [`DeviceShim`], borrowed or owned.
+#[derive(Debug)]
+pub struct Slots<'a, T>(ManagedSlice<'a, T>);
+
+impl<'a, T> Slots<'a, T> {
+    /// These slots: a slice, or a vector where smoltcp has its feature `alloc` or `std`.
+    pub fn new(slots: impl Into<ManagedSlice<'a, T>>) -> Self {
+        Self(slots.into())
+    }
+}
+
+impl<T> AsRef<[T]> for Slots<'_, T> {
+    fn as_ref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T> AsMut<[T]> for Slots<'_, T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
 }
 
 /// The part of the device that both tokens use.
-struct Signer<P, T, O> {
-    shim: Shim<P, T, O>,
+struct Signer<'a, O> {
+    shim: DeviceShim<'a, O>,
     /// Octets of the link-layer header; `None` for a medium whose frames this crate cannot read.
     header_length: Option<usize>,
     unreadable: u64,
 }
 
-impl<D, P, T, B> AuthenticatedDevice<D, P, T, B>
-where
-    D: Device,
-    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
-    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
-    B: AsRef<[u8]> + AsMut<[u8]>,
-{
+impl<'a, D: Device> AuthenticatedDevice<'a, D> {
     /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`. The key is for the hash
     /// tables that both are found by; with std, [`HashKey`] can be drawn by its `random`.
     ///
@@ -104,7 +126,13 @@ where
     ///
     /// # Panics
     /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).
-    pub fn new(device: D, hash_key: HashKey, peers: P, table: T, buffers: [B; 2]) -> Result<Self, PeerError> {
+    pub fn new(
+        device: D,
+        hash_key: HashKey,
+        peers: impl Into<ManagedSlice<'a, PeerSlot>>,
+        table: impl Into<ManagedSlice<'a, ShimSlot>>,
+        buffers: [impl Into<ManagedSlice<'a, u8>>; 2],
+    ) -> Result<Self, PeerError> {
         let capabilities = device.capabilities();
         let config = ShimConfig {
             check_checksum: capabilities.checksum.tcp.rx() || capabilities.checksum.ipv4.rx(),
@@ -125,11 +153,12 @@ where
         device: D,
         config: ShimConfig,
         hash_key: HashKey,
-        peers: P,
-        table: T,
-        [received, sent]: [B; 2],
+        peers: impl Into<ManagedSlice<'a, PeerSlot>>,
+        table: impl Into<ManagedSlice<'a, ShimSlot>>,
+        buffers: [impl Into<ManagedSlice<'a, u8>>; 2],
     ) -> Result<Self, PeerError> {
-        let room = received.as_ref().len().min(sent.as_ref().len());
+        let [received, sent] = buffers.map(Into::into);
+        let room = received.len().min(sent.len());
         assert!(room >= SHORTEST_BUFFER, "a buffer for frames has fewer than 576 octets");
         let capabilities = device.capabilities();
         let header_length = match capabilities.medium {
@@ -142,35 +171,29 @@ where
             _ => None,
         };
         let config = ShimConfig { mtu: config.mtu.min(capabilities.ip_mtu()), ..config };
-        let shim = Shim::new(config, hash_key, peers, table)?;
+        let shim = Shim::new(config, hash_key, Slots::new(peers), Slots::new(table))?;
         let signer = Signer { shim, header_length, unreadable: 0 };
         Ok(Self { inner: device, signer, received, sent })
     }
 
     /// The same with an [`Observer`] of the shim's events.
     #[must_use]
-    pub fn with_observer<O: Observer>(self, observer: O) -> AuthenticatedDevice<D, P, T, B, O> {
+    pub fn with_observer<O: Observer>(self, observer: O) -> AuthenticatedDevice<'a, D, O> {
         let Self { inner, signer: Signer { shim, header_length, unreadable }, received, sent } = self;
         let signer = Signer { shim: shim.with_observer(observer), header_length, unreadable };
         AuthenticatedDevice { inner, signer, received, sent }
     }
 }
 
-impl<D, P, T, B, O> AuthenticatedDevice<D, P, T, B, O>
-where
-    D: Device,
-    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
-    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
-    O: Observer,
-{
+impl<'a, D: Device, O: Observer> AuthenticatedDevice<'a, D, O> {
     /// The shim: counters, connections, peers.
     #[must_use]
-    pub const fn shim(&self) -> &Shim<P, T, O> {
+    pub const fn shim(&self) -> &DeviceShim<'a, O> {
         &self.signer.shim
     }
 
     /// The shim, to change keys.
-    pub const fn shim_mut(&mut self) -> &mut Shim<P, T, O> {
+    pub const fn shim_mut(&mut self) -> &mut DeviceShim<'a, O> {
         &mut self.signer.shim
     }
 
@@ -200,14 +223,15 @@ where
     pub const fn inner_mut(&mut self) -> &mut D {
         &mut self.inner
     }
+
+    /// The device underneath. The shim's connections are gone, and their keys wiped.
+    #[must_use]
+    pub fn into_inner(self) -> D {
+        self.inner
+    }
 }
 
-impl<P, T, O> Signer<P, T, O>
-where
-    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
-    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
-    O: Observer,
-{
+impl<O: Observer> Signer<'_, O> {
     /// The place in `frame` of the frame for the stack; `None` if it is refused.
     fn inbound(&mut self, now: Duration, frame: &mut [u8]) -> Option<Range<usize>> {
         let header = match self.find_ip(frame) {
@@ -265,20 +289,13 @@ enum Content {
     Unreadable,
 }
 
-impl<D, P, T, B, O> Device for AuthenticatedDevice<D, P, T, B, O>
-where
-    D: Device,
-    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
-    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
-    B: AsRef<[u8]> + AsMut<[u8]>,
-    O: Observer,
-{
+impl<'d, D: Device, O: Observer> Device for AuthenticatedDevice<'d, D, O> {
     type RxToken<'a>
         = RxToken<'a>
     where
         Self: 'a;
     type TxToken<'a>
-        = TxToken<'a, D::TxToken<'a>, P, T, O>
+        = TxToken<'a, 'd, D::TxToken<'a>, O>
     where
         Self: 'a;
 
@@ -286,7 +303,7 @@ where
         let (rx, tx) = self.inner.receive(timestamp)?;
         let (now, meta) = (since_zero(timestamp), phy::RxToken::meta(&rx));
         let received = phy::RxToken::consume(rx, |frame| {
-            let received = self.received.as_mut().get_mut(..frame.len())?;
+            let received = self.received.get_mut(..frame.len())?;
             received.copy_from_slice(frame);
             Some(received)
         });
@@ -296,17 +313,12 @@ where
         };
         // An empty frame tells the stack to skip this one and to ask for the next.
         let rx = RxToken { frame: frame.unwrap_or_default(), meta };
-        Some((rx, TxToken { inner: tx, signer: &mut self.signer, buffer: self.sent.as_mut(), now }))
+        Some((rx, TxToken { inner: tx, signer: &mut self.signer, buffer: &mut self.sent, now }))
     }
 
     fn transmit(&mut self, timestamp: Instant) -> Option<Self::TxToken<'_>> {
         let inner = self.inner.transmit(timestamp)?;
-        Some(TxToken {
-            inner,
-            signer: &mut self.signer,
-            buffer: self.sent.as_mut(),
-            now: since_zero(timestamp),
-        })
+        Some(TxToken { inner, signer: &mut self.signer, buffer: &mut self.sent, now: since_zero(timestamp) })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -317,15 +329,15 @@ where
         capabilities.medium = inner.medium;
         capabilities.max_burst_size = inner.max_burst_size;
         capabilities.checksum = inner.checksum;
-        let longest = inner.max_transmission_unit.min(self.received.as_ref().len());
+        let longest = inner.max_transmission_unit.min(self.received.len());
         capabilities.max_transmission_unit = longest
             .saturating_sub(config.mtu.saturating_sub(config.stack_mtu))
-            .min(self.sent.as_ref().len().saturating_sub(OPTION_ROOM));
+            .min(self.sent.len().saturating_sub(OPTION_ROOM));
         capabilities
     }
 }
 
-impl<D: fmt::Debug, P, T, B, O> fmt::Debug for AuthenticatedDevice<D, P, T, B, O> {
+impl<D: fmt::Debug, O> fmt::Debug for AuthenticatedDevice<'_, D, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuthenticatedDevice")
             .field("inner", &self.inner)
@@ -353,26 +365,20 @@ impl phy::RxToken for RxToken<'_> {
 }
 
 /// Room for one outgoing frame, which is signed on its way to the device.
-pub struct TxToken<'a, I, P, T, O = ()> {
+pub struct TxToken<'a, 'd, I, O = ()> {
     inner: I,
-    signer: &'a mut Signer<P, T, O>,
+    signer: &'a mut Signer<'d, O>,
     buffer: &'a mut [u8],
     now: Duration,
 }
 
-impl<I, P, T, O> fmt::Debug for TxToken<'_, I, P, T, O> {
+impl<I, O> fmt::Debug for TxToken<'_, '_, I, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TxToken").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
-impl<I, P, T, O> phy::TxToken for TxToken<'_, I, P, T, O>
-where
-    I: phy::TxToken,
-    P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>,
-    T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>,
-    O: Observer,
-{
+impl<I: phy::TxToken, O: Observer> phy::TxToken for TxToken<'_, '_, I, O> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
         // The stack asks for no more than the MTU that it was told.
         let buffer = &mut self.buffer[..OPTION_ROOM + length];

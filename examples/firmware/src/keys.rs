@@ -28,12 +28,7 @@ const KEYS: &[(u8, u8, TcpAoAlgorithm, &[u8])] = &[
 ];
 
 /// The network card with TCP-AO on it.
-pub type Device = AuthenticatedDevice<
-    Card,
-    &'static mut [PeerSlot; 1],
-    &'static mut [ShimSlot; CONNECTIONS],
-    &'static mut [u8; FRAME],
->;
+pub type Device = AuthenticatedDevice<'static, Card>;
 
 /// The keys of the image.
 ///
@@ -67,10 +62,10 @@ pub fn authenticate(
     static TABLE: StaticCell<[ShimSlot; CONNECTIONS]> = StaticCell::new();
     static RECEIVED: ConstStaticCell<[u8; FRAME]> = ConstStaticCell::new([0; FRAME]);
     static SENT: ConstStaticCell<[u8; FRAME]> = ConstStaticCell::new([0; FRAME]);
-    let buffers = [RECEIVED.take(), SENT.take()];
+    let buffers = [&mut RECEIVED.take()[..], &mut SENT.take()[..]];
     let peers = PEERS.init_with(|| [PeerSlot::EMPTY]);
     let table = TABLE.init_with(|| [const { ShimSlot::EMPTY }; CONNECTIONS]);
-    let mut device = AuthenticatedDevice::new(card, HashKey::new(hash_key), peers, table, buffers)?;
+    let mut device = AuthenticatedDevice::new(card, HashKey::new(hash_key), &mut peers[..], &mut table[..], buffers)?;
     let connections = ConnectionIdentifier::between(IpCidr::new_host(address.into()), network.into());
     device.shim_mut().add_peer(Peer { connections, mkts })?;
     Ok(device)

@@ -316,3 +316,40 @@ fn ao_25_replacing_all_keys_is_one_step() {
     ends.exchange();
     assert_eq!((chosen(&ends.active), chosen(&ends.passive)), ((3, 103), (103, 3)));
 }
+
+#[test]
+fn ao_25_a_connection_has_a_key_only_with_all_that_makes_it() {
+    const OLD: &[u8] = b"the secret that has become known";
+    const NEW: &[u8] = b"the secret to come tomorrow, new";
+    let algorithm = TcpAoAlgorithm::HmacSha1;
+    let secret = |send, recv, octets: &[u8]| mkt_with_secret(send, recv, algorithm, octets);
+    let ours = secret(1, 2, OLD);
+    let others = [
+        secret(1, 2, NEW),
+        secret(1, 2, &OLD[1..]),
+        secret(1, 3, OLD),
+        secret(3, 2, OLD),
+        secret(1, 2, OLD).with_mac_length(16).unwrap(),
+        secret(1, 2, OLD).with_options(OptionCoverage::Excluded),
+        mkt_with_secret(1, 2, TcpAoAlgorithm::LinuxHmacSha256, OLD),
+    ];
+    let set = MktSet::<2>::from_mkts([ours.clone()]).unwrap();
+    let theirs = MktSet::<2>::from_mkts([mkt_with_secret(2, 1, algorithm, OLD)]).unwrap();
+    let opening = Connection::active(ipv4_pair(), Isn(1), &set).unwrap();
+    let Ends { active: mut established, .. } = Ends::connect(ipv4_pair(), (1, 2), &set, &theirs);
+    for connection in [&opening, &established] {
+        assert!(connection.has_key(&ours) && connection.has_key(&ours.clone().accept_only()));
+        for other in &others {
+            assert!(!connection.has_key(other), "{other:?}");
+        }
+    }
+    // A key that was shorter leaves nothing of the longer one behind that was in its place.
+    let sha_256 = mkt_with_secret(1, 2, TcpAoAlgorithm::LinuxHmacSha256, OLD);
+    established.replace_keys(&MktSet::from_mkts([sha_256.clone()]).unwrap()).unwrap();
+    assert!(established.has_key(&sha_256) && !established.has_key(&ours));
+    established.replace_keys(&set).unwrap();
+    assert!(established.has_key(&ours));
+    established.add_key(&secret(3, 4, NEW)).unwrap();
+    established.remove_key(KeyId(1), Some(KeyId(3))).unwrap();
+    assert!(established.has_key(&secret(3, 4, NEW)) && !established.has_key(&ours));
+}

@@ -90,8 +90,8 @@ impl Stack {
     /// # Panics
     /// Outside a tokio runtime, and on an Ethernet link with a hardware address that is not unicast.
     pub fn start(link: Link, peers: Vec<Peer>, config: &StackConfig) -> Result<Self> {
-        let table = ShimSlot::many(peers.len() * CONNECTIONS_PER_PEER);
-        let peers = peers.into_iter().map(PeerSlot::from).collect();
+        let table: Vec<_> = ShimSlot::many(peers.len() * CONNECTIONS_PER_PEER);
+        let peers: Vec<_> = peers.into_iter().map(PeerSlot::from).collect();
         let longest = link.capabilities().max_transmission_unit;
         let buffers = [vec![0; longest], vec![0; longest]];
         let mut device: Device =

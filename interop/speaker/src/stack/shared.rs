@@ -10,12 +10,12 @@ use smoltcp::time::Instant as StackInstant;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use wireseal_smoltcp::AuthenticatedDevice;
-use wireseal_tcp_ao::shim::{PeerSlot, ShimSlot, TracingObserver};
+use wireseal_tcp_ao::shim::TracingObserver;
 
 use crate::link::Link;
 
 /// The device under every stack.
-pub type Device = AuthenticatedDevice<Link, Vec<PeerSlot>, Vec<ShimSlot>, Vec<u8>, TracingObserver>;
+pub type Device = AuthenticatedDevice<'static, Link, TracingObserver>;
 
 /// Octets of each socket's buffers, one each way; the receive buffer is also the largest window.
 const BUFFER: usize = 256 * 1024;

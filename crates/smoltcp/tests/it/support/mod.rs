@@ -9,10 +9,9 @@ use smoltcp::phy::{self, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp;
 use smoltcp::time::{Duration, Instant};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpAddress, IpCidr};
-use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_smoltcp::AuthenticatedDevice;
-use wireseal_tcp_ao::shim::{Direction, HashKey, PeerSlot, ShimSlot};
-use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
+use wireseal_tcp_ao::shim::{Direction, HashKey, ShimSlot};
+use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer, TcpAoAlgorithm};
 
 pub const ALGORITHMS: [TcpAoAlgorithm; 5] = TcpAoAlgorithm::ALL;
 
@@ -109,7 +108,7 @@ impl Device for Link {
 }
 
 pub struct End {
-    pub device: AuthenticatedDevice<Link, Vec<PeerSlot>, Vec<ShimSlot>, Vec<u8>>,
+    pub device: AuthenticatedDevice<'static, Link>,
     interface: Interface,
     sockets: SocketSet<'static>,
     tcp: SocketHandle,
@@ -137,7 +136,7 @@ impl End {
             mkts: MktSet::from_mkts(mkts).unwrap(),
         };
         let link = Link { wire: wire.clone(), end, medium: setup.medium, mtu: setup.mtu };
-        let slots = ShimSlot::many(4);
+        let slots: Vec<_> = ShimSlot::many(4);
         let buffer = vec![0; setup.buffer.unwrap_or(link.capabilities().max_transmission_unit)];
         let mut device = AuthenticatedDevice::new(
             link,
