@@ -19,8 +19,7 @@ fn pseudo_header_of(protocol: u8, source: IpAddr, destination: IpAddr, length: u
 
 /// Adds the 16-bit words of `octets`, the last one padded with zero; carries collect above bit 16.
 ///
-/// Ones' complement addition allows four octets at a time, in the machine's order (RFC 1071 §2): [`fold`] swaps the sum once. 65,535
-/// octets cannot overflow 64 bits.
+/// Ones' complement addition allows four octets at a time, in the machine's byte order (RFC 1071 §2); [`fold`] swaps the sum once.
 fn sum(octets: &[u8]) -> u64 {
     let (words, rest) = octets.as_chunks::<4>();
     let total: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
@@ -29,7 +28,7 @@ fn sum(octets: &[u8]) -> u64 {
     total + u64::from(u32::from_ne_bytes(last))
 }
 
-/// A sum in 16 bits, in the machine's order of octets.
+/// Folds a sum to 16 bits, in the machine's byte order.
 fn reduce(mut total: u64) -> u16 {
     while total > 0xffff {
         total = (total & 0xffff) + (total >> 16);
@@ -37,22 +36,22 @@ fn reduce(mut total: u64) -> u16 {
     total as u16
 }
 
-/// The checksum of what has this sum.
+/// The checksum for a sum.
 fn fold(total: u64) -> u16 {
     !u16::from_be(reduce(total))
 }
 
-/// The sum over a segment's payload, in the machine's order of octets.
+/// The sum over a segment's payload, in the machine's byte order.
 pub(crate) struct PayloadSum(u64);
 
 impl PayloadSum {
-    /// Adds the payload up.
+    /// Adds up the payload.
     pub(crate) fn of(payload: &[u8]) -> Self {
         Self(sum(payload))
     }
 
-    /// What the payload must add up to, because the checksum of the segment is right: with header and pseudo-header, to zero
-    /// (RFC 1071 §1). The segment has `length` octets, and the payload may be anywhere.
+    /// The payload's sum, derived from a segment whose checksum is right: with header and pseudo-header it gives zero (RFC 1071 §1).
+    /// The segment has `length` octets; the payload is not read.
     pub(crate) fn behind(source: IpAddr, destination: IpAddr, header: &[u8], length: usize) -> Self {
         Self(u64::from(!reduce(pseudo_header(source, destination, length) + sum(header))))
     }
@@ -80,7 +79,7 @@ pub fn ipv4_header(header: &[u8]) -> u16 {
     fold(sum(header))
 }
 
-/// The same of an ICMPv6 message (RFC 4443 §2.3).
+/// The checksum of an ICMPv6 message (RFC 4443 §2.3); 0 for a correct one.
 pub(crate) fn icmpv6(source: IpAddr, destination: IpAddr, message: &[u8]) -> u16 {
     fold(pseudo_header_of(PROTOCOL_ICMPV6, source, destination, message.len()) + sum(message))
 }

@@ -30,7 +30,7 @@ impl Counters {
 
     /// Counts a verdict. [`VerifyError::OtherConnection`] is a caller error and is not counted.
     #[inline]
-    pub fn count<T>(&mut self, verdict: &Result<T, VerifyError>) {
+    pub(crate) fn count<T>(&mut self, verdict: &Result<T, VerifyError>) {
         let counter = match verdict {
             Ok(_) => &mut self.good,
             Err(VerifyError::Unsigned) => &mut self.required,
@@ -47,7 +47,7 @@ impl Counters {
     }
 
     /// Counts an ICMP error that was ignored (RFC 5925 §7.8).
-    pub fn count_dropped_icmp(&mut self) {
+    pub(crate) fn count_dropped_icmp(&mut self) {
         self.dropped_icmp = self.dropped_icmp.saturating_add(1);
     }
 }
@@ -75,7 +75,7 @@ pub struct RefusalCounters {
 }
 
 impl RefusalCounters {
-    /// All of them together.
+    /// The sum of all counters.
     #[must_use]
     pub fn total(&self) -> u64 {
         let packets = [self.malformed, self.checksum, self.source_routed, self.icmp, self.already_signed];

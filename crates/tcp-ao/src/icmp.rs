@@ -85,7 +85,7 @@ fn carries_icmpv6(ip: &IpHeader) -> Option<bool> {
     (ip.protocol == if is_ipv6 { PROTOCOL_ICMPV6 } else { PROTOCOL_ICMP }).then_some(is_ipv6)
 }
 
-/// Whether a checksum of an ICMP packet is wrong. That of a fragment cannot be told.
+/// Whether a checksum of an ICMP packet is wrong. A fragment's ICMP checksum cannot be checked.
 pub(crate) fn is_damaged(ip: &IpHeader, packet: &[u8]) -> bool {
     let Some((headers, icmp)) = packet.split_at_checked(ip.payload_offset) else { return true };
     match carries_icmpv6(ip) {
@@ -98,10 +98,10 @@ pub(crate) fn is_damaged(ip: &IpHeader, packet: &[u8]) -> bool {
     }
 }
 
-/// What a packet may hide behind what can be read as an [`IcmpError`], or from being read.
+/// Which hard errors a packet may contain that [`IcmpError`] does not show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hidden {
-    /// Nothing: it is no hard error, quotes something else than TCP, or could be read.
+    /// None: it is no hard error, quotes something other than TCP, or could be read.
     Nothing,
     /// A hard error about some connection of one of these addresses with one of the others.
     Between { locals: [IpAddr; 2], remotes: [IpAddr; 2] },
@@ -109,14 +109,14 @@ pub(crate) enum Hidden {
     Anything,
 }
 
-/// What a packet may hide: a first fragment, or an error that quotes a later fragment, headers without an end, a routing header
-/// or a Home Address option, whose addresses stacks read in different ways.
+/// Finds hidden hard errors: in a first fragment, or in an error that quotes a later fragment, truncated headers, a routing header or a
+/// Home Address option, whose addresses stacks read in different ways.
 pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
-    // Only the first fragment tells the type. Without it the others come to nothing.
+    // Only the first fragment shows the type; without it the others are never reassembled.
     if ip.fragment_offset != 0 {
         return Hidden::Nothing;
     }
-    // Where the first fragment ends before the ICMP header, the type is hidden as well (RFC 7112 §5 forbids that).
+    // A first fragment that ends before the ICMP header hides the type too (RFC 7112 §5 forbids that).
     let Some(is_ipv6) = carries_icmpv6(ip) else { return Hidden::Nothing };
     let icmp = packet.get(ip.payload_offset..).unwrap_or_default();
     match icmp.first_chunk() {
@@ -129,11 +129,11 @@ pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
         return Hidden::Anything;
     };
     let is_plain = |ip: &IpHeader| match ip.fragment_offset {
-        // Of a segment at the start of its packet, either the ports are there, or no stack can tell whose it is.
+        // At offset 0 either the ports are quoted, or no stack can tell which connection it is.
         0 => ip.protocol != PROTOCOL_TCP || ip.is_direct(),
         _ => ip.protocol != PROTOCOL_TCP && !is_ipv6,
     };
-    // Stacks take the quote for one of the error's own version, whatever its first octet says.
+    // Stacks read the quote in the error's own IP version, whatever its first octet says.
     match IpHeader::read(quoted).ok().filter(|ip| ip.source.is_ipv6() == is_ipv6) {
         Some(ip) if is_plain(&ip) => Hidden::Nothing,
         Some(ip) => Hidden::Between {
@@ -158,7 +158,7 @@ fn addresses(quoted: &[u8], is_ipv6: bool) -> Option<(IpAddr, IpAddr)> {
     })
 }
 
-/// The socket pair of a quoted segment, which may be cut off behind its ports (RFC 792).
+/// The socket pair of a quoted segment, which may end after its ports (RFC 792).
 fn quoted_pair(quoted: &[u8], is_ipv6: bool) -> Option<SocketPair> {
     let ip = IpHeader::read(quoted).ok().filter(|ip| ip.source.is_ipv6() == is_ipv6)?;
     // A later fragment has payload in the place of the ports.

@@ -18,8 +18,7 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION_HEADER: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
-/// The options of Destination Options headers that padding of one octet, and a mobile node's home address, are (RFC 8200 §4.2,
-/// RFC 6275 §6.3).
+/// Destination options: padding of one octet (RFC 8200 §4.2), and a mobile node's home address (RFC 6275 §6.3).
 const PAD1: u8 = 0;
 const HOME_ADDRESS: u8 = 201;
 const MOBILITY: u8 = 135;
@@ -162,8 +161,7 @@ impl IpHeader {
             parsed.protocol = extension[0];
             parsed.payload_offset += length;
             extensions = &extensions[length..];
-            // A later fragment continues inside the payload. The first one holds all headers (RFC 7112 §5), so that nothing
-            // can hide behind a header that follows the fragment header.
+            // A later fragment continues inside the payload; the first one holds all headers (RFC 7112 §5), and is read to the end.
             if parsed.fragment_offset != 0 {
                 return Ok(parsed);
             }
@@ -190,12 +188,12 @@ fn final_destination(extension: &[u8]) -> Result<Option<Ipv6Addr>, ParseError> {
     address.and_then(ipv6_address).map(Some).ok_or(ParseError::IpLength)
 }
 
-/// The address in the Home Address option of a Destination Options header: the receiver puts it in the place of the source before
-/// TCP sees the packet (RFC 6275 §9.3.1).
+/// The address in the Home Address option of a Destination Options header. The receiver replaces the source by it before TCP sees the
+/// packet (RFC 6275 §9.3.1).
 fn home_address(extension: &[u8]) -> Result<Option<Ipv6Addr>, ParseError> {
     let mut options = extension.get(2..).unwrap_or_default();
     let mut home = None;
-    // A stack drops the packet where an option is cut off, and reads nothing behind that.
+    // A stack drops a packet with a truncated option, and reads nothing after it.
     while let Some((&kind, rest)) = options.split_first() {
         let Some((data, others)) = (match rest.split_first() {
             _ if kind == PAD1 => Some((&[][..], rest)),

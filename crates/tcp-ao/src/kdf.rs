@@ -56,7 +56,7 @@ impl KdfContext {
         Self::send_other(pair.reversed(), remote_isn, local_isn)
     }
 
-    /// The octets behind the addresses in the KDF's input (RFC 5925 §5.2).
+    /// The octets that follow the addresses in the KDF's input (RFC 5925 §5.2).
     fn ports_and_isns(&self) -> [u8; 12] {
         let numbers = u128::from(self.source.port()) << 80
             | u128::from(self.destination.port()) << 64
@@ -161,6 +161,9 @@ impl fmt::Debug for TrafficKeyOctets {
 /// A traffic key, ready to compute MACs: the key schedule is done once. 208 octets.
 pub struct TrafficKey(MacKey);
 
+#[cfg(all(feature = "default", target_pointer_width = "64"))]
+const _: () = assert!(size_of::<TrafficKey>() == 208);
+
 impl TrafficKey {
     /// Derives a traffic key of an MKT (RFC 5926 §3.1.1) and sets up the MAC with it.
     #[cold]
@@ -169,7 +172,7 @@ impl TrafficKey {
         Self::new(&TrafficKeyOctets::derive(mkt, context))
     }
 
-    /// The same from the two parts of an MKT that count, like [`derive`].
+    /// [`derive`](Self::derive) from algorithm and master key. `None` if the algorithm is not built in.
     #[cold]
     pub(crate) fn derive_from(
         algorithm: TcpAoAlgorithm,
@@ -187,18 +190,18 @@ impl TrafficKey {
         Self::expand(octets.algorithm, &octets.octets).expect(HAS_KEY)
     }
 
-    /// The same with the octets in the first part of an array. `None` if the algorithm is not built in.
+    /// [`new`](Self::new) from the leading octets of an array. `None` if the algorithm is not built in.
     pub(crate) fn expand(algorithm: TcpAoAlgorithm, octets: &[u8; MAX_TRAFFIC_KEY_LENGTH]) -> Option<Self> {
         let key = &octets[..algorithm.traffic_key_length()];
         // The draft fixes 128 bits of KMAC256's output and leaves the customization open; its vectors use an empty one.
         mac_key(algorithm.mac(), key, b"", OutputLength::Octets16).map(Self)
     }
 
-    /// Asks the processor to bring near what the MACs of this key's algorithm read.
+    /// Prefetches what a MAC of this key's algorithm reads.
     #[inline(always)]
     pub(crate) fn prefetch(&self, algorithm: TcpAoAlgorithm) {
         match algorithm.mac() {
-            // The two chaining values, of 32 octets at most, behind 16 that name the algorithm.
+            // The discriminant in its own 16 octets, then two chaining values of at most 32.
             MacAlgorithm::HmacSha1 | MacAlgorithm::HmacSha256 => prefetch(self, 16 + 2 * 32),
             _ => prefetch(self, size_of::<Self>()),
         }

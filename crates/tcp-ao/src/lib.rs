@@ -9,7 +9,9 @@
 //! |---|---|---|
 //! | a TCP stack without TCP-AO that speaks IP packets | TCP-AO under it | [`shim::Shim::outbound`], [`shim::Shim::inbound`] |
 //! | a TCP stack of my own | keys, SNEs and counters kept per connection | [`Connection::active`], [`MktSet::verify_syn`] and [`Connection::passive`], then [`Connection::verify`] and [`Connection::sign`] |
-//! | segments of many connections at once | less time for each | [`sign_batch`], [`verify_batch`] |
+//! | segments of many connections at once, as a router takes them from its network card | less time for each | [`verify_batch`], [`sign_batch`]; [`Connection::prefetch`] for the packets after these |
+//! | a verified segment | to see what it changed | [`Verified`], [`Connection::highest_received`], [`Connection::newest_acknowledgment`] |
+//! | ICMP errors about my connections | to ignore those of RFC 5925 §7.8 | [`IcmpError::parse`], [`Connection::ignores_icmp`] |
 //! | a stack that keeps all state itself | the pure functions | [`TrafficKey::derive`], [`append_ao`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
 //! | segments to diagnose | what their MAC covers, field by field | [`Segment::mac_input`] |
 //! | a header to build | the option in it | [`Connection::append_ao`], then [`Connection::sign`]; [`Connection::option_length`] says how much less data fits |
@@ -26,7 +28,7 @@
 //!  received packet                                            packet to send
 //!    |                                                          |
 //!  IpHeader::parse      addresses, where TCP starts           IpHeader::parse
-//!  Segment::from_packet a view; nothing is copied             Segment::from_packet
+//!  Segment              a view; nothing is copied             Segment
 //!    |                                                          |
 //!  Shim: the connection of this socket pair, or its peer      Shim: the connection; options rewritten to hold AO
 //!    |                                                          |
@@ -43,7 +45,7 @@
 //!  to the stack
 //! ```
 //!
-//! What a MAC covers is in one place, [`MacInput`].
+//! [`MacInput`] is the only place that says what a MAC covers.
 //!
 //! # Example
 //!
@@ -103,20 +105,19 @@
 //!
 //! # What is wiped
 //!
-//! Master keys, traffic keys and MACs are wiped on drop, and where a change of keys puts others in their place. A connection wipes its
+//! Master keys, traffic keys and MACs are wiped on drop and when they are replaced. A connection wipes its
 //! master keys when its handshake completes; [`Connection::add_key`], [`Connection::remove_key`] and [`Connection::replace_keys`] change
-//! them in place. A test reads the memory of a process at every stage of a connection's life, and of a shim's peer's.
+//! them in place. Tests read the memory of a process at each stage of a connection and of a shim's peer.
 //!
-//! Not wiped: the copies that moving a value leaves behind, mostly on the stack, and what the compiler spills there. An [`Mkt`], a
-//! [`MktSet`] or a [`Connection`] that is made, returned or passed by value is moved. Make it where it will stay, or on a thread that
-//! ends, and keep it in a `Box` or in the place that it has in a table. Secrets are not kept out of core dumps and of swap: that is up to
-//! the program.
+//! Not wiped: copies that a move leaves behind, mostly on the stack, and what the compiler spills there. An [`Mkt`], a [`MktSet`] or a
+//! [`Connection`] moves when it is returned or passed by value. Make it where it will stay, or on a thread that ends, and keep it in a
+//! `Box` or in its slot of a table. Core dumps and swap may contain secrets: keeping them out is up to the program.
 //!
 //! # Features
-//! The algorithms are on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false` there are
-//! only those that you name, and less code. [`Mkt::new`] refuses the others, with an error that names the feature.
+//! The algorithms are on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false` only those that
+//! you name are built. [`Mkt::new`] refuses the others, with an error that names the feature.
 //!
-//! The rest is off by default. The crate needs no heap, and no std without the feature `std`.
+//! All other features are off by default. Without them the crate needs neither std nor a heap; with them no heap.
 //! * `std`: `shim::HashKey` from the system's random numbers.
 //! * `serde`: ids, addresses, algorithms, parameters and counters. Secrets are never serialised. [`ConnectionState`] has octets with a
 //!   version instead ([`ConnectionState::to_octets`]).

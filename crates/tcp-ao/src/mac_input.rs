@@ -101,8 +101,8 @@ impl<'a> MacInput<'a> {
         fields.into_iter().chain([payload]).filter(|field| !field.as_ref().is_empty())
     }
 
-    /// The input in two slices for [`MacKey::mac`](wireseal_mac::MacKey::mac): everything up to the header, and some payload,
-    /// copied to `head`, and the rest of the segment in place.
+    /// The input as two slices for [`MacKey::mac`](wireseal_mac::MacKey::mac): header and some payload, copied to `head`, and the rest
+    /// of the segment in place.
     #[inline(always)]
     pub fn message<'m>(&self, head: &'m mut MessageHead) -> [&'m [u8]; 2]
     where
@@ -111,8 +111,7 @@ impl<'a> MacInput<'a> {
         self.try_message(head).expect("the place of the option is in the header of a checked segment")
     }
 
-    /// The same. `None` if the option's place is not in the header: the compiler does not see that it always is, and a connection has
-    /// an error for that. Destructure the array; passing it whole costs a copy (7 ns).
+    /// [`message`](Self::message) without a panic: `None` if the option is not inside the header, which the compiler cannot rule out. Destructure the array; passing it whole costs a copy (7 ns).
     #[inline(always)]
     pub(crate) fn try_message<'m>(&self, head: &'m mut MessageHead) -> Option<[&'m [u8]; 2]>
     where
@@ -134,7 +133,7 @@ impl<'a> MacInput<'a> {
         ao: AoPlace,
     ) -> Option<(&'m [u8], usize)> {
         let (checksum, mac, length) = (field::CHECKSUM, ao.mac(), self.tcp.len());
-        // What the head asks for, in its terms, so that the compiler leaves out its assertions.
+        // The conditions that `MessageHead::write` asserts, so that the compiler drops its panics.
         let within = |body: &[u8], [checksum, mac]: &[Range<usize>; 2]| {
             checksum.end <= body.len() && mac.end <= body.len() && mac.end <= MAX_HEADER_LENGTH
         };
@@ -172,7 +171,7 @@ impl<'a> MacInput<'a> {
         })
     }
 
-    /// The message without other options, whose header is not in one piece.
+    /// The message without other options: the fixed header and the AO option are joined first.
     #[inline(never)]
     fn message_without_options<'m>(self, head: &'m mut MessageHead) -> Option<[&'m [u8]; 2]>
     where
@@ -186,7 +185,7 @@ impl<'a> MacInput<'a> {
         start.copy_from_slice(fixed);
         rest.get_mut(..option.len())?.copy_from_slice(option);
         let joined = joined.get(..TCP_HEADER_LENGTH + option.len())?;
-        // There is room for all of it.
+        // All of it fits into the head.
         let (head, _) = self.write_head(head, joined, self.ao.moved_to(TCP_HEADER_LENGTH))?;
         Some([head, payload])
     }

@@ -110,7 +110,7 @@ impl Clone for MasterKey {
 }
 
 impl MasterKey {
-    /// A place for a key, with nothing in it.
+    /// An empty place for a key.
     pub(crate) const BLANK: Self = Self { octets: [0; MAX_MASTER_KEY_LENGTH], length: 0 };
 
     /// Copies the octets; wiping the original is up to the caller.
@@ -132,7 +132,7 @@ impl MasterKey {
     /// The octets themselves, to derive keys and to write key chains.
     #[must_use]
     pub fn expose_secret(&self) -> &[u8] {
-        // `new` lets in no length that is not there.
+        // `new` refuses a greater length.
         self.octets.get(..self.len()).unwrap_or(&self.octets)
     }
 
@@ -209,7 +209,7 @@ impl MktParameters {
         Ok(())
     }
 
-    /// Whether they are the same MKT's, accept-only or not.
+    /// Whether both belong to the same MKT, accept-only or not.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         *self == Self { accept_only: self.accept_only, ..*other }
     }
@@ -241,7 +241,7 @@ pub struct Mkt {
 }
 
 impl Mkt {
-    /// A place for an MKT, with nothing in it.
+    /// An empty place for an MKT.
     const BLANK: Self = Self {
         parameters: MktParameters {
             send_id: KeyId(0),
@@ -274,7 +274,7 @@ impl Mkt {
         Ok(mkt)
     }
 
-    /// The same with a master key of any length, for a peer that cannot take a better one.
+    /// [`new`](Self::new) with a master key of any length, for a peer that cannot take a longer one.
     ///
     /// # Errors
     /// [`MktError::NotBuiltIn`] if the algorithm was left out.
@@ -284,7 +284,7 @@ impl Mkt {
         algorithm: TcpAoAlgorithm,
         master_key: MasterKey,
     ) -> Result<Self, MktError> {
-        // The one place where it is asked: what has an MKT can count on the code.
+        // The only check: whoever holds an MKT can rely on its algorithm being built in.
         if !feature(algorithm.mac()).1 {
             return Err(MktError::NotBuiltIn { algorithm });
         }
@@ -352,7 +352,7 @@ impl Mkt {
 }
 
 /// The MKTs for one peer, at most `N`, the preferred one first. No two share a SendID or a RecvID.
-// Places without an MKT are blank rather than `None`, whose octets are whatever was in memory before: also another set's secrets.
+// Empty places are blank MKTs, not `None`: the octets of a `None` are whatever was in memory before, perhaps another set's secrets.
 #[derive(Clone)]
 pub struct MktSet<const N: usize> {
     mkts: [Mkt; N],
@@ -400,10 +400,7 @@ impl<const N: usize> MktSet<N> {
     }
 
     /// Checks that an MKT with these ids could join the set.
-    ///
-    /// # Errors
-    /// [`MktError::SendIdInUse`] and [`MktError::RecvIdInUse`].
-    pub fn check_ids(&self, parameters: &MktParameters) -> Result<(), MktError> {
+    pub(crate) fn check_ids(&self, parameters: &MktParameters) -> Result<(), MktError> {
         self.iter().try_for_each(|other| other.parameters.check_ids(parameters))
     }
 
@@ -464,9 +461,8 @@ impl ConnectionIdentifier {
             && port(self.remote_port, pair.remote)
     }
 
-    /// Whether this covers some connection between these addresses: all that a fragment shows.
-    #[must_use]
-    pub fn contains_addresses(&self, pair: &SocketPair) -> bool {
+    /// Whether this covers some connection between these addresses, which are all that a fragment shows.
+    pub(crate) fn contains_addresses(&self, pair: &SocketPair) -> bool {
         contains(self.local, pair.local.address()) && contains(self.remote, pair.remote.address())
     }
 
@@ -485,8 +481,8 @@ impl ConnectionIdentifier {
     }
 }
 
-/// The IPv4 prefix that a prefix of IPv4-mapped addresses means. An [`Endpoint`] has no mapped address, so that without this
-/// a peer would never match and go unprotected.
+/// The IPv4 prefix that a prefix of IPv4-mapped addresses means. An [`Endpoint`] is never a mapped address: without this, a peer with
+/// such a prefix would never match and go unprotected.
 pub(crate) fn canonical(network: IpCidr) -> IpCidr {
     let IpCidr::V6(mapped) = network else { return network };
     let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
@@ -504,9 +500,9 @@ fn contains(network: IpCidr, address: IpAddr) -> bool {
 /// A connection that several peers cover belongs to the one with the longest remote prefix, then the longest local one, then the
 /// most ports. Of equally specific ones, a received SYN's KeyID decides (RFC 5925 §3.3).
 ///
-/// RFC 5925 §3.1 forbids MKTs to share an id where their connection identifiers overlap, so that a connection and a KeyID name one MKT. What
-/// a more specific peer covers is taken out of the identifiers of the others, so a host and a network around it may share ids.
-/// Equally specific peers that cover the same connection may not.
+/// RFC 5925 §3.1 forbids MKTs to share an id where their connection identifiers overlap: a connection and a KeyID name one MKT. Equally
+/// specific peers that cover the same connection may therefore not share ids. A host and a network around it may: the host's
+/// connections are not the network's.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The connections.

@@ -133,7 +133,7 @@ impl<'a> AoOption<'a> {
     /// any option with an impossible length, because nothing after it can be told from its data.
     #[inline]
     pub fn find(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
-        // Most segments have no other option, so that there is nothing to walk.
+        // Most segments have no other option: nothing to walk.
         if let [kind::AUTHENTICATION, length, key_id, rnext_key_id, mac @ ..] = options
             && usize::from(*length) == options.len()
         {
@@ -143,7 +143,7 @@ impl<'a> AoOption<'a> {
         Self::find_among_others(options)
     }
 
-    /// The same for a header with several options.
+    /// [`find`](Self::find) in a header with several options.
     #[inline(never)]
     fn find_among_others(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
         let mut found = None;
@@ -181,7 +181,7 @@ impl<'a> AoOption<'a> {
         Self::length_with(self.mac.len())
     }
 
-    /// Its place in the header it was found in.
+    /// Its place in its header.
     #[inline]
     pub(crate) const fn place(&self) -> AoPlace {
         AoPlace { start: TCP_HEADER_LENGTH + self.offset, mac_length: self.mac.len() }
@@ -209,7 +209,7 @@ impl AoPlace {
         Self { start, ..self }
     }
 
-    /// Writes the ids into the header in which the option was found. `None` if it is another header.
+    /// Writes the ids into the option's header. `None` if `tcp` is another header.
     #[inline]
     #[must_use]
     pub(crate) fn write_ids(self, tcp: &mut [u8], key_id: KeyId, rnext_key_id: KeyId) -> Option<()> {
@@ -217,13 +217,12 @@ impl AoPlace {
         Some(())
     }
 
-    /// Writes the leading octets of a MAC into the header in which the option was found. `None` if it is another header, or the MAC is
-    /// shorter.
+    /// Writes the leading octets of a MAC into the option's header. `None` if `tcp` is another header, or the MAC is shorter.
     #[inline]
     #[must_use]
     pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) -> Option<()> {
         let (place, mac) = (tcp.get_mut(self.mac())?, mac.as_bytes());
-        // A copy of a constant length, 12 for RFC 5926, is one or two instructions.
+        // A copy of a constant length, as RFC 5926's 12 octets, is one or two instructions.
         match place.len() {
             12 => *place.first_chunk_mut::<12>()? = *mac.first_chunk()?,
             16 => *place.first_chunk_mut::<16>()? = *mac.first_chunk()?,
@@ -255,7 +254,7 @@ pub fn append_ao(space: &mut [u8], used: usize, mac_length: usize) -> Result<usi
     let length = AoOption::length_with(mac_length);
     let limit = space.len().min(MAX_OPTIONS_LENGTH);
     let free = limit.saturating_sub(used);
-    // A header ends on a multiple of four, so that the padding has to fit as well.
+    // A header ends on a multiple of four, so the padding has to fit too.
     let padded = used.saturating_add(length).checked_next_multiple_of(4).unwrap_or(usize::MAX);
     let needed = padded.saturating_sub(used);
     let room = space[..limit].get_mut(used..padded).and_then(|room| room.split_at_mut_checked(length));

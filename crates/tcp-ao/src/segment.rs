@@ -31,11 +31,8 @@ impl<'a> Segment<'a> {
         Self::from_packet(&IpHeader::parse(packet)?, packet)
     }
 
-    /// The same for a packet whose IP headers have been read.
-    ///
-    /// # Errors
-    /// Those of [`parse`](Self::parse); [`ParseError::Ip`] if the packet is shorter than its header says.
-    pub fn from_packet(ip: &IpHeader, packet: &'a [u8]) -> Result<Self, ParseError> {
+    /// [`parse`](Self::parse) for a packet whose IP headers have been read.
+    pub(crate) fn from_packet(ip: &IpHeader, packet: &'a [u8]) -> Result<Self, ParseError> {
         if ip.is_fragment {
             return Err(ParseError::Fragment);
         }
@@ -163,7 +160,7 @@ impl<'a> Segment<'a> {
         Ok(self.mac_input_with(sne, &ao, options))
     }
 
-    /// The same for a caller that has found the segment's AO option.
+    /// [`mac_input`](Self::mac_input) for a caller that has found the segment's AO option.
     #[inline]
     pub(crate) fn mac_input_with(
         &self,

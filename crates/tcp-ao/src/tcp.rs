@@ -90,8 +90,7 @@ pub(crate) fn header_length(header: &FixedHeader) -> usize {
 
 /// A segment that has all the octets its data offset promises.
 ///
-/// It has no addresses, because a connection has them already, and copying them for each segment costs as much as a block of
-/// the MAC.
+/// It has no addresses: a connection has them already, and copying them for each segment costs as much as a block of the MAC.
 #[derive(Clone, Copy)]
 pub(crate) struct Tcp<'a> {
     octets: &'a [u8],
@@ -126,7 +125,7 @@ impl<'a> Tcp<'a> {
 
     #[inline]
     pub(crate) fn header(self) -> &'a [u8] {
-        // Parsing has seen to it that there are so many, here and below.
+        // `parse` has checked the lengths, here and below.
         self.octets.get(..self.header_length).unwrap_or_default()
     }
 

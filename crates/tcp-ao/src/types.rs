@@ -111,7 +111,7 @@ impl Endpoint {
         self.address
     }
 
-    /// The address by reference, to save a copy.
+    /// The address by reference; saves a copy.
     #[inline(always)]
     pub(crate) const fn address_in_place(&self) -> &IpAddr {
         &self.address
@@ -212,6 +212,8 @@ pub struct SneTracker {
     sequence: u32,
 }
 
+const _: () = assert!(size_of::<SneTracker>() == 8);
+
 impl SneTracker {
     /// Starts at the direction's ISN with an SNE of zero (RFC 5925 §6.2).
     #[must_use]
@@ -245,13 +247,13 @@ impl SneTracker {
     /// For received segments, call it only after the MAC has verified: a forged number must not advance the SNE.
     #[inline]
     pub const fn advance(&mut self, sequence: SeqNum) {
-        // The same comparison as for the SNE, so that what counts as older never takes the tracker back.
+        // The same comparison as for the SNE, so an older number never moves the tracker back.
         if self.offset_of(sequence) > 0 {
             (self.sne, self.sequence) = (self.sne_of(sequence).0, sequence.0);
         }
     }
 
-    /// How many octets a number is ahead of the highest, or behind it: what decides both its SNE and whether it is newer.
+    /// How many octets a number is ahead of the highest, or behind it. Decides its SNE and whether it is newer.
     #[inline(always)]
     const fn offset_of(&self, sequence: SeqNum) -> i32 {
         sequence.offset_from(SeqNum(self.sequence))

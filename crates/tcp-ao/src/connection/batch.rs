@@ -20,11 +20,11 @@ use crate::types::{Isn, Sne};
 
 /// How many MACs are computed side by side.
 pub(crate) const BATCH: usize = 16;
-/// How many octets of each segment are fetched ahead. That longer ones go on, processors notice by themselves.
+/// How many octets of each segment are prefetched. Hardware prefetch covers the rest.
 const AHEAD: usize = 256;
-/// How many of them find the key.
+/// The first of these, which locate the key.
 const START: usize = 64;
-/// How many connections stay in the nearest caches, with segments that the stack has just written.
+/// Up to this many connections, L1 holds everything.
 const NEAR: usize = 64;
 
 /// Computes the MACs of many segments side by side, each under its own traffic key, faster than one by one.
@@ -47,8 +47,8 @@ pub(crate) fn mac_batch<'a>(
     }
 }
 
-/// What the next batch will read is fetched while this one is computed, in two steps spread over its segments: the first brings what
-/// says where the rest is, and a processor waits for few cache lines at a time.
+/// Prefetches the next batch while this one is computed, in two steps spread over its segments: first what locates the rest, then the
+/// rest. A processor waits for few cache lines at a time.
 impl<const N: usize> Connection<N> {
     #[inline(always)]
     fn fetch_start(&self, tcp: &[u8]) {
@@ -193,14 +193,14 @@ pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
     }
 }
 
-/// The MAC of a received segment, computed before its turn. It counts only for the connection with these ISNs and for this SNE.
+/// The MAC of a received segment, computed before its turn. Valid only for the connection with these ISNs and for this SNE.
 pub(crate) struct Ahead {
     isns: (Option<Isn>, Isn),
     sne: Sne,
     pub(crate) mac: Mac,
 }
 
-/// A segment to be sent that is signed but for its MAC.
+/// An outgoing segment that lacks only its MAC.
 #[derive(Clone, Copy)]
 pub(crate) struct ToSign {
     sne: Sne,
@@ -215,8 +215,8 @@ impl ToSign {
 }
 
 impl<const N: usize> Connection<N> {
-    /// What the MAC of a received segment is computed from, and a place for it. `None` where that is not known yet: before the connection
-    /// is established, and for a key that is not ready.
+    /// The key and input of a received segment's MAC, and a place for the MAC. `None` before the connection is established, and for a key
+    /// that is not ready.
     pub(crate) fn look_ahead<'a>(
         &'a self,
         segment: &Segment<'a>,
@@ -245,8 +245,7 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// [`sign`](Self::sign) without computing the MAC, of an established connection's segment. In a handshake the segment is signed whole,
-    /// and nothing is left to do.
+    /// [`sign`](Self::sign) without computing the MAC. During the handshake the segment is signed at once, and `None` is returned.
     pub(crate) fn sign_without_mac(&mut self, tcp: &mut [u8]) -> Result<Option<ToSign>, SignError> {
         if self.phase != Phase::Established {
             return self.sign(tcp).map(|()| None);
@@ -258,7 +257,7 @@ impl<const N: usize> Connection<N> {
         Ok(Some(ToSign { sne, ao }))
     }
 
-    /// What the MAC of such a segment is computed from. The current key must not have changed since.
+    /// The key and input of such a segment's MAC. The current key must not have changed since.
     pub(crate) fn input_to_sign<'a>(
         &'a self,
         tcp: &'a [u8],

@@ -1,36 +1,36 @@
-//! Which keys the peer has asked for: what tells its next request from one of its earlier ones.
+//! Which keys the peer has asked for, to tell a new request (RNextKeyID) from a replayed or late one.
 
 use core::{array, fmt};
 
 /// What a connection knows about earlier requests for one of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
-    /// It has not been the current key, as far as is remembered: no request for it was obeyed.
+    /// It has not been the current key, as far as is remembered.
     Never,
-    /// It may have been before the connection came here: that place did not know.
+    /// It may have been the current key before the connection was imported: the exporter did not know.
     Unknown,
-    /// It has been the current key, asked for or not; or it is back after it was removed as [`Unknown`](Self::Unknown).
+    /// It has been the current key, asked for or not; or it was removed as [`Unknown`](Self::Unknown) and added again.
     Before,
 }
 
 /// How many removed keys are remembered.
 const REMOVED: usize = 3;
 
-/// Of how many keys that a connection holds its state says that they were asked for. If there are more, the others may have been.
+/// How many keys that were asked for fit into an exported state. If there are more, any other key may have been.
 const HELD: usize = 8;
 
-/// What a connection remembers of the requests that it has obeyed: of each key that it holds, by slot, and of the last that were removed.
+/// The requests that a connection has obeyed: for each key that it holds, by slot, and for the last that were removed.
 ///
-/// Keys count, not ids: a new key under old ids was never asked for; a key that is removed and added again may have been. Two keys with one
-/// secret have other SendIDs, and are two.
+/// A key is identified by its traffic key and SendID: a new key under old ids was never asked for; a key that is removed and added again
+/// may have been.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Heard<const N: usize> {
     /// Check values of removed keys that were asked for, the last one first; 0 is none.
     removed: [u32; REMOVED],
     pub(super) keys: [Asked; N],
-    /// Whether the last request to be obeyed went back to an earlier key, and only its sequence number said that it was new.
+    /// Whether the last request obeyed went back to an earlier key, and only its sequence number said that it was new.
     is_doubtful: bool,
-    /// Whether the peer has signed with the current key since it became that, as far as is known.
+    /// Whether the peer has signed with the current key since it became current, as far as is known.
     pub(super) peer_uses_current: bool,
 }
 
@@ -39,12 +39,12 @@ impl<const N: usize> Heard<N> {
         Self { removed: [0; REMOVED], keys: [Asked::Never; N], is_doubtful: false, peer_uses_current: false }
     }
 
-    /// Notes that this end signs with the key of this slot, by whatever way. Returns what was known of it.
+    /// Records that this end now signs with this slot's key. Returns what was known of it.
     pub(super) fn signs_with(&mut self, slot: u8) -> Option<Asked> {
         Some(core::mem::replace(self.keys.get_mut(usize::from(slot))?, Asked::Before))
     }
 
-    /// Notes that this end signs with a key because its operator says so, which leaves no doubt.
+    /// Records that the operator chose this slot's key, which settles any doubt.
     pub(super) fn chosen(&mut self, slot: u8) {
         self.signs_with(slot);
         self.is_doubtful = false;
@@ -52,29 +52,29 @@ impl<const N: usize> Heard<N> {
 
     /// Whether to obey a request that neither acknowledgment nor sequence number proves to be new.
     ///
-    /// The first request for a key is obeyed: it is no replay. After a doubtful one, which may have been late, one more is obeyed if it
-    /// is not signed with the current key: the peer may no longer hold that.
+    /// The first request for a key is obeyed: it cannot be a replay. After a doubtful request, which may have been late, one more is
+    /// obeyed if it is not signed with the current key, which the peer may no longer hold.
     pub(super) fn obeys_unproven(&self, slot: u8, signs_with_current: bool) -> bool {
         let is_first = self.keys.get(usize::from(slot)) == Some(&Asked::Never);
         is_first || self.is_doubtful && !signs_with_current
     }
 
-    /// Notes that a request was obeyed.
+    /// Records that a request was obeyed.
     ///
-    /// The second of two doubtful requests settles the matter: if there were no end to it, a replay could turn the key back each time.
+    /// The second of two doubtful requests settles the matter; otherwise a replay could turn the key back each time.
     pub(super) fn obeyed(&mut self, slot: u8, is_proven: bool) {
         let was_asked = self.signs_with(slot) == Some(Asked::Before);
         self.is_doubtful = was_asked && !is_proven && !self.is_doubtful;
     }
 
-    /// Notes that the keys have changed. `old` and `new` are their check values by slot, before and after; 0 is no key. A doubt is over once
-    /// a key that was asked for is gone.
+    /// Records a change of keys. `old` and `new` are their check values by slot; 0 is no key. Removing a key that was asked for ends a
+    /// doubt.
     pub(super) fn keys_changed(&mut self, old: [u32; N], new: [u32; N]) {
         let keys = self.keys;
         self.match_keys(&array::from_fn::<_, N, _>(|slot| (old[slot], keys[slot])), new, Asked::Never);
     }
 
-    /// Finds each new key among the old ones and the removed ones; of any other, `others` is known.
+    /// Looks up each new key among the old and the removed ones; `others` is assumed of any other.
     fn match_keys(&mut self, old: &[(u32, Asked)], new: [u32; N], others: Asked) {
         for (asked, value) in self.keys.iter_mut().zip(new) {
             let held = old.iter().find(|(old, _)| *old == value).map(|(_, asked)| *asked);
@@ -92,7 +92,7 @@ impl<const N: usize> Heard<N> {
         }
     }
 
-    /// What moves with the connection; `values` are the check values of the keys, by slot.
+    /// The part of an exported state; `values` are the keys' check values by slot.
     pub(super) fn export(&self, values: [u32; N]) -> HeardKeys {
         let is_doubtful = u8::from(self.is_doubtful);
         let mut state = HeardKeys { removed: self.removed, is_doubtful, ..HeardKeys::NONE };
@@ -103,12 +103,12 @@ impl<const N: usize> Heard<N> {
                 None => state.others_unknown = 1,
             }
         }
-        // The slots may be others after the move.
+        // The importer's slots may be in another order.
         state.held.sort_unstable();
         state
     }
 
-    /// What [`export`](Self::export) has given. A key that is not here any more counts as removed.
+    /// The reverse of [`export`](Self::export). A key that is no longer held counts as removed.
     pub(super) fn import(state: &HeardKeys, values: [u32; N]) -> Self {
         let asked = |flag, other| if flag == 0 { other } else { Asked::Unknown };
         let mut heard = Self { removed: state.removed, is_doubtful: state.is_doubtful != 0, ..Self::new() };
@@ -120,11 +120,11 @@ impl<const N: usize> Heard<N> {
 
 /// Which keys the peer has asked for, in a [`ConnectionState`](super::ConnectionState).
 ///
-/// It knows them by their traffic keys and SendIDs, so that another secret under the same ids was never asked for. A key that is added after
-/// the move was not either, unless it was removed before or missing at the move.
+/// It identifies them by traffic key and SendID: another secret under the same ids was never asked for. Nor was a key that is added after
+/// the move, unless it was removed before or missing at the move.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HeardKeys {
-    /// The check values of keys that were asked for, or may have been if what follows is not 0. The value 0 is none.
+    /// The check values of keys that were asked for; the second number is not 0 if that is uncertain. The value 0 is no key.
     pub(super) held: [(u32, u8); HELD],
     /// Whether other keys may have been: 0 is no.
     pub(super) others_unknown: u8,
@@ -137,8 +137,7 @@ impl HeardKeys {
     /// No key: a new connection.
     pub const NONE: Self =
         Self { held: [(0, 0); HELD], others_unknown: 0, is_doubtful: 0, removed: [0; REMOVED] };
-    /// Any of the keys that the connection is imported with may have been asked for: where it is not known. A replay then cannot pass for
-    /// the first request for its key.
+    /// Every key, for imported connections without a history. A replay then cannot pass for the first request for its key.
     pub const ALL: Self = Self { others_unknown: 1, ..Self::NONE };
 }
 

@@ -135,7 +135,7 @@ impl<const N: usize> Connection<N> {
         self.replace_keys_but(mkts, |_| false)
     }
 
-    /// Like [`replace_keys`](Self::replace_keys), but keeps keys that are not valid yet, as far as there is room and `mkts` does not have
+    /// Like [`replace_keys`](Self::replace_keys), but keeps keys that are not valid yet, if there is room and `mkts` does not have
     /// their ids. If `mkts` has no preferred key, the current and rnext keys stay if they can. `is_early` says whether a key is not valid
     /// yet; it gets a function that recognises the key's MKT.
     pub(crate) fn replace_keys_but(
@@ -148,7 +148,7 @@ impl<const N: usize> Connection<N> {
         let is_kept = |key: &MktParameters| mkts.check_ids(key).is_ok() && is_early(key);
         let mut kept: [bool; N] = array::from_fn(|slot| self.parameters[slot].as_ref().is_some_and(is_kept));
         let (current, rnext) = (usize::from(self.current), usize::from(self.rnext));
-        // A current key that stays so comes first, in place of the set's last if need be: the peer may hold no other.
+        // A current key that is kept comes first, in place of the set's last if need be: the peer may hold no other.
         let has_place = kept[current] && (self.heard.peer_uses_current || mkts.preferred().is_none());
         let taken = mkts.iter().take(N - usize::from(has_place));
         let mut room = N - usize::from(has_place) - taken.clone().count();
@@ -159,8 +159,8 @@ impl<const N: usize> Connection<N> {
         let id = |slot: usize| self.parameters[slot].as_ref().filter(|_| kept[slot]).map(|key| key.send_id);
         let preferred = taken.clone().find(|mkt| !mkt.parameters().accept_only).map(Mkt::send_id);
         let preferred = preferred.or_else(|| id(rnext)).or_else(|| id(current)).ok_or(MktError::NoKey)?;
-        // A key whose time to sign is still to come is in the set for acceptance only. If the peer signs with it, this end's clock was
-        // set back, and the peer may hold no other. If not, the clock was ahead.
+        // A key whose send lifetime is still to come is accept-only. If the peer signs with it, this end's clock was set back, and the
+        // peer may hold no other. If not, the clock was ahead.
         let signs =
             |key: &MktParameters| if is_early(key) { self.heard.peer_uses_current } else { !key.accept_only };
         let kept_current = self.parameters[current].as_ref().filter(|_| kept[current]);
@@ -198,8 +198,7 @@ impl<const N: usize> Connection<N> {
         (self.local_isn.unwrap_or(Isn::UNKNOWN), self.remote_isn)
     }
 
-    /// Signs with a key without being asked. A segment that asks for it later does not count as the first to do so: it may be older
-    /// than one that asks for another.
+    /// Signs with a key unasked. A later request for it does not count as the first: it may be older than one for another key.
     fn sign_with(&mut self, slot: u8) {
         self.make_current(slot);
         self.heard.chosen(self.current);
@@ -210,15 +209,15 @@ impl<const N: usize> Connection<N> {
         self.find_key(found).map(|(slot, _)| slot)
     }
 
-    /// The first key that `found` says `true` of, with its slot.
+    /// The first key for which `found` returns true, with its slot.
     #[inline]
     pub(super) fn find_key(&self, found: impl Fn(&MktParameters) -> bool) -> Option<(u8, &MktParameters)> {
         let mut keys = self.parameters.iter().enumerate();
         keys.find_map(|(slot, key)| key.as_ref().filter(|key| found(key)).map(|key| (slot as u8, key)))
     }
 
-    /// The key in a slot. `current`, `rnext` and `verifies_with` only ever hold slots that `index` found, and `settle_keys` is
-    /// told others when these are emptied; but the compiler does not see that, and what handles packets has errors to return instead.
+    /// The key in a slot. `current`, `rnext` and `verifies_with` always hold filled slots, but the compiler does not see that; packet
+    /// handling returns an error instead of panicking.
     #[inline(always)]
     pub(super) fn key_in(&self, slot: u8) -> Option<&MktParameters> {
         self.parameters.get(usize::from(slot))?.as_ref()
@@ -245,7 +244,7 @@ impl<const N: usize> Connection<N> {
         self.current = slot;
     }
 
-    /// The key of this RecvID will be ready when the next segment comes.
+    /// Makes the key of this RecvID ready for the next segment.
     #[cold]
     pub(super) fn verify_next_with(&mut self, recv_id: KeyId) {
         let slot = self.index(|key| key.recv_id == recv_id);
@@ -279,7 +278,7 @@ impl<const N: usize> Connection<N> {
         self.keep_heard(before, previous);
     }
 
-    /// After a change of the keys, keeps the memory of those that are still held. `previous` is the slot of the current key before it.
+    /// After a change of the keys, carries over what was heard of those that are still held. `previous` was the current key's slot.
     pub(super) fn keep_heard(&mut self, before: [u32; N], previous: u8) {
         let now = self.check_values();
         self.heard.peer_uses_current &=
@@ -291,8 +290,8 @@ impl<const N: usize> Connection<N> {
         self.heard.signs_with(self.current);
     }
 
-    /// A check value for each traffic key, by slot: the start of its MAC of the SendID alone, which is never sent and does not reveal the
-    /// key. Of two MKTs with one secret, each has its own. 0 where there is no traffic key.
+    /// A check value for each traffic key, by slot: the start of its MAC over the SendID alone, which is never sent and does not reveal
+    /// the key. Two MKTs with one secret differ. 0 where there is no traffic key.
     #[inline(never)]
     pub(super) fn check_values(&self) -> [u32; N] {
         let Secrets::Traffic(keys) = &self.secrets else { return [0; N] };
@@ -321,8 +320,8 @@ impl<const N: usize> Connection<N> {
         self.set_traffic_keys(&octets);
     }
 
-    /// Replaces all traffic keys, and makes those of the current and the rnext key ready. This, the derivation and the last step are
-    /// apart, so that the stack never holds what two of them need.
+    /// Replaces all traffic keys, and makes those of the current and the rnext key ready. Derivation, this and `install` are separate
+    /// functions to keep the stack small.
     #[inline(never)]
     fn set_traffic_keys(&mut self, octets: &[BothTrafficKeys; N]) {
         let key = |slot| Some((self.key_in(slot)?.algorithm, octets.get(usize::from(slot))?));

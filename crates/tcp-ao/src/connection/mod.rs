@@ -74,7 +74,7 @@ pub struct Connection<const N: usize = 2> {
 }
 
 const _: () = assert!(size_of::<Connection<2>>() <= 704);
-// The round keys of AES-128-CMAC, behind what names the algorithm, start with a cache line.
+// The round keys of AES-128-CMAC, behind the 16 octets of the discriminant, start on a cache line.
 const _: () = assert!(core::mem::offset_of!(Connection<2>, secrets) == 128 - 16);
 
 impl<const N: usize> Connection<N> {
@@ -123,8 +123,7 @@ impl<const N: usize> Connection<N> {
             *parameters = Some(*mkt.parameters());
             master_key.clone_from(mkt.master_key());
         }
-        // A set is filled from the front, so that slots have the indices of their MKTs. The ids are of MKTs in the set; with another,
-        // the connection could not sign or verify.
+        // Slots have the indices of their MKTs in the set, which is filled from the front. The ids are of MKTs in the set.
         let index = |id| {
             let found = mkts.iter().position(|mkt| mkt.send_id() == id);
             found.map_or(u8::MAX, |index| index as u8)
@@ -152,9 +151,8 @@ impl<const N: usize> Connection<N> {
 
     /// Prefetches the two cache lines that locate a segment's key.
     ///
-    /// Among thousands of connections, call it as soon as you know which one a packet belongs to, and do something else before you
-    /// read the connection, such as looking up those of the other packets. [`verify_batch`] and [`sign_batch`] fetch the keys
-    /// themselves.
+    /// With thousands of connections, call it as soon as you know which one a packet belongs to, and look up those of the other packets
+    /// before you read this one. [`verify_batch`] and [`sign_batch`] fetch the keys themselves.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch(self, core::mem::offset_of!(Self, secrets));
@@ -220,7 +218,7 @@ impl<const N: usize> Connection<N> {
         ignore
     }
 
-    /// Before it is established, goes on with another SYN of the peer's, which has verified, and this end's answer to it.
+    /// Before the connection is established, switches to another verified SYN of the peer's and this end's answer to it.
     pub(crate) fn adopt_handshake(&mut self, handshake: &Handshake) {
         if self.phase != Phase::SynReceived {
             return;
@@ -242,7 +240,7 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// A connection opened by a SYN that has verified before. `None` if its keys are gone.
+    /// A connection opened by a SYN that was verified earlier. `None` if its keys are gone.
     pub(crate) fn answering(pair: SocketPair, handshake: &Handshake, mkts: &MktSet<N>) -> Option<Self> {
         let signed_with = mkts.by_recv_id(handshake.signed_with)?.send_id();
         let asked_for = mkts.by_send_id(handshake.asked_for)?.send_id();
@@ -250,7 +248,7 @@ impl<const N: usize> Connection<N> {
         Some(Self::new(pair, Phase::SynReceived, None, isn, mkts, asked_for, signed_with))
     }
 
-    /// The handshake that counts at present.
+    /// The present handshake; `None` unless the peer's SYN is the last that has verified.
     pub(crate) fn handshake(&self) -> Option<Handshake> {
         let (signed_with, asked_for) = (self.key_in(self.rnext)?.recv_id, self.key_in(self.current)?.send_id);
         (self.phase == Phase::SynReceived).then_some(Handshake {

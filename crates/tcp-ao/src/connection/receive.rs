@@ -49,10 +49,10 @@ impl<'a> Verified<'a> {
     }
 }
 
-/// What its acknowledgment says about a verified segment.
+/// The age of a verified segment, by its acknowledgment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Age {
-    /// A segment with a newer acknowledgment has come before.
+    /// A segment with a newer acknowledgment came before.
     Older,
     /// It has the acknowledgment of the newest segment, or none.
     Unknown,
@@ -69,8 +69,8 @@ pub(super) struct Found<'c, 'a> {
     pub(super) sne: Sne,
 }
 
-// `inline(always)` in this file, `send.rs` and `mac_input.rs`: a batch takes 71 ns for each segment with it, 85 ns without (Zen 3). On
-// the small functions that they call, in `keys.rs`, `segment.rs`, `sne.rs` and `types.rs`, it saves 2 % of verifying a batch.
+// `inline(always)` in this file, `send.rs` and `mac_input.rs`, and on the small functions that they call in `keys.rs`, `segment.rs` and
+// `types.rs`, is measured: without it a batch is slower (the scoreboard's rows of segments).
 impl<const N: usize> Connection<N> {
     /// Verifies a received segment. On success it updates ISN, SNE and current key; window checks remain TCP's job.
     ///
@@ -114,7 +114,7 @@ impl<const N: usize> Connection<N> {
         let found = self.find_key(|key| key.recv_id == ao.key_id);
         let (slot, parameters) = found.ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let is_established = self.phase == Phase::Established;
-        // The key of a late copy of the SYN went with the master key, and TCP has no use for the copy.
+        // The key of a late copy of the SYN was wiped with the master key; TCP has no use for the copy.
         if is_established && tcp.opens() {
             return Err(VerifyError::State);
         }
@@ -142,8 +142,8 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Checks the MAC under a traffic key that is made for one segment: in the handshake, or while it is not known which key the peer signs
-    /// with. Forged segments come here as well, so it leaves nothing behind: the key is wiped where it was made.
+    /// Checks the MAC under a traffic key made for this segment alone: in the handshake, or under a key that is not ready. Forged segments
+    /// come here too, so nothing is kept.
     #[cold]
     #[inline(never)]
     fn check_with_new_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<(), VerifyError> {
@@ -157,7 +157,7 @@ impl<const N: usize> Connection<N> {
         self.check_with(key.as_ref().ok_or(VerifyError::State)?, segment, found)
     }
 
-    /// Apart, so that the stack does not hold what this and the derivation of a key need.
+    /// A separate function, to keep the stack small while a key is derived.
     #[inline(never)]
     fn check_with(
         &self,
@@ -230,7 +230,7 @@ impl<const N: usize> Connection<N> {
             self.receive.advance(tcp.sequence());
         }
         let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
-        // A replay says nothing about the key that the peer signs with.
+        // A replay does not show which key the peer signs with now.
         if makes_progress {
             let signed = |key: &MktParameters| key.recv_id == ao.key_id;
             self.heard.peer_uses_current |= self.key_in(self.current).is_some_and(signed);
@@ -241,8 +241,8 @@ impl<const N: usize> Connection<N> {
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
     }
 
-    /// Notes the acknowledgment of a verified segment, which says more about its age than its sequence number: it never goes back, not even
-    /// in retransmissions.
+    /// Records the acknowledgment of a verified segment. It tells the age better than the sequence number: it never goes back, not even in
+    /// retransmissions.
     #[inline(always)]
     fn age(&mut self, tcp: Tcp<'_>) -> Age {
         let acknowledgment = tcp.acknowledgment();
@@ -260,7 +260,7 @@ impl<const N: usize> Connection<N> {
 
     /// Signs with the key that a verified segment asks for, if it asks for it now. Returns whether it does.
     ///
-    /// RFC 5925 §7.5 obeys any segment. A late or replayed one could bring back a key that the peer has left and may have removed.
+    /// RFC 5925 §7.5 obeys any segment; a late or replayed one could then bring back a key that the peer has removed.
     #[cold]
     fn obey(&mut self, tcp: Tcp<'_>, ao: &AoOption<'_>, age: Age) -> bool {
         let Some(slot) = self.index(|key| key.send_id == ao.rnext_key_id) else { return false };

@@ -1,4 +1,4 @@
-//! The secrets of a connection's MKTs, by their slots. They are written and wiped in place, so that changes leave no copies.
+//! The secrets of a connection's MKTs, by slot. They are written and wiped in place, so changes leave no copies.
 
 use subtle::ConstantTimeEq;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -16,15 +16,14 @@ pub(super) enum Secrets<const N: usize> {
     Traffic(TrafficKeys<N>),
 }
 
-/// How many octets shorter the master keys of a shim's connection are than its traffic keys, less one that tells which is there.
+/// How many octets fewer the master keys of a shim's connection take than its traffic keys, less one for the discriminant.
 const SPARE: usize =
     size_of::<TrafficKeys<MKTS_PER_PEER>>().saturating_sub(size_of::<[MasterKey; MKTS_PER_PEER]>() + 1);
 
 /// The master keys, blank where there is no MKT.
 pub(super) struct MasterKeys<const N: usize> {
     pub(super) keys: [MasterKey; N],
-    /// Zeros. Without them a move would bring along whatever was on the stack, which may be a copy of these very keys, and nothing would
-    /// wipe it.
+    /// Zeros. In padding, a move would bring along whatever was on the stack, perhaps a copy of these keys, and nothing would wipe it.
     _spare: [u8; SPARE],
 }
 
@@ -35,7 +34,7 @@ impl<const N: usize> MasterKeys<N> {
     pub(super) const BLANK: Self = Self { keys: [const { MasterKey::BLANK }; N], _spare: [0; SPARE] };
 }
 
-/// Only two keys are ready to compute MACs; a key takes 208 octets so, and at most 32 otherwise.
+/// Only two keys are ready to compute MACs: a ready key takes much more than its octets.
 #[repr(C)]
 pub(super) struct TrafficKeys<const N: usize> {
     /// Of the slot that the connection `verifies_with`.

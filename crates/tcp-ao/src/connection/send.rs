@@ -13,7 +13,7 @@ use crate::option::AoPlace;
 use crate::tcp::{Flags, Tcp};
 use crate::types::{Isn, SeqNum, Sne, SneTracker};
 
-/// What a segment's header says about the connection.
+/// The header fields that signing needs.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
     pub(super) sequence: SeqNum,
@@ -28,7 +28,7 @@ impl From<Tcp<'_>> for Head {
     }
 }
 
-/// An outgoing segment that may be signed.
+/// An outgoing segment that passed all checks, with its SNE and the place of its AO option.
 #[derive(Clone, Copy)]
 pub(super) struct Prepared {
     pub(super) sne: Sne,

@@ -12,7 +12,7 @@ use crate::types::{Endpoint, Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
 
 /// The state of a connection without its MKTs. It contains no secret; move the MKTs separately.
 ///
-/// It stands for the connection: it is not `Copy`, because two ends that continue from one state soon have different SNEs.
+/// Not `Copy`: of two connections that continue from one state, the SNEs soon differ.
 ///
 /// On Linux, `TCP_AO_REPAIR` has the ISNs and SNEs, `TCP_AO_INFO` the key ids and counters, and `TCP_REPAIR` the sequence
 /// numbers.
@@ -106,13 +106,13 @@ impl<const N: usize> Connection<N> {
         connection.establish(state.local_isn);
         connection.heard = Heard::import(&state.heard, connection.check_values());
         connection.heard.signs_with(connection.current);
-        // The state does not say, and the peer may hold no other key.
+        // The state does not say; the peer may hold no other key.
         connection.heard.peer_uses_current = true;
         Ok(connection)
     }
 }
 
-/// The first octet: which form the rest has.
+/// The first octet: the version of the encoding.
 const VERSION: u8 = 2;
 
 impl ConnectionState {
@@ -208,7 +208,7 @@ impl ConnectionState {
     }
 }
 
-/// The next octets, which the caller knows are there.
+/// The next octets; the length has been checked.
 fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
     let (field, behind) = rest.split_first_chunk().expect("the length was checked");
     *rest = behind;

@@ -62,7 +62,7 @@ impl<const N: usize> MktSet<N> {
         let ao = segment.ao_option()?.ok_or(VerifyError::Unsigned)?;
         let mkt = self.by_recv_id(ao.key_id).ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let context = KdfContext::syn(segment.source(), segment.destination(), Isn(segment.sequence().0));
-        // The length first, because deriving the key is the larger part of the cost.
+        // The length first: deriving the key is the larger part of the cost.
         check_mac_length(&ao, mkt.parameters())?;
         let key = TrafficKey::derive_from(mkt.parameters().algorithm, mkt.master_key(), &context);
         let key = key.ok_or(VerifyError::State)?;
@@ -72,7 +72,7 @@ impl<const N: usize> MktSet<N> {
     }
 }
 
-/// One of the peer's SYNs, and an answer of this end's.
+/// One of the peer's SYNs, and this end's answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handshake {
     pub(crate) remote_isn: Isn,
@@ -84,7 +84,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// That of a SYN of the peer's, not answered yet.
+    /// That of a verified SYN, not answered yet.
     pub(crate) fn of<const N: usize>(syn: &VerifiedSyn<'_, '_, N>) -> Self {
         Self {
             remote_isn: Isn(syn.segment().sequence().0),

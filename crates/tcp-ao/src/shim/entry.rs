@@ -15,11 +15,11 @@ use crate::types::{Isn, KeyId, SeqNum};
 pub struct TimeLimits {
     /// A handshake that makes no progress: 75 seconds, about as long as stacks wait.
     pub half_open: Duration,
-    /// A handshake keeps its place in a full table for so long, unless its peer has more of them than others: 15 seconds, in which
-    /// stacks send a SYN four times.
+    /// How long an unanswered handshake cannot be evicted from a full table, unless its peer has more of them than others: 15 seconds,
+    /// in which stacks send a SYN four times.
     pub unanswered: Duration,
-    /// A handshake that a peer has opened keeps its place for so long if another peer wants it that has none there, and has lost none
-    /// within `unanswered`: two seconds, in which stacks send a SYN, and a SYN-ACK, twice.
+    /// How long a handshake that a peer has opened cannot be evicted by a peer that has none in the table and has lost none within
+    /// `unanswered`: two seconds, in which stacks send a SYN, and a SYN-ACK, twice.
     pub turn: Duration,
     /// A closed connection: 240 seconds, twice the maximum segment lifetime (RFC 9293 §3.4.2).
     pub closed: Duration,
@@ -62,10 +62,10 @@ impl Default for TimeLimits {
     }
 }
 
-/// A window's octets, and those of a segment from whose start they are counted.
+/// The octets of the largest window and of the segment at its start.
 const LARGEST_WINDOW: i32 = (1 << 30) + (1 << 16);
 
-/// The state of a connection, as coarse as the table needs it.
+/// The state of a connection, as far as the table needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// This end has sent a SYN.
@@ -97,7 +97,7 @@ pub(super) struct Entry {
     closes_first: bool,
     was_reset: bool,
     last_used: Duration,
-    /// Since when it has had its place in the table's queue.
+    /// When it got its place in the table's queue.
     pub(super) queued: Duration,
     /// The peer's SYNs and this end's answers, until the connection is established; then SYNs that may open another.
     handshakes: Handshakes,
@@ -109,7 +109,7 @@ pub(super) struct Entry {
     sent_end: Option<SeqNum>,
     /// Whether the last SYN, to a peer whose mismatches are accepted, was signed.
     was_syn_signed: bool,
-    /// Whether it was adopted, and no segment has shown yet that it goes on.
+    /// Whether it was adopted and no segment has shown that it goes on.
     may_have_ended: bool,
 }
 
@@ -146,7 +146,7 @@ impl Entry {
         Self { may_have_ended: true, ..Self::new(connection, peer, now) }
     }
 
-    /// Whether this SYN goes unsigned: every second one does.
+    /// Whether this SYN is sent unsigned: every second one is.
     pub(super) const fn takes_unsigned_turn(&mut self) -> bool {
         self.was_syn_signed = !self.was_syn_signed;
         !self.was_syn_signed
@@ -177,7 +177,7 @@ impl Entry {
         self.connection.verify(segment).inspect_err(|_| self.connection.adopt_handshake(&present))
     }
 
-    /// Goes on with the handshake whose SYN the stack answers, by a SYN-ACK or a refusal.
+    /// Switches to the handshake whose SYN the stack answers, by a SYN-ACK or a refusal.
     pub(super) fn prepare_answer(&mut self, flags: Flags, sequence: SeqNum, acknowledgment: SeqNum) {
         let Some(present) = self.connection.handshake() else { return };
         self.handshakes.add(present);
@@ -189,7 +189,7 @@ impl Entry {
         }
     }
 
-    /// The handshake of a new connection, if this end's stack answers it: then the stack no longer has this one, whose time is over.
+    /// The handshake of a new connection that this end's stack answers: then the stack no longer has this one, which has expired.
     pub(super) fn answered_anew(
         &self,
         flags: Flags,
@@ -207,7 +207,7 @@ impl Entry {
         self.stage
     }
 
-    /// When the time of [`Self::has_expired`] began to count.
+    /// The start of the time that [`Self::has_expired`] compares.
     pub(super) const fn last_used(&self) -> Duration {
         self.last_used
     }
@@ -225,11 +225,11 @@ impl Entry {
             let is_first =
                 self.handshakes.of_syn(answered.remote_isn).is_none_or(|known| known.local_isn.is_none());
             self.handshakes.add(answered);
-            // The time of a handshake begins with the first answer to its SYN, not with a replay before it.
+            // A handshake's time starts with the first answer to its SYN, not with a replay before it.
             self.last_used = if is_first { now } else { self.last_used };
         }
-        // What is sent shows that this end's stack still has the connection, but says nothing of the peer: neither a repeated SYN
-        // or FIN nor the answers to a replayed SYN extend the time.
+        // A sent segment shows that this end's stack still has the connection, but nothing about the peer: neither a repeated SYN or
+        // FIN nor answers to a replayed SYN extend the time.
         if self.connection.is_established() && self.stage != Stage::Closing {
             self.last_used = now;
             self.may_have_ended = false;
@@ -237,7 +237,7 @@ impl Entry {
         self.passed(flags, now);
     }
 
-    /// Records which key a segment asks for. A retransmission may be the first to ask, so the place is the end of all that was sent.
+    /// Records which key a segment asks for. A retransmission may be the first to ask, so `asked_at` is the end of all that was sent.
     fn record_request(&mut self, flags: Flags, end: SeqNum) {
         // Another SYN-ACK may have another ISN.
         let restarts = flags.syn() && !self.connection.is_established();
@@ -254,7 +254,7 @@ impl Entry {
     pub(super) fn key_not_used(&mut self, segment: &Segment<'_>, signed_with: KeyId) -> Option<KeyId> {
         let (asked_for, asked_at, sent_end) = (self.asked_for?, self.asked_at?, self.sent_end?);
         let acknowledged = segment.acknowledgment();
-        // A replay may acknowledge what was sent 2^31 octets ago, which then seems to be still to come.
+        // A replayed acknowledgment from 2^31 octets ago seems to be ahead.
         let has_heard =
             segment.flags().ack() && asked_at.before(acknowledged) && !sent_end.before(acknowledged);
         if !has_heard {
@@ -270,7 +270,7 @@ impl Entry {
         self.fin_received |= flags.fin();
         self.fin_acknowledged |=
             flags.ack() && self.fin_sent.is_some_and(|end| segment.acknowledgment() == end);
-        // A replay makes no progress, and does not keep alive what is dead.
+        // A replay makes no progress, and does not keep a dead connection.
         if verified.makes_progress() && !flags.syn() {
             self.last_used = now;
             self.may_have_ended = false;
@@ -279,8 +279,8 @@ impl Entry {
     }
 
     fn passed(&mut self, flags: Flags, now: Duration) {
-        // After a reset or both FINs the entry stays for late segments: the reset may have been outside the stack's window,
-        // and TIME-WAIT has to verify and to answer (RFC 5925 §7.7).
+        // After a reset or both FINs the entry stays: the reset may have been outside the stack's window, and TIME-WAIT has to verify
+        // and answer late segments (RFC 5925 §7.7).
         self.was_reset |= flags.rst();
         let stage = if self.was_reset || (self.fin_acknowledged && self.fin_received) {
             Stage::Closed
@@ -332,7 +332,7 @@ impl Entry {
         self.stage == Stage::Open && self.fin_sent.is_none() && !self.fin_received
     }
 
-    /// Whether it has been used so long after it came to its place in the queue that others should be in front of it.
+    /// Whether it should move back in its queue: its stage has changed, or it has been used long after it was queued.
     pub(super) fn is_misplaced(&self, stage_before: Stage, limits: &TimeLimits) -> bool {
         self.stage != stage_before || self.last_used.saturating_sub(self.queued) > limits.of(self.stage) / 2
     }
@@ -342,7 +342,7 @@ impl Entry {
     }
 }
 
-/// Whether it answers a SYN, by a SYN-ACK or a listener's refusal (RFC 9293 §3.10.7.1).
+/// Whether a segment answers a SYN: a SYN-ACK, or a listener's reset (RFC 9293 §3.10.7.1).
 const fn is_answer(flags: Flags, sequence: SeqNum) -> bool {
     flags.ack() && (flags.syn() || flags.rst() && sequence.0 == 0)
 }
@@ -358,7 +358,7 @@ const KEPT: usize = 4;
 struct Handshakes([Option<Handshake>; KEPT]);
 
 impl Handshakes {
-    /// Adds a handshake, unless it is there already. The oldest without an answer makes way, or else the oldest.
+    /// Adds a handshake, unless it is known. It replaces the oldest without an answer, or else the oldest.
     fn add(&mut self, new: Handshake) {
         let is_same = |old: &Handshake| {
             old.remote_isn == new.remote_isn && (new.local_isn.is_none() || new.local_isn == old.local_isn)

@@ -84,7 +84,7 @@ pub enum EventKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum End {
-    /// By FINs from both ends, or a reset. The shim keeps its keys for late segments; no event says when it drops them.
+    /// By FINs from both ends, or a reset. The shim keeps its keys for late segments, and drops them without an event.
     Closed,
     /// A new connection with the same socket pair took its place.
     Replaced,
@@ -123,7 +123,7 @@ fn tell_end(observer: &mut impl Observer, entry: &Entry, why: End) {
     tell(observer, entry, kind);
 }
 
-/// Reports what a connection's new stage means.
+/// Reports that a connection was established or has closed.
 pub(super) fn moved(observer: &mut impl Observer, entry: &Entry, before: Stage) {
     let was_open = matches!(before, Stage::Open | Stage::Closing | Stage::Closed);
     if !was_open && entry.connection.is_established() {

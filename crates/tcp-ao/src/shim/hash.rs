@@ -30,8 +30,8 @@ impl HashKey {
         Self(Zeroizing::new([number as u64, (number >> 64) as u64]))
     }
 
-    /// A key from the random numbers of the operating system, by way of the standard library's hash tables. On a
-    /// target without one, such as `wasm32-unknown-unknown`, they are addresses in memory, which can be guessed: use [`Self::new`].
+    /// A random key from the operating system, through the standard library's `RandomState`. On a target without an operating system,
+    /// such as `wasm32-unknown-unknown`, it can be guessed: use [`Self::new`].
     #[cfg(feature = "std")]
     #[must_use]
     pub fn random() -> Self {
@@ -41,7 +41,7 @@ impl HashKey {
         Self(Zeroizing::new([0, 1].map(|number: u8| state.hash_one(number))))
     }
 
-    /// The place of a connection among so many buckets, which may be none.
+    /// The bucket of a connection. `buckets` may be 0.
     pub(super) fn place_of_pair(&self, pair: &SocketPair, buckets: usize) -> usize {
         let ports = u32::from(pair.local.port()) << 16 | u32::from(pair.remote.port());
         let hash = match (pair.local.address(), pair.remote.address()) {
@@ -57,17 +57,17 @@ impl HashKey {
         place(hash, buckets)
     }
 
-    /// The place of a prefix of this length.
+    /// The bucket of a prefix.
     pub(super) fn place_of_prefix(&self, address: u128, length: u8, buckets: usize) -> usize {
         place(self.hash(&[(address >> 64) as u64, address as u64], u32::from(length)), buckets)
     }
 
-    // Once in a program: a copy at each call takes 2 KB of a microcontroller's flash.
+    // Not inlined: each copy costs flash on a microcontroller.
     #[inline(never)]
     fn hash(&self, words: &[u64], rest: u32) -> u64 {
         let [k0, k1] = *self.0;
         let mut hasher = SipHasher13::new_with_keys(k0, k1);
-        // Words first, so that the hasher has nothing to shift together.
+        // Words first, so that they stay aligned in the hasher.
         words.iter().for_each(|word| hasher.write_u64(*word));
         hasher.write_u32(rest);
         hasher.finish()

@@ -96,7 +96,7 @@ where
         }
     }
 
-    /// The same. The MAC may have been computed ahead.
+    /// [`inbound`](Self::inbound) without the report of a refusal. The MAC may have been computed ahead.
     pub(super) fn check_inbound(
         &mut self,
         now: Duration,
@@ -112,8 +112,8 @@ where
             self.admit_icmp(&ip, packet)?;
             return Ok(whole);
         }
-        // A packet whose routing header leads on is not for this host, but some stacks would take it. Of a home address and the
-        // header's source, each is TCP's source for some stacks.
+        // A packet whose routing header leads on is not for this host, but some stacks would take it. And stacks differ about whether
+        // the home address or the header's source is TCP's source.
         if !ip.is_direct()
             && self.peers.cover(&[ip.header_destination, ip.destination], &[ip.header_source, ip.source])
         {
@@ -126,7 +126,7 @@ where
             return self.unmatched(whole);
         }
         let segment = Segment::from_packet(&ip, packet)?;
-        // Written in its place: copying what has just been written in parts takes 7 ns (Zen 3).
+        // Written in place: copying what was just written in parts would stall.
         let pair = subject.pair.insert(SocketPair { local: segment.destination(), remote: segment.source() });
         let arrived = Arrived { segment: &segment, packet, ip: &ip, ahead };
         if !self.admit(now, pair, &arrived, &mut subject.peer)? {
@@ -138,7 +138,7 @@ where
         let new = options::without_ao(old, is_syn, OPTION_ROOM, default_mss)
             .map_err(|error| Refusal::Verify(error.into()))?;
         let old_options = old.len();
-        // Where it was checked, the old checksum says what the payload adds up to.
+        // A checked checksum gives the payload's sum.
         let payload = self
             .config
             .check_checksum
@@ -187,7 +187,7 @@ where
             check_checksums(&self.config, packet, ip)?;
             let (peers, from) = (&self.peers, entry.connection.current_key().send_id);
             let verdict = match entry.connection.handshake() {
-                // Of two SYNs, either may be the replay: this end's stack gets both, and its answers are kept.
+                // Either of two SYNs may be the replay: this end's stack gets both, and its answers are kept.
                 Some(first) if opens && first.remote_isn != isn => {
                     let mkts = peers.get(entry.peer).map(|peer| &peer.mkts).ok_or(Refusal::NoPeer)?;
                     mkts.verify_syn(*segment).map(|syn| {
@@ -227,7 +227,7 @@ where
             return Err(Refusal::NoKey);
         }
         if !opens {
-            // Without its ISNs there is no key to verify it; what is wrong without a MAC is counted.
+            // Without the ISNs there is no key to verify it; what can be judged without a MAC is counted.
             let verdict = match segment.ao_option() {
                 Err(error) => Err(error.into()),
                 Ok(None) => Err(VerifyError::Unsigned),
@@ -273,7 +273,7 @@ where
         self.unmatched(false)
     }
 
-    /// What becomes of a packet that no peer covers: `passes`, or a refusal.
+    /// The verdict on a packet that no peer covers: `passes`, or a refusal.
     pub(super) fn unmatched<V>(&self, passes: V) -> Result<V, Refusal> {
         if self.config.unmatched == Unmatched::DropAll { Err(Refusal::NoPeer) } else { Ok(passes) }
     }
@@ -284,14 +284,14 @@ where
         let error = IcmpError::from_packet(ip, packet);
         let mut known = error.and_then(|error| Some((error, self.table.get_mut(&error.pair)?)));
         let is_hard = known.as_ref().is_some_and(|(error, _)| error.is_hard());
-        // About a known connection, too: where the quote's headers name other addresses, a stack may read another connection.
+        // Also for a known connection: if the quote's headers name other addresses, a stack may take it for another connection.
         let is_hidden = match icmp::hidden(ip, packet) {
             Hidden::Nothing => false,
             Hidden::Between { locals, remotes } => self.peers.cover(&locals, &remotes),
             Hidden::Anything => !self.peers.is_empty(),
         };
         if !self.config.accept_icmp && (is_hard || is_hidden) {
-            // Damage on the way is no attack.
+            // Damage in transit is not an attack.
             if self.config.check_checksum && icmp::is_damaged(ip, packet) {
                 return Err(Refusal::Checksum);
             }

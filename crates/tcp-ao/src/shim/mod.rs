@@ -73,7 +73,7 @@ pub struct ShimConfig {
     pub accept_icmp: bool,
     /// Whether to check TCP, ICMP and IPv4 checksums of received packets that this shim judges; `false` only if the device has done so.
     pub check_checksum: bool,
-    /// How long the table of connections remembers what.
+    /// How long the table keeps each kind of connection.
     pub limits: TimeLimits,
 }
 
@@ -95,13 +95,12 @@ impl ShimConfig {
 
 /// TCP-AO between a TCP stack and its link.
 ///
-/// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit. However many
-/// there are, a packet takes a few steps: both are found by a hash under a secret key, so that nobody can choose addresses for which
-/// it takes more.
+/// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit. Both are hash tables
+/// under a secret key: a packet takes a few steps however many there are, and nobody can choose addresses for which it takes more.
 ///
-/// Give the table more places than there are open connections and peers together. While only a few are left, peers without a
-/// handshake take turns with them, of [`TimeLimits::turn`] each, and whoever replays recorded SYNs of theirs takes part. A connection may
-/// then need several SYNs, and recorded SYNs of more than seven peers for each of these places keep others out.
+/// Give the table more slots than there are open connections and peers together. While only a few are free, peers that open connections
+/// take turns with them, of [`TimeLimits::turn`] each, and so do replays of their recorded SYNs. A connection may then need several
+/// SYNs, and recorded SYNs of more than seven peers for each of these slots keep others out.
 ///
 /// ```
 /// use core::time::Duration;
@@ -155,7 +154,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[Shi
         })
     }
 
-    /// The same with an [`Observer`] of refused packets, connections and their keys.
+    /// This shim with an [`Observer`] of refused packets, connections and their keys.
     #[must_use]
     pub fn with_observer<O: Observer>(self, observer: O) -> Shim<P, T, O> {
         let Self { config, peers, table, observer: (), counters, refused, passed } = self;
@@ -213,8 +212,8 @@ where
         Ok(index)
     }
 
-    /// Moves the peers into other slots, for example into more of them. Indices, counters and connections stay. What was in `slots`
-    /// is gone, and no secret is left in the old ones. It takes a few steps for each slot.
+    /// Moves the peers into other slots, for example into more of them. Indices, counters and connections stay; the old content of `slots`
+    /// is dropped, and no secret is left in the old slots. Takes a few steps for each slot.
     ///
     /// # Errors
     /// [`PeerError::TooMany`] if there is a peer whose index `slots` does not have; nothing changes.
@@ -287,8 +286,8 @@ where
         self.table.entries().map(|entry| &entry.connection)
     }
 
-    /// The live connections that have not been closed or reset, each with the index of its peer. Those that have stay for a while, for late
-    /// segments.
+    /// The live connections that have not been closed or reset, each with the index of its peer. Closed ones stay in the table for a while,
+    /// for late segments.
     pub fn connections_with_peers(&self) -> impl Iterator<Item = (usize, &Connection<MKTS_PER_PEER>)> {
         let open = self.table.entries().filter(|entry| entry.stage() != Stage::Closed);
         open.map(|entry| (entry.peer, &entry.connection))
@@ -317,8 +316,8 @@ where
     /// It gets the keys that its peer has now, as by [`Connection::replace_keys`]: what the peer has lost in the meantime is no key
     /// of the connection's any more.
     ///
-    /// Nobody knows whether it has ended in the meantime. Until a segment shows that it goes on, a SYN from its peer is treated as if the
-    /// connection had been silent for longer than [`TimeLimits::idle`]: this end's stack decides.
+    /// It may have ended in the meantime. Until a segment shows that it goes on, a SYN from its peer is treated as if the connection had
+    /// been silent for longer than [`TimeLimits::idle`]: this end's stack decides.
     ///
     /// # Errors
     /// [`Refusal::NoPeer`] if no peer is configured for it, [`Refusal::NoKey`] if the peer has no key to sign with, and
@@ -339,8 +338,8 @@ where
     /// The state with which another place can [adopt](Self::adopt) or [import](Connection::import) a connection. Here it is
     /// [forgotten](Self::forget).
     ///
-    /// `None`, and nothing changes, if there is no such connection, it is not established, or one end has sent a FIN or reset it: no state
-    /// has that, and the other place could not tell when it has ended.
+    /// `None`, and nothing changes, if there is no such connection, it is not established, or one end has sent a FIN or reset it: a state
+    /// does not record that, so the other place could not tell when it has ended.
     pub fn export(&mut self, pair: &SocketPair) -> Option<ConnectionState> {
         let state = self.table.get(pair).filter(|entry| entry.is_open())?.connection.state().ok()?;
         self.forget(pair);
@@ -425,7 +424,7 @@ where
         self.table.insert(entry, now, &self.config.limits, ended).map_err(|()| Refusal::TableFull)
     }
 
-    /// Counts and reports a refusal. `Ok` if the packet passes all the same.
+    /// Counts and reports a refusal. `Ok` if the packet passes nevertheless.
     #[cold]
     fn refuse(
         &mut self,
@@ -447,7 +446,7 @@ where
     }
 }
 
-/// What is known about a packet when it is refused.
+/// What is known about a packet so far, for the report if it is refused.
 #[derive(Default)]
 struct Subject {
     peer: Option<usize>,

@@ -28,7 +28,7 @@ impl NewOptions {
     }
 
     fn push(&mut self, kind: u8, data: &[u8]) {
-        // It fits: it was in 40 octets before, or has been measured.
+        // It fits: it was in 40 octets before, or was measured.
         let option = &mut self.octets[self.length..][..2 + data.len()];
         option[..2].copy_from_slice(&[kind, (2 + data.len()) as u8]);
         option[2..].copy_from_slice(data);
@@ -103,7 +103,7 @@ pub(super) fn without_ao(
     mss_decrease: usize,
     default_mss: usize,
 ) -> Result<NewOptions, OptionError> {
-    // Some stacks take zero for no limit.
+    // Some stacks take an MSS of zero as no limit.
     let lowered = |mss: usize| (mss.saturating_sub(mss_decrease).max(1) as u16).to_be_bytes();
     let mut new = NewOptions::new();
     let mut has_mss = false;
@@ -129,8 +129,8 @@ pub(super) fn without_ao(
     Ok(new.pad())
 }
 
-/// Whether it is Multipath TCP's MP_CAPABLE. Its other options leave no room for AO, and another subflow would have no keys; without the offer
-/// both ends fall back to TCP (RFC 8684 §3.7).
+/// Whether it is Multipath TCP's MP_CAPABLE. Multipath TCP's other options leave no room for AO, and further subflows would have no keys;
+/// without the offer both ends fall back to TCP (RFC 8684 §3.7).
 fn offers_multipath(option: &TcpOption<'_>) -> bool {
     const MP_CAPABLE: u8 = 0;
     option.data.first().is_some_and(|first| first >> 4 == MP_CAPABLE)

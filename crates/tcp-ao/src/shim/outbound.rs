@@ -26,7 +26,7 @@ struct Job<'b> {
     to_sign: ToSign,
 }
 
-/// Outbound packets whose MACs are still to be computed, fewer than a batch.
+/// Outbound packets whose MACs are still to be computed, at most a batch.
 struct Pending<'b> {
     jobs: [Option<Job<'b>>; BATCH],
     count: usize,
@@ -108,7 +108,7 @@ where
         let mut macs = macs.iter();
         for (job, has_mac) in pending.jobs.iter_mut().zip(has_mac) {
             if let Some(Job { packet, ip, to_sign, .. }) = job.take()
-                // Always: nothing removes an open connection between its segment and this.
+                // Always true: nothing removes an open connection in between.
                 && let Some(mac) = has_mac.then(|| macs.next()).flatten()
                 && let Some(()) = to_sign.write_mac(&mut packet[ip.payload_offset..], mac)
             {
@@ -118,7 +118,7 @@ where
         pending.count = 0;
     }
 
-    /// The same. With `pending`, the MAC may be left to be computed, and is then added there.
+    /// [`outbound`](Self::outbound) without the report of a refusal. With `pending`, the MAC may be left to compute later.
     fn sign_outbound<'b>(
         &mut self,
         now: Duration,
@@ -144,7 +144,7 @@ where
         let pair = SocketPair { local: segment.source(), remote: segment.destination() };
         subject.pair = Some(pair);
         let (flags, segment_end, isn) = (segment.flags(), segment.end(), Isn(segment.sequence().0));
-        // Only a SYN, or the refusal of one, takes connections out of the table that are open, or over.
+        // Only a SYN, or the reset that answers one, can remove an open or closed connection from the table.
         if (flags.syn() || flags.rst())
             && let Some(pending) = &mut pending
         {

@@ -84,9 +84,9 @@ pub(super) struct Peers<P> {
     free: usize,
     /// How many peers have a remote prefix of each length, 0 to 128.
     counts: [u32; BITS as usize + 1],
-    /// The lengths that there are, without 0: bit 0 for a length of 1.
+    /// The lengths in use, without 0: bit 0 for a length of 1.
     lengths: u128,
-    /// When the last peer's mismatches stop being accepted. Usually this is over, and saves looking at a slot.
+    /// When the last peer's mismatches stop being accepted. Usually in the past, which saves a look at a slot.
     accept_mismatches_until: Duration,
 }
 
@@ -133,8 +133,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok(())
     }
 
-    /// Whether mismatches pass on this connection of the peer's. A strict peer that covers it, and is at least as specific, forbids it:
-    /// a forged segment could choose between the two by its KeyID.
+    /// Whether mismatches pass on this connection of the peer's. Not if a strict peer that is at least as specific covers it too: a forged
+    /// segment could choose between the two by its KeyID.
     pub(super) fn accepts_mismatches(&self, index: usize, pair: &SocketPair, now: Duration) -> bool {
         let slot = |index: usize| self.slots.as_ref().get(index);
         let accepts = |index| slot(index).is_some_and(|slot| now < slot.accepts_mismatches_until);
@@ -180,7 +180,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         self.count(prefix.1, -1);
         let slot = &mut self.slots.as_mut()[index];
         let peer = slot.peer.as_mut().ok_or(PeerError::NoSuchPeer(index))?;
-        // Writes over the secrets, where `take` would leave them in the slot.
+        // Overwrites the secrets; `Option::take` would leave them in the slot.
         let mkts = core::mem::take(&mut peer.mkts);
         let removed = Peer { connections: peer.connections, mkts };
         slot.peer = None;
@@ -195,7 +195,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok(())
     }
 
-    /// The same, but what clashes is left out, so that keys that are gone go all the same. Returns the peer's keys, and a clash.
+    /// [`set_mkts`](Self::set_mkts) without the MKTs that clash, so that removed keys are gone in any case. Returns the peer's keys, and
+    /// a clash.
     pub(super) fn set_mkts_that_fit(
         &mut self,
         index: usize,
@@ -214,7 +215,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok((fitting, clash))
     }
 
-    /// Moves the peers into other slots, each with its index. Nothing of a secret is left in the old ones.
+    /// Moves the peers into other slots with the same indices. No secret is left in the old slots.
     pub(super) fn move_to(&mut self, mut slots: P) -> Result<(), PeerError> {
         let room = slots.as_ref().len();
         if self.iter().any(|(index, _)| index >= room) {
@@ -277,8 +278,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         self.counts.iter().all(|count| *count == 0)
     }
 
-    /// Looks into one bucket for each prefix length in use, the longest first. There is one of it, and not one for each question, because
-    /// each would take a kilobyte of a microcontroller's flash.
+    /// Looks into one bucket for each prefix length in use, the longest first. Takes `&dyn Fn`: each monomorphised copy costs flash.
     fn most_specific(&self, pair: &SocketPair, is_wanted: &dyn Fn(usize, &Peer) -> bool) -> Option<usize> {
         let address = number(pair.remote.address());
         let found = |length| {
@@ -314,8 +314,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         peers.filter(move |(_, peer)| Prefix::of(peer.connections.remote) == prefix)
     }
 
-    /// Refuses an MKT that shares an id with one of another peer's for a connection that could belong to either (RFC 5925 §3.1). Of
-    /// peers that overlap, the more specific one has its connections for itself, so that only equally specific ones can clash.
+    /// Refuses an MKT that shares an id with another peer's for a connection that could belong to either (RFC 5925 §3.1). Only equally
+    /// specific peers can clash: otherwise the more specific one has the connection to itself.
     fn check(&self, index: usize, connections: &ConnectionIdentifier, mkt: &Mkt) -> Result<(), PeerError> {
         self.with_remote(Prefix::of(connections.remote)).try_for_each(|(other, peer)| {
             if other == index

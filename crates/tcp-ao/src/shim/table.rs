@@ -38,6 +38,15 @@ pub struct ShimSlot {
     ranked: [u32; 2],
 }
 
+#[cfg(all(feature = "default", target_pointer_width = "64"))]
+const _: () = assert!(size_of::<ShimSlot>() == 1216);
+#[cfg(all(
+    feature = "hmac-sha1",
+    not(any(feature = "hmac-sha256", feature = "aes-128-cmac", feature = "kmac256")),
+    target_pointer_width = "64"
+))]
+const _: () = assert!(size_of::<ShimSlot>() == 896);
+
 impl ShimSlot {
     /// A free slot.
     pub const EMPTY: Self = Self {
@@ -92,7 +101,7 @@ struct Share {
     /// The neighbours among the shares with as many handshakes.
     before: u32,
     next: u32,
-    /// From which second on a peer without handshakes may take the place of another's after a short while.
+    /// From this second on, a peer without handshakes may evict another's after [`TimeLimits::turn`].
     next_turn: u32,
 }
 
@@ -100,10 +109,10 @@ impl Share {
     const EMPTY: Self = Self { count: 0, oldest: NONE, newest: NONE, before: NONE, next: NONE, next_turn: 0 };
 }
 
-/// How many connections at the head of a queue are looked at to find one whose time is over.
+/// How many connections at the head of a queue are examined to find an expired one.
 const LOOKED_AT: usize = 8;
 
-/// The connections of one stage, those that came into it first in front.
+/// The connections of one stage, the first to enter it at the front.
 #[derive(Clone, Copy)]
 struct Queue {
     oldest: u32,
@@ -150,7 +159,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    /// Forgets the connections of a peer that `keep` says `false` of. Looks at that peer's alone, or nearly so.
+    /// Removes a peer's connections for which `keep` returns false; scans only that peer's list.
     pub(super) fn retain_of(&mut self, peer: usize, mut keep: impl FnMut(&mut Entry) -> bool) {
         let Some(list) = self.list_of(peer) else { return };
         let mut index = self.slot(list).peers_first;
@@ -183,7 +192,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    /// Forgets the connections that `keep` says `false` of. Looks at every slot.
+    /// Removes the connections for which `keep` returns false; scans every slot.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&mut Entry) -> bool) {
         for index in 0..self.slots.as_ref().len().min(NONE as usize) as u32 {
             if self.slot_mut(index).entry.as_mut().is_some_and(|entry| !keep(entry)) {
@@ -192,7 +201,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    /// Puts a connection into the queue of its stage, which a segment has changed.
+    /// Moves a connection to the end of its stage's queue.
     pub(super) fn settle(&mut self, pair: &SocketPair) {
         if let Some(index) = self.find(pair) {
             self.leave_queue(index);
@@ -223,8 +232,8 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         Ok(())
     }
 
-    /// Makes room for a connection of a peer's. It replaces one with the same pair, or takes a free slot, or that of a connection that
-    /// has expired or closed, or of a [handshake](Self::handshake_in_the_way).
+    /// Makes room for a peer's connection: by replacing one with the same pair, with a free slot, or by evicting one that has expired or
+    /// closed, or a [handshake](Self::handshake_in_the_way).
     ///
     /// An open connection is evicted only after hours without progress. `ended` hears which connection made way, and why.
     pub(super) fn make_room(
@@ -255,7 +264,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         self.free != NONE
     }
 
-    /// The slot that a new connection may have in a full table. It takes no more steps in a larger one.
+    /// The slot that a new connection may take in a full table. The number of steps does not grow with the table.
     fn least_valuable(
         &mut self,
         newcomer: (usize, Stage),
@@ -272,7 +281,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
                 if entry.last_used() <= entry.queued {
                     break;
                 }
-                // It has been used since it was put here, and goes behind those that may not have been.
+                // It has been used since it was queued; others may be older.
                 self.leave_queue(oldest);
                 self.join_queue(oldest);
             }
@@ -398,7 +407,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 }
 
-/// Which of a peer's two shares a connection counts in, if any: 0 for what this end has opened.
+/// The share of a peer that a connection counts in, if any: 0 for what this end has opened, 1 for what the peer has.
 const fn way(stage: Stage) -> Option<usize> {
     match stage {
         Stage::OpenedHere => Some(0),
@@ -417,11 +426,11 @@ fn whole_seconds(time: Duration) -> u32 {
 /// and one for what this end opens to it: in a full table, the share with the most handshakes gives one up. The shares are linked by how
 /// many handshakes they have, so that the largest is found at once.
 impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
-    /// The handshake that a full table gives up for a new connection of a peer: one of a larger share, or the oldest of its own share if
+    /// The handshake that a full table evicts for a peer's new connection: one of a larger share, or the oldest of the peer's own share if
     /// that has had no answer for a while. An open connection takes the oldest of the largest share.
     ///
-    /// A peer without any need not wait so long for another's place, unless it has just had its turn. So a few peers' recorded
-    /// SYNs keep no place from others, however often they are replayed.
+    /// A peer without handshakes waits less, unless it has just had its turn: a few peers' recorded SYNs, however often they are
+    /// replayed, keep nobody else out.
     fn handshake_in_the_way(
         &self,
         (peer, stage): (usize, Stage),
@@ -441,20 +450,20 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             since.is_some_and(|since| now.saturating_sub(since) >= limit)
         };
         let is_of_larger = |index: &u32| self.share_of(*index).is_some_and(|share| share.count > own.count);
-        // A peer whose turn it is need not wait as long; what this end opens is no replay.
+        // A peer whose turn it is waits less. What this end opens cannot be a replay.
         let has_turn = own.count == 0 && own.next_turn <= whole_seconds(now);
         let limit = if has_turn { limits.turn } else { limits.unanswered };
         let mut oldest = [(Stage::OpenedThere, limit), (Stage::OpenedHere, limits.unanswered)]
             .into_iter()
             .filter_map(|(stage, limit)| self.oldest(stage).filter(|index| has_lasted(*index, limit)));
-        // One more than the newcomer's is not enough: the two would take each other's places in turn.
+        // A difference of one is not enough: the two would evict each other in turn.
         oldest
             .find(is_of_larger)
             .or_else(|| of_largest().filter(|_| most >= own.count + 2))
             .or_else(|| Some(own.oldest).filter(|index| has_lasted(*index, limits.unanswered)))
     }
 
-    /// Records that a handshake makes way for another: its peer has had its turn.
+    /// Records that a handshake was evicted: its peer has had its turn.
     fn had_turn(&mut self, index: u32, now: Duration, limits: &TimeLimits) {
         if let Some((list, way)) = self.place_of_share(index) {
             let next_turn = whole_seconds(now.saturating_add(limits.unanswered));
@@ -510,7 +519,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             if next != NONE {
                 self.slot_mut(next).shares[way].before = before;
             }
-            // It goes to the rank below, or above, which then is the highest.
+            // It moves to the rank below, or above, which then is the highest.
             if self.most[way] == count && self.slot(rank).ranked[way] == NONE {
                 self.most[way] = rank;
             }
