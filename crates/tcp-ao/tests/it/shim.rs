@@ -25,14 +25,14 @@ fn ao_20_an_unknown_key_id_is_counted_apart_from_a_bad_mac() {
     let mut unknown = signed.clone();
     unknown[key_id_at] = 77;
     refresh_checksum(&mut unknown);
-    let refusal = link.to_server(&unknown);
+    let refusal = link.server_gets(&unknown);
     assert_eq!(refusal, Err(unknown_key(77)));
     assert_eq!(*link.server.counters(), Counters { key_not_found: before.key_not_found + 1, ..before });
 
     let mut bad = signed;
     *bad.last_mut().unwrap() ^= 1;
     refresh_checksum(&mut bad);
-    let refusal = link.to_server(&bad);
+    let refusal = link.server_gets(&bad);
     assert_eq!(refusal, Err(bad_mac(1)));
     assert_eq!(link.server.counters().bad, before.bad + 1);
 }
@@ -227,12 +227,12 @@ fn ao_31_resets_are_signed_and_verified_like_any_segment() {
         let mut link = Link::connected(pair);
         let reset = Packet::new(pair, RST, CLIENT_ISN + 1, 0);
         let mut forged = link.client_sends(&reset).unwrap();
-        let unsigned = link.to_server(&reset.build());
+        let unsigned = link.server_gets(&reset.build());
         assert_eq!(unsigned, Err(UNSIGNED));
-        let delivered = link.to_server(&forged).unwrap();
+        let delivered = link.server_gets(&forged).unwrap();
         assert_eq!(delivered, reset.build());
         *forged.last_mut().unwrap() ^= 0x80;
-        assert_eq!(link.to_server(&forged), Err(Refusal::Checksum));
+        assert_eq!(link.server_gets(&forged), Err(Refusal::Checksum));
     }
 }
 
@@ -262,7 +262,7 @@ fn ao_33_segments_in_time_wait_are_verified_and_answered() {
         link.now += Duration::from_secs(60);
         assert_eq!(link.deliver_to_client(&finish_back).unwrap(), finish_back.build());
         assert_eq!(link.deliver_to_server(&last).unwrap(), last.build());
-        let forged = link.to_client(&finish_back.build());
+        let forged = link.client_gets(&finish_back.build());
         assert_eq!(forged, Err(UNSIGNED));
     }
 }
@@ -279,10 +279,10 @@ fn ao_18_a_wrong_checksum_of_tcp_or_ipv4_is_not_laundered() {
         for at in headers.iter().copied().chain([signed.len() - 1]) {
             let mut altered = signed.clone();
             altered[at] ^= 0x10;
-            assert_eq!(link.to_server(&altered), Err(Refusal::Checksum), "octet {at}");
+            assert_eq!(link.server_gets(&altered), Err(Refusal::Checksum), "octet {at}");
         }
         assert_eq!(*link.server.counters(), counters);
-        assert_eq!(read(&link.to_server(&signed).unwrap()).payload, b"octets");
+        assert_eq!(read(&link.server_gets(&signed).unwrap()).payload, b"octets");
     }
 }
 
@@ -360,12 +360,12 @@ fn ao_06_simultaneous_open_works_through_two_shims() {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
         let ours = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
         let theirs = link.server_signs(SYN, SERVER_ISN, 0).unwrap();
-        link.to_client(&theirs).unwrap();
-        link.to_server(&ours).unwrap();
+        link.client_gets(&theirs).unwrap();
+        link.server_gets(&ours).unwrap();
         let ours = link.client_signs(SYN | ACK, CLIENT_ISN, SERVER_ISN + 1).unwrap();
         let theirs = link.server_signs(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
-        link.to_client(&theirs).unwrap();
-        link.to_server(&ours).unwrap();
+        link.client_gets(&theirs).unwrap();
+        link.server_gets(&ours).unwrap();
         for _ in 0..2 {
             let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
             assert_eq!(link.deliver_to_server(&forth).unwrap(), forth.build());
@@ -387,8 +387,8 @@ fn ao_22_keys_roll_over_through_set_mkts_without_a_lost_segment() {
     let exchange = |link: &mut Link| {
         let (forth, back) = (link.client_data(b"forth"), link.server_data(b"back"));
         let (forth, back) = (link.client_sends(&forth).unwrap(), link.server_sends(&back).unwrap());
-        link.to_server(&forth).unwrap();
-        link.to_client(&back).unwrap();
+        link.server_gets(&forth).unwrap();
+        link.client_gets(&back).unwrap();
         (ids(&forth), ids(&back))
     };
     let set = |link: &mut Link, is_client: bool, ids: &[(u8, u8)]| match is_client {
@@ -421,9 +421,9 @@ fn ao_23_a_late_segment_of_the_previous_key_verifies_until_that_key_is_removed()
     let mut link = Link::connected(ipv4_pair());
     let late = link.client_sends(&link.client_data(b"late")).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4), (1, 2)])).unwrap();
-    link.to_server(&late).unwrap();
+    link.server_gets(&late).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
-    let refusal = link.to_server(&late);
+    let refusal = link.server_gets(&late);
     assert_eq!(refusal, Err(unknown_key(1)));
 }
 
@@ -505,7 +505,7 @@ proptest! {
             let delivered = if is_clients { link.deliver_to_server(&packet) } else { link.deliver_to_client(&packet) };
             prop_assert_eq!(essence(&delivered.unwrap()), essence(&packet.build()));
         }
-        let refused = link.from_client(&Packet::new(pair, SYN, CLIENT_ISN, 0).build());
+        let refused = link.client_emits(&Packet::new(pair, SYN, CLIENT_ISN, 0).build());
         prop_assert!(refused.is_err(), "an open connection's SYN is not signed again");
     }
 }

@@ -88,10 +88,10 @@ fn each_refusal_is_told_and_counted_by_reason_and_direction() {
     let signed = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
     let mut altered = signed.clone();
     *altered.last_mut().unwrap() ^= 1;
-    assert_eq!(link.to_server(&altered), Err(Refusal::Checksum));
+    assert_eq!(link.server_gets(&altered), Err(Refusal::Checksum));
     let data = Packet::new(ipv4_pair().reversed(), ACK, 1, 1).build();
-    assert_eq!(link.from_server(&data), Err(Refusal::NoConnection));
-    assert!(link.to_server(&signed[..20]).is_err());
+    assert_eq!(link.server_emits(&data), Err(Refusal::NoConnection));
+    assert!(link.server_gets(&signed[..20]).is_err());
     let events = link.server.observer_mut().take();
     let outbound = EventKind::Refused { direction: Direction::Outbound, refusal: Refusal::NoConnection };
     assert_eq!(
@@ -183,7 +183,7 @@ fn while_mismatches_are_accepted_a_session_without_keys_works_and_is_told_of() {
     // When the time is over, and when it is ended before, nothing passes.
     assert_eq!(inbound(&mut link.server, link.now + Duration::from_secs(3600), &sent[2]), Err(UNSIGNED));
     link.server.accept_mismatches(0, Duration::ZERO).unwrap();
-    assert_eq!(link.to_server(&sent[2]), Err(UNSIGNED));
+    assert_eq!(link.server_gets(&sent[2]), Err(UNSIGNED));
     assert_eq!(link.server.accept_mismatches(1, Duration::MAX), Err(PeerError::NoSuchPeer(1)));
 }
 
@@ -199,14 +199,14 @@ fn while_mismatches_are_accepted_what_verifies_is_protected_as_ever() {
     let syn = signed_syn(ipv4_pair(), wrong, CLIENT_ISN);
     link.server.forget(&link.pair.reversed());
     kinds(&mut link.server);
-    assert_eq!(link.to_server(&syn), Ok(syn));
+    assert_eq!(link.server_gets(&syn), Ok(syn));
     let bad = bad_mac(1);
     assert_eq!(kinds(&mut link.server), [passed(Direction::Inbound, bad)]);
     assert_eq!(link.server.connections().count(), 0);
     // What is wrong with the packet itself is refused as ever.
     let mut damaged = link.client_data(b"data").build();
     *damaged.last_mut().unwrap() ^= 1;
-    assert_eq!(link.to_server(&damaged), Err(Refusal::Checksum));
+    assert_eq!(link.server_gets(&damaged), Err(Refusal::Checksum));
 }
 
 #[test]
@@ -215,12 +215,12 @@ fn while_mismatches_are_accepted_this_end_opens_sessions_with_peers_of_every_kin
     let mut link = migrating(MktSet::new());
     let (pair, back) = (link.pair, link.pair.reversed());
     let syn = Packet::new(back, SYN, SERVER_ISN, 0).build();
-    let is_signed: Vec<bool> = (0..4).map(|_| read(&link.from_server(&syn).unwrap()).is_signed()).collect();
+    let is_signed: Vec<bool> = (0..4).map(|_| read(&link.server_emits(&syn).unwrap()).is_signed()).collect();
     assert_eq!(is_signed, [true, false, true, false]);
     let syn_ack = Packet::new(pair, SYN | ACK, CLIENT_ISN, SERVER_ISN + 1).build();
-    assert_eq!(link.to_server(&syn_ack), Ok(syn_ack));
+    assert_eq!(link.server_gets(&syn_ack), Ok(syn_ack));
     let data = link.server_data(b"data").build();
-    assert_eq!(link.from_server(&data), Ok(data));
+    assert_eq!(link.server_emits(&data), Ok(data));
     let cannot_sign = passed(Direction::Outbound, Refusal::Sign(SignError::State));
     assert_eq!(kinds(&mut link.server), [passed(Direction::Inbound, UNSIGNED), cannot_sign]);
     // One that has the key gets a signed session.
@@ -237,7 +237,7 @@ fn an_index_that_another_peer_takes_over_starts_strict() {
     let peer = link.server.remove_peer(0).unwrap();
     assert_eq!(link.server.add_peer(peer), Ok(0));
     let forged = Packet::new(ipv4_pair(), RST, 1, 0).build();
-    assert_eq!(link.to_server(&forged), Err(UNSIGNED));
+    assert_eq!(link.server_gets(&forged), Err(UNSIGNED));
 }
 
 /// A subscriber that keeps the level and the message of each event.
@@ -278,13 +278,13 @@ fn tracing_gets_each_event_and_attackers_fill_no_log() {
     tracing::subscriber::with_default(Arc::clone(&lines), || {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]).observed::<TracingObserver>();
         let forged = Packet::new(ipv4_pair(), RST, 1, 0).build();
-        link.to_server(&forged).unwrap_err();
+        link.server_gets(&forged).unwrap_err();
         // A recorded SYN to a port on which nothing listens can be replayed as often as an attacker likes.
         link.forth(SYN, CLIENT_ISN, 0).unwrap();
         link.server_signs(RST | ACK, 0, CLIENT_ISN + 1).unwrap();
         link.connect(ipv4_pair());
         link.server.accept_mismatches(0, Duration::MAX).unwrap();
-        link.to_server(&forged).unwrap();
+        link.server_gets(&forged).unwrap();
     });
     assert_eq!(
         lines.0.lock().unwrap()[..],
@@ -348,7 +348,7 @@ fn a_late_segment_under_the_key_asked_for_does_not_hide_that_the_peer_has_left_i
     link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(1)).unwrap();
     link.deliver_to_client(&data(4)).unwrap();
     link.deliver_to_client(&data(8)).unwrap();
-    link.to_server(&late).unwrap();
+    link.server_gets(&late).unwrap();
     kinds(&mut link.server);
     link.deliver_to_server(&ack(12)).unwrap();
     let behind = EventKind::PeerOnOldKey { signed_with: KeyId(3), asked_for: KeyId(1) };
@@ -366,7 +366,7 @@ fn a_replay_from_2_gib_ago_accuses_no_peer() {
     }
     link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(3)).unwrap();
     link.server_sends(&data((3 << 30) + 4)).unwrap();
-    link.to_server(&old).unwrap();
+    link.server_gets(&old).unwrap();
     assert_eq!(kinds(&mut link.server), []);
 }
 
@@ -429,18 +429,18 @@ fn while_mismatches_are_accepted_an_old_signed_connection_does_not_sign_a_new_un
             link.forth(ACK, CLIENT_ISN + 2, server_at(1)).unwrap();
         } else {
             // The peer restarts without keys; its reset ends the connection for this end's stack alone.
-            link.to_server(&Packet::new(pair, RST, CLIENT_ISN + 1, 0).build()).unwrap();
+            link.server_gets(&Packet::new(pair, RST, CLIENT_ISN + 1, 0).build()).unwrap();
         }
         kinds(&mut link.server);
         let syn = Packet::new(pair, SYN, 7000, 0).build();
-        assert_eq!(link.to_server(&syn), Ok(syn));
+        assert_eq!(link.server_gets(&syn), Ok(syn));
         for packet in [
             Packet::new(back, SYN | ACK, 9000, 7001),
             Packet::new(back, SYN | ACK, 9000, 7001),
             Packet::new(back, ACK, 9001, 7001).payload(b"data"),
         ] {
             let packet = packet.build();
-            assert_eq!(link.from_server(&packet), Ok(packet));
+            assert_eq!(link.server_emits(&packet), Ok(packet));
         }
         let mut told = vec![passed(Direction::Inbound, UNSIGNED)];
         told.extend(Some(EventKind::Ended(End::Replaced)).filter(|_| !is_closed));
@@ -464,11 +464,11 @@ fn while_mismatches_are_accepted_what_breaks_the_format_is_refused() {
     let both = [29, 4, 1, 1, 19, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
     let with_md5 = link.client_data(b"data").options(&both).build();
     let refusal = Refusal::Verify(OptionError::AoWithMd5.into());
-    assert_eq!(link.to_server(&with_md5), Err(refusal));
+    assert_eq!(link.server_gets(&with_md5), Err(refusal));
     let cut = link.server_data(b"data").options(&[1, 1, 2, 9]).build();
     let error = OptionError::BadLength { kind: 2, offset: 2 };
     let refusal = Refusal::Sign(SignError::Options(error));
-    assert_eq!(link.from_server(&cut), Err(refusal));
+    assert_eq!(link.server_emits(&cut), Err(refusal));
     assert_eq!(link.server.passed().total(), 0);
 }
 
@@ -478,7 +478,7 @@ fn while_mismatches_are_accepted_a_stack_that_still_uses_tcp_md5_goes_on_with_it
     let md5 = [19, 18, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1];
     for _ in 0..2 {
         let syn = Packet::new(link.pair.reversed(), SYN, SERVER_ISN, 0).options(&md5).build();
-        assert_eq!(link.from_server(&syn), Ok(syn));
+        assert_eq!(link.server_emits(&syn), Ok(syn));
     }
     let told = passed(Direction::Outbound, Refusal::AlreadySigned);
     assert_eq!(kinds(&mut link.server), [told; 2]);
@@ -489,6 +489,6 @@ fn while_mismatches_are_accepted_no_peer_is_told_an_mss_that_the_stack_cannot_ta
     let mut link = migrating(MktSet::new());
     let syn = Packet::new(link.pair.reversed(), SYN, SERVER_ISN, 0).options(&[2, 4, 0x05, 0x8c]).build();
     for _ in 0..2 {
-        assert_eq!(read(&link.from_server(&syn).unwrap()).mss(), Some(1420));
+        assert_eq!(read(&link.server_emits(&syn).unwrap()).mss(), Some(1420));
     }
 }

@@ -29,7 +29,7 @@ fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
         let mut dropped = 0;
         for (kind, code) in (0..=255).flat_map(|kind| (0..=15).map(move |code| (kind, code))) {
             let error = icmp(pair, kind, code, &sent, usize::MAX);
-            let verdict = link.to_client(&error);
+            let verdict = link.client_gets(&error);
             if is_hard(pair, kind, code) {
                 dropped += 1;
                 assert_eq!(verdict, Err(Refusal::Icmp), "type {kind} code {code}");
@@ -52,7 +52,7 @@ fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
         let (kind, code) = if headers == 20 { (3, 3) } else { (1, 4) };
         for quoted in 0..sent.len() {
             let error = icmp(pair, kind, code, &sent, quoted);
-            let is_dropped = link.to_client(&error) == Err(Refusal::Icmp);
+            let is_dropped = link.client_gets(&error) == Err(Refusal::Icmp);
             assert_eq!(is_dropped, quoted >= headers + 4, "{quoted} octets quoted");
         }
     }
@@ -65,7 +65,7 @@ fn ao_34_before_the_connection_is_synchronised_errors_pass() {
         let sent = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
         let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
         let error = icmp(pair, kind, code, &sent, usize::MAX);
-        assert_eq!(link.to_client(&error), Ok(error.clone()));
+        assert_eq!(link.client_gets(&error), Ok(error.clone()));
         assert_eq!(link.client.counters().dropped_icmp, 0);
     }
 }
@@ -81,7 +81,7 @@ fn ao_34_errors_about_other_connections_and_other_protocols_pass() {
     let theirs = Packet::new(ipv4_pair().reversed(), SYN, 1, 0).build();
     for quoted in [other, udp, theirs] {
         let error = icmp(ipv4_pair(), 3, 3, &quoted, 28);
-        assert_eq!(link.to_client(&error), Ok(error.clone()));
+        assert_eq!(link.client_gets(&error), Ok(error.clone()));
     }
     assert_eq!(link.client.counters().dropped_icmp, 0);
 }
@@ -95,7 +95,7 @@ fn ao_34_a_switch_lets_hard_errors_through() {
     let data = link.client_data(b"data");
     let sent = link.client_sends(&data).unwrap();
     let error = icmp(ipv4_pair(), 3, 3, &sent, 28);
-    assert_eq!(link.to_client(&error), Ok(error.clone()));
+    assert_eq!(link.client_gets(&error), Ok(error.clone()));
     assert_eq!(link.client.counters().dropped_icmp, 0);
 }
 
@@ -140,16 +140,16 @@ fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
         let mut link = Link::connected(pair);
         let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
         let error = icmp(pair, kind, code, &quoted, length);
-        assert_eq!(link.to_client(&error), Err(Refusal::Icmp), "{quoted:02x?}");
+        assert_eq!(link.client_gets(&error), Err(Refusal::Icmp), "{quoted:02x?}");
         assert_eq!(link.client.counters().dropped_icmp, 1);
         // A soft error passes.
         let error = icmp(pair, kind, 0, &quoted, length);
-        assert!(link.to_client(&error).is_ok());
+        assert!(link.client_gets(&error).is_ok());
     }
     // About somebody else it is no concern of the shim's.
     let mut link = Link::connected(ipv4_pair());
     let error = icmp(ipv4_pair(), 3, 3, &fragment(stranger), usize::MAX);
-    assert!(link.to_client(&error).is_ok());
+    assert!(link.client_gets(&error).is_ok());
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn ao_34_a_first_fragment_without_its_icmp_header_is_refused() {
     let extensions = [60, 0, 0, 1, 0, 0, 0, 9, 58, 0, 1, 4, 0, 0, 0, 0];
     let IpAddr::V6(local) = ipv6_pair().local.address() else { panic!("not IPv6") };
     let first = ipv6_packet([0x20; 16], local.octets(), 44, &extensions);
-    assert_eq!(link.to_client(&first), Err(Refusal::Icmp));
+    assert_eq!(link.client_gets(&first), Err(Refusal::Icmp));
 }
 
 /// The one's complement sum of an ICMP message, with ICMPv6's pseudo-header; 0xffff when its checksum is right.
@@ -195,7 +195,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
             error[at + 2..at + 4].fill(0);
             let sum = !icmp_sum(&error);
             error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
-            let handed_on = link.to_client(&error).unwrap();
+            let handed_on = link.client_gets(&error).unwrap();
             assert_eq!(handed_on[at + 6..at + 8], expected.to_be_bytes());
             assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is mended");
         }
@@ -203,7 +203,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
         let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
         let mut error = icmp(pair, kind, code, &other, usize::MAX);
         error[at + 6..at + 8].copy_from_slice(&1400_u16.to_be_bytes());
-        assert_eq!(link.to_client(&error), Ok(error));
+        assert_eq!(link.client_gets(&error), Ok(error));
     }
 }
 
@@ -219,7 +219,7 @@ fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_smal
         let sum = !icmp_sum(&error);
         error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
         // From the link, IPv4's is a hard error, which is ignored.
-        assert_eq!(link.to_client(&error).is_ok(), pair.local.address().is_ipv6());
+        assert_eq!(link.client_gets(&error).is_ok(), pair.local.address().is_ipv6());
         link.client.own_icmp(&mut error);
         assert_eq!(error[at + 6..at + 8], 1480_u16.to_be_bytes());
         assert_eq!(icmp_sum(&error), 0xffff, "the checksum is mended");
@@ -245,11 +245,11 @@ fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
         first[10..12].fill(0);
         let sum = checksum::ipv4_header(&first[..20]);
         first[10..12].copy_from_slice(&sum.to_be_bytes());
-        let verdict = link.to_client(&first);
+        let verdict = link.client_gets(&first);
         assert_eq!(verdict.is_ok(), passes, "type {kind} code {code}");
         let mut later = icmp(pair, kind, code, &sent, usize::MAX);
         later[7] = 1;
-        assert!(link.to_client(&later).is_ok(), "nothing comes of it without the first");
+        assert!(link.client_gets(&later).is_ok(), "nothing comes of it without the first");
     }
     assert_eq!(link.client.counters().dropped_icmp, 3);
 }
@@ -266,13 +266,13 @@ fn ao_34_a_damaged_error_is_refused_and_not_counted_as_ignored() {
         for error in [known, icmp(pair, kind, code, &hidden, usize::MAX)] {
             let mut damaged = error.clone();
             *damaged.last_mut().unwrap() ^= 0x40;
-            assert_eq!(link.to_client(&damaged), Err(Refusal::Checksum));
+            assert_eq!(link.client_gets(&damaged), Err(Refusal::Checksum));
             assert_eq!(link.client.counters().dropped_icmp, 0);
             assert_eq!(link.client.connection(&pair).unwrap().counters().dropped_icmp, 0);
         }
         let mut header = icmp(pair, kind, code, &sent, usize::MAX);
         header[8] ^= 1;
-        assert_eq!(link.to_client(&header), Err(Refusal::Checksum));
+        assert_eq!(link.client_gets(&header), Err(Refusal::Checksum));
     }
 }
 
@@ -282,7 +282,7 @@ fn ao_34_a_home_address_in_a_quote_hides_no_hard_error() {
     let mut link = Link::connected(ipv6_pair());
     let quoted = with_extensions(60, &home("2020:2020::", 6));
     let error = icmp(ipv6_pair(), 1, 4, &quoted, usize::MAX);
-    assert_eq!(link.to_client(&error), Err(Refusal::Icmp));
+    assert_eq!(link.client_gets(&error), Err(Refusal::Icmp));
 }
 
 /// Another peer may leave a handshake on the same ports, about which an error would pass.
@@ -300,7 +300,7 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
     link.connect(link.pair);
     let mut others = shim(pair(other, here), mirrored(&[(1, 2)]), 1);
     let syn = Packet::new(pair(here, other).reversed(), SYN, 7, 0).build();
-    link.to_client(&outbound(&mut others, link.now, &syn).unwrap()).unwrap();
+    link.client_gets(&outbound(&mut others, link.now, &syn).unwrap()).unwrap();
     let both = (60, [home(here, 43), routing(other, 6)].concat());
     for (quoted, is_about_another) in [
         (quote(here, other, (6, Vec::new())), false),
@@ -309,14 +309,14 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
         (quote(stranger, there, both), true),
     ] {
         let error = icmp(link.pair, 1, 4, &quoted, usize::MAX);
-        let verdict = link.to_client(&error);
+        let verdict = link.client_gets(&error);
         assert_eq!(verdict, if is_about_another { Err(Refusal::Icmp) } else { Ok(error) });
     }
     // Where neither the header nor the home address is a peer's, nor where it leads on to, it is no concern of the shim's.
     for (extensions, is_ours) in [(home(here, 6), true), (home("2001:db8:1::2", 6), false)] {
         let quoted = quote(stranger, there, (60, extensions));
         let error = icmp(link.pair, 1, 1, &quoted, usize::MAX);
-        assert_eq!(link.to_client(&error).is_err(), is_ours);
+        assert_eq!(link.client_gets(&error).is_err(), is_ours);
     }
 }
 
@@ -361,5 +361,5 @@ fn ao_34_an_extension_header_in_a_quoted_later_fragment_hides_no_hard_error() {
     let message = [&[1, 4, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
     let IpAddr::V6(local) = ipv6_pair().local.address() else { unreachable!() };
     let error = ipv6_packet([0x20; 16], local.octets(), 58, &message);
-    assert_eq!(link.to_client(&error), Err(Refusal::Icmp));
+    assert_eq!(link.client_gets(&error), Err(Refusal::Icmp));
 }

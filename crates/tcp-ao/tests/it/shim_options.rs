@@ -62,7 +62,7 @@ fn multipath_tcp_is_offered_in_neither_direction() {
     let mut active = Connection::<4>::active(pair, Isn(7), &mkts(&[(1, 2)])).unwrap();
     let options = [&[2, 4, 5, 0xb4][..], &capable].concat();
     let segment = Parts::new(pair, SYN, 7, 0).options(&options).signed(&mut active);
-    let received = link.to_server(&packet(pair, &segment)).unwrap();
+    let received = link.server_gets(&packet(pair, &segment)).unwrap();
     assert_eq!(read(&received).options, [[2, 4, 5, 0xa0]]);
     // What joins another connection is signed as it is, or does not fit.
     let join = [&[30, 12, 0x10, 1][..], &[9; 8]].concat();
@@ -82,7 +82,7 @@ fn ao_35_the_links_own_mss_is_advertised_and_the_stack_gets_the_peers_less_the_o
             let room = OPTION_ROOM as u16;
             let advertised = read(&signed).mss().unwrap();
             assert_eq!(advertised, if stack_mss == 65_535 { 65_535 } else { stack_mss + room });
-            let delivered = read(&link.to_server(&signed).unwrap());
+            let delivered = read(&link.server_gets(&signed).unwrap());
             assert_eq!(delivered.mss(), Some(advertised - room));
             let others = |options: &[Vec<u8>]| {
                 options.iter().filter(|option| option[0] != 2).cloned().collect::<Vec<_>>()
@@ -152,7 +152,7 @@ fn ao_35_as_many_sack_blocks_are_kept_as_fit_the_newest_first() {
         assert_eq!(on_link.option(5).unwrap(), &stack.option(5).unwrap()[..8 * kept]);
         assert_eq!(on_link.option(8), stack.option(8));
         assert_eq!(on_link.option(29).unwrap().len(), 2 + mac_length);
-        let delivered = read(&link.to_server(&signed).unwrap());
+        let delivered = read(&link.server_gets(&signed).unwrap());
         assert_eq!(delivered.option(5), on_link.option(5));
         assert!(!delivered.is_signed());
     }
@@ -175,7 +175,7 @@ fn ao_35_full_packets_fill_the_mtu_and_one_octet_more_is_refused() {
             let full = link.client_data(&vec![0x5a; fits]).options(options);
             let signed = link.client_sends(&full).unwrap();
             assert!((1498..=1500).contains(&signed.len()), "{}", signed.len());
-            assert_eq!(read(&link.to_server(&signed).unwrap()).payload, full.payload);
+            assert_eq!(read(&link.server_gets(&signed).unwrap()).payload, full.payload);
             for excess in [4, 5, 100] {
                 let long = link
                     .client_data(&vec![0x5a; 1500 - headers - signed_options(&signed) + excess])
@@ -232,10 +232,10 @@ fn ipv4_options_stay_and_link_padding_goes() {
     let signed = link.client_sends(&data).unwrap();
     assert_eq!(signed[20..28], data.ip_options);
     let padded = [&signed[..], &[0; 18]].concat();
-    let delivered = link.to_server(&padded).unwrap();
+    let delivered = link.server_gets(&padded).unwrap();
     assert_eq!(delivered, data.build());
     // Padding behind what the stack sends is left out too.
-    let sent = link.from_client(&[&data.build()[..], &[0xee; 9]].concat()).unwrap();
+    let sent = link.client_emits(&[&data.build()[..], &[0xee; 9]].concat()).unwrap();
     assert_eq!(sent, signed);
 }
 
@@ -256,8 +256,8 @@ fn ao_11_ipv6_extension_headers_stay() {
         data.extensions = extensions;
         let signed = link.client_sends(&data).unwrap();
         assert_eq!(signed[40..40 + data.extensions.1.len()], data.extensions.1);
-        assert_eq!(link.to_server(&signed).unwrap(), data.build());
-        let forged = link.to_server(&data.build());
+        assert_eq!(link.server_gets(&signed).unwrap(), data.build());
+        let forged = link.server_gets(&data.build());
         assert_eq!(forged, Err(UNSIGNED));
     }
 }
@@ -271,11 +271,11 @@ fn ao_21_a_routing_header_does_not_lead_an_unsigned_segment_past_the_check() {
     let mut reset = Packet::new(pair, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
     reset.extensions = (43, [&[6, 4, 0, 1, 0, 0, 0, 0], &elsewhere[..]].concat());
     let packet = reset.build();
-    assert_eq!(link.to_server(&packet), Err(Refusal::SourceRouted));
+    assert_eq!(link.server_gets(&packet), Err(Refusal::SourceRouted));
     // Once it has arrived the header is history, and the segment unsigned like any other.
     let mut arrived = packet.clone();
     arrived[43] = 0;
-    assert_eq!(link.to_server(&arrived), Err(UNSIGNED));
+    assert_eq!(link.server_gets(&arrived), Err(UNSIGNED));
 }
 
 #[test]
@@ -286,7 +286,7 @@ fn ao_21_a_fragment_behind_a_routing_header_does_not_pass() {
     let routing = [&[44, 2, 2, 1, 0, 0, 0, 0], &[0x30; 16][..]].concat();
     for fragment in [[6, 0, 0, 1, 1, 2, 3, 4], [6, 0, 0, 0, 1, 2, 3, 4], [6, 0, 0, 8, 1, 2, 3, 4]] {
         reset.extensions = (43, [&routing[..], &fragment].concat());
-        assert_eq!(link.to_server(&reset.build()), Err(Refusal::SourceRouted));
+        assert_eq!(link.server_gets(&reset.build()), Err(Refusal::SourceRouted));
     }
 }
 
@@ -302,16 +302,16 @@ fn ao_21_a_home_address_does_not_lead_an_unsigned_segment_past_the_check() {
     for (source, option) in [(elsewhere, option(home.octets())), (pair, option([0x20; 16]))] {
         let mut reset = Packet::new(source, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
         reset.extensions = (60, option);
-        assert_eq!(link.to_server(&reset.build()), Err(Refusal::SourceRouted));
+        assert_eq!(link.server_gets(&reset.build()), Err(Refusal::SourceRouted));
         let mut fragment = Packet::new(source, ACK, 1, 1);
         fragment.extensions = (60, [&reset.extensions.1[..], &[6, 0, 0, 8, 0, 0, 0, 9]].concat());
         fragment.extensions.1[0] = 44;
-        assert_eq!(link.to_server(&fragment.build()), Err(Refusal::SourceRouted));
+        assert_eq!(link.server_gets(&fragment.build()), Err(Refusal::SourceRouted));
     }
     // Between others it passes.
     let mut others = Packet::new(elsewhere, RST, 1, 1);
     others.extensions = (60, option([0x20; 16]));
-    assert!(link.to_server(&others.build()).is_ok());
+    assert!(link.server_gets(&others.build()).is_ok());
 }
 
 /// The IPv4 packet as a fragment: the upper octet of flags and offset is `flags`.
@@ -330,11 +330,11 @@ fn fragments_between_protected_addresses_are_refused_and_others_pass() {
     let stranger = Packet::new(pair("198.51.100.1", "192.0.2.2"), ACK, 1, 1).payload(b"in pieces").build();
     for flags in [0x20, 0x01] {
         let fragment = ipv4_fragment(signed.clone(), flags);
-        assert_eq!(link.to_server(&fragment), Err(Refusal::Malformed(ParseError::Fragment)));
-        assert_eq!(link.from_client(&fragment), Err(Refusal::Malformed(ParseError::Fragment)));
+        assert_eq!(link.server_gets(&fragment), Err(Refusal::Malformed(ParseError::Fragment)));
+        assert_eq!(link.client_emits(&fragment), Err(Refusal::Malformed(ParseError::Fragment)));
         let fragment = ipv4_fragment(stranger.clone(), flags);
-        assert_eq!(link.to_server(&fragment), Ok(fragment.clone()));
-        assert_eq!(link.from_client(&fragment), Ok(fragment.clone()));
+        assert_eq!(link.server_gets(&fragment), Ok(fragment.clone()));
+        assert_eq!(link.client_emits(&fragment), Ok(fragment.clone()));
     }
 }
 
@@ -350,7 +350,7 @@ fn ao_21_a_header_behind_the_fragment_header_does_not_hide_tcp() {
         let mut link = Link::connected(pair);
         let mut forged = link.client_data(b"forged");
         forged.extensions = (44, [fragment, destination_options].concat());
-        assert_eq!(link.to_server(&forged.build()).map(|_| ()), refusal);
+        assert_eq!(link.server_gets(&forged.build()).map(|_| ()), refusal);
     }
 }
 
@@ -371,7 +371,7 @@ fn a_checksum_of_zero_goes_out_in_its_other_form() {
         let first = read(&link.client_sends(&packet(0)).unwrap()).header.checksum;
         let signed = link.client_sends(&packet(first.into())).unwrap();
         assert_eq!(read(&signed).header.checksum, 0xffff);
-        assert!(link.to_server(&signed).is_ok());
+        assert!(link.server_gets(&signed).is_ok());
     }
 }
 

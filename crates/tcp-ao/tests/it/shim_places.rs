@@ -59,16 +59,16 @@ fn replays_take_no_place_of_a_handshake_of_20_milliseconds() {
         })
         .collect();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
-    let refused = replays.iter().filter(|replay| link.to_server(replay).is_err()).count();
+    let refused = replays.iter().filter(|replay| link.server_gets(replay).is_err()).count();
     assert_eq!(refused, 49 - 7);
     link.now += Duration::from_millis(20);
     link.connect(ipv4_pair());
     // What this end opens has a share of its own.
     link.server.forget(&ipv4_pair().reversed());
-    let _ = replays.iter().map(|replay| link.to_server(replay)).collect::<Vec<_>>();
+    let _ = replays.iter().map(|replay| link.server_gets(replay)).collect::<Vec<_>>();
     let opened = with_ports(ipv4_pair().reversed(), 5000, 179);
     link.server_sends(&Packet::new(opened, SYN, 1, 0)).unwrap();
-    let _ = replays.iter().map(|replay| link.to_server(replay)).collect::<Vec<_>>();
+    let _ = replays.iter().map(|replay| link.server_gets(replay)).collect::<Vec<_>>();
     assert!(has(&link.server, opened));
 }
 
@@ -170,11 +170,11 @@ fn eight_connections_are_looked_at_for_one_that_has_expired() {
         outbound(&mut earlier, START, &new.build()).unwrap()
     };
     let mut link = silent_behind(7);
-    assert!(link.to_server(&recorded).is_ok(), "the eighth has expired");
+    assert!(link.server_gets(&recorded).is_ok(), "the eighth has expired");
     // No SYN walks through the whole table. The next one finds those behind.
     let mut link = silent_behind(8);
-    assert_eq!(link.to_server(&recorded), Err(Refusal::TableFull));
-    assert!(link.to_server(&recorded).is_ok());
+    assert_eq!(link.server_gets(&recorded), Err(Refusal::TableFull));
+    assert!(link.server_gets(&recorded).is_ok());
 }
 
 const PEERS: usize = 3;

@@ -25,16 +25,16 @@ fn a_replayed_syn_does_not_take_a_silent_session() {
     for isn in [CLIENT_ISN, NEW_ISN] {
         let (mut link, recorded) = silent(isn);
         // A stack that has the connection drops the SYN, or acknowledges what it expects (RFC 5961 §4).
-        let shown = link.to_server(&recorded).unwrap();
+        let shown = link.server_gets(&recorded).unwrap();
         assert!(!read(&shown).is_signed());
-        link.to_server(&recorded).unwrap();
+        link.server_gets(&recorded).unwrap();
         link.server_sends(&link.server_data(b"")).unwrap();
         // The answer shows that the stack has it.
-        assert_eq!(link.to_server(&recorded), Err(Refusal::ConnectionExists));
+        assert_eq!(link.server_gets(&recorded), Err(Refusal::ConnectionExists));
         assert_alive(&mut link);
         // Nor does an answer to the SYN that comes too late.
         let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 5, isn.wrapping_add(1)).build();
-        let _ = link.from_server(&syn_ack);
+        let _ = link.server_emits(&syn_ack);
         assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
         assert_alive(&mut link);
     }
@@ -46,7 +46,7 @@ fn a_replayed_syn_does_not_take_a_session_whose_fin_is_not_acknowledged() {
     let fin = Packet::new(link.pair.reversed(), FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1);
     link.server_sends(&fin).unwrap();
     link.now += Duration::from_secs(1000);
-    link.to_server(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     link.deliver_to_client(&fin).unwrap();
     link.deliver_to_server(&link.client_data(b"half closed")).unwrap();
 }
@@ -60,11 +60,11 @@ fn a_syn_in_a_silent_sessions_window_does_not_reach_the_stack() {
         let (mut link, recorded) = silent((CLIENT_ISN + 1).wrapping_add(ahead));
         link.deliver_to_server(&link.client_data(b"")).unwrap();
         link.now += HOURS;
-        let verdict = link.to_server(&recorded);
+        let verdict = link.server_gets(&recorded);
         assert_eq!(verdict.is_ok(), passes, "{ahead:#x} ahead: {verdict:?}");
         // Once the session is forgotten, any SYN is for the stack.
         link.server.expire(link.now);
-        assert!(link.to_server(&recorded).is_ok());
+        assert!(link.server_gets(&recorded).is_ok());
     }
 }
 
@@ -123,23 +123,23 @@ fn a_refusal_in_a_batch_leaves_no_segment_before_it_without_a_mac() {
     let fin = Packet::new(back, FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1);
     link.server_sends(&fin).unwrap();
     link.now += Duration::from_secs(240);
-    link.to_server(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     let reset = Packet::new(back, RST | ACK, 0, NEW_ISN + 1);
     let mut packets =
         [fin, reset].map(|packet| ([&[0; OPTION_ROOM], &packet.build()[..]].concat(), OPTION_ROOM));
     let mut places = Vec::new();
     link.server.outbound_batch(link.now, &mut packets, |_, result| places.push(result.unwrap()));
-    link.to_client(&packets[0].0[places[0].clone()]).unwrap();
+    link.client_gets(&packets[0].0[places[0].clone()]).unwrap();
 }
 
 #[test]
 fn a_syn_that_was_replayed_during_the_handshake_opens_nothing_hours_later() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    link.to_server(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     link.connect(ipv4_pair());
     link.now += HOURS;
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1).build();
-    let _ = link.from_server(&syn_ack);
+    let _ = link.server_emits(&syn_ack);
     assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
 }
 
@@ -150,13 +150,13 @@ fn a_peer_that_restarted_comes_back_with_new_keys() {
     link.server.set_mkts(0, mirrored(&[(3, 4), (1, 2)])).unwrap();
     let mut restarted = shim(ipv4_pair(), mkts(&[(3, 4)]), 1);
     let syn = outbound(&mut restarted, link.now, &Packet::new(ipv4_pair(), SYN, NEW_ISN, 0).build()).unwrap();
-    link.to_server(&syn).unwrap();
+    link.server_gets(&syn).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1);
     let syn_ack = link.server_sends(&syn_ack).unwrap();
     inbound(&mut restarted, link.now, &syn_ack).unwrap();
     // A key that is gone by the time of the answer signs nothing.
     let (mut link, recorded) = silent(NEW_ISN);
-    link.to_server(&recorded).unwrap();
+    link.server_gets(&recorded).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1);
     assert_eq!(link.server_sends(&syn_ack), Err(Refusal::NoKey));
@@ -176,7 +176,7 @@ fn ao_22_a_replayed_syn_does_not_stop_a_later_rollover() {
         if is_answered {
             link.forth(SYN, CLIENT_ISN, 0).unwrap();
         }
-        link.to_server(&recorded).unwrap();
+        link.server_gets(&recorded).unwrap();
         if is_answered {
             let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 5, NEW_ISN + 1);
             link.server_sends(&syn_ack).unwrap();
@@ -200,7 +200,7 @@ fn ao_22_a_replayed_syn_does_not_stop_a_later_rollover() {
 fn keys_that_change_while_another_syn_waits_do_not_panic() {
     let server = mirrored(&[(1, 2), (3, 4)]);
     let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(3, 4)]), server);
-    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
@@ -210,7 +210,7 @@ fn keys_that_change_while_another_syn_waits_do_not_panic() {
 #[test]
 fn a_key_removed_while_another_syn_waits_does_not_panic() {
     let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(3, 4)]), mirrored(&[(1, 2), (3, 4)]));
-    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.server.connection_mut(&link.pair.reversed()).unwrap().remove_key(KeyId(4), None).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
@@ -232,11 +232,11 @@ fn a_replayed_acknowledgment_of_two_gigabytes_ago_acknowledges_no_fin() {
     }
     let next = base.wrapping_add(0x9000_0000);
     link.back(fin | ACK, next, CLIENT_ISN + 1).unwrap();
-    link.to_server(&recorded).unwrap();
+    link.server_gets(&recorded).unwrap();
     link.forth(fin | ACK, CLIENT_ISN + 1, next).unwrap();
     // This end's FIN is not acknowledged.
     let replayed = recorded_syn(&[(1, 2)], CLIENT_ISN + 5000);
-    assert_eq!(link.to_server(&replayed), Err(Refusal::ConnectionExists));
+    assert_eq!(link.server_gets(&replayed), Err(Refusal::ConnectionExists));
 }
 
 /// Without its flag, the acknowledgment field means nothing.
@@ -250,7 +250,7 @@ fn a_segment_without_acknowledgment_acknowledges_no_fin() {
         link.back(fin | ACK, next, CLIENT_ISN + 2).unwrap();
         link.forth(flags, CLIENT_ISN + 2, next.wrapping_add(1)).unwrap();
         let another = recorded_syn(&[(1, 2)], CLIENT_ISN + 5000);
-        assert_eq!(link.to_server(&another).map(drop), expected);
+        assert_eq!(link.server_gets(&another).map(drop), expected);
     }
 }
 
@@ -258,7 +258,7 @@ fn a_segment_without_acknowledgment_acknowledges_no_fin() {
 #[test]
 fn a_reset_that_answers_another_syn_verifies() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.back(RST | ACK, 0, CLIENT_ISN + 1).unwrap();
 }
@@ -272,8 +272,8 @@ fn a_replayed_syn_does_not_hide_a_listeners_reset() {
         let replay = Packet::new(ipv4_pair().reversed(), SYN, replayed, 0).build();
         let replay = outbound(&mut earlier, seconds(1), &replay).unwrap();
         let syn = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
-        link.to_client(&replay).unwrap();
-        link.to_server(&syn).unwrap();
+        link.client_gets(&replay).unwrap();
+        link.server_gets(&syn).unwrap();
         let reset = Packet::new(link.pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1);
         assert!(link.deliver_to_client(&reset).is_ok(), "{replayed:#x}");
     }
@@ -286,7 +286,7 @@ fn a_replay_that_a_stack_with_syn_cookies_answers_kills_no_handshake() {
     let pair = link.pair;
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
-    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.server_signs(SYN | ACK, 0x5000, 7001).unwrap();
     let ack = Packet::new(pair, ACK, CLIENT_ISN + 1, 0x4001);
     assert!(link.deliver_to_server(&ack).is_ok(), "the genuine handshake is dead for good");
@@ -315,7 +315,7 @@ fn three_answered_replays_do_not_push_out_the_genuine_syn() {
         link.forth(SYN, CLIENT_ISN, 0).unwrap();
         link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
         for isn in (7000..).step_by(1000).take(replays) {
-            link.to_server(&recorded_syn(&[(1, 2)], isn)).unwrap();
+            link.server_gets(&recorded_syn(&[(1, 2)], isn)).unwrap();
             link.server_signs(SYN | ACK, 0x5000 + isn, isn + 1).unwrap();
         }
         let completes = link.forth(ACK, CLIENT_ISN + 1, 0x4001).is_ok();
@@ -327,13 +327,13 @@ fn three_answered_replays_do_not_push_out_the_genuine_syn() {
 #[test]
 fn the_time_of_a_replay_is_not_that_of_the_handshake_after_it() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.now += seconds(74);
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
     link.deliver_to_client(&syn_ack).unwrap();
     link.now += seconds(1);
-    link.to_server(&recorded_syn(&[(1, 2)], 7000)).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     let ack = Packet::new(link.pair, ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
     assert!(link.deliver_to_server(&ack).is_ok());
 }
@@ -344,12 +344,12 @@ fn a_replayed_syn_does_not_disturb_a_handshake() {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         link.forth(SYN, CLIENT_ISN, 0).unwrap();
         for isn in 0..replays {
-            link.to_server(&recorded_syn(&[(1, 2)], 7000 + isn)).unwrap();
+            link.server_gets(&recorded_syn(&[(1, 2)], 7000 + isn)).unwrap();
         }
         // The stack is in SYN-RECEIVED and answers the first SYN.
         let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
         link.deliver_to_client(&syn_ack).unwrap();
-        link.to_server(&recorded_syn(&[(1, 2)], 8000)).unwrap();
+        link.server_gets(&recorded_syn(&[(1, 2)], 8000)).unwrap();
         let ack = Packet::new(link.pair, ACK, CLIENT_ISN + 1, SERVER_ISN + 1);
         link.deliver_to_server(&ack).unwrap();
         assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
@@ -369,7 +369,7 @@ fn a_stack_that_drops_a_replayed_syn_answers_the_genuine_one_with_the_key_it_ask
     let mut link = Link::with_mkts(ipv4_pair(), only_new, MktSet::from_mkts(server).unwrap());
     let mut earlier = shim(ipv4_pair(), MktSet::from_mkts([client[0].clone()]).unwrap(), 1);
     let old = outbound(&mut earlier, seconds(1), &Packet::new(ipv4_pair(), SYN, 7000, 0).build()).unwrap();
-    link.to_server(&old).unwrap();
+    link.server_gets(&old).unwrap();
     let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 1, 7001);
     link.server_sends(&syn_ack).unwrap();
     link.connect(ipv4_pair());

@@ -342,22 +342,22 @@ impl<O: Observer> Link<O> {
     }
 
     /// A packet's way from the link to the server's stack.
-    pub(crate) fn to_server(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn server_gets(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         inbound(&mut self.server, self.now, packet)
     }
 
     /// A packet's way from the link to the client's stack.
-    pub(crate) fn to_client(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn client_gets(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         inbound(&mut self.client, self.now, packet)
     }
 
     /// A packet's way from the server's stack to the link.
-    pub(crate) fn from_server(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn server_emits(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         outbound(&mut self.server, self.now, packet)
     }
 
     /// A packet's way from the client's stack to the link.
-    pub(crate) fn from_client(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
+    pub(crate) fn client_emits(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         outbound(&mut self.client, self.now, packet)
     }
 

@@ -42,15 +42,15 @@ fn a_connection_is_not_over_before_its_own_fin_is_acknowledged() {
     let fin = Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2);
     link.server_sends(&fin).unwrap();
     // The FIN was lost, and a replayed SYN must not take away the keys to send it again with.
-    assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists));
+    assert_eq!(link.server_gets(&syn), Err(Refusal::ConnectionExists));
     link.deliver_to_client(&fin).unwrap();
     link.forth(ACK, CLIENT_ISN + 2, SERVER_ISN + 2).unwrap();
     // Both ends are done, but the end that closed first has to answer in TIME-WAIT, and a replay is no new connection.
-    assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists));
+    assert_eq!(link.server_gets(&syn), Err(Refusal::ConnectionExists));
     let later = CLIENT_ISN + 3;
     let mut twin = Link::with_ids(pair, &[(1, 2)]);
     let new = twin.client_sends(&Packet::new(pair, SYN, later, 0)).unwrap();
-    assert!(link.to_server(&new).is_ok(), "an ISN past the old connection's numbers is");
+    assert!(link.server_gets(&new).is_ok(), "an ISN past the old connection's numbers is");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_replayed_syn_does_not_keep_a_port_from_its_owner() {
     let mut link = Link::with_ids(pair, &[(1, 2)]);
     let old = link.client_signs(SYN, CLIENT_ISN - 5_000_000, 0).unwrap();
     for _ in 0..3 {
-        link.to_server(&old).unwrap();
+        link.server_gets(&old).unwrap();
         link.now += Duration::from_secs(60);
     }
     link.connect(pair);
@@ -120,12 +120,12 @@ fn the_table_is_bounded_and_what_this_end_opens_is_not_given_up() {
 fn a_flood_of_replayed_syns_takes_no_place_of_an_open_connection() {
     let mut link = Link::connected(ipv4_pair());
     let opened_here = with_ports(ipv4_pair().reversed(), 40_000, 179);
-    link.from_server(&Packet::new(opened_here, SYN, 5, 0).build()).unwrap();
+    link.server_emits(&Packet::new(opened_here, SYN, 5, 0).build()).unwrap();
     let syns = verified_syns(1000..1100);
     let replay = |link: &mut Link| {
         for syn in &syns {
             link.now += Duration::from_millis(1);
-            let _ = link.to_server(syn);
+            let _ = link.server_gets(syn);
             assert!(link.server.connections().count() <= 8);
         }
         pairs(&link.server).iter().map(|pair| pair.remote.port()).collect::<Vec<_>>()
@@ -144,11 +144,11 @@ fn a_flood_takes_the_places_of_closed_connections_first() {
     let mut link = Link::connected(ipv4_pair());
     let syns = verified_syns(1000..1010);
     for syn in &syns[..7] {
-        link.to_server(syn).unwrap();
+        link.server_gets(syn).unwrap();
     }
     link.now += Duration::from_secs(1);
     finish(&mut link);
-    link.to_server(&syns[7]).unwrap();
+    link.server_gets(&syns[7]).unwrap();
     assert!(link.server.connection(&ipv4_pair().reversed()).is_none(), "the closed one was given up");
     assert_eq!(link.server.connections().count(), 8);
 }
@@ -161,14 +161,14 @@ fn with_open_connections_alone_there_is_no_place_for_another() {
         link.connect(port(from));
     }
     for syn in &syns {
-        assert_eq!(link.to_server(syn), Err(Refusal::TableFull));
+        assert_eq!(link.server_gets(syn), Err(Refusal::TableFull));
     }
     assert_eq!(link.server.connections().filter(|connection| connection.is_established()).count(), 8);
     // After three hours of silence, an open connection makes way; before, it does not.
     link.now += Duration::from_secs(3 * 3600 - 1);
-    assert_eq!(link.to_server(&syns[0]), Err(Refusal::TableFull));
+    assert_eq!(link.server_gets(&syns[0]), Err(Refusal::TableFull));
     link.now += Duration::from_secs(1);
-    link.to_server(&syns[0]).unwrap();
+    link.server_gets(&syns[0]).unwrap();
 }
 
 #[test]
@@ -213,10 +213,10 @@ fn a_syn_for_an_open_connection_is_refused_and_changes_nothing() {
         let restart = signed_syn(pair, mkts(&[(1, 2)]), 77);
         link.connect(pair);
         for syn in [first, restart] {
-            assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists));
+            assert_eq!(link.server_gets(&syn), Err(Refusal::ConnectionExists));
         }
         let forged = Packet::new(pair, SYN, 78, 0).build();
-        assert_eq!(link.to_server(&forged), Err(UNSIGNED));
+        assert_eq!(link.server_gets(&forged), Err(UNSIGNED));
         let data = link.client_data(b"undisturbed");
         link.deliver_to_server(&data).unwrap();
     }
@@ -278,7 +278,7 @@ fn ao_38_an_adopted_connection_that_has_ended_keeps_no_port() {
     let near = Packet::new(pair, SYN, CLIENT_ISN + 0x100, 0);
     let mut twin = Link::with_ids(pair, &[(1, 2)]);
     let near = twin.client_sends(&near).unwrap();
-    assert_eq!(link.to_server(&near), Err(Refusal::ConnectionExists));
+    assert_eq!(link.server_gets(&near), Err(Refusal::ConnectionExists));
     link.client = shim(pair, mkts(&[(1, 2)]), 8);
     let isn = CLIENT_ISN.wrapping_add(1 << 31);
     link.forth(SYN, isn, 0).unwrap();
@@ -298,8 +298,8 @@ fn ao_38_an_adopted_connection_that_goes_on_is_not_given_up_for_a_syn() {
         let replayed = link.client_signs(ACK, CLIENT_ISN, SERVER_ISN + 1).unwrap();
         assert!(restart_server(&mut link));
         // A replay shows nothing; the SYN goes to the stack, which may answer that it has the connection still.
-        link.to_server(&replayed).unwrap();
-        link.to_server(&syn).unwrap();
+        link.server_gets(&replayed).unwrap();
+        link.server_gets(&syn).unwrap();
         if is_sent {
             link.back(ACK, SERVER_ISN + 1, CLIENT_ISN + 1).unwrap();
         } else {
@@ -307,7 +307,7 @@ fn ao_38_an_adopted_connection_that_goes_on_is_not_given_up_for_a_syn() {
             data.tcp.sequence_number += 1;
             link.deliver_to_server(&data).unwrap();
         }
-        assert_eq!(link.to_server(&syn), Err(Refusal::ConnectionExists), "{is_sent}");
+        assert_eq!(link.server_gets(&syn), Err(Refusal::ConnectionExists), "{is_sent}");
         link.deliver_to_client(&link.server_data(b"undisturbed")).unwrap();
     }
 }
@@ -343,7 +343,7 @@ fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     let data = link.client_data(b"once");
     let signed = link.client_sends(&data).unwrap();
     for _ in 0..3 {
-        assert_eq!(link.to_server(&signed).unwrap(), data.build());
+        assert_eq!(link.server_gets(&signed).unwrap(), data.build());
     }
     // Another connection's segment does not, even between the same hosts.
     let other = with_ports(ipv4_pair(), 50_000, 179);
@@ -353,7 +353,7 @@ fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     let tcp = etherparse::TcpSlice::from_slice(&moved[20..]).unwrap();
     let sum = tcp.calc_checksum_ipv4([192, 0, 2, 1], [192, 0, 2, 2]).unwrap();
     moved[36..38].copy_from_slice(&sum.to_be_bytes());
-    assert!(matches!(link.to_server(&moved), Err(Refusal::Verify(VerifyError::BadMac { .. }))));
+    assert!(matches!(link.server_gets(&moved), Err(Refusal::Verify(VerifyError::BadMac { .. }))));
 }
 
 /// What may happen to a table.
@@ -476,7 +476,7 @@ fn a_full_table_loses_nobody_to_replays_and_strangers() {
 fn a_peer_that_died_after_our_fin_makes_way() {
     let mut link = Link::connected(ipv4_pair());
     let recorded = link.client_sends(&link.client_data(b"recorded")).unwrap();
-    link.to_server(&recorded).unwrap();
+    link.server_gets(&recorded).unwrap();
     let fin = Packet::new(link.pair.reversed(), FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 9);
     let start = link.now;
     // The FIN again and again, and a replay from time to time, which makes no progress.
@@ -494,7 +494,7 @@ fn a_peer_that_died_after_our_fin_makes_way() {
 fn replays_keep_no_dead_session_in_its_place() {
     let mut link = Link::connected(ipv4_pair());
     let recorded = link.client_sends(&link.client_data(b"recorded")).unwrap();
-    link.to_server(&recorded).unwrap();
+    link.server_gets(&recorded).unwrap();
     let start = link.now;
     inbound(&mut link.server, start + seconds(2 * 3600), &recorded).unwrap();
     link.server.expire(start + seconds(3 * 3600));
