@@ -1,9 +1,7 @@
 //! A batch does what its segments would do one by one: the same verdicts, octets, counters and states.
 
-use crate::support::{ACK, Ends, Parts, SYN, ipv4_pair, ipv6_pair, mkt, receive, view};
+use crate::support::*;
 use proptest::prelude::*;
-use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{Connection, Isn, KeyId, MktSet, SignError, VerifyError, sign_batch, verify_batch};
 
 /// Connections in the world, the last of which is in its handshake.
 const CONNECTIONS: usize = 4;
@@ -195,23 +193,6 @@ proptest! {
         prop_assert_eq!(sent, one_by_one);
         prop_assert_eq!(seen(&batch.ours), seen(&single.ours));
     }
-}
-
-#[test]
-fn a_key_that_changes_in_mid_batch_changes_for_the_batch() {
-    let mut ends = Ends::<3>::with_ids(&[(1, 101), (2, 102)]);
-    let first = ends.passive_data(b"before");
-    ends.passive.set_rnext_key(KeyId(2)).unwrap();
-    let second = ends.passive_data(b"asks for another");
-    let pair = ends.passive.pair();
-    let segments = [(0, view(pair, &first)), (0, view(pair, &second))];
-    let mut changed = Vec::new();
-    verify_batch(&mut [&mut ends.active], &segments, |_, verdict| {
-        changed.push(verdict.unwrap().current_key_changed());
-    });
-    assert_eq!(changed, [false, true]);
-    let signed = ends.active_data(b"with it");
-    assert_eq!(receive(&mut ends.passive, &signed).unwrap().key_id(), KeyId(2));
 }
 
 #[test]

@@ -17,8 +17,7 @@ fn both_versions() -> [SocketPair; 2] {
 fn ao_20_an_unknown_key_id_is_counted_apart_from_a_bad_mac() {
     let mut link = Link::connected(ipv4_pair());
     let before = *link.server.counters();
-    let data = link.client_data(b"data");
-    let signed = link.client_sends(&data).unwrap();
+    let signed = link.client_sends(&link.client_data(b"data")).unwrap();
     let key_id_at = 40 + 2;
     assert_eq!(signed[key_id_at - 2], 29);
 
@@ -259,7 +258,7 @@ fn ao_33_segments_in_time_wait_are_verified_and_answered() {
     let last = Packet::new(link.pair, ACK, CLIENT_ISN + 2, SERVER_ISN + 2);
     link.deliver_to_server(&last).unwrap();
     for _ in 0..3 {
-        link.now += Duration::from_secs(60);
+        link.now += seconds(60);
         assert_eq!(link.deliver_to_client(&finish_back).unwrap(), finish_back.build());
         assert_eq!(link.deliver_to_server(&last).unwrap(), last.build());
         let forged = link.client_gets(&finish_back.build());
@@ -271,8 +270,7 @@ fn ao_33_segments_in_time_wait_are_verified_and_answered() {
 fn ao_18_a_wrong_checksum_of_tcp_or_ipv4_is_not_laundered() {
     for pair in both_versions() {
         let mut link = Link::connected(pair);
-        let data = link.client_data(b"octets");
-        let signed = link.client_sends(&data).unwrap();
+        let signed = link.client_sends(&link.client_data(b"octets")).unwrap();
         let counters = *link.server.counters();
         // The last octet of the payload, and an octet of the IPv4 header that TCP's checksum does not see.
         let headers: &[usize] = if pair.local.address().is_ipv4() { &[1, 4, 8] } else { &[] };
@@ -514,8 +512,7 @@ proptest! {
 fn ao_38_a_connection_moves_from_one_shim_to_another() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::connected(pair);
-        let data = link.client_data(b"before");
-        link.deliver_to_server(&data).unwrap();
+        link.deliver_to_server(&link.client_data(b"before")).unwrap();
         let state = link.server.export(&pair.reversed()).unwrap();
         assert_eq!(link.server.export(&pair.reversed()), None);
         // The new place knows the same peer and has the same keys, and nothing else but the state.

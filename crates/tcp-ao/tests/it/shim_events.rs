@@ -31,7 +31,7 @@ fn a_connection_is_told_once_when_it_opens_and_once_when_it_closes() {
     link.forth(FIN | ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1)).unwrap();
     link.back(FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 2).unwrap();
     link.forth(ACK, CLIENT_ISN + 2, SERVER_ISN.wrapping_add(2)).unwrap();
-    link.now += Duration::from_secs(500);
+    link.now += seconds(500);
     link.server.expire(link.now);
     let closed = vec![EventKind::Ended(End::Closed)];
     assert_eq!((kinds(&mut link.client), kinds(&mut link.server)), (closed.clone(), closed));
@@ -53,7 +53,7 @@ fn every_other_end_is_told_too() {
     );
     assert_eq!(after(|shim, _| drop(shim.remove_peer(0))), ended(End::Forgotten));
     assert_eq!(after(|shim, _| shim.set_mkts(0, MktSet::new()).unwrap()), ended(End::NoKey));
-    assert_eq!(after(|shim, now| shim.expire(now + Duration::from_secs(4 * 3600))), ended(End::Expired));
+    assert_eq!(after(|shim, now| shim.expire(now + seconds(4 * 3600))), ended(End::Expired));
     let adopted = after(|shim, now| {
         shim.adopt(now, Ends::with_ids(&[(1, 2)]).passive).unwrap();
     });
@@ -66,7 +66,7 @@ fn every_other_end_is_told_too() {
         outbound(&mut client, now, &packet).unwrap()
     };
     for (port, now) in [(1000, 1), (1001, 16), (1002, 100)] {
-        let now = Duration::from_secs(now);
+        let now = seconds(now);
         inbound(&mut full, now, &syn(port, now)).unwrap();
     }
     let told: Vec<_> = full
@@ -155,7 +155,7 @@ fn a_key_that_the_peer_takes_up_is_told_and_one_that_it_does_not() {
 /// A link whose server has been configured with keys that the client does not have, or none, and accepts mismatches for an hour.
 pub(crate) fn migrating(client: MktSet<4>) -> Link<Log> {
     let mut link = Link::with_mkts(ipv4_pair(), client, mirrored(&[(1, 2)])).observed::<Log>();
-    link.server.accept_mismatches(0, link.now + Duration::from_secs(3600)).unwrap();
+    link.server.accept_mismatches(0, link.now + seconds(3600)).unwrap();
     link
 }
 
@@ -181,7 +181,7 @@ fn while_mismatches_are_accepted_a_session_without_keys_works_and_is_told_of() {
     assert_eq!(link.server.refused(Direction::Inbound).total(), 0);
     assert!(Event { peer: Some(0), pair: None, kind: unsigned }.to_string().contains("NOT PROTECTED"));
     // When the time is over, and when it is ended before, nothing passes.
-    assert_eq!(inbound(&mut link.server, link.now + Duration::from_secs(3600), &sent[2]), Err(UNSIGNED));
+    assert_eq!(inbound(&mut link.server, link.now + seconds(3600), &sent[2]), Err(UNSIGNED));
     link.server.accept_mismatches(0, Duration::ZERO).unwrap();
     assert_eq!(link.server_gets(&sent[2]), Err(UNSIGNED));
     assert_eq!(link.server.accept_mismatches(1, Duration::MAX), Err(PeerError::NoSuchPeer(1)));
@@ -374,7 +374,7 @@ fn a_replay_from_2_gib_ago_accuses_no_peer() {
 fn a_connection_that_is_closed_when_it_opens_has_ended_once() {
     let mut shim = shim(ipv4_pair(), mkts(&[(1, 2)]), 1).with_observer(Log::default());
     let odd = Packet::new(ipv4_pair(), SYN | RST, CLIENT_ISN, 0).build();
-    outbound(&mut shim, Duration::from_secs(1), &odd).unwrap();
+    outbound(&mut shim, seconds(1), &odd).unwrap();
     assert_eq!(kinds(&mut shim).len(), 1);
 }
 
@@ -385,7 +385,7 @@ fn the_strictest_of_peers_that_cover_the_same_connections_decides() {
     for lenient in [0, 1] {
         let peers = vec![peer(pair, own.clone()), peer(pair, other.clone())];
         let mut server = shim_of(peers, 8);
-        let now = Duration::from_secs(1000);
+        let now = seconds(1000);
         server.accept_mismatches(lenient, Duration::MAX).unwrap();
         let unsigned = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build();
         assert_eq!(inbound(&mut server, now, &unsigned), Err(UNSIGNED));
@@ -423,8 +423,7 @@ fn while_mismatches_are_accepted_an_old_signed_connection_does_not_sign_a_new_un
         let (pair, back) = (link.pair, link.pair.reversed());
         link.connect(pair);
         if is_closed {
-            let fin = Packet::new(pair, FIN | ACK, CLIENT_ISN + 1, server_at(0));
-            link.deliver_to_server(&fin).unwrap();
+            link.forth(FIN | ACK, CLIENT_ISN + 1, server_at(0)).unwrap();
             link.back(FIN | ACK, server_at(0), CLIENT_ISN + 2).unwrap();
             link.forth(ACK, CLIENT_ISN + 2, server_at(1)).unwrap();
         } else {

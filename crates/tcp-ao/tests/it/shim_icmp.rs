@@ -24,8 +24,7 @@ fn is_hard(pair: SocketPair, kind: u8, code: u8) -> bool {
 fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::connected(pair);
-        let data = link.client_data(b"data that a router quotes");
-        let sent = link.client_sends(&data).unwrap();
+        let sent = link.client_sends(&link.client_data(b"data that a router quotes")).unwrap();
         let mut dropped = 0;
         for (kind, code) in (0..=255).flat_map(|kind| (0..=15).map(move |code| (kind, code))) {
             let error = icmp(pair, kind, code, &sent, usize::MAX);
@@ -47,8 +46,7 @@ fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
 fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
     for (pair, headers) in [(ipv4_pair(), 20), (ipv6_pair(), 40)] {
         let mut link = Link::connected(pair);
-        let data = link.client_data(b"data");
-        let sent = link.client_sends(&data).unwrap();
+        let sent = link.client_sends(&link.client_data(b"data")).unwrap();
         let (kind, code) = if headers == 20 { (3, 3) } else { (1, 4) };
         for quoted in 0..sent.len() {
             let error = icmp(pair, kind, code, &sent, quoted);
@@ -92,8 +90,7 @@ fn ao_34_a_switch_lets_hard_errors_through() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     link.client = Shim::new(config, hash_key(), vec![peer(ipv4_pair(), mkts(&[(1, 2)]))], slots(2)).unwrap();
     link.connect(ipv4_pair());
-    let data = link.client_data(b"data");
-    let sent = link.client_sends(&data).unwrap();
+    let sent = link.client_sends(&link.client_data(b"data")).unwrap();
     let error = icmp(ipv4_pair(), 3, 3, &sent, 28);
     assert_eq!(link.client_gets(&error), Ok(error.clone()));
     assert_eq!(link.client.counters().dropped_icmp, 0);
@@ -185,8 +182,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
         let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
         link.client = Shim::new(config, hash_key(), vec![peer(pair, mkts(&[(1, 2)]))], slots(8)).unwrap();
         link.connect(pair);
-        let sent = link.client_data(b"data that a router quotes");
-        let sent = link.client_sends(&sent).unwrap();
+        let sent = link.client_sends(&link.client_data(b"data that a router quotes")).unwrap();
         // A stack hears of no IPv6 path under 1280 octets (RFC 8201 §4).
         let least = if pair.local.address().is_ipv6() { 1280 } else { 1260 };
         for (told, expected) in [(1400_u16, 1380_u16), (1300, 1280), (1280, least), (0, 0)] {
@@ -211,8 +207,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
 fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_small() {
     for (pair, kind, code, at) in [(ipv4_pair(), 3, 4, 20), (ipv6_pair(), 2, 0, 40)] {
         let mut link = Link::connected(pair);
-        let sent = link.client_data(b"data that does not fit");
-        let sent = link.client_sends(&sent).unwrap();
+        let sent = link.client_sends(&link.client_data(b"data that does not fit")).unwrap();
         let mut error = icmp(pair, kind, code, &sent, usize::MAX);
         error[at + 6..at + 8].copy_from_slice(&1500_u16.to_be_bytes());
         error[at + 2..at + 4].fill(0);
@@ -236,8 +231,7 @@ fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_smal
 fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
     let pair = ipv4_pair();
     let mut link = Link::connected(pair);
-    let sent = link.client_data(b"data");
-    let sent = link.client_sends(&sent).unwrap();
+    let sent = link.client_sends(&link.client_data(b"data")).unwrap();
     for (kind, code, passes) in [(3, 2, false), (3, 3, false), (3, 4, false), (3, 1, true), (8, 0, true)] {
         // Eight octets of ICMP, and the quote in the fragments that follow.
         let mut first = icmp(pair, kind, code, &sent, 0);

@@ -111,7 +111,7 @@ const DISTURBED: u32 = 5;
 fn run(ends: &mut [Host; 2], mut fates: u32) -> bool {
     let mut link = Vec::new();
     for second in 0..40_u64 {
-        let now = Duration::from_secs(1000 + second);
+        let now = seconds(1000 + second);
         for (from, end) in ends.iter_mut().enumerate() {
             let Some(packet) = end.send(now) else { continue };
             let fate = fates % FATES;

@@ -109,9 +109,8 @@ fn ao_35_a_peer_that_advertises_no_mss_gets_the_default_less_the_option() {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
         let delivered = link.forth(SYN, CLIENT_ISN, 0).unwrap();
         assert_eq!(read(&delivered).mss(), Some(default - OPTION_ROOM as u16));
-        let syn_ack = Packet::new(pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
         assert_eq!(
-            read(&link.deliver_to_client(&syn_ack).unwrap()).mss(),
+            read(&link.back(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap()).mss(),
             Some(default - OPTION_ROOM as u16)
         );
     }

@@ -33,23 +33,6 @@ fn has(server: &TestShim, pair: SocketPair) -> bool {
 }
 
 #[test]
-fn one_peers_syns_take_no_place_of_anothers_handshake() {
-    let mut server = server(2, 8, TimeLimits::DEFAULT);
-    inbound(&mut server, START, &syn(0, 1)).unwrap();
-    for port in 1..60 {
-        let _ = inbound(&mut server, START + Duration::from_millis(port), &syn(1, port as u16));
-    }
-    assert!(has(&server, from(0, 1).reversed()));
-    // A peer gets its share although another has filled the table, up to half of it.
-    for port in 2..9 {
-        let admitted = inbound(&mut server, START + Duration::from_millis(100), &syn(0, port));
-        assert_eq!(admitted.is_ok(), port <= 4, "port {port}: {admitted:?}");
-    }
-    let of_first = server.connections_with_peers().filter(|(peer, _)| *peer == 0).count();
-    assert_eq!((of_first, server.connections().count()), (4, 8));
-}
-
-#[test]
 fn replays_take_no_place_of_a_handshake_of_20_milliseconds() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     let replays: Vec<_> = (1..50)

@@ -33,8 +33,8 @@ fn a_replayed_syn_does_not_take_a_silent_session() {
         assert_eq!(link.server_gets(&recorded), Err(Refusal::ConnectionExists));
         assert_alive(&mut link);
         // Nor does an answer to the SYN that comes too late.
-        let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 5, isn.wrapping_add(1)).build();
-        let _ = link.server_emits(&syn_ack);
+        let _ =
+            link.server_emits(&Packet::new(link.pair.reversed(), SYN | ACK, 5, isn.wrapping_add(1)).build());
         assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
         assert_alive(&mut link);
     }
@@ -45,7 +45,7 @@ fn a_replayed_syn_does_not_take_a_session_whose_fin_is_not_acknowledged() {
     let mut link = Link::connected(ipv4_pair());
     let fin = Packet::new(link.pair.reversed(), FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1);
     link.server_sends(&fin).unwrap();
-    link.now += Duration::from_secs(1000);
+    link.now += seconds(1000);
     link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     link.deliver_to_client(&fin).unwrap();
     link.deliver_to_server(&link.client_data(b"half closed")).unwrap();
@@ -122,7 +122,7 @@ fn a_refusal_in_a_batch_leaves_no_segment_before_it_without_a_mac() {
     let back = link.pair.reversed();
     let fin = Packet::new(back, FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1);
     link.server_sends(&fin).unwrap();
-    link.now += Duration::from_secs(240);
+    link.now += seconds(240);
     link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     let reset = Packet::new(back, RST | ACK, 0, NEW_ISN + 1);
     let mut packets =
@@ -138,8 +138,7 @@ fn a_syn_that_was_replayed_during_the_handshake_opens_nothing_hours_later() {
     link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     link.connect(ipv4_pair());
     link.now += HOURS;
-    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1).build();
-    let _ = link.server_emits(&syn_ack);
+    let _ = link.server_emits(&Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1).build());
     assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
 }
 
@@ -151,15 +150,13 @@ fn a_peer_that_restarted_comes_back_with_new_keys() {
     let mut restarted = shim(ipv4_pair(), mkts(&[(3, 4)]), 1);
     let syn = outbound(&mut restarted, link.now, &Packet::new(ipv4_pair(), SYN, NEW_ISN, 0).build()).unwrap();
     link.server_gets(&syn).unwrap();
-    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1);
-    let syn_ack = link.server_sends(&syn_ack).unwrap();
+    let syn_ack = link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1).unwrap();
     inbound(&mut restarted, link.now, &syn_ack).unwrap();
     // A key that is gone by the time of the answer signs nothing.
     let (mut link, recorded) = silent(NEW_ISN);
     link.server_gets(&recorded).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
-    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 0x6000, NEW_ISN + 1);
-    assert_eq!(link.server_sends(&syn_ack), Err(Refusal::NoKey));
+    assert_eq!(link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1), Err(Refusal::NoKey));
 }
 
 /// The SYN of another day asks for a key that this connection was never asked for, whether the stack answers it or not.
@@ -178,8 +175,7 @@ fn ao_22_a_replayed_syn_does_not_stop_a_later_rollover() {
         }
         link.server_gets(&recorded).unwrap();
         if is_answered {
-            let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 5, NEW_ISN + 1);
-            link.server_sends(&syn_ack).unwrap();
+            link.server_signs(SYN | ACK, 5, NEW_ISN + 1).unwrap();
         }
         link.connect(link.pair);
         let lost = link.client_data(b"lost");
@@ -203,8 +199,7 @@ fn keys_that_change_while_another_syn_waits_do_not_panic() {
     link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
-    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
-    link.deliver_to_client(&syn_ack).unwrap();
+    link.back(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
 }
 
 #[test]
@@ -213,44 +208,38 @@ fn a_key_removed_while_another_syn_waits_does_not_panic() {
     link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.server.connection_mut(&link.pair.reversed()).unwrap().remove_key(KeyId(4), None).unwrap();
-    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
-    let _ = link.server_sends(&syn_ack);
+    let _ = link.server_signs(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
 }
 
 /// The same numbers make a FIN look acknowledged, so that a replayed SYN may take the keys with which to repeat it.
 #[test]
 fn a_replayed_acknowledgment_of_two_gigabytes_ago_acknowledges_no_fin() {
-    let fin = FIN;
     let mut link = Link::connected(ipv4_pair());
-    let (pair, base) = (link.pair, SERVER_ISN.wrapping_add(1));
-    let ack = Packet::new(pair, ACK, CLIENT_ISN + 1, base);
-    let recorded = link.client_sends(&ack).unwrap();
+    let base = SERVER_ISN.wrapping_add(1);
+    let recorded = link.client_signs(ACK, CLIENT_ISN + 1, base).unwrap();
     for octets in [0x4000_0000, 0x8000_0000, 0x9000_0000_u32] {
         let next = base.wrapping_add(octets);
         link.back(ACK, next, CLIENT_ISN + 1).unwrap();
         link.forth(ACK, CLIENT_ISN + 1, next).unwrap();
     }
     let next = base.wrapping_add(0x9000_0000);
-    link.back(fin | ACK, next, CLIENT_ISN + 1).unwrap();
+    link.back(FIN | ACK, next, CLIENT_ISN + 1).unwrap();
     link.server_gets(&recorded).unwrap();
-    link.forth(fin | ACK, CLIENT_ISN + 1, next).unwrap();
+    link.forth(FIN | ACK, CLIENT_ISN + 1, next).unwrap();
     // This end's FIN is not acknowledged.
-    let replayed = recorded_syn(&[(1, 2)], CLIENT_ISN + 5000);
-    assert_eq!(link.server_gets(&replayed), Err(Refusal::ConnectionExists));
+    assert_eq!(link.server_gets(&recorded_syn(&[(1, 2)], CLIENT_ISN + 5000)), Err(Refusal::ConnectionExists));
 }
 
-/// Without its flag, the acknowledgment field means nothing.
+/// Without its flag, the acknowledgment field means nothing. After both FINs, the end that closed second takes any other ISN.
 #[test]
 fn a_segment_without_acknowledgment_acknowledges_no_fin() {
-    let fin = FIN;
     for (flags, expected) in [(ACK, Ok(())), (0, Err(Refusal::ConnectionExists))] {
         let mut link = Link::connected(ipv4_pair());
         let next = SERVER_ISN.wrapping_add(1);
-        link.forth(fin | ACK, CLIENT_ISN + 1, next).unwrap();
-        link.back(fin | ACK, next, CLIENT_ISN + 2).unwrap();
+        link.forth(FIN | ACK, CLIENT_ISN + 1, next).unwrap();
+        link.back(FIN | ACK, next, CLIENT_ISN + 2).unwrap();
         link.forth(flags, CLIENT_ISN + 2, next.wrapping_add(1)).unwrap();
-        let another = recorded_syn(&[(1, 2)], CLIENT_ISN + 5000);
-        assert_eq!(link.server_gets(&another).map(drop), expected);
+        assert_eq!(link.server_gets(&recorded_syn(&[(1, 2)], CLIENT_ISN - 1000)).map(drop), expected);
     }
 }
 
@@ -274,22 +263,8 @@ fn a_replayed_syn_does_not_hide_a_listeners_reset() {
         let syn = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
         link.client_gets(&replay).unwrap();
         link.server_gets(&syn).unwrap();
-        let reset = Packet::new(link.pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1);
-        assert!(link.deliver_to_client(&reset).is_ok(), "{replayed:#x}");
+        assert!(link.back(RST | ACK, 0, CLIENT_ISN + 1).is_ok(), "{replayed:#x}");
     }
-}
-
-/// A stack with SYN cookies answers every SYN at once. The client is open after the first SYN-ACK and sends no further SYN.
-#[test]
-fn a_replay_that_a_stack_with_syn_cookies_answers_kills_no_handshake() {
-    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    let pair = link.pair;
-    link.forth(SYN, CLIENT_ISN, 0).unwrap();
-    link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
-    link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
-    link.server_signs(SYN | ACK, 0x5000, 7001).unwrap();
-    let ack = Packet::new(pair, ACK, CLIENT_ISN + 1, 0x4001);
-    assert!(link.deliver_to_server(&ack).is_ok(), "the genuine handshake is dead for good");
 }
 
 /// The same without an attacker: the SYN was repeated, and the cookie of the second SYN-ACK is another one.
@@ -307,10 +282,10 @@ fn the_first_of_two_syn_acks_may_be_acknowledged() {
     assert_eq!(acknowledged, Some(SeqNum(0x4001)));
 }
 
-/// Three, all answered as by SYN cookies, are not too many.
+/// A stack with SYN cookies answers every SYN at once. The client is open after the first SYN-ACK and sends no further SYN.
 #[test]
 fn three_answered_replays_do_not_push_out_the_genuine_syn() {
-    for replays in [3, 4] {
+    for replays in [1, 3, 4] {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         link.forth(SYN, CLIENT_ISN, 0).unwrap();
         link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
@@ -319,7 +294,7 @@ fn three_answered_replays_do_not_push_out_the_genuine_syn() {
             link.server_signs(SYN | ACK, 0x5000 + isn, isn + 1).unwrap();
         }
         let completes = link.forth(ACK, CLIENT_ISN + 1, 0x4001).is_ok();
-        assert_eq!(completes, replays == 3, "four handshakes are kept");
+        assert_eq!(completes, replays < 4, "four handshakes are kept");
     }
 }
 
@@ -330,12 +305,10 @@ fn the_time_of_a_replay_is_not_that_of_the_handshake_after_it() {
     link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
     link.now += seconds(74);
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
-    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
-    link.deliver_to_client(&syn_ack).unwrap();
+    link.back(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
     link.now += seconds(1);
     link.server_gets(&recorded_syn(&[(1, 2)], 7000)).unwrap();
-    let ack = Packet::new(link.pair, ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
-    assert!(link.deliver_to_server(&ack).is_ok());
+    assert!(link.forth(ACK, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1)).is_ok());
 }
 
 #[test]
@@ -347,11 +320,9 @@ fn a_replayed_syn_does_not_disturb_a_handshake() {
             link.server_gets(&recorded_syn(&[(1, 2)], 7000 + isn)).unwrap();
         }
         // The stack is in SYN-RECEIVED and answers the first SYN.
-        let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
-        link.deliver_to_client(&syn_ack).unwrap();
+        link.back(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
         link.server_gets(&recorded_syn(&[(1, 2)], 8000)).unwrap();
-        let ack = Packet::new(link.pair, ACK, CLIENT_ISN + 1, SERVER_ISN + 1);
-        link.deliver_to_server(&ack).unwrap();
+        link.forth(ACK, CLIENT_ISN + 1, SERVER_ISN + 1).unwrap();
         assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
         link.deliver_to_client(&link.server_data(b"data")).unwrap();
     }
@@ -370,8 +341,7 @@ fn a_stack_that_drops_a_replayed_syn_answers_the_genuine_one_with_the_key_it_ask
     let mut earlier = shim(ipv4_pair(), MktSet::from_mkts([client[0].clone()]).unwrap(), 1);
     let old = outbound(&mut earlier, seconds(1), &Packet::new(ipv4_pair(), SYN, 7000, 0).build()).unwrap();
     link.server_gets(&old).unwrap();
-    let syn_ack = Packet::new(link.pair.reversed(), SYN | ACK, 1, 7001);
-    link.server_sends(&syn_ack).unwrap();
+    link.server_signs(SYN | ACK, 1, 7001).unwrap();
     link.connect(ipv4_pair());
     link.deliver_to_client(&link.server_data(b"data")).unwrap();
 }

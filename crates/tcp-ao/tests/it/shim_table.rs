@@ -60,7 +60,7 @@ fn a_replayed_syn_does_not_keep_a_port_from_its_owner() {
     let old = link.client_signs(SYN, CLIENT_ISN - 5_000_000, 0).unwrap();
     for _ in 0..3 {
         link.server_gets(&old).unwrap();
-        link.now += Duration::from_secs(60);
+        link.now += seconds(60);
     }
     link.connect(pair);
 }
@@ -80,9 +80,7 @@ fn syns_that_do_not_verify_leave_nothing() {
             // The MAC's last octet and a pair of octets of the checksum that makes up for it.
             0 => {
                 syn[55] ^= 1;
-                let tcp = etherparse::TcpSlice::from_slice(&syn[20..]).unwrap();
-                let sum = tcp.calc_checksum_ipv4([192, 0, 2, 1], [192, 0, 2, 2]).unwrap();
-                syn[36..38].copy_from_slice(&sum.to_be_bytes());
+                refresh_checksum(&mut syn);
                 inbound(&mut server, NOW, &syn)
             }
             1 => inbound(&mut server, NOW, &Packet::new(port(7), SYN, index as u32, 0).build()),
@@ -96,24 +94,6 @@ fn syns_that_do_not_verify_leave_nothing() {
     }
     let counters = server.counters();
     assert_eq!((counters.good, counters.bad, counters.required), (0, 100, 100));
-}
-
-#[test]
-fn the_table_is_bounded_and_what_this_end_opens_is_not_given_up() {
-    for slots in [0, 1, 2, 7] {
-        let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), slots);
-        for from in 0..slots as u16 {
-            open_from(&mut client, NOW, from, 1).unwrap();
-        }
-        assert_eq!(open_from(&mut client, NOW, 99, 1), Err(Refusal::TableFull));
-        assert_eq!(client.connections().count(), slots);
-        // A SYN sent again, and one with a new ISN from the same port, need no other place.
-        for from in 0..slots as u16 {
-            open_from(&mut client, NOW, from, 1).unwrap();
-            open_from(&mut client, NOW, from, 2).unwrap();
-            assert_eq!(client.connection(&port(from)).unwrap().local_isn(), Some(Isn(2)));
-        }
-    }
 }
 
 #[test]
@@ -132,11 +112,10 @@ fn a_flood_of_replayed_syns_takes_no_place_of_an_open_connection() {
     };
     // Each handshake keeps its place for a while.
     assert_eq!(replay(&mut link), [179, 1000, 1001, 1002, 1003, 1004, 1005, 49_152]);
-    link.now += Duration::from_secs(15);
+    link.now += seconds(15);
     let second = replay(&mut link);
     assert!(second.contains(&49_152) && second.contains(&179) && !second.contains(&1001), "{second:?}");
-    let data = link.client_data(b"still here");
-    link.deliver_to_server(&data).unwrap();
+    link.deliver_to_server(&link.client_data(b"still here")).unwrap();
 }
 
 #[test]
@@ -146,7 +125,7 @@ fn a_flood_takes_the_places_of_closed_connections_first() {
     for syn in &syns[..7] {
         link.server_gets(syn).unwrap();
     }
-    link.now += Duration::from_secs(1);
+    link.now += seconds(1);
     finish(&mut link);
     link.server_gets(&syns[7]).unwrap();
     assert!(link.server.connection(&ipv4_pair().reversed()).is_none(), "the closed one was given up");
@@ -165,15 +144,15 @@ fn with_open_connections_alone_there_is_no_place_for_another() {
     }
     assert_eq!(link.server.connections().filter(|connection| connection.is_established()).count(), 8);
     // After three hours of silence, an open connection makes way; before, it does not.
-    link.now += Duration::from_secs(3 * 3600 - 1);
+    link.now += seconds(3 * 3600 - 1);
     assert_eq!(link.server_gets(&syns[0]), Err(Refusal::TableFull));
-    link.now += Duration::from_secs(1);
+    link.now += seconds(1);
     link.server_gets(&syns[0]).unwrap();
 }
 
 #[test]
 fn connections_expire_by_how_far_they_have_come() {
-    let second = Duration::from_secs(1);
+    let second = seconds(1);
     for (seconds, far) in [(75, "half open"), (240, "closed"), (3 * 3600, "open")] {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         match far {
@@ -196,16 +175,6 @@ fn connections_expire_by_how_far_they_have_come() {
 }
 
 #[test]
-fn what_does_not_verify_keeps_no_connection_alive() {
-    let mut link = Link::connected(ipv4_pair());
-    let data = link.client_data(b"forged").build();
-    let start = link.now;
-    inbound(&mut link.server, start + Duration::from_secs(10_000), &data).unwrap_err();
-    link.server.expire(start + Duration::from_secs(3 * 3600));
-    assert_eq!(link.server.connections().count(), 0);
-}
-
-#[test]
 fn a_syn_for_an_open_connection_is_refused_and_changes_nothing() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
@@ -215,10 +184,8 @@ fn a_syn_for_an_open_connection_is_refused_and_changes_nothing() {
         for syn in [first, restart] {
             assert_eq!(link.server_gets(&syn), Err(Refusal::ConnectionExists));
         }
-        let forged = Packet::new(pair, SYN, 78, 0).build();
-        assert_eq!(link.server_gets(&forged), Err(UNSIGNED));
-        let data = link.client_data(b"undisturbed");
-        link.deliver_to_server(&data).unwrap();
+        assert_eq!(link.server_gets(&Packet::new(pair, SYN, 78, 0).build()), Err(UNSIGNED));
+        link.deliver_to_server(&link.client_data(b"undisturbed")).unwrap();
     }
 }
 
@@ -251,7 +218,7 @@ fn a_port_can_be_used_again_after_a_handshake_that_was_reset_or_given_up() {
             link.back(RST, 0x6001, 0).unwrap_err();
         } else {
             // The SYN-ACK never comes, and the client gives up.
-            link.now += Duration::from_secs(75);
+            link.now += seconds(75);
         }
         link.connect(ipv4_pair());
     }
@@ -350,9 +317,7 @@ fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     link.connect(other);
     let mut moved = signed;
     moved[20..22].copy_from_slice(&50_000_u16.to_be_bytes());
-    let tcp = etherparse::TcpSlice::from_slice(&moved[20..]).unwrap();
-    let sum = tcp.calc_checksum_ipv4([192, 0, 2, 1], [192, 0, 2, 2]).unwrap();
-    moved[36..38].copy_from_slice(&sum.to_be_bytes());
+    refresh_checksum(&mut moved);
     assert!(matches!(link.server_gets(&moved), Err(Refusal::Verify(VerifyError::BadMac { .. }))));
 }
 
@@ -377,7 +342,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn the_table_finds_what_a_map_would(slots in 1usize..14, steps in proptest::collection::vec(step(), 0..120)) {
+    fn the_table_finds_what_a_map_would(slots in 0usize..14, steps in proptest::collection::vec(step(), 0..120)) {
         let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), slots);
         // Ports with their ISNs and since when, the oldest first.
         let mut model: Vec<(u16, u32, Duration)> = Vec::new();
@@ -389,7 +354,7 @@ proptest! {
                     let is_known = model.iter().any(|known| (known.0, known.1) == (from, isn));
                     if !is_known {
                         model.retain(|known| known.0 != from);
-                        if model.len() == slots && now - model[0].2 >= Duration::from_secs(15) {
+                        if slots > 0 && model.len() == slots && now - model[0].2 >= seconds(15) {
                             model.remove(0);
                         }
                     }
@@ -397,7 +362,8 @@ proptest! {
                     if is_room && !is_known {
                         model.push((from, isn, now));
                     }
-                    prop_assert_eq!(open_from(&mut client, now, from, isn).is_ok(), is_room);
+                    let opened = open_from(&mut client, now, from, isn).map(drop);
+                    prop_assert_eq!(opened, if is_room { Ok(()) } else { Err(Refusal::TableFull) });
                 }
                 Step::Forget { from } => {
                     model.retain(|known| known.0 != from);
@@ -405,7 +371,7 @@ proptest! {
                 }
                 Step::Wait { seconds } => now += Duration::from_secs(seconds),
                 Step::Expire => {
-                    model.retain(|known| now - known.2 < Duration::from_secs(75));
+                    model.retain(|known| now - known.2 < seconds(75));
                     client.expire(now);
                 }
             }
@@ -416,59 +382,6 @@ proptest! {
                 prop_assert_eq!(found, known.map(|known| Isn(known.1)));
             }
         }
-    }
-}
-
-/// A server with so many connections, which is full, and the same number of peers.
-fn full(count: u32) -> (TestShim, TestShim) {
-    let pair = |number: u32| address_pair(number);
-    let peers = |is_client: bool| -> Vec<PeerSlot> {
-        let peers = (0..count).map(|number| {
-            if is_client {
-                peer(pair(number), mkts(&[(1, 2)]))
-            } else {
-                peer(pair(number).reversed(), mirrored(&[(1, 2)]))
-            }
-        });
-        peers.collect()
-    };
-    let new = |peers| shim_of(peers, count as usize);
-    let (mut client, mut server) = (new(peers(true)), new(peers(false)));
-    for number in 0..count {
-        let syn = outbound(&mut client, NOW, &Packet::new(pair(number), SYN, 1, 0).build()).unwrap();
-        inbound(&mut server, NOW, &syn).unwrap();
-        let syn_ack = Packet::new(pair(number).reversed(), SYN | ACK, 1, 2).build();
-        let syn_ack = outbound(&mut server, NOW, &syn_ack).unwrap();
-        inbound(&mut client, NOW, &syn_ack).unwrap();
-        let ack = outbound(&mut client, NOW, &Packet::new(pair(number), ACK, 2, 2).build()).unwrap();
-        inbound(&mut server, NOW, &ack).unwrap();
-    }
-    (client, server)
-}
-
-fn address_pair(number: u32) -> SocketPair {
-    let [_, b, c, d] = number.to_be_bytes();
-    pair(&format!("10.{b}.{c}.{d}"), "192.0.2.2")
-}
-
-#[test]
-fn a_full_table_loses_nobody_to_replays_and_strangers() {
-    let count = 500;
-    let (mut client, mut server) = full(count);
-    let mut earlier = shim(address_pair(7), mkts(&[(1, 2)]), 1);
-    for port in 0..1000 {
-        let pair = with_ports(address_pair(7), port, 179);
-        let replay = outbound(
-            &mut earlier,
-            NOW + seconds(20 * u64::from(port)),
-            &Packet::new(pair, SYN, 1, 0).build(),
-        );
-        assert_eq!(inbound(&mut server, NOW, &replay.unwrap()), Err(Refusal::TableFull));
-        assert!(inbound(&mut server, NOW, &Packet::new(pair, ACK, 1, 1).build()).is_err());
-    }
-    for number in 0..count {
-        let data = outbound(&mut client, NOW, &Packet::new(address_pair(number), ACK, 2, 2).build()).unwrap();
-        inbound(&mut server, NOW, &data).unwrap();
     }
 }
 
@@ -491,29 +404,16 @@ fn a_peer_that_died_after_our_fin_makes_way() {
 }
 
 #[test]
-fn replays_keep_no_dead_session_in_its_place() {
+fn neither_replays_nor_forgeries_keep_a_dead_session_in_its_place() {
     let mut link = Link::connected(ipv4_pair());
     let recorded = link.client_sends(&link.client_data(b"recorded")).unwrap();
     link.server_gets(&recorded).unwrap();
     let start = link.now;
     inbound(&mut link.server, start + seconds(2 * 3600), &recorded).unwrap();
+    let forged = link.client_data(b"forged").build();
+    inbound(&mut link.server, start + seconds(10_000), &forged).unwrap_err();
     link.server.expire(start + seconds(3 * 3600));
     assert_eq!(link.server.connections().count(), 0);
-}
-
-#[test]
-fn our_unanswered_syns_make_way_for_a_live_peer() {
-    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    let start = link.now;
-    for number in 0..8 {
-        let syn = Packet::new(with_ports(ipv4_pair().reversed(), 5000 + number, 179), SYN, 1, 0).build();
-        outbound(&mut link.server, start + seconds(9 * u64::from(number)), &syn).unwrap();
-    }
-    link.now = start + seconds(72);
-    link.connect(ipv4_pair());
-    // One that is young keeps its place.
-    assert_eq!(link.server.connections().count(), 8);
-    assert!(link.server.connection(&with_ports(ipv4_pair().reversed(), 5007, 179)).is_some());
 }
 
 /// Only the head of a queue is looked at, so that the oldest has to be there.
@@ -533,9 +433,11 @@ fn a_full_table_finds_the_connection_that_has_expired() {
             link.server_sends(&Packet::new(back, ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1)).unwrap();
         }
     }
-    let syn = Packet::new(with_ports(ipv4_pair(), 5000, 179), SYN, CLIENT_ISN, 0);
     let mut refused = 0;
-    while link.deliver_to_server(&syn).is_err() {
+    while link
+        .deliver_to_server(&Packet::new(with_ports(ipv4_pair(), 5000, 179), SYN, CLIENT_ISN, 0))
+        .is_err()
+    {
         refused += 1;
     }
     assert_eq!(refused, 0, "SYNs refused although a connection has expired");

@@ -220,24 +220,6 @@ fn ao_38_the_sequence_numbers_need_only_be_near() {
 }
 
 #[test]
-fn ao_38_a_replay_does_not_move_the_current_key_back_after_a_move() {
-    let mut ends = Ends::<2>::with_ids(&IDS);
-    let sends = |ends: &mut Ends<2>, octets: u32| {
-        let acknowledges = ends.active_next + octets;
-        drop(sent(&mut ends.active, ACK, acknowledges, ends.passive_next));
-        sent(&mut ends.passive, ACK, ends.passive_next, acknowledges)
-    };
-    let old = sends(&mut ends, 1000);
-    receive(&mut ends.active, &old).unwrap();
-    ends.passive.set_rnext_key(KeyId(2)).unwrap();
-    let new = sends(&mut ends, 1001);
-    receive(&mut ends.active, &new).unwrap();
-    ends.active = moved(ends.active, &mkts(&IDS));
-    assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
-    assert_eq!(ends.active.current_key().send_id, KeyId(2));
-}
-
-#[test]
 fn ao_38_a_state_and_other_mkts_are_refused() {
     let ends = Ends::<2>::with_ids(&IDS);
     let state = ends.active.export().unwrap();
