@@ -2,17 +2,13 @@
 //! a segment verifies exactly when it is unaltered, of this connection, and its key is held.
 
 mod model;
-mod operation;
 
-use crate::support::{ACK, Parts, SYN, TIMESTAMPS, view};
-use model::{DEFINITIONS, Definition, End, Expected, ROOM, Side, mkt_set};
-use operation::{Operation, isns, operations};
+use model::{DEFINITIONS, Definition, End, Expected, Operation, ROOM, Side, isns, mkt_set, operations};
 use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::FileFailurePersistence;
-use wireseal_tcp_ao::{
-    Connection, Counters, Isn, KeyId, MktError, OptionCoverage, Segment, SeqNum, Sne, Verified, VerifyError,
-};
+
+use crate::support::*;
 
 /// A segment on its way.
 #[derive(Clone, Debug)]
