@@ -1,23 +1,31 @@
-//! `wireseal derive`: traffic keys and MACs with every step.
+//! `wireseal derive`: traffic keys and MACs with every step, and the protection of QUIC packets.
 
 use std::error::Error;
-use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::str::FromStr;
 
+use wireseal_quic::{
+    AeadAlgorithm, AnyLongHeader, ConnectionId, HeaderError, MAX_PACKET_NUMBER, PacketType, Version,
+    VersionNegotiation, retry_integrity_tag,
+};
 use wireseal_tcp_ao::{
     AoOption, Endpoint, Isn, KdfContext, KeyId, MktParameters, Segment, Sne, SocketPair, TrafficKey,
     TrafficKeyOctets,
 };
 
-use super::key_arguments::KeyArguments;
+use zeroize::Zeroizing;
+
+use super::key_arguments::{KeyArguments, KeyText};
 use super::outcome::{Outcome, Result};
 use super::say::say;
+use crate::derive::quic::{self, End, Given, Origin, QuicError, QuicPacket, Schedule, Steps};
 use crate::derive::{self, Field, Octets, Step};
 use crate::hex::{self, Hex};
-use crate::keys::{ConfiguredKey, Keys};
+use crate::keys::{self, ConfiguredKey, Keys};
 use crate::terminal::Wrapped;
-use crate::text::{coverage, flags};
+use crate::text::{counted, coverage, flags};
 use crate::verify::{endpoint, isn};
 
 /// Print the traffic keys of a connection and the MAC of a packet, step by step
@@ -26,8 +34,10 @@ use crate::verify::{endpoint, isn};
 /// connection, so do not use it with the keys of a session that matters. It never prints a master key, or an
 /// intermediate key that could replace it. Exit code 0: the packet has the computed MAC; 1: it has a different one.
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLE)]
+#[command(after_help = EXAMPLE, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(super) struct Arguments {
+    #[command(subcommand)]
+    order: Option<Order>,
     /// An IP packet or Ethernet frame: hexadecimal digits with or without blanks, a file of them, or - for standard input
     #[arg(value_name = "PACKET", required_unless_present = "connection")]
     packet: Option<String>,
@@ -47,8 +57,16 @@ pub(super) struct Arguments {
     explain: bool,
 }
 
+/// Octets of the longest text in hexadecimal digits that is read: several times the longest packet, with blanks and offsets.
+const MAX_DUMP: usize = 1 << 19;
+
 const EXAMPLE: &str = "Example:\n  wireseal derive --explain --key send=61,recv=84,alg=hmac-sha-1-96,secret-file=secret \\\n    \
                        \"45e0004c dd0f4000 ff06bf6b ...\"";
+
+#[derive(Debug, clap::Subcommand)]
+enum Order {
+    Quic(QuicArguments),
+}
 
 /// `SRC,DST` of `--isns`.
 #[derive(Clone, Copy, Debug)]
@@ -84,11 +102,14 @@ impl FromStr for Ends {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
+    if let Some(Order::Quic(arguments)) = &arguments.order {
+        return of_quic(arguments);
+    }
     let keys = arguments.keys.keys()?;
     let mut output = Wrapped::new(BufWriter::new(io::stdout().lock()));
     let outcome = match (&arguments.packet, arguments.connection, arguments.isns) {
         (Some(packet), _, _) => {
-            let octets = read(packet)?;
+            let octets = read("packet", packet)?;
             let segment = derive::segment(&octets)?;
             let keys = keys_between(keys, [segment.source(), segment.destination()])?;
             of_packet(&mut output, &segment, &keys, &arguments)?
@@ -104,24 +125,26 @@ pub(super) fn run(arguments: Arguments) -> Result {
     Ok(outcome)
 }
 
-/// The octets in the argument itself, in the file it names, or in standard input.
-fn read(argument: &str) -> std::result::Result<Vec<u8>, Box<dyn Error>> {
+/// The octets in the argument itself, in the file it names, or in standard input. What they are read through is wiped.
+fn read(what: &str, argument: &str) -> std::result::Result<Zeroizing<Vec<u8>>, Box<dyn Error>> {
     if let Some(octets) = hex::decode_dump(argument) {
-        return Ok(octets);
+        return Ok(Zeroizing::new(octets));
     }
     let text = if argument == "-" {
         if io::stdin().is_terminal() {
-            say("reading a packet in hexadecimal digits; end with Ctrl-D");
+            say(format_args!("reading a {what} in hexadecimal digits; end with Ctrl-D"));
         }
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map_err(|error| format!("standard input: {error}"))?;
-        text
+        keys::read_wiped(&mut io::stdin(), MAX_DUMP as u64, MAX_DUMP)
     } else if Path::new(argument).exists() {
-        std::fs::read_to_string(argument).map_err(|error| format!("{argument}: {error}"))?
+        File::open(argument).and_then(|mut file| keys::read_wiped(&mut file, MAX_DUMP as u64, MAX_DUMP))
     } else {
-        return Err("packet: neither pairs of hexadecimal digits nor an existing file".into());
+        return Err(format!("{what}: neither pairs of hexadecimal digits nor an existing file").into());
     };
-    hex::decode_dump(&text).ok_or_else(|| format!("{argument}: not pairs of hexadecimal digits").into())
+    let from = if argument == "-" { "standard input" } else { argument };
+    let text = text.map_err(|error| format!("{from}: {error}"))?;
+    let octets = str::from_utf8(&text).ok().and_then(hex::decode_dump);
+    let octets = octets.ok_or_else(|| format!("{argument}: not pairs of hexadecimal digits"))?;
+    Ok(Zeroizing::new(octets))
 }
 
 /// The keys for a connection between these ends.
@@ -302,4 +325,223 @@ fn write_fields(output: &mut impl Write, fields: &[Field]) -> io::Result<()> {
         }
     }
     writeln!(output, "  {offset:04x}")
+}
+
+/// Print how a QUIC packet is protected, step by step, and why it does not open
+///
+/// It prints KEYS, and the secrets of Initial packets, which are public. If the packet does not open, it looks for what differs: the
+/// key phase, the labels of the other version, the suite, the packet number, the path, or whose Initial keys they are. Exit code 0:
+/// the packet is authentic; 1: it is not; 3: a Version Negotiation or Retry packet, of which nothing could be checked.
+#[derive(Debug, clap::Args)]
+struct QuicArguments {
+    /// The payload of a UDP datagram, of which the first packet is opened: hexadecimal digits with or without blanks, a file of them, or
+    /// - for standard input
+    packet: String,
+    /// The sender's traffic secret, likewise; every user of the machine can see digits on the command line
+    #[arg(long, value_name = "SECRET", conflicts_with = "dcid")]
+    secret: Option<KeyText>,
+    /// For Initial and Retry packets instead: the Destination Connection ID of the client's first Initial packet, in hexadecimal
+    /// digits; after a Retry, for Initial packets, that of its second
+    #[arg(long, value_name = "ID", value_parser = connection_id)]
+    dcid: Option<ConnectionId>,
+    /// Who sent the Initial packet
+    #[arg(long, value_name = "END", default_value = "client", requires = "dcid")]
+    sender: End,
+    /// The cipher suite, such as aes-128-gcm or TLS_AES_128_GCM_SHA256
+    #[arg(long, value_name = "SUITE", default_value = "aes-128-gcm", value_parser = suite)]
+    suite: AeadAlgorithm,
+    /// The version of a packet with a short header: 1 or 2 [default: 1]
+    #[arg(long, value_name = "VERSION", value_parser = version)]
+    version: Option<Version>,
+    /// The octets of the Destination Connection ID in a short header
+    #[arg(long, value_name = "OCTETS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=20))]
+    dcid_length: u8,
+    /// The largest packet number that was received before
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(..=MAX_PACKET_NUMBER))]
+    largest: Option<u64>,
+    /// How many key updates came before the packet, counted from the secret
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=65_535))]
+    updates: u32,
+    /// The path (draft-ietf-quic-multipath)
+    #[arg(long, value_name = "PATH", default_value_t = 0)]
+    path: u32,
+}
+
+fn connection_id(text: &str) -> std::result::Result<ConnectionId, String> {
+    let octets = if text.is_empty() { Some(Vec::new()) } else { hex::decode_dump(text) };
+    let octets = octets.ok_or("expected pairs of hexadecimal digits")?;
+    ConnectionId::new(&octets).map_err(|error| error.to_string())
+}
+
+fn suite(text: &str) -> std::result::Result<AeadAlgorithm, String> {
+    let wanted = text.to_ascii_uppercase().replace('-', "_");
+    let names = |suite: &AeadAlgorithm| {
+        let name = suite.name();
+        let short = name.trim_start_matches("TLS_").trim_end_matches("_SHA256").trim_end_matches("_SHA384");
+        wanted == name || wanted == short
+    };
+    AeadAlgorithm::ALL.into_iter().find(names).ok_or_else(|| {
+        let names = AeadAlgorithm::ALL.map(AeadAlgorithm::name);
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+fn version(text: &str) -> std::result::Result<Version, &'static str> {
+    match text {
+        "1" => Ok(Version::V1),
+        "2" => Ok(Version::V2),
+        _ => Err("expected 1 or 2"),
+    }
+}
+
+fn of_quic(arguments: &QuicArguments) -> Result {
+    let datagram = read("packet", &arguments.packet)?;
+    let mut output = Wrapped::new(BufWriter::new(io::stdout().lock()));
+    let outcome = match QuicPacket::read(&datagram, arguments.dcid_length.into()) {
+        Ok(packet) => of_protected(&mut output, &packet, arguments)?,
+        Err(QuicError::Header(HeaderError::VersionNegotiation)) => {
+            let versions =
+                VersionNegotiation::read(&datagram).ok_or("packet: Version Negotiation without versions")?;
+            let versions: Vec<_> = versions.versions().map(|version| format!("0x{version:08x}")).collect();
+            writeln!(
+                output,
+                "packet        Version Negotiation, which nothing protects: {}",
+                versions.join(", ")
+            )?;
+            Outcome::NotJudged
+        }
+        Err(QuicError::Header(HeaderError::Retry)) => of_retry(&mut output, &datagram, arguments.dcid)?,
+        Err(error) => return Err(error.into()),
+    };
+    output.flush()?;
+    Ok(outcome)
+}
+
+/// Writes the steps of a packet that keys protect.
+fn of_protected(output: &mut impl Write, packet: &QuicPacket, arguments: &QuicArguments) -> Result {
+    let QuicArguments { secret, dcid, sender, suite, largest, updates, path, .. } = arguments;
+    let version = match (packet.version, arguments.version) {
+        (Some(own), Some(given)) if own != given => {
+            return Err(format!("--version: the packet is of {own}").into());
+        }
+        (own, given) => own.or(given).unwrap_or(Version::V1),
+    };
+    let origin = match (dcid, secret) {
+        (Some(_), _) if packet.packet_type != PacketType::Initial => return Err(QuicError::NotInitial.into()),
+        (Some(destination), _) => Origin::Initial(*destination, *sender),
+        (None, Some(KeyText(secret))) => Origin::Secret(read("secret", secret)?),
+        (None, None) => return Err("no keys: give --secret, or --dcid for an Initial packet".into()),
+    };
+    let (updates, path) = (*updates, *path);
+    let given = Given { version, suite: *suite, origin, updates, largest: *largest, path };
+    let keys = Schedule::new(&given)?;
+    let steps = Steps::new(packet, &given, &keys);
+
+    let (kind, length) = (type_name(packet.packet_type), packet.octets.len());
+    write!(output, "packet        {kind} of {version}, {length} octets, ")?;
+    writeln!(output, "Destination Connection ID {}", or_none(&packet.destination))?;
+    if packet.following > 0 {
+        writeln!(output, "note          {} octets follow the packet: give them alone", packet.following)?;
+    }
+    writeln!(output, "suite         {}", suite.name())?;
+    if let Some((salt, secret)) = &keys.initial {
+        writeln!(output, "salt          {}", Hex(salt))?;
+        writeln!(output, "initial       {}", Hex(secret))?;
+    }
+    let secrets = keys.secrets.iter().map(|secret| ("secret", secret));
+    for (name, value) in secrets.chain([("key", &keys.key), ("IV", &keys.iv), ("hp", &keys.header_key)]) {
+        writeln!(output, "{name:<13} {}", Hex(&value.octets))?;
+        writeln!(
+            output,
+            "              HKDF-Expand-Label \"{}\", HkdfLabel {}",
+            value.label,
+            Hex(&value.info)
+        )?;
+    }
+    let (offset, count) = (packet.number_offset, steps.truncated.len());
+    writeln!(output, "\nsample        {}, from octet {}", Hex(&steps.sample), offset + 4)?;
+    writeln!(output, "mask          {}", Hex(&steps.mask))?;
+    let (masked, first) = (packet.octets[0], steps.first);
+    writeln!(output, "first octet   {masked:02x}, without the mask {first:02x}: {}", first_octet(first))?;
+    write!(
+        output,
+        "number        {}, without the mask {}",
+        Hex(&packet.octets[offset..][..count]),
+        Hex(&steps.truncated)
+    )?;
+    match largest {
+        Some(largest) => writeln!(output, ": packet {}, after {largest}", steps.number)?,
+        None => writeln!(output, ": packet {}, with none before", steps.number)?,
+    }
+    writeln!(
+        output,
+        "nonce         {}{}",
+        Hex(&steps.nonce),
+        if path > 0 { format!(", of path {path}") } else { String::new() }
+    )?;
+    writeln!(output, "AAD           {}", Hex(&steps.header))?;
+    writeln!(output, "tag           {}", Hex(&steps.computed))?;
+    let is_authentic = steps.payload.is_some();
+    writeln!(
+        output,
+        "in packet     {} {}",
+        Hex(&steps.tag),
+        if is_authentic { "equal" } else { "DIFFERENT" }
+    )?;
+    if let Some(payload) = &steps.payload {
+        writeln!(output, "\nauthentic, with {}:", counted(payload.len() as u64, "octet"))?;
+        write_fields(output, &[Field { name: "frames".to_owned(), octets: Octets::Shown(payload.clone()) }])?;
+        return Ok(Outcome::Good);
+    }
+    match quic::near_miss(packet, &given)? {
+        Ok(found) => writeln!(output, "\ndoes not open as given: {found}")?,
+        Err(tried) => {
+            writeln!(output, "\ndoes not open, and none of these fits: tried {}", tried.join(", "))?;
+        }
+    }
+    Ok(Outcome::Failed)
+}
+
+/// Writes what a Retry packet is, and its integrity tag if the connection ID is given.
+fn of_retry(output: &mut impl Write, datagram: &[u8], original: Option<ConnectionId>) -> Result {
+    let header = AnyLongHeader::read(datagram).ok_or("packet: truncated")?;
+    let (token, tag) =
+        header.rest.split_last_chunk::<16>().ok_or("packet: a Retry packet ends before its tag")?;
+    let version = Version::from_wire(header.version)?;
+    writeln!(output, "packet        Retry of {version}, Source Connection ID {}", or_none(header.source))?;
+    writeln!(output, "token         {}", or_none(token))?;
+    let Some(original) = original else {
+        writeln!(output, "in packet     {}, to be checked with --dcid", Hex(tag))?;
+        return Ok(Outcome::NotJudged);
+    };
+    let computed = retry_integrity_tag(version, &original, &datagram[..datagram.len() - tag.len()]);
+    let is_equal = computed == *tag;
+    writeln!(output, "tag           {}", Hex(&computed))?;
+    writeln!(output, "in packet     {} {}", Hex(tag), if is_equal { "equal" } else { "DIFFERENT" })?;
+    Ok(if is_equal { Outcome::Good } else { Outcome::Failed })
+}
+
+const fn type_name(packet_type: PacketType) -> &'static str {
+    match packet_type {
+        PacketType::Initial => "Initial",
+        PacketType::ZeroRtt => "0-RTT",
+        PacketType::Handshake => "Handshake",
+        PacketType::OneRtt => "1-RTT",
+    }
+}
+
+fn or_none(octets: &[u8]) -> String {
+    if octets.is_empty() { "(none)".to_owned() } else { Hex(octets).to_string() }
+}
+
+/// What the low bits of a first octet without its mask say.
+fn first_octet(first: u8) -> String {
+    let (reserved, length) =
+        if first & 0x80 == 0 { ((first & 0x18) >> 3, first & 3) } else { ((first & 0x0c) >> 2, first & 3) };
+    let phase =
+        if first & 0x80 == 0 { format!(", key phase {}", (first & 0x04) >> 2) } else { String::new() };
+    format!(
+        "reserved bits {reserved:02b}{phase}, packet number of {}",
+        counted(u64::from(length) + 1, "octet")
+    )
 }

@@ -9,9 +9,9 @@ use zeroize::Zeroizing;
 use super::say::warn;
 use crate::keys::{self, Format, KeyFile, Keys};
 
-/// The argument of `--key`: it may contain a secret, so it is wiped and never shown.
+/// An argument that may contain a secret, so it is wiped and never shown.
 #[derive(Clone)]
-struct KeyText(Zeroizing<String>);
+pub(super) struct KeyText(pub(super) Zeroizing<String>);
 
 impl From<&str> for KeyText {
     fn from(text: &str) -> Self {

@@ -306,15 +306,19 @@ fn keys_of_other_peers_are_ignored() {
 }
 
 #[test]
-fn the_documented_example_is_real() {
+fn the_documented_examples_are_real() {
     let document = include_str!("../../docs/derive.md");
-    let (_, example) = document.split_once("\n$ wireseal derive ").unwrap();
-    let (arguments, expected) = example.split_once('\n').unwrap();
-    let (expected, _) = expected.split_once("```").unwrap();
     let files = Files::new();
     files.file("secret", "testvector");
-    let mut command = program();
-    let command = command.arg("derive").args(arguments.split(' ')).current_dir(files.path("."));
-    let run = Run::from(command.output().unwrap());
-    assert_eq!((run.code, run.out.as_str()), (0, expected), "{}", run.err);
+    files.file("hex-secret", "9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b\n");
+    let examples: Vec<_> = document.split("\n$ wireseal derive ").skip(1).collect();
+    for (example, code) in examples.iter().zip([0, 1]) {
+        let (arguments, expected) = example.split_once('\n').unwrap();
+        let (expected, _) = expected.split_once("```").unwrap();
+        let mut command = program();
+        let command = command.arg("derive").args(arguments.split(' ')).current_dir(files.path("."));
+        let run = Run::from(command.output().unwrap());
+        assert_eq!((run.code, run.out.as_str()), (code, expected), "{}", run.err);
+    }
+    assert_eq!(examples.len(), 2);
 }

@@ -3,6 +3,7 @@
 mod capture;
 mod commands;
 mod derive;
+mod derive_quic;
 #[cfg(feature = "chromium")]
 mod html_in_chromium;
 mod keys;
