@@ -4,9 +4,10 @@ use serde::Deserialize;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_kernels::cpu;
 use wireseal_mac::{MacAlgorithm, MacKey, OneTimePoly1305Key, OutputLength, mac_batch};
+use wireseal_quic::hazmat::{HeaderKey, PacketKey, PathId};
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, NumberLength, Outgoing,
-    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Retry, Sealer, TrafficSecret, Version,
+    AeadAlgorithm, Backend, ConnectionId, InitialKeys, Keys, PacketType, Protected, Retry, TrafficSecret,
+    Version,
 };
 use wireseal_tcp_ao::{
     Isn, KdfContext, MasterKey, Mkt, OptionCoverage, Segment, Sne, TrafficKey, TrafficKeyOctets,
@@ -229,7 +230,6 @@ struct AppendixA {
 #[derive(Deserialize)]
 struct Packet {
     number: u64,
-    number_length: usize,
     payload: Octets,
     /// Before header protection.
     header: Octets,
@@ -263,96 +263,75 @@ fn quic_packets(source: &'static str, backend: Backend, text: &str) -> Group {
 }
 
 impl AppendixA {
-    fn version(&self) -> Option<Version> {
-        Version::from_wire(self.version).ok()
-    }
-
     fn initial(&self, backend: Backend, is_client: bool) -> Option<bool> {
         let destination = ConnectionId::new(&self.destination_connection_id.0).ok()?;
-        let version = self.version()?;
-        let keys = || {
-            let keys = InitialKeys::with_backend(backend, version, &destination);
-            if is_client { keys.client } else { keys.server }
-        };
-        let packet = if is_client { &self.client_initial } else { &self.server_initial };
-        Some(packet.seals(keys())? && packet.opens(&keys(), ReceiveSpace::new())?)
+        let keys = InitialKeys::with_backend(backend, Version::from_wire(self.version).ok()?, &destination);
+        let (keys, packet) =
+            if is_client { (keys.client, &self.client_initial) } else { (keys.server, &self.server_initial) };
+        packet.passes(keys)
     }
 
     fn retry(&self) -> Option<bool> {
         let destination = ConnectionId::new(&self.destination_connection_id.0).ok()?;
+        let version = Version::from_wire(self.version).ok()?;
         let open = |packet: &[u8]| {
-            Some(Retry::open(self.version()?, &destination, packet).ok()?.token == self.retry.token.0)
+            Some(Retry::open(version, &destination, packet).ok()?.token == self.retry.token.0)
         };
         let mut forged = self.retry.packet.0.clone();
         *forged.last_mut()? ^= 1;
         Some(open(&self.retry.packet.0)? && open(&forged).is_none())
     }
 
-    fn short_keys(&self, backend: Backend, secret: TrafficSecret) -> Option<Keys> {
-        Some(Keys::with_backend(backend, self.version()?, PacketType::OneRtt, secret))
+    /// The keys of packets with a short header, of a secret or of the one after it.
+    fn short_keys(&self, backend: Backend, secret: &Octets, updates: u8) -> Option<Keys> {
+        let version = Version::from_wire(self.version).ok()?;
+        let secret = TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &secret.0).ok()?;
+        let secret = (0..updates).fold(secret, |secret, _| secret.next(version));
+        Some(Keys::with_backend(backend, version, PacketType::OneRtt, secret))
     }
 
     fn short_packet(&self, backend: Backend) -> Option<bool> {
         let ShortPacket { secret, packet, .. } = &self.chacha20_poly1305;
-        let keys = || {
-            let secret = TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &secret.0).ok()?;
-            self.short_keys(backend, secret)
-        };
-        // The packet number is truncated, so the packet before has to arrive first.
-        let mut before = [0x40; 1 + 4 + 1 + 16];
-        let mut space = ReceiveSpace::new();
-        let counter = PacketNumberCounter::starting_at(packet.number - 1).ok()?;
-        let outgoing = Outgoing { packet: &mut before, number_offset: 1, number_length: NumberLength::Four };
-        Sealer::new(keys()?, counter).seal(outgoing).ok()?;
-        let (protected, _) = Protected::split_first(&mut before, 0).ok()?;
-        keys()?.open(protected, &mut space, &mut AuthenticationFailures::new()).ok()?;
-        Some(packet.seals(keys()?)? && packet.opens(&keys()?, space)?)
+        packet.passes(self.short_keys(backend, secret, 0)?)
     }
 
     /// The next secret protects packets like the one the RFC prints.
     fn key_update(&self, backend: Backend) -> Option<bool> {
         let ShortPacket { secret, ku, packet } = &self.chacha20_poly1305;
-        let of = |octets: &Octets| TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &octets.0).ok();
-        let sealed = |secret| packet.sealed(self.short_keys(backend, secret)?);
-        let (derived, printed) = (sealed(of(secret)?.next(self.version()?))?, sealed(of(ku)?)?);
+        let sealed =
+            |secret, updates| packet.sealed(&self.short_keys(backend, secret, updates)?.into_parts());
+        let (derived, printed) = (sealed(secret, 1)?, sealed(ku, 0)?);
         Some(derived == printed && printed != packet.packet.0)
     }
 }
 
 impl Packet {
     /// The packet, sealed with these keys.
-    fn sealed(&self, keys: Keys) -> Option<Vec<u8>> {
-        let lengths = [NumberLength::One, NumberLength::Two, NumberLength::Three, NumberLength::Four];
-        let number_length = *lengths.get(self.number_length.checked_sub(1)?)?;
+    fn sealed(&self, (packet_key, header_key): &(PacketKey, HeaderKey)) -> Option<Vec<u8>> {
         let mut packet = [&self.header.0[..], &self.payload.0, &[0; 16]].concat();
-        let number_offset = self.header.0.len() - self.number_length;
-        let counter = PacketNumberCounter::starting_at(self.number).ok()?;
-        Sealer::new(keys, counter)
-            .seal(Outgoing { packet: &mut packet, number_offset, number_length })
-            .ok()?;
+        let offset = self.header.0.len();
+        packet_key.seal_packet(header_key, PathId(0), self.number, &mut packet, offset).ok()?;
         Some(packet)
     }
 
-    fn seals(&self, keys: Keys) -> Option<bool> {
-        Some(self.sealed(keys)? == self.packet.0)
-    }
-
-    /// Whether these keys open the packet, but not with its last bit flipped.
-    fn opens(&self, keys: &Keys, mut space: ReceiveSpace) -> Option<bool> {
-        let mut failures = AuthenticationFailures::new();
+    /// Whether these keys seal the packet, and open it, but not with its last bit flipped.
+    fn passes(&self, keys: Keys) -> Option<bool> {
+        let keys = keys.into_parts();
+        let opens = |mut packet: Vec<u8>| {
+            let (protected, _) = Protected::split_first(&mut packet, 0).ok()?;
+            // The packet number is truncated, so the one before is told.
+            let opened = keys
+                .1
+                .unmask(protected, self.number.checked_sub(1))
+                .ok()?
+                .open_by(&keys.0, PathId(0))
+                .ok()?;
+            let is_number = opened.number == self.number;
+            Some(is_number && opened.header() == self.header.0 && *opened.payload == *self.payload.0)
+        };
         let mut forged = self.packet.0.clone();
         *forged.last_mut()? ^= 1;
-        let (protected, _) = Protected::split_first(&mut forged, 0).ok()?;
-        let refused = keys.open(protected, &mut space, &mut failures).is_err();
-        let mut packet = self.packet.0.clone();
-        let (protected, _) = Protected::split_first(&mut packet, 0).ok()?;
-        let opened = keys.open(protected, &mut space, &mut failures).ok()?;
-        Some(
-            refused
-                && opened.number == self.number
-                && opened.header() == self.header.0
-                && *opened.payload == *self.payload.0,
-        )
+        Some(self.sealed(&keys)? == self.packet.0 && opens(forged).is_none() && opens(self.packet.0.clone())?)
     }
 }
 

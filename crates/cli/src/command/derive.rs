@@ -444,50 +444,13 @@ fn of_protected(output: &mut impl Write, packet: &QuicPacket, arguments: &QuicAr
         writeln!(output, "note          {} octets follow the packet: give them alone", packet.following)?;
     }
     writeln!(output, "suite         {}", suite.name())?;
-    if let Some((salt, secret)) = &keys.initial {
-        writeln!(output, "salt          {}", Hex(salt))?;
-        writeln!(output, "initial       {}", Hex(secret))?;
+    for (name, value) in &keys.lines {
+        writeln!(output, "{name:<13} {value}")?;
     }
-    let secrets = keys.secrets.iter().map(|secret| ("secret", secret));
-    for (name, value) in secrets.chain([("key", &keys.key), ("IV", &keys.iv), ("hp", &keys.header_key)]) {
-        writeln!(output, "{name:<13} {}", Hex(&value.octets))?;
-        writeln!(
-            output,
-            "              HKDF-Expand-Label \"{}\", HkdfLabel {}",
-            value.label,
-            Hex(&value.info)
-        )?;
+    writeln!(output)?;
+    for (name, value) in &steps.lines {
+        writeln!(output, "{name:<13} {value}")?;
     }
-    let (offset, count) = (packet.number_offset, steps.truncated.len());
-    writeln!(output, "\nsample        {}, from octet {}", Hex(&steps.sample), offset + 4)?;
-    writeln!(output, "mask          {}", Hex(&steps.mask))?;
-    let (masked, first) = (packet.octets[0], steps.first);
-    writeln!(output, "first octet   {masked:02x}, without the mask {first:02x}: {}", first_octet(first))?;
-    write!(
-        output,
-        "number        {}, without the mask {}",
-        Hex(&packet.octets[offset..][..count]),
-        Hex(&steps.truncated)
-    )?;
-    match largest {
-        Some(largest) => writeln!(output, ": packet {}, after {largest}", steps.number)?,
-        None => writeln!(output, ": packet {}, with none before", steps.number)?,
-    }
-    writeln!(
-        output,
-        "nonce         {}{}",
-        Hex(&steps.nonce),
-        if path > 0 { format!(", of path {path}") } else { String::new() }
-    )?;
-    writeln!(output, "AAD           {}", Hex(&steps.header))?;
-    writeln!(output, "tag           {}", Hex(&steps.computed))?;
-    let is_authentic = steps.payload.is_some();
-    writeln!(
-        output,
-        "in packet     {} {}",
-        Hex(&steps.tag),
-        if is_authentic { "equal" } else { "DIFFERENT" }
-    )?;
     if let Some(payload) = &steps.payload {
         writeln!(output, "\nauthentic, with {}:", counted(payload.len() as u64, "octet"))?;
         write_fields(output, &[Field { name: "frames".to_owned(), octets: Octets::Shown(payload.clone()) }])?;
@@ -532,16 +495,4 @@ const fn type_name(packet_type: PacketType) -> &'static str {
 
 fn or_none(octets: &[u8]) -> String {
     if octets.is_empty() { "(none)".to_owned() } else { Hex(octets).to_string() }
-}
-
-/// What the low bits of a first octet without its mask say.
-fn first_octet(first: u8) -> String {
-    let (reserved, length) =
-        if first & 0x80 == 0 { ((first & 0x18) >> 3, first & 3) } else { ((first & 0x0c) >> 2, first & 3) };
-    let phase =
-        if first & 0x80 == 0 { format!(", key phase {}", (first & 0x04) >> 2) } else { String::new() };
-    format!(
-        "reserved bits {reserved:02b}{phase}, packet number of {}",
-        counted(u64::from(length) + 1, "octet")
-    )
 }

@@ -9,6 +9,9 @@ use wireseal_quic::{
 };
 use zeroize::Zeroizing;
 
+use crate::hex::{self, Hex};
+use crate::text::counted;
+
 /// How far the sample is behind the start of the packet number, and its length (RFC 9001 §5.4.2).
 const SAMPLE_OFFSET: usize = 4;
 const SAMPLE_LENGTH: usize = 16;
@@ -143,22 +146,21 @@ fn varint_length(octets: &[u8]) -> usize {
     octets.first().map_or(0, |first| 1 << (first >> 6))
 }
 
-/// A value, and the HkdfLabel that it is expanded with from a secret (RFC 8446 §7.1).
-#[derive(Clone, Debug)]
-pub struct Expanded {
-    /// The label, without "tls13 ".
-    pub label: String,
-    /// The whole HkdfLabel.
-    pub info: Vec<u8>,
-    /// The value.
-    pub octets: Zeroizing<Vec<u8>>,
-}
+/// A line of what is derived: a name and a value.
+pub type Line = (&'static str, String);
 
-/// HKDF-Expand-Label with an empty context. The secret has the length of the suite's hash.
-fn expand(suite: AeadAlgorithm, secret: &[u8], label: String, length: usize) -> Expanded {
+/// HKDF-Expand-Label with an empty context (RFC 8446 §7.1), for a secret as long as the suite's hash. Adds the value, and the HkdfLabel
+/// that it is expanded with.
+fn expand(
+    lines: &mut Vec<Line>,
+    name: &'static str,
+    suite: AeadAlgorithm,
+    (secret, label): (&[u8], String),
+    length: usize,
+) -> Zeroizing<Vec<u8>> {
     const HASH_LONG: &str = "the secret is as long as the hash, and no value is longer";
-    let name = format!("tls13 {label}");
-    let info = [&(length as u16).to_be_bytes(), &[name.len() as u8][..], name.as_bytes(), &[0]].concat();
+    let whole = format!("tls13 {label}");
+    let info = [&(length as u16).to_be_bytes(), &[whole.len() as u8][..], whole.as_bytes(), &[0]].concat();
     let mut octets = Zeroizing::new(vec![0; length]);
     match suite {
         AeadAlgorithm::Aes256Gcm => {
@@ -167,22 +169,19 @@ fn expand(suite: AeadAlgorithm, secret: &[u8], label: String, length: usize) -> 
         _ => Hkdf::<Sha256>::from_prk(secret).expect(HASH_LONG).expand(&info, &mut octets),
     }
     .expect(HASH_LONG);
-    Expanded { label, info, octets }
+    lines.push((name, Hex(&octets).to_string()));
+    lines.push(("", format!("HKDF-Expand-Label \"{label}\", HkdfLabel {}", Hex(&info))));
+    octets
 }
 
 /// The keys of a packet, and how they come from what was given.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Schedule {
-    /// Of Initial packets: the salt, and the initial secret extracted with it.
-    pub initial: Option<([u8; 20], Vec<u8>)>,
-    /// The secrets that were expanded: the sender's of Initial packets, or one for each key update.
-    pub secrets: Vec<Expanded>,
-    /// The AEAD key.
-    pub key: Expanded,
-    /// The IV.
-    pub iv: Expanded,
-    /// The header protection key.
-    pub header_key: Expanded,
+    /// Every value on the way.
+    pub lines: Vec<Line>,
+    packet_key: PacketKey,
+    iv: [u8; AeadAlgorithm::NONCE_LENGTH],
+    header_key: HeaderKey,
 }
 
 impl Schedule {
@@ -197,18 +196,16 @@ impl Schedule {
             Version::V2 => ("0dede3def700a6db819381be6e269dcbf9bd2ed9", "quicv2"),
             version => return Err(QuicError::Version(version)),
         };
-        let (mut initial, mut secrets) = (None, Vec::new());
+        let mut lines = Vec::new();
         let first = match &given.origin {
             Origin::Secret(secret) => secret.clone(),
             Origin::Initial(destination, end) => {
                 let mut octets = [0; 20];
-                crate::hex::decode_into(salt.as_bytes(), &mut octets);
-                let (extracted, _) = Hkdf::<Sha256>::extract(Some(&octets), destination);
+                hex::decode_into(salt.as_bytes(), &mut octets);
+                let (initial, _) = Hkdf::<Sha256>::extract(Some(&octets), destination);
+                lines.extend([("salt", salt.to_owned()), ("initial", Hex(&initial).to_string())]);
                 let label = if *end == End::Client { "client in" } else { "server in" };
-                let secret = expand(suite, &extracted, label.to_owned(), extracted.len());
-                initial = Some((octets, extracted.to_vec()));
-                secrets.push(secret.clone());
-                secret.octets
+                expand(&mut lines, "secret", suite, (&initial, label.to_owned()), initial.len())
             }
         };
         let (expected, got) = (suite.secret_length(), first.len());
@@ -216,48 +213,37 @@ impl Schedule {
             return Err(QuicError::SecretLength { suite, expected, got });
         }
         let label = |name: &str| format!("{prefix} {name}");
-        let header_key = expand(suite, &first, label("hp"), suite.header_protection_key_length());
-        let mut last = first;
-        for _ in 0..updates {
-            let next = expand(suite, &last, label("ku"), expected);
-            last = next.octets.clone();
-            secrets.push(next);
-        }
-        let key = expand(suite, &last, label("key"), suite.key_length());
-        let iv = expand(suite, &last, label("iv"), AeadAlgorithm::NONCE_LENGTH);
-        Ok(Self { initial, secrets, key, iv, header_key })
-    }
-
-    fn packet_key(&self, suite: AeadAlgorithm) -> PacketKey {
+        let last = (0..updates).fold(first.clone(), |secret, _| {
+            expand(&mut lines, "secret", suite, (&secret, label("ku")), expected)
+        });
+        let key = expand(&mut lines, "key", suite, (&last, label("key")), suite.key_length());
         let mut iv = [0; AeadAlgorithm::NONCE_LENGTH];
-        iv.copy_from_slice(&self.iv.octets);
-        PacketKey::new(suite, &self.key.octets, &iv).expect("the key was expanded with its length")
+        iv.copy_from_slice(&expand(
+            &mut lines,
+            "IV",
+            suite,
+            (&last, label("iv")),
+            AeadAlgorithm::NONCE_LENGTH,
+        ));
+        let length = suite.header_protection_key_length();
+        let header_key = expand(&mut lines, "hp", suite, (&first, label("hp")), length);
+        let expanded = "the key was expanded with its length";
+        let packet_key = PacketKey::new(suite, &key, &iv).expect(expanded);
+        Ok(Self { lines, packet_key, iv, header_key: HeaderKey::new(suite, &header_key).expect(expanded) })
     }
 }
 
 /// A packet without its header mask, and what the AEAD says of it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Steps {
-    /// The sample, and the mask made of it.
-    pub sample: [u8; SAMPLE_LENGTH],
-    /// See [`sample`](Self::sample).
-    pub mask: [u8; 5],
-    /// The first octet without the mask.
-    pub first: u8,
-    /// The packet number as it was sent, without the mask.
-    pub truncated: Vec<u8>,
-    /// The whole packet number.
-    pub number: u64,
-    /// The nonce: the IV xor path and packet number.
-    pub nonce: [u8; AeadAlgorithm::NONCE_LENGTH],
-    /// The associated data: the header without its mask.
-    pub header: Vec<u8>,
-    /// The tag as it was sent.
-    pub tag: [u8; AeadAlgorithm::TAG_LENGTH],
-    /// The tag of the ciphertext under these keys.
-    pub computed: [u8; AeadAlgorithm::TAG_LENGTH],
+    /// Every value on the way.
+    pub lines: Vec<Line>,
     /// The frames, if the packet is authentic.
     pub payload: Option<Vec<u8>>,
+    number: u64,
+    number_length: NumberLength,
+    /// The header without its mask.
+    header: Vec<u8>,
     /// The ciphertext and the tag.
     sealed: Vec<u8>,
 }
@@ -269,53 +255,65 @@ impl Steps {
         let (octets, offset) = (&packet.octets, packet.number_offset);
         let mut sample = [0; SAMPLE_LENGTH];
         sample.copy_from_slice(&octets[offset + SAMPLE_OFFSET..][..SAMPLE_LENGTH]);
-        let header_key = HeaderKey::new(given.suite, &keys.header_key.octets);
-        let header_key = header_key.expect("the key was expanded with its length");
         let mut header = octets[..offset + SAMPLE_OFFSET].to_vec();
         let (before, number) = header.split_at_mut(offset);
-        header_key.unprotect(&sample, &mut before[0], number);
-        let first = header[0];
+        keys.header_key.unprotect(&sample, &mut before[0], number);
         let lengths = [NumberLength::One, NumberLength::Two, NumberLength::Three, NumberLength::Four];
-        let length = lengths[usize::from(first & 0x03)];
-        header.truncate(offset + length.octets());
-        let truncated = header[offset..].to_vec();
-        let value = truncated.iter().fold(0, |value, octet| value << 8 | u32::from(*octet));
-        let number = decode_packet_number(given.largest, value, length);
-        let mut nonce = [0; AeadAlgorithm::NONCE_LENGTH];
-        let path_and_number = [&given.path.to_be_bytes()[..], &number.to_be_bytes()].concat();
-        for (place, (iv, other)) in nonce.iter_mut().zip(keys.iv.octets.iter().zip(path_and_number)) {
-            *place = iv ^ other;
-        }
-        // The sample has reached over a whole tag behind four octets of packet number.
+        let number_length = lengths[usize::from(header[0] & 0x03)];
+        header.truncate(offset + number_length.octets());
+        let truncated = header[offset..].iter().fold(0, |value, octet| value << 8 | u32::from(*octet));
+        let number = decode_packet_number(given.largest, truncated, number_length);
+        let path_and_number = u128::from(given.path) << 64 | u128::from(number);
+        let mut nonce = keys.iv;
+        nonce.iter_mut().zip(&path_and_number.to_be_bytes()[4..]).for_each(|(iv, octet)| *iv ^= octet);
         let sealed = octets[header.len()..].to_vec();
-        let (ciphertext, tag) = sealed.split_last_chunk().map_or((&[][..], [0; 16]), |(a, b)| (a, *b));
-        let (key, path) = (keys.packet_key(given.suite), PathId(given.path));
+        // The sample has reached over a whole tag behind four octets of packet number.
+        let (ciphertext, tag) = sealed.split_at(sealed.len() - AeadAlgorithm::TAG_LENGTH);
         // These AEADs encrypt by xor with a key stream, which sealing zeros shows; sealing what the ciphertext would then be gives its tag.
-        let mut opened = vec![0; ciphertext.len()];
-        let computed = key.seal(path, number, &header, &mut opened).and_then(|_| {
+        let (path, mut opened) = (PathId(given.path), vec![0; ciphertext.len()]);
+        let computed = keys.packet_key.seal(path, number, &header, &mut opened).and_then(|_| {
             opened.iter_mut().zip(ciphertext).for_each(|(stream, octet)| *stream ^= octet);
-            key.seal(path, number, &header, &mut opened.clone())
+            keys.packet_key.seal(path, number, &header, &mut opened)
         });
-        let computed = computed.unwrap_or_default();
-        let mut steps = Self {
-            mask: header_key.mask(&sample),
-            sample,
-            first,
-            truncated,
-            number,
-            nonce,
-            header,
-            tag,
-            computed,
-            payload: None,
-            sealed,
-        };
-        steps.payload = steps.open(&key, path, number);
-        steps
+        let payload = open(&keys.packet_key, path, number, &header, &sealed);
+        let after = given.largest.map_or("with none before".to_owned(), |largest| format!("after {largest}"));
+        let on_path = if given.path > 0 { format!(", of path {}", given.path) } else { String::new() };
+        let is_equal = if payload.is_some() { "equal" } else { "DIFFERENT" };
+        let lines = vec![
+            ("sample", format!("{}, from octet {}", Hex(&sample), offset + SAMPLE_OFFSET)),
+            ("mask", Hex(&keys.header_key.mask(&sample)).to_string()),
+            ("first octet", format!("{:02x}, without the mask {}", octets[0], first_octet(header[0]))),
+            (
+                "number",
+                format!(
+                    "{}, without the mask {}: packet {number}, {after}",
+                    Hex(&octets[offset..header.len()]),
+                    Hex(&header[offset..])
+                ),
+            ),
+            ("nonce", format!("{}{on_path}", Hex(&nonce))),
+            ("AAD", Hex(&header).to_string()),
+            ("tag", Hex(&computed.unwrap_or_default()).to_string()),
+            ("in packet", format!("{} {is_equal}", Hex(tag))),
+        ];
+        Self { lines, payload, number, number_length, header, sealed }
     }
+}
 
-    fn open(&self, key: &PacketKey, path: PathId, number: u64) -> Option<Vec<u8>> {
-        key.open(path, number, &self.header, &mut self.sealed.clone()).map(|payload| payload.to_vec())
+fn open(key: &PacketKey, path: PathId, number: u64, header: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+    key.open(path, number, header, &mut sealed.to_vec()).map(|payload| payload.to_vec())
+}
+
+/// A first octet without its mask, and what its low bits say (RFC 9000 §17.2 and §17.3.1).
+fn first_octet(first: u8) -> String {
+    let length = counted(u64::from(first & 0x03) + 1, "octet");
+    match first & 0x80 {
+        0 => format!(
+            "{first:02x}: reserved bits {:02b}, key phase {}, packet number of {length}",
+            first >> 3 & 3,
+            first >> 2 & 1
+        ),
+        _ => format!("{first:02x}: reserved bits {:02b}, packet number of {length}", first >> 2 & 3),
     }
 }
 
@@ -332,18 +330,21 @@ pub fn near_miss(packet: &QuicPacket, given: &Given) -> Result<Result<String, Ve
         tried.push(what);
     }
     let keys = Schedule::new(given)?;
-    let (steps, key) = (Steps::new(packet, given, &keys), keys.packet_key(given.suite));
-    let window = 1 << (8 * steps.truncated.len());
+    let steps = Steps::new(packet, given, &keys);
+    let opens = |path: u32, number: u64| {
+        open(&keys.packet_key, PathId(path), number, &steps.header, &steps.sealed).is_some()
+    };
+    let window = 1 << (8 * steps.number_length.octets());
     let numbers =
         (0..WINDOWS).filter_map(|turn| (steps.number % window).checked_add(window.checked_mul(turn)?));
     let mut numbers = numbers.filter(|number| *number <= MAX_PACKET_NUMBER);
-    if let Some(number) = numbers.find(|number| steps.open(&key, PathId(given.path), *number).is_some()) {
+    if let Some(number) = numbers.find(|number| opens(given.path, *number)) {
         let largest = number.saturating_sub(1);
         return Ok(Ok(format!("it opens as packet {number}: give --largest, such as {largest}")));
     }
     tried.push(format!("{WINDOWS} packet numbers that end in these octets"));
     if packet.packet_type == PacketType::OneRtt {
-        if let Some(path) = (0..PATHS).find(|path| steps.open(&key, PathId(*path), steps.number).is_some()) {
+        if let Some(path) = (0..PATHS).find(|path| opens(*path, steps.number)) {
             return Ok(Ok(format!("it opens on path {path} (--path {path})")));
         }
         tried.push(format!("paths 0 to {}", PATHS - 1));
