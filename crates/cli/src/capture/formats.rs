@@ -32,7 +32,6 @@ impl Pcap {
             .any(|magic| matches!(magic, 0xa1b2_c3d4 | 0xa1b2_3c4d))
     }
 
-    /// Reads the file's header.
     pub(super) fn new(buffer: &mut Buffer) -> Result<Self, Damage> {
         buffer.fill(FILE_HEADER_LENGTH)?;
         let Ok((_, header)) = parse_pcap_header(buffer.ready()) else { return Err(Damage::Block(0)) };
@@ -256,14 +255,13 @@ impl Pcapng {
     }
 }
 
-/// The block that was parsed.
 fn whole<Block>(parsed: Parsed<'_, Block>, kind: u32) -> Result<Block, Damage> {
     parsed.map(|(_, block)| block).map_err(|_| Damage::Block(kind))
 }
 
 /// Resolution and offset of an interface's times (draft-ietf-opsawg-pcapng §4.2: if_tsresol and if_tsoffset).
 #[derive(Clone, Copy)]
-pub(super) struct Clock {
+struct Clock {
     tick: Tick,
     offset: i128,
 }
@@ -284,7 +282,7 @@ impl Clock {
         let tick = match resolution {
             0x80.. => Tick::Binary(resolution & 0x7f),
             0..=9 => Tick::Nanoseconds(10_u64.pow((9 - resolution).into())),
-            // Units so small that a nanosecond of them does not fit 64 bits: no count reaches a nanosecond.
+            // Of units this small, no 64-bit count reaches a nanosecond.
             10.. => {
                 10_u64.checked_pow((resolution - 9).into()).map_or(Tick::Nanoseconds(0), Tick::PerNanosecond)
             }

@@ -50,7 +50,7 @@ enum Packing {
 /// A file whose first octets were looked at and are read again.
 type Peeked = io::Chain<io::Cursor<Vec<u8>>, File>;
 
-/// How many octets identify a format.
+/// The octets that identify a format.
 pub(super) const MAGIC_LENGTH: usize = 4;
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
@@ -116,8 +116,8 @@ impl Gzip {
         Self { input: BufReader::with_capacity(CHUNK, start), member: None, broken: None }
     }
 
-    /// One step; `None` if it yielded nothing and there may be more. Uses `Decompress` itself, because the readers around it drop
-    /// what came before an error.
+    /// Decompresses once; `None` if that yielded nothing yet. Uses `Decompress` itself, because flate2's readers drop what came before an
+    /// error.
     fn step(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if let Some(error) = self.broken.take() {
             return Err(error);
@@ -138,7 +138,7 @@ impl Gzip {
                 self.broken = Some(invalid("truncated gzip file"));
             }
             Ok(_) => {}
-            // The library's own reason depends on how much it was given at once.
+            // The library's own message depends on how much it was given at once.
             Err(_) => self.broken = Some(invalid("corrupt gzip data")),
         }
         Ok((given != 0).then_some(given as usize))

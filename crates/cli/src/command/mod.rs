@@ -81,7 +81,7 @@ enum Order {
 }
 
 #[cfg(not(all(feature = "gateway", feature = "run")))]
-/// What a subcommand that this build does not have was given, which does not matter.
+/// The arguments of a subcommand that this build does not have; ignored.
 #[derive(Debug, clap::Args)]
 struct MissingArguments {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
@@ -110,7 +110,7 @@ pub fn parse() -> Result<Arguments, Outcome> {
         if repeats_secret(&error.to_string(), std::env::args_os()) {
             say(MISPLACED_SECRET);
         } else {
-            // If this cannot be printed, there is nobody to tell.
+            // If it cannot be printed, nobody is left to tell.
             let _ = error.print();
         }
         if error.use_stderr() { Outcome::Unusable } else { Outcome::Good }

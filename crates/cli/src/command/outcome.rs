@@ -16,7 +16,7 @@ pub enum Outcome {
     Unusable,
     /// Nothing failed, but something could not be judged: 3.
     NotJudged,
-    /// A program was run, and this is its exit code, or what a shell would return if it was not there.
+    /// The exit code of the program that was run, or the one a shell returns if it cannot be run.
     Program(u8),
 }
 

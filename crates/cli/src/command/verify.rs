@@ -94,7 +94,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
 }
 
 /// A capture that is being read, with a progress bar on a terminal.
-pub(super) struct CaptureRun {
+struct CaptureRun {
     reader: Reader,
     pub(super) bar: Bar,
 }
@@ -144,10 +144,10 @@ impl CaptureRun {
 }
 
 /// After how many packets the bar is redrawn.
-pub(super) const PROGRESS_INTERVAL: u64 = 16_384;
+const PROGRESS_INTERVAL: u64 = 16_384;
 
 /// A progress bar on standard error, if that is a terminal.
-pub(super) struct Bar(Option<ProgressBar>);
+struct Bar(Option<ProgressBar>);
 
 impl Bar {
     pub(super) fn new() -> Self {

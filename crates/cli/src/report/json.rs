@@ -17,7 +17,7 @@ use crate::verify::report::{
 
 /// The version of the schema; under the same number members may only be added.
 const SCHEMA: u32 = 1;
-/// How many octets of connections wait in memory for the last segment before they go to a temporary file.
+/// Octets of connections kept in memory until the last segment is written; more go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl<W: Write> Json<W> {
 }
 
 /// Writes an element of an array on a line of its own, after `before` others.
-pub(crate) fn element(output: &mut impl Write, before: u64, value: &impl Serialize) -> io::Result<()> {
+fn element(output: &mut impl Write, before: u64, value: &impl Serialize) -> io::Result<()> {
     output.write_all(if before > 0 { b",\n" } else { b"\n" })?;
     serde_json::to_writer(output, value).map_err(io::Error::from)
 }

@@ -56,7 +56,7 @@ pub(super) fn key(KeyUse { key_id, key_name, .. }: &KeyUse) -> String {
     }
 }
 
-/// What precedes a run of a KeyID: whether the key was rolled over. A segment that does not verify is no sign of that.
+/// The words before a run of a KeyID. Only segments that verify show that the key was rolled over.
 pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> {
     let before = uses[..place].iter().rev().find(|key_use| key_use.key.is_some());
     let of = |key_use: &KeyUse| key_use.key.map(|key| (key, key_use.key_id));
@@ -135,12 +135,12 @@ pub(super) fn skipped(totals: &Totals) -> impl Iterator<Item = String> {
     above_zero.map(|(count, one, many)| format!("{} {}", grouped(count), if count == 1 { one } else { many }))
 }
 
-/// The time between, in a unit that suits; `None` if the clock went back.
+/// The time between two packets in a suitable unit; `None` if the clock went back.
 pub(super) fn duration(from: Time, to: Time) -> Option<String> {
     Some(nanoseconds(to.unix_nanoseconds().checked_sub(from.unix_nanoseconds())?))
 }
 
-/// A duration in a unit that suits: three significant digits up to a minute, then whole seconds.
+/// A duration in a suitable unit: three significant digits up to a minute, then whole seconds.
 pub(super) fn nanoseconds(nanoseconds: u64) -> String {
     let seconds = nanoseconds / 1_000_000_000;
     match nanoseconds {
@@ -171,7 +171,7 @@ pub struct Subject<'a> {
     pub keys: &'a Keys,
 }
 
-/// How many of the connections that failed are named at the end.
+/// How many failed connections are named at the end.
 const FAILED_NAMED: usize = 10;
 
 /// The diagnoses of one kind, in all connections.
@@ -207,7 +207,7 @@ pub(super) struct Summary {
     pub(super) first_failed: Vec<u64>,
     /// Connections that did not open, though no segment failed.
     pub(super) not_open: u64,
-    /// Connections of none of these sorts that could not be judged, or one of whose segments could not.
+    /// Other connections that could not be judged, or one of whose segments could not.
     pub(super) not_judged: u64,
     /// The diagnoses by kind, in the order of first mention.
     pub(super) causes: Vec<Cause>,

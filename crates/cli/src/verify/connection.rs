@@ -6,9 +6,9 @@ use super::key_table::{Candidate, KeyTable};
 use super::report::{DirectionReport, KeyUse, Sender, Verdict};
 use crate::capture::Place;
 
-/// For how many segments of a direction the SNE is searched.
+/// How many segments of a direction are tried with every SNE.
 const SNE_SEARCHES: u8 = 4;
-/// For how many segments ISNs are guessed.
+/// How many segments of a connection ISNs are guessed from.
 const GUESSES: u8 = 4;
 
 /// How far a connection has come.
@@ -42,14 +42,14 @@ pub(super) struct TcpConnection {
     pub(super) has_opened: bool,
     /// Whether what closed it was verified.
     pub(super) is_surely_closed: bool,
-    /// For how many more segments ISNs are guessed.
+    /// How many more segments ISNs are guessed from.
     pub(super) guesses: u8,
     /// A SYN that came while the connection was open: if it is answered, a new connection begins.
     pub(super) other_syn: Option<(Sender, Isn)>,
 }
 
 impl TcpConnection {
-    /// A connection whose first segment this is.
+    /// Begins a connection with its first segment.
     pub(super) fn new(number: u64, place: Place, segment: &Segment<'_>, table: &KeyTable<'_>) -> Self {
         let (source, destination, flags) = (segment.source(), segment.destination(), segment.flags());
         let source_opens = match (flags.syn(), flags.ack()) {
@@ -91,17 +91,14 @@ impl TcpConnection {
         if self.ends[0] == *source { Sender::Opener } else { Sender::Listener }
     }
 
-    /// What an end has sent.
     pub(super) fn direction(&self, sender: Sender) -> &Direction {
         &self.directions[sender as usize]
     }
 
-    /// What an end has sent, to be changed.
     pub(super) fn direction_mut(&mut self, sender: Sender) -> &mut Direction {
         &mut self.directions[sender as usize]
     }
 
-    /// The ISN of an end, if known.
     pub(super) fn isn(&self, sender: Sender) -> Option<Isn> {
         self.direction(sender).report.isn
     }
@@ -171,7 +168,7 @@ impl TcpConnection {
         }
     }
 
-    /// The same with these ISNs, the sender's first.
+    /// As [`context`](Self::context), with these ISNs, the sender's first.
     pub(super) fn context_of(&self, sender: Sender, source_isn: Isn, destination_isn: Isn) -> KdfContext {
         let (source, destination) = (self.ends[sender as usize], self.ends[sender.other() as usize]);
         KdfContext { source, destination, source_isn, destination_isn }
@@ -214,11 +211,11 @@ pub(super) struct Seen {
     pub(super) syns: u64,
     /// SYNs with ACK.
     pub(super) syn_acks: u64,
-    /// How many of either were repetitions, each as long after the one before as stacks wait ([`REPEATED`](super::handshake::REPEATED)).
+    /// Retransmissions of either, at least [`REPEATED`](super::learn::REPEATED) after the one before.
     pub(super) repeats: u64,
-    /// How many repeated SYN-ACKs came after a segment that only an open connection has.
+    /// Retransmitted SYN-ACKs after a segment that only an open connection has.
     pub(super) late_syn_acks: u64,
-    /// The last SYN with or without ACK that was no copy of one before.
+    /// The last SYN or SYN-ACK that was not a copy of the one before.
     pub(super) last_syn: Option<Place>,
     /// Whether it answered the SYN or SYN-ACK of the other end with a reset that the other end accepts.
     pub(super) answers_with_reset: bool,
@@ -239,17 +236,15 @@ pub(super) struct Seen {
 }
 
 impl Direction {
-    /// How many segments were good.
     pub(super) fn good(&self) -> u64 {
         self.report.counts[Verdict::Good.index()]
     }
 
-    /// How many segments there were.
     pub(super) fn segments(&self) -> u64 {
         self.report.counts.iter().sum()
     }
 
-    /// Accepts an ISN and drops what was based on another one.
+    /// Sets the ISN; another one than before resets the SNE.
     pub(super) fn set_isn(&mut self, isn: Isn) {
         if self.report.isn != Some(isn) {
             self.report.isn = Some(isn);
@@ -331,7 +326,6 @@ impl Sent {
             && !self.gaps.iter().flatten().any(|(from, until)| !start.before(*from) && start.before(*until))
     }
 
-    /// Notes that it was sent.
     pub(super) fn note(&mut self, start: SeqNum, end: SeqNum) {
         if start == end {
             return;
@@ -383,7 +377,6 @@ impl Sent {
 mod tests {
     use super::*;
 
-    /// Whether each of these was sent before.
     fn retransmissions<const N: usize>(sent: [(u32, u32); N]) -> [bool; N] {
         let mut tracker = Sent::default();
         sent.map(|(start, end)| {

@@ -81,7 +81,6 @@ impl Judge<'_, '_> {
         candidate.serves(self.table, self.connection.configured_end, self.sender, self.ao.key_id)
     }
 
-    /// The keys that the segment names.
     fn serving(&self) -> impl Iterator<Item = Candidate> {
         self.connection.candidates.iter().copied().filter(|candidate| self.serves(*candidate))
     }
@@ -91,7 +90,7 @@ impl Judge<'_, '_> {
         verify_segment(key, sne, self.table.parameters(candidate), self.segment).is_ok()
     }
 
-    /// The same with a MAC computed batched, if it is the one needed.
+    /// As [`verifies`](Self::verifies), with the MAC computed ahead if it is of the same key, ISNs and SNE.
     #[inline]
     fn verifies_batched(&self, key: &TrafficKey, candidate: Candidate, isns: [Isn; 2], sne: Sne) -> bool {
         match self.batched.and_then(|batched| batched.of(&Basis { key: candidate.key, isns, sne })) {
@@ -123,7 +122,7 @@ impl Judge<'_, '_> {
         Judgement::of_mac(Some(keys[0].0), sne)
     }
 
-    /// No traffic key in use so far verifies the segment.
+    /// No traffic key used so far verifies the segment: tries the other keys, then other SNEs.
     #[inline(never)]
     fn with_other_keys(&mut self, sne: Sne) -> Judgement {
         let Some(context) = self.connection.context(self.sender, self.segment) else {
@@ -195,7 +194,6 @@ impl Judge<'_, '_> {
 pub(super) struct ObservedSegment<'a> {
     pub(super) place: Place,
     pub(super) segment: &'a Segment<'a>,
-    /// The TCP-AO option.
     pub(super) ao: Result<Option<AoOption<'a>>, OptionError>,
     /// Octets of payload that the capture lacks.
     pub(super) missing: usize,
@@ -254,7 +252,7 @@ pub(super) const BATCH: usize = 16;
 
 /// What a MAC is computed with, apart from the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Basis {
+struct Basis {
     /// See [`Candidate::key`].
     pub(super) key: u32,
     /// The sender's and the receiver's, which the traffic key is derived from.
@@ -300,7 +298,7 @@ impl MacBatch {
         mac_batch(jobs, &mut self.macs);
     }
 
-    /// What was computed of each segment in order.
+    /// What was computed for each segment, in order.
     pub(super) fn each(&self) -> impl Iterator<Item = Option<BatchedMac<'_>>> {
         let mut macs = self.macs.iter();
         self.bases.iter().map(move |basis| Some(BatchedMac { basis: basis.as_ref()?, mac: macs.next()? }))
@@ -317,7 +315,7 @@ pub(super) struct BatchedMac<'a> {
 impl<'a> BatchedMac<'a> {
     /// The MAC, if it is the one of this basis.
     #[inline]
-    pub(super) fn of(self, basis: &Basis) -> Option<&'a Mac> {
+    fn of(self, basis: &Basis) -> Option<&'a Mac> {
         (self.basis == basis).then_some(self.mac)
     }
 }

@@ -13,7 +13,7 @@ use super::report::Sender;
 use crate::capture::Place;
 use crate::keys::{ConfiguredKey, Keys};
 
-/// All keys, with what every segment needs of them side by side, and what else the command line says.
+/// All keys, with the fields that every segment needs side by side, and the options of the command line.
 #[derive(Debug)]
 pub(super) struct KeyTable<'k> {
     keys: &'k Keys,
@@ -83,7 +83,6 @@ impl<'k> KeyTable<'k> {
         &self.rows[candidate.key as usize].parameters
     }
 
-    /// The secret of a candidate.
     pub(super) fn master_key(&self, candidate: Candidate) -> &'k MasterKey {
         self.mkt(candidate).master_key()
     }
@@ -92,7 +91,6 @@ impl<'k> KeyTable<'k> {
         self.keys.keys[candidate.key as usize].key.mkt()
     }
 
-    /// The name of a key in reports.
     pub(super) fn name(&self, key: usize) -> &'k str {
         &self.keys.keys[key].name
     }
@@ -136,7 +134,7 @@ impl Candidate {
     }
 }
 
-/// How many pairs of addresses are kept; nothing is learned of others.
+/// How many pairs of addresses are remembered.
 const MOST_PAIRS: usize = 1 << 14;
 /// How many keys of a sender are kept.
 const MOST_KEYS: usize = 16;
@@ -149,22 +147,20 @@ pub(super) struct Agreement {
     seen: HashMap<[IpAddr; 2], SeenKeys, RandomState>,
 }
 
-/// Indices of keys, see [`Candidate::key`](super::key_table::Candidate::key).
+/// Indices of keys, see [`Candidate::key`].
 #[derive(Default, Debug)]
 struct SeenKeys {
     /// Keys under which a segment verified.
     verified: Vec<u32>,
-    /// Keys that a segment named without any hypothesis explaining its MAC.
+    /// Keys that a segment named although nothing explains its MAC.
     unexplained: Vec<u32>,
 }
 
 impl Agreement {
-    /// Notes that a segment from one address to another verified under a key.
     pub(super) fn note_verified(&mut self, from: IpAddr, to: IpAddr, key: u32) {
         self.note(from, to, key, |seen| &mut seen.verified);
     }
 
-    /// Notes that a segment from one address to another named a key, and nothing explains its MAC.
     pub(super) fn note_unexplained(&mut self, from: IpAddr, to: IpAddr, key: u32) {
         self.note(from, to, key, |seen| &mut seen.unexplained);
     }

@@ -9,7 +9,7 @@ use super::key_table::{Candidate, KeyTable};
 use super::report::{Sender, Verdict, failed, not_judged};
 use crate::capture::Place;
 
-/// What a segment turned out to be.
+/// What a segment was, compared with those before it.
 pub(super) struct Learned {
     /// Its octets had been sent before.
     pub(super) is_retransmission: bool,
@@ -69,7 +69,7 @@ impl TcpConnection {
         Learned { is_retransmission, starts_key_use }
     }
 
-    /// SYN and SYN-ACK bring the ISNs.
+    /// Takes the ISNs from a SYN or SYN-ACK.
     #[cold]
     fn learn_isns(&mut self, sender: Sender, segment: &Segment<'_>, place: Place, is_good: bool) {
         let flags = segment.flags();
@@ -117,7 +117,7 @@ impl TcpConnection {
         }
     }
 
-    /// A reset in place of an answer. One that ends an open connection, of which the capture has only SYNs and resets, is none.
+    /// Notes a reset that answers a SYN or SYN-ACK; one that ends an open connection, whose segments the capture lacks, does not.
     #[cold]
     fn learn_reset(&mut self, sender: Sender, segment: &Segment<'_>, place: Place, verdict: Verdict) {
         let other = self.direction(sender.other());
@@ -148,7 +148,7 @@ impl TcpConnection {
         }
     }
 
-    /// The first good segment under a key with two ids shows at which end the keys are configured.
+    /// Learns from the first good segment under a key with two ids at which end the keys are configured.
     #[inline]
     fn learn_configured_end(
         &mut self,
@@ -261,12 +261,12 @@ impl Direction {
     }
 }
 
-/// How far apart SYNs are that a stack sends again: a second (RFC 6298 §2), less what clocks of captures are off. What is closer are
-/// copies of a packet that was recorded twice.
+/// The least time between a SYN and its retransmission: a second (RFC 6298 §2), less the error of capture clocks. A closer one is a copy of
+/// the same packet, recorded twice.
 pub(super) const REPEATED: Wait = Wait { nanoseconds: 900_000_000, packets: 1000, most: 0 };
-/// How often an end has repeated a SYN that was surely not answered. After one, the answer may be lost, or come after the capture.
+/// After how many retransmissions a SYN counts as unanswered. After one, the answer may be lost, or come after the capture.
 const REPEATS: u64 = 2;
-/// After how long an end that has repeated its SYN less often would have done so again; some stacks wait three seconds, then six.
+/// How long to wait for the next retransmission of a SYN; some stacks wait three seconds, then six.
 const QUIET: Wait = Wait { nanoseconds: 10_000_000_000, packets: 10_000, most: 0 };
 
 /// What became of a handshake.
@@ -339,17 +339,15 @@ impl Handshake {
     }
 }
 
-/// The first segment of a direction.
 pub(super) fn first(direction: &Direction) -> Option<Place> {
     direction.seen.first.into_iter().flatten().min_by_key(|place| place.packet)
 }
 
-/// Whether segments of a direction failed.
 pub(super) fn has_failed(direction: &Direction) -> bool {
     failed(&direction.report.counts) > 0
 }
 
-/// A time in the capture, or a number of packets if the capture has no times.
+/// A duration in the capture, or a number of packets if the capture has no times.
 pub(super) struct Wait {
     pub(super) nanoseconds: u64,
     pub(super) packets: u64,

@@ -27,9 +27,9 @@ pub struct VerifyOptions {
 /// How much is tried on the segments that fail in one capture. The default is what `wireseal verify` tries.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchLimits {
-    /// For how many segments an explanation is searched; those already found are tried on all others anyway.
+    /// How many segments are searched for an explanation; explanations found before are tried on every segment.
     pub searches: u32,
-    /// For how many of these every size is tried, which takes thousands of MACs each.
+    /// How many of these are tried with every size, which takes thousands of MACs each.
     pub size_searches: u32,
     /// How many values of the MSS, and how many lengths of the payload, are tried for one of them.
     pub sizes: usize,

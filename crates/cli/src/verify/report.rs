@@ -107,7 +107,7 @@ impl Sender {
 /// Segments by verdict, each count at [`Verdict::index`].
 pub type Counts = [u64; Verdict::KINDS];
 
-/// What segments with these verdicts come to.
+/// The verdict on segments with these counts.
 #[must_use]
 pub fn standing(counts: &Counts) -> Standing {
     if failed(counts) > 0 {
@@ -348,7 +348,7 @@ pub(crate) fn by_verdict<S: Serializer>(counts: &Counts, serializer: S) -> Resul
     serializer.collect_map(Verdict::NAMES.iter().zip(counts))
 }
 
-/// What a capture or a connection comes to; for a whole capture it decides the exit code.
+/// The verdict on a connection or a whole capture; the latter decides the exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
@@ -358,7 +358,7 @@ pub enum Standing {
     Failed,
     /// Nothing failed, but a connection did not open.
     NotOpen,
-    /// None of that, but something could not be judged.
+    /// Nothing failed and everything opened, but something could not be judged.
     NotJudged,
     /// There was nothing to judge.
     Empty,

@@ -22,7 +22,7 @@ use crate::keys::Keys;
 
 /// How long a closed connection is remembered, so that late segments still belong to it.
 const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000, most: 4096 };
-/// After how long without a segment a connection with nothing but SYNs is given up; stacks resend a SYN for about two minutes.
+/// How long a connection with nothing but SYNs is kept after its last segment; stacks resend a SYN for about two minutes.
 const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000, most: 16_384 };
 
 /// A connection to look at again.
@@ -98,7 +98,7 @@ impl<'k> Verifier<'k> {
     /// `each` is called for everything found, in order.
     ///
     /// # Errors
-    /// Those of `each`, after which the verifier is of no more use.
+    /// Those of `each`; drop the verifier then.
     #[inline]
     pub fn packet<E>(
         &mut self,
@@ -274,7 +274,6 @@ pub(super) struct LiveConnection {
 }
 
 impl LiveConnection {
-    /// A connection with nothing to report so far.
     pub(super) fn new(connection: TcpConnection) -> Self {
         Self { connection, diagnoser: None, segments: Vec::new(), segments_left_out: 0 }
     }
@@ -340,15 +339,8 @@ impl LiveConnection {
         report
     }
 
-    /// What is reported when the connection is over.
-    ///
-    /// `now` is how far the capture has been read.
-    pub(super) fn into_report(
-        self,
-        table: &KeyTable<'_>,
-        agreement: &Agreement,
-        now: Place,
-    ) -> ConnectionReport {
+    /// The report when the connection is over, with the capture read up to `now`.
+    fn into_report(self, table: &KeyTable<'_>, agreement: &Agreement, now: Place) -> ConnectionReport {
         let Self { connection, diagnoser, segments, segments_left_out } = self;
         let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
         let has_opened = Handshake::of(&connection, now).has_opened();
@@ -378,7 +370,7 @@ pub(super) struct Queue {
     segments: Vec<QueuedSegment>,
 }
 
-/// A segment whose octets end here in the queue's.
+/// A segment, and where its octets end in the queue's.
 #[derive(Debug)]
 struct QueuedSegment {
     place: Place,
@@ -402,12 +394,10 @@ impl Queue {
         self.segments.len() == BATCH
     }
 
-    /// The ends of the segments in order.
     pub(super) fn ends(&self) -> impl Iterator<Item = &Ends> {
         self.segments.iter().map(|segment| &segment.ends)
     }
 
-    /// The segments in order.
     pub(super) fn segments(&self) -> impl Iterator<Item = (Place, CapturedSegment<'_>)> {
         let mut start = 0;
         self.segments.iter().map(move |queued| {

@@ -28,7 +28,7 @@ const SCRIPT: &str = include_str!("page.js");
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
                       script-src 'sha256-9mOedgiN+oNM4MYGWV0NTaURJjh5tmPTX+pKMo6DJuI='";
 
-/// How many octets of connections wait in memory for the summary above them before they go to a temporary file.
+/// Octets of connections kept in memory until the summary above them is written; more go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
 /// How many connections that failed or did not open are shown, and how many others, so that a browser can handle the page.
 const FAILED_SHOWN: u64 = 500;
@@ -47,7 +47,7 @@ pub(super) struct Page<'a> {
     marks_left: usize,
 }
 
-/// How many connections of one sort are on the page, and how many are not.
+/// How many connections of one kind are on the page, and how many are left out.
 #[derive(Clone, Copy, Default, Debug)]
 struct Shown {
     on_page: u64,
@@ -137,7 +137,7 @@ impl<'a> Page<'a> {
 }
 
 /// A standing's class and its words on a badge.
-pub(super) const fn badge(standing: Standing, is_incomplete: bool) -> (&'static str, &'static str) {
+const fn badge(standing: Standing, is_incomplete: bool) -> (&'static str, &'static str) {
     match standing {
         Standing::Good if is_incomplete => (Standing::NotJudged.name(), "good, but"),
         Standing::NotJudged => (Standing::NotJudged.name(), "not judged"),
@@ -287,7 +287,7 @@ fn keys(keys: &Keys) -> Markup {
 }
 
 /// The heading above the connections, with buttons to choose among them; without the script there are no buttons.
-pub(super) fn connections_heading(summary: &Summary) -> Markup {
+fn connections_heading(summary: &Summary) -> Markup {
     let sorts = [
         ("failed", summary.failed),
         ("not-open", summary.not_open),
@@ -315,11 +315,11 @@ pub(super) fn connections_heading(summary: &Summary) -> Markup {
 
 /// How many segments that are not good are listed.
 const LINES: usize = 200;
-/// From how many lines on the list is folded.
+/// The list is folded from this many lines on.
 const FOLDED_FROM: usize = 13;
 
 /// The connection, with these of its segments drawn.
-pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
+fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
     let [opener, listener] = &connection.ends;
     let standing = connection.standing();
     let (badge_class, badge_name) = badge(standing, false);
@@ -379,7 +379,6 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport])
     }
 }
 
-/// What one end sent.
 fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>) -> Markup {
     let segments: u64 = direction.counts.iter().sum();
     html! {
@@ -422,7 +421,6 @@ fn one_key_use(key_use: &KeyUse, start: Option<Time>) -> Markup {
     }
 }
 
-/// A line for each segment that is not good.
 fn not_good(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
     let lines = || segments.iter().filter(|segment| segment.verdict != Verdict::Good);
     let (count, all) = (lines().count(), connection.counts()[1..].iter().sum::<u64>());

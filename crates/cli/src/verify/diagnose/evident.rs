@@ -25,7 +25,7 @@ impl Ends {
 /// A kind of diagnosis, its cause and its advice.
 pub(super) struct Explanation(pub(super) &'static str, pub(super) String, pub(super) String);
 
-/// An explanation with a cause and an advice in whose text braces name variables. The advice may be a `String` instead.
+/// An [`Explanation`] from a kind and two format strings; the advice may be a `String` instead.
 macro_rules! explain {
     ($kind:expr, $cause:literal, $advice:literal) => {
         explain!($kind, $cause, format_args!($advice).to_string())
@@ -37,19 +37,17 @@ macro_rules! explain {
 pub(super) use explain;
 
 impl Explanation {
-    /// Why so many segments failed.
     pub(super) fn diagnosis(self, sender: Sender, first: Place, segments: u64) -> Diagnosis {
         let Self(kind, cause, advice) = self;
         Diagnosis { about: Standing::Failed, sender, first, segments, kind, cause, advice }
     }
 }
 
-/// A number of segments.
 pub(super) fn segments(count: u64) -> String {
     counted(count, "segment")
 }
 
-/// What shows in the segments of one end.
+/// What is wrong with the segments of one end.
 pub(super) fn diagnoses(sender: Sender, connection: &TcpConnection) -> impl Iterator<Item = Diagnosis> {
     let ends = Ends::of(connection, sender);
     let looks = [unsigned, odd_options, isn_not_seen, cut_off];
@@ -76,7 +74,6 @@ fn odd_options(connection: &TcpConnection, sender: Sender, Ends { own, .. }: End
     Some(explanation.diagnosis(sender, first, count))
 }
 
-/// Segments of a connection that began before the capture.
 fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<Diagnosis> {
     let (count, first) = of_verdicts(connection, sender, &[Verdict::IsnNotSeen])?;
     let [opener, listener] = connection.ends;
@@ -88,7 +85,6 @@ fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<D
     Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
-/// Segments of which only part was recorded.
 fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
     let (count, first) = of_verdicts(connection, sender, &[Verdict::CutOff])?;
     // One sentence for both ends, if it is the same for both.
@@ -104,7 +100,6 @@ fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -
     Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
-/// Segments without TCP-AO.
 fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Diagnosis> {
     let Ends { own, other } = ends;
     let [opener, listener] = connection.ends;
@@ -178,8 +173,8 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
     Some(explanation.diagnosis(sender, first, count))
 }
 
-/// Why a connection did not open, or why that is not known. Where segments failed, the reason for that is enough, unless the other
-/// end is silent.
+/// Why a connection did not open, or why that is not known. `None` if segments failed, since their diagnosis says it, unless the other end
+/// is silent.
 pub(super) fn not_open(
     connection: &TcpConnection,
     table: &KeyTable<'_>,

@@ -10,7 +10,7 @@ use crate::verify::connection::TcpConnection;
 use crate::verify::key_table::{Agreement, Candidate, KeyTable};
 use crate::verify::report::{Diagnosis, Sender, Verdict};
 
-/// From which probability on a match by chance is mentioned.
+/// The probability from which a match by chance is mentioned.
 const CHANCE: f64 = 1e-6;
 
 /// What explains the segments of each finding.
@@ -69,12 +69,11 @@ impl Explained<'_, '_> {
         self.table.parameters(self.finding.hypothesis.candidate)
     }
 
-    /// The name of the key.
     fn key(&self) -> &str {
         self.table.name(self.finding.hypothesis.candidate.key as usize)
     }
 
-    /// What an end does that does not handle options as the key says, and what the key does.
+    /// In words: the coverage of options that the sender has, and the key's.
     fn other_coverage(&self) -> (&'static str, &'static str) {
         match self.parameters().options {
             OptionCoverage::Covered => ("excludes the other TCP options from the MAC", "covers them"),
@@ -256,7 +255,7 @@ impl Explained<'_, '_> {
         })
     }
 
-    /// Who does it: one sentence for both ends, if both do.
+    /// The sender, or "each end" if both do the same.
     fn who(&self) -> String {
         match self.same_of_other() {
             Some(_) => "each end".to_owned(),
@@ -268,7 +267,7 @@ impl Explained<'_, '_> {
         is_acknowledged(self.connection, self.finding.sender, self.finding.end)
     }
 
-    /// Which of three to change: the sender, its peer or the key given here.
+    /// What to change: the sender, its peer or the key given here.
     fn agreement(&self, what: &str) -> String {
         let Ends { own, other } = self.ends();
         let key = self.finding.hypothesis.candidate.key as usize;
@@ -327,7 +326,7 @@ impl Rest<'_, '_> {
         format!("key {} (KeyID {key_id})", names.join(" or "))
     }
 
-    /// Where nothing is left but another secret: the keys, and whether the other end accepts the segments.
+    /// If only another secret is left as the reason: the keys, and whether the other end accepts the segments.
     fn of_another_secret(&self) -> Option<(String, bool)> {
         let unexplained = self.unexplained();
         let (key_id, mac_length) = unexplained.bad_mac.ao?;
@@ -344,7 +343,7 @@ impl Rest<'_, '_> {
         named.any(|candidate| self.agreement.is_key_of_only(other, own, candidate.key))
     }
 
-    /// What can be said of segments whose MAC nothing explains.
+    /// The diagnosis of segments whose MAC nothing explains.
     pub(super) fn with_bad_mac(&self) -> Option<Diagnosis> {
         let Self { sender, connection, .. } = *self;
         let UnexplainedOfSender { bad_mac: unexplained, was_searched, .. } = self.unexplained();
@@ -423,7 +422,7 @@ impl Rest<'_, '_> {
         Some(explanation.diagnosis(sender, first, unexplained.segments))
     }
 
-    /// What can be said of segments whose KeyID no key has, and whose MAC is no key's.
+    /// The diagnosis of segments whose KeyID no key has, and whose MAC is no key's.
     pub(super) fn with_unknown_key_id(&self) -> Option<Diagnosis> {
         let Self { sender, connection, table, .. } = *self;
         let UnexplainedOfSender { unknown_key_id: unexplained, was_searched, .. } = self.unexplained();

@@ -69,7 +69,7 @@ impl Unexplained {
 }
 
 impl Findings {
-    /// Notes that a hypothesis explains so many segments, the first at `first`.
+    /// Notes that a hypothesis explains `segments` segments, the first at `first`.
     pub(super) fn note(&mut self, case: &Case<'_, '_>, hypothesis: Hypothesis, first: Place, segments: u64) {
         let end = end_of_octets(case.segment);
         let mut known = self.explained.iter_mut();
@@ -92,7 +92,7 @@ impl Findings {
         }
     }
 
-    /// Notes a good segment: where it has the octets of one that failed, their acknowledgment says nothing about the latter.
+    /// Notes a good segment. If it repeats the octets of one that failed, their acknowledgment says nothing about the failed one.
     pub(super) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
         let (start, after) = (segment.sequence(), segment.end());
         let unexplained = &mut self.unexplained[sender as usize];

@@ -127,7 +127,7 @@ pub(super) struct SecretForm {
     octets: fn(&[u8]) -> Option<Vec<u8>>,
 }
 
-/// A form that an editor, a shell or a configuration leads to.
+/// A form that an editor, a shell or a configuration may produce.
 const fn entered(words: &'static str, octets: fn(&[u8]) -> Option<Vec<u8>>) -> SecretForm {
     SecretForm { words, is_of_kdf: false, octets }
 }
@@ -199,7 +199,7 @@ impl SecretForm {
     }
 }
 
-/// By what it says.
+/// Forms with the same words are the same.
 impl PartialEq for SecretForm {
     fn eq(&self, other: &Self) -> bool {
         self.words == other.words

@@ -7,7 +7,7 @@
 //!   Case               the segment, and what its MAC is compared with
 //!   Search             the hypotheses in order; what explains one segment is tried on the next first
 //!   Findings           what explained which segments, and what nothing explained
-//!   words              sentences for an operator: findings, and what is evident without a MAC
+//!   explained, evident sentences for an operator: findings, and what shows without a MAC
 //! ```
 
 mod evident;
@@ -31,7 +31,7 @@ use super::key_table::{Agreement, KeyTable};
 use super::report::{Diagnosis, Sender, Standing, Verdict};
 use crate::capture::Place;
 
-/// After how many unexplained segments of a direction the search ends.
+/// How many unexplained segments of a direction are searched.
 const SEARCHES: u8 = 4;
 
 #[derive(Default, Debug)]
@@ -45,7 +45,7 @@ pub(in crate::verify) struct Diagnoser {
 struct Progress {
     /// How many segments were searched in vain.
     searches: u8,
-    /// How many MACs that took.
+    /// The MACs that took.
     tries: u64,
     split: Option<SplitSegment>,
     /// How far segments that are explained have come.
@@ -53,7 +53,7 @@ struct Progress {
 }
 
 impl Progress {
-    /// The tracker that is further: this one or that of good segments.
+    /// The tracker that is further along: this one or that of good segments.
     fn tracker_beside(&self, good: Option<SneTracker>) -> Option<SneTracker> {
         let (Some(own), Some(good)) = (self.tracker, good) else { return self.tracker.or(good) };
         let extended = |tracker: &SneTracker| {
@@ -164,7 +164,6 @@ impl Diagnoser {
         true
     }
 
-    /// Notes a good segment.
     pub(in crate::verify) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
         self.findings.note_good(sender, segment);
     }

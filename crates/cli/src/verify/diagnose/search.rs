@@ -21,7 +21,7 @@ use crate::verify::key_table::{Candidate, KeyTable};
 use crate::verify::options::SearchLimits;
 use crate::verify::report::Sender;
 
-/// With how many keys that a segment does not name other changes are tried as well.
+/// How many keys that a segment does not name are tried with other changes, too.
 const OTHER_KEYS_CHANGED: usize = 8;
 /// How many different explanations are remembered.
 const KNOWN: usize = 16;
@@ -101,7 +101,7 @@ fn changes(case: &Case<'_, '_>) -> impl Iterator<Item = Change> {
     algorithms.chain(secrets).chain(snes).chain(nat).chain(all_nat).chain(checksums)
 }
 
-/// The changes that take thousands.
+/// The changes that take thousands of MACs.
 fn find_size(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> Option<Hypothesis> {
     let sizes = case.table.options.limits.sizes;
     let mss = find_mss(case, hypothesis, mss_values().take(sizes)).map(Change::Mss);
@@ -140,7 +140,7 @@ pub(super) fn verifies(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
 
 /// The shortest MAC that proves a hypothesis; shorter ones match by chance.
 pub(super) const LEAST_MAC: usize = 4;
-/// How many keys are tried that a segment does not name.
+/// How many keys that a segment does not name are tried unchanged.
 const OTHER_KEYS: usize = 64;
 
 /// What a traffic key of a case depends on: the index of the key, and the change if it alters the key.
@@ -232,8 +232,7 @@ impl<'c> Case<'c, '_> {
         self.matches_between(addresses, key, sne, tcp, options)
     }
 
-    /// The same between other addresses.
-    pub(super) fn matches_between(
+    fn matches_between(
         &self,
         (source, destination): (IpAddr, IpAddr),
         key: &TrafficKey,
@@ -246,14 +245,14 @@ impl<'c> Case<'c, '_> {
         self.count_try() && input.mac(key).verify(self.ao.mac).is_ok()
     }
 
-    /// Counts a MAC that is computed; `false` where the received one is too short to prove anything.
-    pub(super) fn count_try(&self) -> bool {
+    /// Counts a try; `false` if the received MAC is too short to prove anything.
+    fn count_try(&self) -> bool {
         self.tries.set(self.tries.get() + 1);
         self.ao.mac.len() >= LEAST_MAC
     }
 
     /// Source and destination on the other side of one translation, or of all of them.
-    pub(super) fn translated(&self, hint: Option<usize>) -> [Endpoint; 2] {
+    fn translated(&self, hint: Option<usize>) -> [Endpoint; 2] {
         let hints = self.table.nat(hint);
         [self.context.source, self.context.destination]
             .map(|end| hints.iter().find_map(|hint| hint.other_side(&end)).unwrap_or(end))
@@ -262,13 +261,13 @@ impl<'c> Case<'c, '_> {
 
 /// The MSS values worth trying. Devices lower the MSS, so the original was higher: up to the 9,216 octets of the largest
 /// frames in use, or loopback's 65,535 with or without room for the headers. Those of usual interfaces come first.
-pub(super) fn mss_values() -> impl Iterator<Item = u16> {
+fn mss_values() -> impl Iterator<Item = u16> {
     let usual = [1460, 1440, 8960, 8940, u16::MAX - 40, u16::MAX - 60, u16::MAX];
     usual.into_iter().chain(500..=9216)
 }
 
 /// The MSS, among these, with which a SYN verifies.
-pub(super) fn find_mss(
+fn find_mss(
     case: &Case<'_, '_>,
     hypothesis: &Hypothesis,
     mut sizes: impl Iterator<Item = u16>,
@@ -307,7 +306,7 @@ const MOST_PARTS: u64 = 128;
 
 /// How many octets of payload, fewer than recorded, the MAC covers: merged segments keep the header of the first. Tries the
 /// likely sizes and then so many others, up to a bound.
-pub(super) fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: usize) -> Option<usize> {
+fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: usize) -> Option<usize> {
     let (key, options) = (case.key(hypothesis)?, case.options(hypothesis));
     let header = case.segment.header();
     let payload = case.segment.payload();
@@ -345,7 +344,6 @@ pub(super) struct SplitSegment {
     tcp: Vec<u8>,
     mac: Vec<u8>,
     next: SeqNum,
-    /// How many parts there are.
     pub(super) parts: u64,
 }
 
