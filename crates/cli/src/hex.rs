@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base16ct::{lower, mixed};
+use zeroize::Zeroizing;
 
 /// Octets in lower case, without separators.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +41,7 @@ pub(crate) fn decode_into(digits: &[u8], octets: &mut [u8]) -> Option<()> {
 /// a colon, as `tcpdump -x` writes them.
 #[must_use]
 pub fn decode_dump(text: &str) -> Option<Vec<u8>> {
-    let mut digits = String::with_capacity(text.len());
+    let mut digits = Zeroizing::new(String::with_capacity(text.len()));
     for word in text.split_whitespace().filter(|word| !word.ends_with(':')) {
         digits.push_str(word.strip_prefix("0x").unwrap_or(word));
     }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -23,7 +23,7 @@ use super::say::say;
 use crate::derive::quic::{self, End, Given, Origin, QuicError, QuicPacket, Schedule, Steps};
 use crate::derive::{self, Field, Octets, Step};
 use crate::hex::{self, Hex};
-use crate::keys::{self, ConfiguredKey, Keys};
+use crate::keys::{ConfiguredKey, Keys};
 use crate::terminal::Wrapped;
 use crate::text::{counted, coverage, flags};
 use crate::verify::{endpoint, isn};
@@ -130,19 +130,21 @@ fn read(what: &str, argument: &str) -> std::result::Result<Zeroizing<Vec<u8>>, B
     if let Some(octets) = hex::decode_dump(argument) {
         return Ok(Zeroizing::new(octets));
     }
-    let text = if argument == "-" {
+    let (from, input): (_, Box<dyn Read>) = if argument == "-" {
         if io::stdin().is_terminal() {
             say(format_args!("reading a {what} in hexadecimal digits; end with Ctrl-D"));
         }
-        keys::read_wiped(&mut io::stdin(), MAX_DUMP as u64, MAX_DUMP)
+        ("standard input", Box::new(io::stdin()))
     } else if Path::new(argument).exists() {
-        File::open(argument).and_then(|mut file| keys::read_wiped(&mut file, MAX_DUMP as u64, MAX_DUMP))
+        (argument, Box::new(File::open(argument).map_err(|error| format!("{argument}: {error}"))?))
     } else {
         return Err(format!("{what}: neither pairs of hexadecimal digits nor an existing file").into());
     };
-    let from = if argument == "-" { "standard input" } else { argument };
-    let text = text.map_err(|error| format!("{from}: {error}"))?;
-    let octets = str::from_utf8(&text).ok().and_then(hex::decode_dump);
+    // With room for everything, so that no copy is left behind by growing.
+    let mut text = Zeroizing::new(String::with_capacity(MAX_DUMP));
+    let read = input.take(MAX_DUMP as u64 - 1).read_to_string(&mut text);
+    read.map_err(|error| format!("{from}: {error}"))?;
+    let octets = hex::decode_dump(&text);
     let octets = octets.ok_or_else(|| format!("{argument}: not pairs of hexadecimal digits"))?;
     Ok(Zeroizing::new(octets))
 }
@@ -337,7 +339,8 @@ struct QuicArguments {
     /// The payload of a UDP datagram, of which the first packet is opened: hexadecimal digits with or without blanks, a file of them, or
     /// - for standard input
     packet: String,
-    /// The sender's traffic secret, likewise; every user of the machine can see digits on the command line
+    /// The sender's traffic secret: a file of hexadecimal digits, - for standard input, or the digits, which every user of the machine
+    /// can then see in the process list
     #[arg(long, value_name = "SECRET", conflicts_with = "dcid")]
     secret: Option<KeyText>,
     /// For Initial and Retry packets instead: the Destination Connection ID of the client's first Initial packet, in hexadecimal
@@ -348,7 +351,7 @@ struct QuicArguments {
     #[arg(long, value_name = "END", default_value = "client", requires = "dcid")]
     sender: End,
     /// The cipher suite, such as aes-128-gcm or TLS_AES_128_GCM_SHA256
-    #[arg(long, value_name = "SUITE", default_value = "aes-128-gcm", value_parser = suite)]
+    #[arg(long, value_name = "SUITE", default_value = "aes-128-gcm", value_parser = suite, conflicts_with = "dcid")]
     suite: AeadAlgorithm,
     /// The version of a packet with a short header: 1 or 2 [default: 1]
     #[arg(long, value_name = "VERSION", value_parser = version)]
@@ -443,7 +446,7 @@ fn of_protected(output: &mut impl Write, packet: &QuicPacket, arguments: &QuicAr
     if packet.following > 0 {
         writeln!(output, "note          {} octets follow the packet: give them alone", packet.following)?;
     }
-    writeln!(output, "suite         {}", suite.name())?;
+    writeln!(output, "suite         {}", given.suite().name())?;
     for (name, value) in &keys.lines {
         writeln!(output, "{name:<13} {value}")?;
     }

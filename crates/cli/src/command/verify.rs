@@ -1,15 +1,14 @@
 //! `wireseal verify`: checks every TCP segment of a capture.
 
-use std::error::Error;
 use std::io::{self, BufWriter, IsTerminal, LineWriter, StdoutLock, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cidr::{IpCidr, IpInet};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
-use crate::capture::{CaptureError, Packet, Progress, Reader};
+use crate::capture::{CaptureError, Progress, Reader};
 use crate::report::{self, Format, Report, Subject};
 use crate::terminal::Wrapped;
 use crate::verify::report::Standing;
@@ -58,14 +57,18 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keys, peers, ports, isns, nat, segments, json, html } = arguments;
     keys.check_capture(&capture)?;
     let keys = keys.keys()?;
-    let run = CaptureRun::open(&capture)?;
     let name = capture.display().to_string();
+    let mut reader = Reader::open(&capture).map_err(|error| match error {
+        CaptureError::Open { .. } => error.to_string(),
+        error => format!("{name}: {error}"),
+    })?;
+    let bar = Bar::new();
     let subject = Subject { capture: &name, keys: &keys };
     let format = match json {
         true => Format::Json { segments },
         false => Format::Text { colours: report::colours_wanted() },
     };
-    let mut report = Report::new(run.bar.output(json), format, subject)?;
+    let mut report = Report::new(bar.output(json), format, subject)?;
     let keep_segments = html.is_some();
     if let Some(path) = &html {
         report = report.with_page(path, subject)?;
@@ -80,10 +83,25 @@ pub(super) fn run(arguments: Arguments) -> Result {
         VerifyEvent::Segment { .. } => Ok(()),
         VerifyEvent::Connection(connection) => report.connection(&connection),
     };
-    let damage = run.packets(|packet| match packet {
-        Some(packet) => verifier.packet(packet, &mut each),
-        None => verifier.judge_queued(&mut each),
-    })?;
+    let damage = loop {
+        match reader.next_packet() {
+            None => break None,
+            Some(Ok(packet)) => {
+                let number = packet.number;
+                verifier.packet(&packet, &mut each)?;
+                // The next packet may take a while to arrive.
+                if !reader.is_ahead() {
+                    verifier.judge_queued(&mut each)?;
+                }
+                if number.is_multiple_of(PROGRESS_INTERVAL) {
+                    bar.show(reader.progress());
+                }
+            }
+            Some(Err(error @ CaptureError::Damaged { .. })) => break Some(error.to_string()),
+            Some(Err(error)) => return Err(error.into()),
+        }
+    };
+    bar.clear();
     let totals = verifier.finish(damage, &mut each)?;
     let standing = report.standing();
     report.finish(&totals)?;
@@ -91,56 +109,6 @@ pub(super) fn run(arguments: Arguments) -> Result {
         Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
         standing => standing.into(),
     })
-}
-
-/// A capture that is being read, with a progress bar on a terminal.
-struct CaptureRun {
-    reader: Reader,
-    pub(super) bar: Bar,
-}
-
-impl CaptureRun {
-    /// Opens a capture.
-    ///
-    /// # Errors
-    /// Those of [`Reader::open`], with the name of the file.
-    pub(super) fn open(capture: &Path) -> std::result::Result<Self, Box<dyn Error>> {
-        let reader = Reader::open(capture).map_err(|error| match error {
-            CaptureError::Open { .. } => error.to_string(),
-            error => format!("{}: {error}", capture.display()),
-        })?;
-        Ok(Self { reader, bar: Bar::new() })
-    }
-
-    /// Calls `each` for every packet, and with `None` when the next one may take a while to arrive. Returns where and how the file
-    /// is damaged, if it is.
-    ///
-    /// # Errors
-    /// Those of reading and of `each`.
-    pub(super) fn packets<E: Into<Box<dyn Error>>>(
-        mut self,
-        mut each: impl FnMut(Option<&Packet<'_>>) -> std::result::Result<(), E>,
-    ) -> std::result::Result<Option<String>, Box<dyn Error>> {
-        let damage = loop {
-            match self.reader.next_packet() {
-                None => break None,
-                Some(Ok(packet)) => {
-                    let number = packet.number;
-                    each(Some(&packet)).map_err(Into::into)?;
-                    if !self.reader.is_ahead() {
-                        each(None).map_err(Into::into)?;
-                    }
-                    if number.is_multiple_of(PROGRESS_INTERVAL) {
-                        self.bar.show(self.reader.progress());
-                    }
-                }
-                Some(Err(error @ CaptureError::Damaged { .. })) => break Some(error.to_string()),
-                Some(Err(error)) => return Err(error.into()),
-            }
-        };
-        self.bar.clear();
-        Ok(damage)
-    }
 }
 
 /// After how many packets the bar is redrawn.

@@ -58,9 +58,9 @@ pub enum QuicError {
 /// An end of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum End {
-    /// The end that sent the first packet.
+    /// The end that opened the connection.
     Client,
-    /// The other one.
+    /// The end that accepted it.
     Server,
 }
 
@@ -78,7 +78,7 @@ pub enum Origin {
 pub struct Given {
     /// The version whose labels and salt are used.
     pub version: Version,
-    /// The cipher suite.
+    /// The cipher suite; Initial packets have AES-128-GCM in any case.
     pub suite: AeadAlgorithm,
     /// Where the keys come from.
     pub origin: Origin,
@@ -88,6 +88,17 @@ pub struct Given {
     pub largest: Option<u64>,
     /// The path (draft-ietf-quic-multipath).
     pub path: u32,
+}
+
+impl Given {
+    /// The suite that the packet is opened with.
+    #[must_use]
+    pub const fn suite(&self) -> AeadAlgorithm {
+        match self.origin {
+            Origin::Secret(_) => self.suite,
+            Origin::Initial(..) => AeadAlgorithm::Aes128Gcm,
+        }
+    }
 }
 
 /// A packet that is protected by keys, the first of its datagram.
@@ -190,7 +201,8 @@ impl Schedule {
     /// # Errors
     /// [`QuicError::SecretLength`] and [`QuicError::Version`].
     pub fn new(given: &Given) -> Result<Self, QuicError> {
-        let Given { version, suite, updates, .. } = *given;
+        let Given { version, updates, .. } = *given;
+        let suite = given.suite();
         let (salt, prefix) = match version {
             Version::V1 => ("38762cf7f55934b34d179ae6a4c80cadccbb7f0a", "quic"),
             Version::V2 => ("0dede3def700a6db819381be6e269dcbf9bd2ed9", "quicv2"),
@@ -317,7 +329,7 @@ fn first_octet(first: u8) -> String {
     }
 }
 
-/// Looks for a difference with which a packet opens that does not open as given: what it is, or else everything that was tried.
+/// Looks for the one difference with which a packet opens that does not open as given. Returns it, or else everything that was tried.
 ///
 /// # Errors
 /// Those of [`Schedule::new`].
@@ -352,7 +364,7 @@ pub fn near_miss(packet: &QuicPacket, given: &Given) -> Result<Result<String, Ve
     Ok(Err(tried))
 }
 
-/// What may differ: in words, as a finding, and what would have to be given.
+/// What may differ: its name, the finding if it does, and what is then given.
 fn differences(packet: &QuicPacket, given: &Given) -> Vec<(String, String, Given)> {
     let mut all = Vec::new();
     if packet.packet_type == PacketType::OneRtt {

@@ -308,6 +308,7 @@ fn what_cannot_be_used_is_an_error() {
             "secret: neither pairs of hexadecimal digits nor an existing file",
         ),
         (&["--dcid", "0102030405060708090a0b0c0d0e0f101112131415", initial], "at most 20"),
+        (&["--dcid", "01", "--suite", "aes-256-gcm", initial], "cannot be used with"),
         (&["--dcid", "01", "--version", "2", initial], "--version: the packet is of QUIC version 1"),
         (&["--secret", &secret, "c0 0a0a0a0a 00 00 00"], "unknown QUIC version 0x0a0a0a0a"),
     ] {

@@ -65,6 +65,14 @@ impl Session {
         found
     }
 
+    /// Verifies with [`IPV4_KEY`], and asserts that there is one kind of diagnosis, with all of these words.
+    #[track_caller]
+    pub fn assert_diagnosed(&self, kind: &str, words: &[&str]) -> Found {
+        let found = verify(&self.packets, &[IPV4_KEY]);
+        found.assert_diagnosed(kind, words);
+        found
+    }
+
     pub fn wait(&mut self, seconds: u64) {
         self.time += seconds * 1_000_000_000;
     }

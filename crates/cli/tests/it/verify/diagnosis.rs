@@ -332,8 +332,7 @@ fn the_mac_is_computed_with_the_checksum_in_place() {
         session.record(0, &tcp);
         session.advance(0, ACK, 5);
     }
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed("checksum-in-place", &["the segment's own checksum"]);
+    let found = session.assert_diagnosed("checksum-in-place", &["the segment's own checksum"]);
     assert_eq!(found.diagnoses()[0].segments, 3);
 }
 
@@ -344,8 +343,7 @@ fn the_mss_is_rewritten_on_the_way() {
     syn[22..24].copy_from_slice(&1400u16.to_be_bytes());
     set_checksum(session.addresses(0), &mut syn);
     session.record(0, &syn);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed("mss-rewritten", &["with an MSS of 1460", "MSS clamping"]);
+    session.assert_diagnosed("mss-rewritten", &["with an MSS of 1460", "MSS clamping"]);
 }
 
 /// A payload of which no two parts are alike.
@@ -416,8 +414,7 @@ fn segments_that_were_altered_are_told_from_a_wrong_secret() {
     *forged.last_mut().unwrap() ^= 1;
     set_checksum(session.addresses(1), &mut forged);
     session.record(1, &forged);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed(
+    session.assert_diagnosed(
         "altered",
         &["1 segment of 192.0.2.2:179", "others verify", "The TCP checksum is right"],
     );
@@ -425,8 +422,7 @@ fn segments_that_were_altered_are_told_from_a_wrong_secret() {
     *damaged.last_mut().unwrap() ^= 1;
     session.packets.pop();
     session.record(1, &damaged);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed("altered", &["The TCP checksum is wrong as well"]);
+    session.assert_diagnosed("altered", &["The TCP checksum is wrong as well"]);
 }
 
 /// Every diagnosis has this sentence, and there is one for each end.
@@ -459,8 +455,7 @@ fn after_a_few_failures_no_more_are_searched() {
     for _ in 0..3000 {
         session.send(0, ACK | PSH, &[7; 1400]);
     }
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed(
+    session.assert_diagnosed(
         "unexplained",
         &["3,002 segments of 192.0.2.1:50000", "so the ends agree", "most likely another secret"],
     );
@@ -550,5 +545,5 @@ fn both_ends_change_to_a_key_that_is_not_given() {
     session.send(0, ACK, b"forged");
     session.signing[0] = signing;
     session.talk();
-    verify(&session.packets, &[IPV4_KEY]).assert_diagnosed("altered", &["altered on the path, or forged"]);
+    session.assert_diagnosed("altered", &["altered on the path, or forged"]);
 }

@@ -357,8 +357,7 @@ fn neither_end_signs() {
     let mut session = Session::usual([1000, 5000]);
     session.send_unsigned(0, SYN, &MSS, &[]);
     session.send_unsigned(1, SYN | ACK, &MSS, &[]);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed("unsigned", &["TCP-AO is configured at neither end"]);
+    session.assert_diagnosed("unsigned", &["TCP-AO is configured at neither end"]);
     let found = verify(&session.packets, &[&format!("{IPV4_KEY},peer=10.0.0.0/8")]);
     found.assert_diagnosed("unsigned", &["no key given here is for them", "--peer"]);
 }
@@ -380,8 +379,7 @@ fn a_syn_is_answered_with_an_unsigned_reset() {
     session.send(0, SYN, &[]);
     session.next[1] = 0;
     session.send_unsigned(1, RST | ACK, &[], &[]);
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed(
+    session.assert_diagnosed(
         "reset-unsigned",
         &["answers the signed SYN with an unsigned reset", "Nothing listens"],
     );
@@ -394,8 +392,7 @@ fn unsigned_segments_between_signed_ones() {
     session.talk();
     session.send_unsigned(1, RST, &[], &[]);
     session.talk();
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed(
+    let found = session.assert_diagnosed(
         "unsigned-resets",
         &["1 reset of 192.0.2.2:179 without TCP-AO", "someone forges them"],
     );
@@ -403,8 +400,7 @@ fn unsigned_segments_between_signed_ones() {
     let mut session = Session::usual([1000, 5000]);
     session.shake_hands();
     session.send_unsigned(0, ACK, &[], b"forged");
-    let found = verify(&session.packets, &[IPV4_KEY]);
-    found.assert_diagnosed("unsigned-segments", &["1 segment of 192.0.2.1:50000 without TCP-AO"]);
+    session.assert_diagnosed("unsigned-segments", &["1 segment of 192.0.2.1:50000 without TCP-AO"]);
 }
 
 #[test]
