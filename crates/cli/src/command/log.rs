@@ -346,9 +346,7 @@ mod tests {
     fn a_panic_of_a_thread_ends_the_process_with_one_line() {
         let (code, lines) = lines_of("text panics");
         assert_eq!((code, lines.len()), (Some(PANICKED), 1), "{lines:?}");
-        for part in
-            [" ERROR ", "wireseal has panicked at ", "log.rs:", "two lines", "thread=\"packets\""]
-        {
+        for part in [" ERROR ", "wireseal has panicked at ", "log.rs:", "two lines", "thread=\"packets\""] {
             assert!(lines[0].contains(part), "{}", lines[0]);
         }
     }
