@@ -286,7 +286,7 @@ impl AppendixA {
     fn short_keys(&self, backend: Backend, secret: &Octets, updates: u8) -> Option<Keys> {
         let version = Version::from_wire(self.version).ok()?;
         let secret = TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &secret.0).ok()?;
-        let secret = (0..updates).fold(secret, |secret, _| secret.next(version));
+        let secret = (0..updates).fold(secret, |secret, _| secret.peek_next(version));
         Some(Keys::with_backend(backend, version, PacketType::OneRtt, secret))
     }
 
