@@ -153,7 +153,7 @@ impl Made {
     /// A packet with a short header, a connection ID of four octets, two octets of packet number and 20 of frames.
     fn packet(&self) -> String {
         let keys = |secret| Keys::new(self.version, PacketType::OneRtt, secret).into_parts();
-        let secret = (0..self.updates).fold(self.secret(), |secret, _| secret.next(self.version));
+        let secret = (0..self.updates).fold(self.secret(), |secret, _| secret.peek_next(self.version));
         let ((packet_key, _), (_, header_key)) = (keys(secret), keys(self.secret()));
         let mut packet = [&[0x41, 1, 2, 3, 4, 0, 0][..], &[1; 20], &[0; 16]].concat();
         packet[0] |= (self.updates as u8 & 1) << 2;
