@@ -7,14 +7,13 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::io::Cursor;
 use std::path::Path;
-use std::rc::Rc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use group::{bench, configuration};
 use wireseal::capture::Reader;
 use wireseal::keys::{self, Keys};
 use wireseal::verify::report::Verdict;
-use wireseal::verify::{Verifier, VerifyOptions};
+use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_benches::{Contender, tcp_ao};
 use wireseal_keys::KeyChains;
@@ -54,11 +53,16 @@ fn verify(criterion: &mut Criterion) {
         let packets = tcp_ao::capture(algorithm, 16, 500);
         let keys =
             keys::read(Path::new("keys.toml"), &chain(algorithm, 1, ""), None).and_then(|file| file.keys());
-        let (keys, file, count) = (keys.expect("a key"), Rc::new(pcap(&packets)), packets.len() as u64);
+        let (keys, file, count) = (keys.expect("a key"), pcap(&packets), packets.len() as u64);
         group.throughput(Throughput::Bytes(file.len() as u64));
         let run = move || assert_eq!(good(&keys, &file), count, "every segment is good");
         bench(&mut group, algorithm, [Contender::new("wireseal", run)]);
     }
+}
+
+fn pass(event: VerifyEvent<'_>) -> Result<(), Infallible> {
+    drop(black_box(event));
+    Ok(())
 }
 
 /// How many segments of a capture are good.
@@ -67,10 +71,9 @@ fn good(keys: &Keys, file: &[u8]) -> u64 {
     let mut verifier = Verifier::new(keys, VerifyOptions::default());
     while let Some(packet) = reader.next_packet() {
         let packet = packet.expect("a whole capture");
-        verifier.packet(&packet, |event| Ok::<_, Infallible>(drop(black_box(event)))).expect("infallible");
+        verifier.packet(&packet, pass).expect("infallible");
     }
-    let totals = verifier.finish(None, |event| Ok::<_, Infallible>(drop(black_box(event))));
-    totals.expect("infallible").counts[Verdict::Good.index()]
+    verifier.finish(None, pass).expect("infallible").counts[Verdict::Good.index()]
 }
 
 fn key_chains(criterion: &mut Criterion) {

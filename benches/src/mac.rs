@@ -19,11 +19,14 @@ use crate::contender::{Contender, assert_agree};
 /// Computes a MAC under a prepared key over the slices in order; returns its first 12 octets.
 pub type Keyed = Box<dyn FnMut(&[&[u8]]) -> [u8; 12]>;
 
-/// A library that has a MAC algorithm: its name, and a function that prepares a key of the algorithm's length.
+/// Prepares a key of the algorithm's length.
+type WithKey = Box<dyn Fn(&[u8]) -> Keyed>;
+
+/// A library that has a MAC algorithm.
 pub struct Library {
     /// The library's name.
     pub name: &'static str,
-    with_key: Box<dyn Fn(&[u8]) -> Keyed>,
+    with_key: WithKey,
 }
 
 impl std::fmt::Debug for Library {

@@ -8,10 +8,11 @@ use std::thread;
 
 use wireseal_algorithms::{MacAlgorithm, TcpAoAlgorithm};
 use wireseal_kernels::prefetch;
-use wireseal_mac::MessageHead;
+use wireseal_mac::{Mac, MacKey, MessageHead};
 use wireseal_tcp_ao::{
-    Connection, Endpoint, FieldName, Isn, KdfContext, KeyId, MasterKey, Mkt, MktSet, OptionCoverage, Segment,
-    Sne, SocketPair, TrafficKey, TrafficKeyOctets, append_ao, sign_batch, verify_batch,
+    Connection, Endpoint, FieldName, Isn, KdfContext, KeyId, MacInput, MasterKey, Mkt, MktSet,
+    OptionCoverage, Segment, Sne, SocketPair, TrafficKey, TrafficKeyOctets, append_ao, sign_batch,
+    verify_batch,
 };
 
 use crate::contender::{Contender, assert_agree};
@@ -232,51 +233,37 @@ pub fn sign_many(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     [wireseal].into_iter().chain(peers).collect()
 }
 
-/// What signing a segment of [`LENGTH`] octets adds to its MAC: the MAC alone, the MAC of a segment whose head is written block by
-/// block or field by field, and signing.
+/// What signing a segment of [`LENGTH`] octets adds to its MAC: the MAC alone, a segment parsed and its MAC computed with the head
+/// written block by block or field by field, and signing.
 #[must_use]
 pub fn layers(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
+    type Way = fn(&MacKey, &Segment<'_>) -> Mac;
+    fn input<'a>(segment: &'a Segment<'_>) -> MacInput<'a> {
+        segment.mac_input(Sne(0), OptionCoverage::Covered).expect("signed")
+    }
+    let by_blocks: Way = |key, segment| key.mac(&input(segment).message(&mut MessageHead::new()));
+    let by_fields: Way = |key, segment| {
+        let mut head = MessageHead::new();
+        let fields = input(segment).fields().filter(|field| field.name != FieldName::Payload);
+        key.mac(&[head.concatenate(fields), segment.payload()])
+    };
     let ends = Established::new(algorithm, 0, LENGTH);
-    let (input, mac) = ends.mac_input();
-    let key = Rc::new(TrafficKey::new(&ends.traffic_key(algorithm)));
-    let (pair, tcp) = (ends.sender.pair(), ends.sent[2].clone());
-    let parsed = move |tcp: &[u8], run: &dyn Fn(&Segment<'_>, &wireseal_tcp_ao::MacInput<'_>)| {
-        let segment = parse(&pair, tcp);
-        run(&segment, &segment.mac_input(Sne(0), OptionCoverage::Covered).expect("signed"));
+    let (octets, signed) = ends.mac_input();
+    let new_key = || TrafficKey::new(&ends.traffic_key(algorithm));
+    let contender = |name, compute: Box<dyn Fn() -> Mac>| {
+        let computed = compute();
+        assert_agree(algorithm, [("signing", &signed[..]), (name, &computed.as_bytes()[..signed.len()])]);
+        Contender::new(name, move || drop(black_box(compute())))
     };
-    let by_blocks = {
-        let key = key.clone();
-        move |_: &Segment<'_>, input: &wireseal_tcp_ao::MacInput<'_>| {
-            black_box(key.mac_key().mac(&input.message(&mut MessageHead::new())))
-        }
+    let on_segment = |name, way: Way| {
+        let (key, pair, tcp) = (new_key(), ends.sender.pair(), ends.sent[2].clone());
+        contender(name, Box::new(move || way(key.mac_key(), &parse(&pair, black_box(&tcp)))))
     };
-    let by_fields = {
-        let key = key.clone();
-        move |segment: &Segment<'_>, input: &wireseal_tcp_ao::MacInput<'_>| {
-            let mut head = MessageHead::new();
-            let head = head.concatenate(input.fields().filter(|field| field.name != FieldName::Payload));
-            black_box(key.mac_key().mac(&[head, segment.payload()]))
-        }
-    };
-    parsed(&tcp, &|segment, of| {
-        let macs = [key.mac_key().mac(&[&input]), by_blocks(segment, of), by_fields(segment, of)];
-        let macs = macs.map(|whole| whole.as_bytes()[..mac.len()].to_vec());
-        assert_agree(
-            algorithm,
-            ["signed", "bare MAC", "by blocks", "by fields"]
-                .into_iter()
-                .zip([mac.clone()].into_iter().chain(macs)),
-        );
-    });
-    let [for_blocks, for_fields] = [tcp.clone(), tcp];
+    let key = new_key();
     vec![
-        Contender::new("bare MAC", move || drop(black_box(key.mac_key().mac(&[black_box(&input)])))),
-        Contender::new("head by blocks", move || {
-            parsed(black_box(&for_blocks), &|segment, input| drop(by_blocks(segment, input)))
-        }),
-        Contender::new("head by fields", move || {
-            parsed(black_box(&for_fields), &|segment, input| drop(by_fields(segment, input)))
-        }),
+        contender("bare MAC", Box::new(move || key.mac_key().mac(&[black_box(&octets)]))),
+        on_segment("head by blocks", by_blocks),
+        on_segment("head by fields", by_fields),
         sign(algorithm).swap_remove(0).named("sign"),
     ]
 }
@@ -289,10 +276,10 @@ pub fn keys(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     let mkts = mkts(algorithm);
     vec![
         Contender::new("one traffic key", move || {
-            drop(black_box(TrafficKey::derive(&mkt, black_box(&context))))
+            drop(black_box(TrafficKey::derive(&mkt, black_box(&context))));
         }),
         Contender::new("a connection with two MKTs", move || {
-            drop(black_box(Connection::import(black_box(&state), &mkts)))
+            drop(black_box(Connection::import(black_box(&state), &mkts)));
         }),
     ]
 }

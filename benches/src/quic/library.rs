@@ -14,15 +14,17 @@ pub(super) const PAYLOAD: usize = 13;
 pub(super) struct Library {
     pub(super) name: &'static str,
     /// Seals a packet in place, new or sealed before, with the next number.
-    pub(super) seal: Box<dyn FnMut(&mut [u8])>,
+    pub(super) seal: Seal,
     /// Opens a packet in place; `false` if it is not authentic.
-    pub(super) open: Box<dyn FnMut(&mut [u8]) -> bool>,
+    pub(super) open: Open,
     /// Makes a mask of each sample. In the first octet only the bits count that a short header masks.
     pub(super) masks: Option<Masks>,
     /// Derives AEAD key, IV and header protection key from a traffic secret, and drops them.
     pub(super) keys: Option<Box<dyn FnMut()>>,
 }
 
+pub(super) type Seal = Box<dyn FnMut(&mut [u8])>;
+pub(super) type Open = Box<dyn FnMut(&mut [u8]) -> bool>;
 pub(super) type Masks = Box<dyn FnMut(&[[u8; 16]], &mut [[u8; 5]])>;
 
 /// A traffic secret: the client's, or the server's.

@@ -11,7 +11,7 @@ use wireseal_quic::{
 };
 
 use super::direct::header_key;
-use super::library::{CONNECTION_ID, Library, Masks, NUMBER, secret};
+use super::library::{CONNECTION_ID, Library, Masks, NUMBER, Seal, secret};
 
 fn traffic_secret(algorithm: AeadAlgorithm, octets: &[u8]) -> TrafficSecret {
     TrafficSecret::new(algorithm, octets).expect("the hash's length")
@@ -25,7 +25,7 @@ fn derive(algorithm: AeadAlgorithm, octets: &[u8]) -> Keys {
 fn sealing<S: 'static>(
     new: impl Fn() -> S + 'static,
     seal: impl Fn(&mut S, Outgoing<'_>) -> Result<u64, SealError> + 'static,
-) -> Box<dyn FnMut(&mut [u8])> {
+) -> Seal {
     let mut sealer = new();
     Box::new(move |packet| {
         loop {

@@ -185,10 +185,7 @@ fn name() -> String {
     {
         return x86_name(&vendor, family, model, number("stepping").unwrap_or(0));
     }
-    match (cpuinfo("CPU implementer"), cpuinfo("CPU part")) {
-        (Some(implementer), Some(part)) => arm_name(&implementer, &part),
-        _ => std::env::consts::ARCH.to_owned(),
-    }
+    std::env::consts::ARCH.to_owned()
 }
 
 fn x86_name(vendor: &str, family: u32, model: u32, stepping: u32) -> String {
@@ -217,17 +214,6 @@ fn x86_name(vendor: &str, family: u32, model: u32, stepping: u32) -> String {
     known.to_owned()
 }
 
-fn arm_name(implementer: &str, part: &str) -> String {
-    let known = match (implementer, part) {
-        ("0x41", "0xd0c") => "neoverse-n1",
-        ("0x41", "0xd40") => "neoverse-v1",
-        ("0x41", "0xd49") => "neoverse-n2",
-        ("0x41", "0xd4f") => "neoverse-v2",
-        _ => return format!("arm-{implementer}-{part}"),
-    };
-    known.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,7 +233,5 @@ mod tests {
             let [family, model, stepping] = numbers;
             assert_eq!(x86_name(vendor, family, model, stepping), name);
         }
-        assert_eq!(arm_name("0x41", "0xd0c"), "neoverse-n1");
-        assert_eq!(arm_name("0x61", "0x022"), "arm-0x61-0x022");
     }
 }
