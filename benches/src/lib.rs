@@ -4,8 +4,6 @@
 //! compared the outputs of all libraries, once for each algorithm in a process.
 
 mod contender;
-#[cfg(target_os = "linux")]
-mod linux;
 pub mod mac;
 pub mod packets;
 pub mod quic;

@@ -17,32 +17,24 @@ use wireseal_mac::{MacKey, OneTimePoly1305Key, OutputLength};
 use crate::contender::{Contender, assert_agree};
 
 /// Computes a MAC under a prepared key over the slices in order; returns its first 12 octets.
-pub type Keyed = Box<dyn FnMut(&[&[u8]]) -> [u8; 12]>;
+pub(crate) type Keyed = Box<dyn FnMut(&[&[u8]]) -> [u8; 12]>;
 
 /// Prepares a key of the algorithm's length.
 type WithKey = Box<dyn Fn(&[u8]) -> Keyed>;
 
 /// A library that has a MAC algorithm.
-pub struct Library {
-    /// The library's name.
-    pub name: &'static str,
+pub(crate) struct Library {
+    pub(crate) name: &'static str,
     with_key: WithKey,
 }
 
-impl std::fmt::Debug for Library {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Library").field(&self.name).finish()
-    }
-}
-
 impl Library {
-    pub(crate) fn new(name: &'static str, with_key: impl Fn(&[u8]) -> Keyed + 'static) -> Self {
+    fn new(name: &'static str, with_key: impl Fn(&[u8]) -> Keyed + 'static) -> Self {
         Self { name, with_key: Box::new(with_key) }
     }
 
     /// Prepares a key.
-    #[must_use]
-    pub fn with_key(&self, key: &[u8]) -> Keyed {
+    pub(crate) fn with_key(&self, key: &[u8]) -> Keyed {
         (self.with_key)(key)
     }
 }
@@ -53,7 +45,7 @@ fn key(algorithm: MacAlgorithm, index: usize) -> Vec<u8> {
 }
 
 /// The part of a MAC that is compared.
-pub(crate) fn start(mac: &[u8]) -> [u8; 12] {
+fn start(mac: &[u8]) -> [u8; 12] {
     *mac.first_chunk().expect("12 octets at least")
 }
 
@@ -61,8 +53,7 @@ pub(crate) fn start(mac: &[u8]) -> [u8; 12] {
 ///
 /// # Panics
 /// If two of them differ on any length from 0 to 300 octets, whole or in two slices.
-#[must_use]
-pub fn libraries(algorithm: MacAlgorithm) -> Vec<Library> {
+pub(crate) fn libraries(algorithm: MacAlgorithm) -> Vec<Library> {
     static COMPARED: Mutex<Vec<MacAlgorithm>> = Mutex::new(Vec::new());
     let libraries = all(algorithm);
     let mut compared = COMPARED.lock().expect("no comparison has panicked");
@@ -165,8 +156,6 @@ fn all(algorithm: MacAlgorithm) -> Vec<Library> {
     }
     #[cfg(feature = "peers")]
     libraries.extend(peers::libraries(algorithm));
-    #[cfg(target_os = "linux")]
-    libraries.extend(crate::linux::mac(algorithm));
     libraries
 }
 

@@ -32,8 +32,7 @@ pub const BATCH: usize = 16;
 const ISNS: [Isn; 2] = [Isn(1000), Isn(5000)];
 
 /// An MKT with this SendID and RecvID, whose master key is 32 times the letter at that place after "a".
-#[must_use]
-pub fn mkt(algorithm: TcpAoAlgorithm, id: u8) -> Mkt {
+pub(crate) fn mkt(algorithm: TcpAoAlgorithm, id: u8) -> Mkt {
     let mkt = MasterKey::new(&[b'a' + id; 32]).and_then(|key| Mkt::new(KeyId(id), KeyId(id), algorithm, key));
     mkt.expect("32 octets are enough for all")
 }
@@ -70,26 +69,22 @@ fn parse<'a>(pair: &SocketPair, tcp: &'a [u8]) -> Segment<'a> {
 }
 
 /// The two ends of an established connection, and what they sent.
-#[derive(Debug)]
-pub struct Established {
+struct Established {
     /// The end that signs.
-    pub sender: Connection<2>,
+    sender: Connection<2>,
     /// The end that verifies.
-    pub receiver: Connection<2>,
+    receiver: Connection<2>,
     /// SYN, SYN-ACK, and a segment that the sender has signed and the receiver verified.
-    pub sent: [Vec<u8>; 3],
+    sent: [Vec<u8>; 3],
 }
 
 impl Established {
-    /// Runs the handshake of connection number `index`, and sends a segment of `length` octets, header included.
-    ///
-    /// # Panics
-    /// If a signed segment does not verify.
-    #[must_use]
-    pub fn new(algorithm: TcpAoAlgorithm, index: u32, length: usize) -> Self {
-        Self::with(algorithm, &mkts(algorithm), index, length)
+    /// Connection number 0, with MKTs of its own and a segment of [`LENGTH`] octets.
+    fn new(algorithm: TcpAoAlgorithm) -> Self {
+        Self::with(algorithm, &mkts(algorithm), 0, LENGTH)
     }
 
+    /// Runs the handshake of connection number `index`, and sends a segment of `length` octets, header included.
     fn with(algorithm: TcpAoAlgorithm, mkts: &MktSet<2>, index: u32, length: usize) -> Self {
         let pair = pair(index);
         let mut sender = Connection::active(pair, ISNS[0], mkts).expect("there is a key");
@@ -143,9 +138,9 @@ pub fn capture(algorithm: TcpAoAlgorithm, connections: u32, segments: u32) -> Ve
         (IpAddr::V4(source), IpAddr::V4(destination)) => ipv4(source, destination, tcp),
         _ => unreachable!("the pairs are IPv4's"),
     };
-    let (mut packets, mut ends) = (Vec::new(), Vec::new());
+    let (mkts, mut packets, mut ends) = (mkts(algorithm), Vec::new(), Vec::new());
     for index in 0..connections {
-        let established = Established::new(algorithm, index, LENGTH);
+        let established = Established::with(algorithm, &mkts, index, LENGTH);
         let pair = established.sender.pair();
         let [syn, syn_ack, tcp] = &established.sent;
         packets.extend([packet(pair, syn), packet(pair.reversed(), syn_ack), packet(pair, tcp)]);
@@ -191,7 +186,7 @@ fn peers(algorithm: TcpAoAlgorithm, ends: &[Established]) -> impl Iterator<Item 
 /// Signing a segment of [`LENGTH`] octets; the peers compute the MAC over the same octets, in one slice.
 #[must_use]
 pub fn sign(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
-    let ends = [Established::new(algorithm, 0, LENGTH)];
+    let ends = [Established::new(algorithm)];
     let peers = peers(algorithm, &ends);
     let [Established { mut sender, sent: [.., tcp], .. }] = ends;
     // Many copies, so that signing one does not wait for the result of the round before.
@@ -247,7 +242,7 @@ pub fn layers(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
         let fields = input(segment).fields().filter(|field| field.name != FieldName::Payload);
         key.mac(&[head.concatenate(fields), segment.payload()])
     };
-    let ends = Established::new(algorithm, 0, LENGTH);
+    let ends = Established::new(algorithm);
     let (octets, signed) = ends.mac_input();
     let new_key = || TrafficKey::new(&ends.traffic_key(algorithm));
     let contender = |name, compute: Box<dyn Fn() -> Mac>| {
@@ -272,7 +267,7 @@ pub fn layers(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
 #[must_use]
 pub fn keys(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     let (mkt, context) = (mkt(algorithm, 1), KdfContext::send_other(pair(0), ISNS[0], ISNS[1]));
-    let state = Established::new(algorithm, 0, LENGTH).sender.export().expect("established");
+    let state = Established::new(algorithm).sender.export().expect("established");
     let mkts = mkts(algorithm);
     vec![
         Contender::new("one traffic key", move || {

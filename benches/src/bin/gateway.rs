@@ -1,4 +1,4 @@
-//! What `wireseal gateway` moves between two network namespaces, against the same packet queues with every packet accepted unlooked.
+//! What `wireseal gateway` moves between two network namespaces, against the same packet queues with every packet accepted uninspected.
 //! Needs root and iproute2; the traffic stays in the two namespaces.
 
 use std::error::Error;
@@ -209,7 +209,7 @@ fn transfer(net: &Net, arguments: &Arguments, processes: &[Process]) -> Result<M
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Through {
     Gateways,
-    /// Queues whose packets are accepted unlooked, at most so many at once.
+    /// Queues whose packets are accepted uninspected, at most so many at once.
     Queues(usize),
 }
 
