@@ -5,22 +5,22 @@
 
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::kernels;
-use wireseal_kernels::chacha20::{self, ChaCha20MaskKey};
-use wireseal_kernels::chacha20_poly1305::{ChaCha20Poly1305Key, model};
-use wireseal_kernels::poly1305;
+use wireseal_kernels::chacha20::ChaCha20MaskKey;
+use wireseal_kernels::chacha20_poly1305::ChaCha20Poly1305Key;
+use wireseal_kernels::{model, poly1305};
 
 fuzz_target!(|input: &[u8]| {
     let Some((cuts, input)) = input.split_first_chunk::<4>() else { return };
     let Some((key, octets)) = input.split_first_chunk::<32>() else { return };
     let samples = octets.as_chunks::<16>().0;
     let masks: Vec<[u8; 5]> =
-        samples.iter().map(|sample| chacha20::model::header_mask(key, sample)).collect();
+        samples.iter().map(|sample| model::chacha20::header_mask(key, sample)).collect();
     let slices = kernels::pieces(octets, cuts);
-    let tag = poly1305::model::mac(key, octets);
+    let tag = model::poly1305::mac(key, octets);
     let nonce = std::array::from_fn(|at| key[at] ^ cuts[at % 4]);
     let (aad, text) = octets.split_at(octets.len().min(usize::from(cuts[0])));
     let mut sealed = text.to_vec();
-    let packet_tag = model::seal(key, &nonce, aad, &mut sealed);
+    let packet_tag = model::chacha20_poly1305::seal(key, &nonce, aad, &mut sealed);
 
     kernels::each_alone(|path| {
         let mask_key = ChaCha20MaskKey::new(key);

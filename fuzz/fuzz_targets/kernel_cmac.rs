@@ -5,7 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::kernels::{self, Messages};
-use wireseal_kernels::cmac::{Key, mac_many, model};
+use wireseal_kernels::cmac::{Key, mac_many};
+use wireseal_kernels::model::cmac as model;
 
 fuzz_target!(|input: &[u8]| {
     let Some((cuts, input)) = input.split_first_chunk::<8>() else { return };

@@ -6,8 +6,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::kernels;
-use wireseal_kernels::aes::{self, AesMaskKey};
-use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH, model};
+use wireseal_kernels::aes::AesMaskKey;
+use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH};
+use wireseal_kernels::model;
 
 /// A packet as the model seals it.
 struct Expected<'a> {
@@ -33,11 +34,11 @@ fuzz_target!(|input: &[u8]| {
             let mut nonce = *nonce;
             nonce[11] ^= number;
             let mut sealed = text.to_vec();
-            let tag = model::seal(key, &nonce, aad, &mut sealed);
+            let tag = model::gcm::seal(key, &nonce, aad, &mut sealed);
             sealed.extend(tag);
             let sample = usize::from(choice[5]) % (text.len() + 1);
             let block = *sealed[sample..].first_chunk().expect("the tag is as long as a sample");
-            Expected { nonce, text, mask: aes::model::encrypt(key, block), sealed, sample }
+            Expected { nonce, text, mask: model::aes::encrypt(key, block), sealed, sample }
         })
         .collect();
 

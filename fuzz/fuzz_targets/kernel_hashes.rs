@@ -5,7 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::kernels::{self, Messages};
-use wireseal_kernels::hmac::{ShaInstructions, model};
+use wireseal_kernels::hmac::ShaInstructions;
+use wireseal_kernels::model::hmac as model;
 use wireseal_kernels::{sha1, sha256};
 
 /// Checks HMAC by one hash, whose chaining value has so many words.

@@ -158,10 +158,10 @@ pub mod switch {
     }
 }
 
-/// Defines tokens.
+/// Defines tokens. Some imply another.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! tokens {
-    ($($(#[$attribute:meta])* $name:ident;)*) => {$(
+    ($($(#[$attribute:meta])* $name:ident $(=> $other:ident)?;)*) => {$(
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name(());
@@ -173,7 +173,23 @@ macro_rules! tokens {
             pub fn detect() -> Option<Self> {
                 InstructionSet::$name.is_available().then_some(Self(()))
             }
+
+            /// The token, without a check.
+            ///
+            /// # Safety
+            /// The processor has the path's instructions.
+            #[allow(dead_code, reason = "not every path needs it")]
+            pub(crate) const unsafe fn proven() -> Self {
+                Self(())
+            }
         }
+
+        $(impl From<$name> for $other {
+            #[inline]
+            fn from($name(()): $name) -> Self {
+                Self(())
+            }
+        })?
     )*};
 }
 
@@ -182,11 +198,11 @@ tokens! {
     /// Proof of [`InstructionSet::AesNi`]: the target features `aes`, `pclmulqdq`, `sse4.1` and `ssse3`.
     AesNi;
     /// Proof of [`InstructionSet::AesNiAvx`]: the target features of [`AesNi`] and `avx`.
-    AesNiAvx;
+    AesNiAvx => AesNi;
     /// Proof of [`InstructionSet::Vaes256`]: the target features of [`AesNi`], `avx2`, `vaes` and `vpclmulqdq`.
-    Vaes256;
+    Vaes256 => AesNi;
     /// Proof of [`InstructionSet::Vaes512`]: the target features of [`Vaes256`], `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
-    Vaes512;
+    Vaes512 => AesNi;
     /// Proof of [`InstructionSet::ShaNi`]: the target features `sha`, `sse4.1` and `ssse3`.
     ShaNi;
     /// Proof of [`InstructionSet::Avx2`]: the target feature `avx2`.

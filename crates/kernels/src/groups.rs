@@ -1,6 +1,7 @@
 //! Sorts the messages of a batch into groups that are computed side by side.
 
 use core::cmp::Reverse;
+use core::ops::Range;
 
 /// How many messages are sorted at a time: as many as the widest routine has lanes.
 const WINDOW: usize = 16;
@@ -73,5 +74,27 @@ pub(crate) fn each_group<'a, K: Copy, const BLOCK: usize>(
         let window = &mut window[..count];
         window.sort_unstable_by_key(|job| Reverse((job.head.len(), job.tail.len())));
         window.chunk_by(|a, b| a.head.len() == b.head.len()).for_each(&mut compute);
+    }
+}
+
+/// Takes the tails of a group, the longest first, block by block: of each as many blocks as `blocks` says for its length.
+///
+/// `take` gets the start of each lane's tail, the numbers of blocks that all of these have, and how many lanes, the first ones, have
+/// not ended before. A lane whose message has ended gets the first one's octets, and its state no longer matters.
+#[inline]
+pub(crate) fn each_tail<K, const LANES: usize>(
+    jobs: [&Job<'_, K>; LANES],
+    blocks: impl Fn(usize) -> usize,
+    mut take: impl FnMut(&[*const u8; LANES], Range<usize>, usize),
+) {
+    let mut starts = jobs.map(|job| job.tail.as_ptr());
+    let mut taken = 0;
+    for lane in (0..LANES).rev() {
+        let blocks = blocks(jobs[lane].tail.len());
+        if blocks > taken {
+            take(&starts, taken..blocks, lane + 1);
+            taken = blocks;
+        }
+        starts[lane] = starts[0];
     }
 }

@@ -2,9 +2,10 @@
 
 use core::arch::aarch64::*;
 
-use super::expand::{RoundKeys, Rounds, expand};
-use super::instructions::instructions;
-use super::vector::{Vector, encrypt_rounds, load_part, ones, store_part};
+use super::vector::{
+    Block, Edge, Multiplication, RoundKeys, Rounds, Vector, encrypt, expand, functions, load_part, ones,
+    store_part,
+};
 use crate::cpu::{Aarch64Aes, InstructionSet};
 
 /// The path that a key uses, with its proof.
@@ -23,34 +24,30 @@ impl Engine {
     }
 
     pub(crate) fn expand(self, key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
-        // SAFETY: there is the path's proof.
+        #[target_feature(enable = "neon,aes")]
+        fn expand_aes(key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
+            expand(key, keys, |word| {
+                // Four equal words, so that nothing changes when rows are shifted.
+                let words = vaeseq_u8(vreinterpretq_u8_u32(vdupq_n_u32(word)), vdupq_n_u8(0));
+                vgetq_lane_u32::<0>(vreinterpretq_u32_u8(words))
+            })
+        }
+        let Self::Aarch64Aes(_token) = self;
+        // SAFETY: the token proves these features.
         unsafe { expand_aes(key, keys) }
     }
 
     #[inline]
-    pub(crate) fn encrypt(self, keys: &RoundKeys, rounds: Rounds, block: [u8; 16]) -> [u8; 16] {
-        let mut block = block;
-        // SAFETY: there is the path's proof, and a key has as many round keys as rounds need.
-        unsafe { encrypt_aes(keys.as_ptr().cast(), rounds, &mut block) };
-        block
-    }
-}
-
-#[target_feature(enable = "neon,aes")]
-fn expand_aes(key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
-    expand(key, keys, |word| {
-        // Four equal words, so that nothing changes when rows are shifted.
-        let words = vaeseq_u8(vreinterpretq_u8_u32(vdupq_n_u32(word)), vdupq_n_u8(0));
-        vgetq_lane_u32::<0>(vreinterpretq_u32_u8(words))
-    })
-}
-
-#[target_feature(enable = "neon,aes")]
-unsafe fn encrypt_aes(keys: *const u8, rounds: Rounds, block: &mut [u8; 16]) {
-    // SAFETY: the caller's keys, and the function's features.
-    unsafe {
-        let [encrypted] = encrypt_rounds(keys, rounds, [V128::load(block.as_ptr())]);
-        V128::store(block.as_mut_ptr(), encrypted);
+    pub(crate) fn encrypt(self, keys: &RoundKeys, rounds: Rounds, block: &[u8; 16]) -> [u8; 16] {
+        #[target_feature(enable = "neon,aes")]
+        fn encrypt_aes(token: Aarch64Aes, keys: &RoundKeys, rounds: Rounds, block: &[u8; 16]) -> [u8; 16] {
+            let mut encrypted = [0; 16];
+            V128::store(&mut encrypted, encrypt(token, keys, rounds, V128::load(token, block)));
+            encrypted
+        }
+        let Self::Aarch64Aes(token) = self;
+        // SAFETY: the token proves these features.
+        unsafe { encrypt_aes(token, keys, rounds, block) }
     }
 }
 
@@ -61,80 +58,86 @@ pub(crate) fn octets_of_number(number: u128) -> uint8x16_t {
     vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(number as u64), vcreate_u64((number >> 64) as u64)))
 }
 
+/// The product of the halves that are chosen.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn product<const A: i32, const B: i32>(a: V128, b: V128) -> V128 {
+    let (a, b) = (vreinterpretq_u64_u8(a.0), vreinterpretq_u64_u8(b.0));
+    V128(vreinterpretq_u8_p128(vmull_p64(vgetq_lane_u64::<A>(a), vgetq_lane_u64::<B>(b))))
+}
+
+/// One block.
 #[derive(Clone, Copy)]
 pub(crate) struct V128(uint8x16_t);
 
-/// The octets `from..to` of a block.
-#[derive(Clone, Copy)]
-pub(crate) struct Edge {
-    count: usize,
-    is_long: bool,
-    octets: uint8x16_t,
-}
-
-/// Unsafe to call as the functions of [`Vector`] are.
-impl V128 {
-    instructions! {
+impl Block for V128 {
+    functions! {
         "neon,aes":
-        /// The block with these halves, the first octets in `low`.
-        pub(crate) fn of(low: u64, high: u64) -> Self = {
-            Self(octets_of_number(u128::from(low) | u128::from(high) << 64))
-        };
-        /// The octets at `places`; zero where the place is not below 16.
-        pub(crate) fn shuffled(v: Self, places: Self) -> Self = Self(vqtbl1q_u8(v.0, places.0));
-        /// Whether all bits are zeros, without a branch.
-        pub(crate) fn is_zero(v: Self) -> bool = vmaxvq_u8(v.0) == 0;
-        fn lower(v: Self) -> u64 = vgetq_lane_u64::<0>(vreinterpretq_u64_u8(v.0));
-        fn upper(v: Self) -> u64 = vgetq_lane_u64::<1>(vreinterpretq_u64_u8(v.0));
-        fn multiply(a: u64, b: u64) -> Self = Self(vreinterpretq_u8_p128(vmull_p64(a, b)));
+        fn of(_token: Aarch64Aes, number: u128) -> V128 = V128(octets_of_number(number));
+        fn shuffled(v: V128, places: V128) -> V128 = V128(vqtbl1q_u8(v.0, places.0));
+        fn is_zero(v: V128) -> bool = vmaxvq_u8(v.0) == 0;
     }
 }
 
 impl Vector for V128 {
     const BLOCKS: usize = 1;
-    const GROUP: usize = 8;
-    const KARATSUBA: bool = false;
+    const MULTIPLICATION: Multiplication = Multiplication::Simple;
 
-    type Edge = Edge;
+    type Octets = [u8; 16];
+    type Token = Aarch64Aes;
+    type Block = Self;
 
-    instructions! {
+    functions! {
         "neon,aes":
-        fn zero() -> Self = Self(vdupq_n_u8(0));
-        fn load(from: *const u8) -> Self = Self(vld1q_u8(from));
-        fn store(to: *mut u8, v: Self) = vst1q_u8(to, v.0);
-        fn load_every(from: *const u8) -> Self = Self::load(from);
-        fn every(block: V128) -> Self = block;
-        fn first(block: V128) -> Self = block;
-        fn to_first(v: Self) -> V128 = v;
-        fn second_and_third(registers: [Self; 3]) -> [V128; 2] = [registers[1], registers[2]];
-        fn sum(v: Self) -> V128 = v;
-        fn count(number: u32) -> Self = Self::of(0, u64::from(number.swap_bytes()) << 32);
-        fn with_last(_v: Self, next: Self) -> Self = next;
+        fn zero(_token: Aarch64Aes) -> V128 = V128(vdupq_n_u8(0));
+        // SAFETY: there are 16 octets.
+        fn load(_token: Aarch64Aes, from: &[u8; 16]) -> V128 = V128(unsafe { vld1q_u8(from.as_ptr()) });
+        // SAFETY: there are 16 octets.
+        fn store(to: &mut [u8; 16], v: V128) -> () = unsafe { vst1q_u8(to.as_mut_ptr(), v.0) };
+        fn every(_token: Aarch64Aes, block: V128) -> V128 = block;
+        fn first(_token: Aarch64Aes, block: V128) -> V128 = block;
+        fn to_first(v: V128) -> V128 = v;
+        fn second_and_third(registers: [V128; 3]) -> [V128; 2] = [registers[1], registers[2]];
+        fn sum(v: V128) -> V128 = v;
+        fn count(_token: Aarch64Aes, number: u32) -> V128 = {
+            V128(octets_of_number(u128::from(number.swap_bytes()) << 96))
+        };
+        fn with_last(_v: V128, next: V128) -> V128 = next;
 
-        fn xor(a: Self, b: Self) -> Self = Self(veorq_u8(a.0, b.0));
-        fn xor3(a: Self, b: Self, c: Self) -> Self = Self::xor(Self::xor(a, b), c);
+        fn xor(a: V128, b: V128) -> V128 = V128(veorq_u8(a.0, b.0));
+        fn xor3(a: V128, b: V128, c: V128) -> V128 = V128(veorq_u8(veorq_u8(a.0, b.0), c.0));
         // There are enough registers.
-        fn opaque(v: Self) -> Self = v;
-        fn tied(v: Self) -> Self = v;
-        fn swap_octets(v: Self) -> Self = Self(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
-        fn swap_halves(v: Self) -> Self = Self(vextq_u8::<8>(v.0, v.0));
+        fn opaque(v: V128) -> V128 = v;
+        fn tied(v: V128) -> V128 = v;
+        fn swap_octets(v: V128) -> V128 = V128(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
+        fn swap_halves(v: V128) -> V128 = V128(vextq_u8::<8>(v.0, v.0));
 
         // AESE adds its key first. With a key of zeros, the compiler can fold in the key of the round before.
-        fn aes(state: Self, key: Self) -> Self = {
-            Self::xor(Self(vaesmcq_u8(vaeseq_u8(state.0, vdupq_n_u8(0)))), key)
+        fn aes(state: V128, key: V128) -> V128 = {
+            V128(veorq_u8(vaesmcq_u8(vaeseq_u8(state.0, vdupq_n_u8(0))), key.0))
         };
-        fn aes_last(state: Self, key: Self) -> Self = Self::xor(Self(vaeseq_u8(state.0, vdupq_n_u8(0))), key);
+        fn aes_last(state: V128, key: V128) -> V128 = V128(veorq_u8(vaeseq_u8(state.0, vdupq_n_u8(0)), key.0));
 
-        fn low(a: Self, b: Self) -> Self = Self::multiply(Self::lower(a), Self::lower(b));
-        fn high(a: Self, b: Self) -> Self = Self::multiply(Self::upper(a), Self::upper(b));
-        fn low_high(a: Self, b: Self) -> Self = Self::multiply(Self::lower(a), Self::upper(b));
-        fn high_low(a: Self, b: Self) -> Self = Self::multiply(Self::upper(a), Self::lower(b));
+        fn low(a: V128, b: V128) -> V128 = product::<0, 0>(a, b);
+        fn high(a: V128, b: V128) -> V128 = product::<1, 1>(a, b);
+        fn low_high(a: V128, b: V128) -> V128 = product::<0, 1>(a, b);
+        fn high_low(a: V128, b: V128) -> V128 = product::<1, 0>(a, b);
 
-        fn edge(from: usize, to: usize, is_long: bool) -> Edge = {
-            Edge { count: to - from, is_long, octets: vld1q_u8(ones(to - from)) }
+        fn keep(v: V128, edge: Edge) -> V128 = {
+            // SAFETY: there are 16 octets.
+            V128(vandq_u8(v.0, unsafe { vld1q_u8(ones::<16>(edge.to - edge.from).as_ptr()) }))
         };
-        fn load_edge(from: *const u8, edge: Edge) -> Self = load_part(from, edge.count, edge.is_long);
-        fn store_edge(to: *mut u8, v: Self, edge: Edge) = store_part(to, v, edge.count, edge.is_long);
-        fn keep(v: Self, edge: Edge) -> Self = Self(vandq_u8(v.0, edge.octets));
+    }
+
+    #[inline(always)]
+    unsafe fn load_edge(token: Aarch64Aes, from: *const u8, edge: Edge) -> Self {
+        // SAFETY: the caller vouches for the edge, which is this part.
+        unsafe { load_part(token, from, edge.to - edge.from, edge.is_long) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_edge(token: Aarch64Aes, to: *mut u8, v: Self, edge: Edge) {
+        // SAFETY: the caller vouches for the edge, which is this part.
+        unsafe { store_part(token, to, v, edge.to - edge.from, edge.is_long) };
     }
 }

@@ -1,31 +1,22 @@
 //! AES for QUIC header protection: a sample is encrypted to a mask (RFC 9001 §5.4.3).
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-mod aarch64;
-mod expand;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-mod instructions;
-#[cfg(feature = "model")]
-pub mod model;
-#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-mod unsupported;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+pub(crate) mod aarch64;
 pub(crate) mod vector;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod x86;
+pub(crate) mod x86_64;
 
 use core::fmt;
 
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-pub(crate) use aarch64::{Engine, V128 as Block, octets_of_number};
+pub(crate) use aarch64::Engine;
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 pub(crate) use unsupported::Engine;
+use vector::{ROUND_KEYS, RoundKeys, Rounds};
 #[cfg(target_arch = "x86_64")]
-pub(crate) use x86::{Engine, V128 as Block};
-
-pub(crate) use expand::{ROUND_KEYS, RoundKeys, Rounds};
+pub(crate) use x86_64::Engine;
 
 use crate::cpu::InstructionSet;
 
@@ -63,7 +54,7 @@ impl AesMaskKey {
     #[must_use]
     pub fn mask(&self, sample: &[u8; 16]) -> [u8; 16] {
         leak!("AES: mask", self.keys);
-        self.engine.encrypt(&self.keys, self.rounds, *sample)
+        self.engine.encrypt(&self.keys, self.rounds, sample)
     }
 }
 
@@ -71,5 +62,33 @@ impl AesMaskKey {
 impl fmt::Debug for AesMaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AesMaskKey").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+/// Processors without instructions for AES have no engine.
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+mod unsupported {
+    use super::vector::{RoundKeys, Rounds};
+    use crate::cpu::InstructionSet;
+
+    #[derive(Clone, Copy)]
+    pub(crate) enum Engine {}
+
+    impl Engine {
+        pub(crate) const fn detect() -> Option<Self> {
+            None
+        }
+
+        pub(crate) fn path(self) -> InstructionSet {
+            match self {}
+        }
+
+        pub(crate) fn expand(self, _: &[u8], _: &mut RoundKeys) -> Option<Rounds> {
+            match self {}
+        }
+
+        pub(crate) fn encrypt(self, _: &RoundKeys, _: Rounds, _: &[u8; 16]) -> [u8; 16] {
+            match self {}
+        }
     }
 }

@@ -1,127 +1,232 @@
-//! AES and carry-less multiplication on one or more blocks at a time, under one set of names for all processors.
+//! AES and carry-less multiplication on registers of one or more blocks, under one set of names for all processors.
+//!
+//! A register is made of a [token](crate::cpu) or of other registers, so it exists only where its instructions do, and its functions
+//! are safe to call. Only those with pointers are not.
+//!
+//! Everything here and in `gcm` that is generic over registers is `inline(always)`: it is compiled for a path only as part of a
+//! function with the path's target features. With plain `inline` each instruction became a call, and sealing 1200 octets took 45
+//! times as long (VAES-256).
 
 use zeroize::optimization_barrier;
 
-use super::Block;
-use super::expand::Rounds;
+/// The round keys of AES-256. AES-128 has four fewer.
+pub(crate) const ROUND_KEYS: usize = 15;
+
+/// Round keys, whose octets lie first to last. They are numbers only because those are wiped faster than octets.
+pub(crate) type RoundKeys = [u128; ROUND_KEYS];
+
+/// How many rounds AES has with a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Rounds {
+    /// 10, with a key of 16 octets.
+    Ten,
+    /// 14, with a key of 32 octets.
+    Fourteen,
+}
+
+/// KEYEXPANSION (FIPS 197 §5.2) into `keys`, or `None` if `key` has neither 16 nor 32 octets. `substitute` is SUBWORD.
+///
+/// Words and blocks have their octets first to last, so ROTWORD rotates to the right.
+#[inline]
+pub(super) fn expand(key: &[u8], keys: &mut RoundKeys, substitute: impl Fn(u32) -> u32) -> Option<Rounds> {
+    let words = |key: &[u8]| {
+        let (words, _) = key.as_chunks();
+        [0, 1, 2, 3].map(|at| u32::from_le_bytes(words[at]))
+    };
+    let block =
+        |words: [u32; 4]| words.into_iter().rev().fold(0, |block, word| block << 32 | u128::from(word));
+    // Each word is added to the next.
+    let next = |[a, b, c, d]: [u32; 4], added: u32| {
+        let a = a ^ added;
+        [a, a ^ b, a ^ b ^ c, a ^ b ^ c ^ d]
+    };
+    let mut constant = 1_u32;
+    let mut rotated = |last: u32| {
+        let added = substitute(last).rotate_right(8) ^ constant;
+        constant = if constant == 0x80 { 0x1b } else { constant << 1 };
+        added
+    };
+    match key.len() {
+        16 => {
+            let mut last = words(key);
+            leak!("AES-128: key expansion", last);
+            for key in &mut keys[..11] {
+                *key = block(last);
+                last = next(last, rotated(last[3]));
+            }
+            Some(Rounds::Ten)
+        }
+        32 => {
+            let (mut first, mut second) = (words(&key[..16]), words(&key[16..]));
+            leak!("AES-256: key expansion", second);
+            let (pairs, last) = keys.as_chunks_mut();
+            for pair in pairs {
+                *pair = [block(first), block(second)];
+                first = next(first, rotated(second[3]));
+                second = next(second, substitute(first[3]));
+            }
+            last[0] = block(first);
+            Some(Rounds::Fourteen)
+        }
+        _ => None,
+    }
+}
+
+/// How GCM multiplies blocks by powers of H.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Multiplication {
+    /// With four products of halves.
+    Simple,
+    /// With three products of halves and sums of halves, by Karatsuba's method. The key has the sums for the powers of H.
+    Karatsuba,
+    /// Whole groups by Karatsuba's method, with the sums in registers; anything else with four products.
+    KaratsubaForGroups,
+}
 
 /// A register of one, two or four blocks.
-///
-/// Every function is unsafe to call: only from code compiled for the register's path, and with pointers to as many octets as it
-/// says.
 pub(crate) trait Vector: Copy {
     /// How many blocks it holds.
     const BLOCKS: usize;
 
-    /// How many registers GCM works on at a time: 16 blocks, or 8 of one block, because no processor has more registers.
-    const GROUP: usize;
+    const MULTIPLICATION: Multiplication;
 
-    /// Whether GCM multiplies blocks with three products of their halves, by Karatsuba's method, or with four.
-    const KARATSUBA: bool;
+    /// The octets of all blocks.
+    type Octets;
 
-    /// Whether whole groups use Karatsuba's method with a key that has no sums for it: they are kept in registers.
-    const FOLDS_IN_REGISTERS: bool = false;
+    /// Proof of the register's instructions.
+    type Token: Copy + Into<<Self::Block as Vector>::Token>;
 
-    /// Which octets belong to the text, in a register at its start or end.
-    type Edge: Copy;
+    /// A register of one block.
+    type Block: Block;
 
-    unsafe fn zero() -> Self;
-    /// [`Self::BLOCKS`] blocks from anywhere.
-    unsafe fn load(from: *const u8) -> Self;
-    unsafe fn store(to: *mut u8, v: Self);
-    /// The 16 octets in all blocks.
-    unsafe fn load_every(from: *const u8) -> Self;
-    unsafe fn every(block: Block) -> Self;
+    fn zero(token: Self::Token) -> Self;
+    fn load(token: Self::Token, from: &Self::Octets) -> Self;
+    fn store(to: &mut Self::Octets, v: Self);
+    /// The block in all places.
+    fn every(token: Self::Token, block: Self::Block) -> Self;
     /// The block first, and zeros.
-    unsafe fn first(block: Block) -> Self;
-    unsafe fn to_first(v: Self) -> Block;
+    fn first(token: Self::Token, block: Self::Block) -> Self;
+    fn to_first(v: Self) -> Self::Block;
     /// The second and the third block of three registers.
-    unsafe fn second_and_third(registers: [Self; 3]) -> [Block; 2];
+    fn second_and_third(registers: [Self; 3]) -> [Self::Block; 2];
     /// The sum of all blocks.
-    unsafe fn sum(v: Self) -> Block;
+    fn sum(v: Self) -> Self::Block;
     /// Blocks of zeros that end in the big-endian number.
-    unsafe fn count(number: u32) -> Self;
+    fn count(token: Self::Token, number: u32) -> Self;
     /// The last block from `next`, the others from `v`.
-    unsafe fn with_last(v: Self, next: Self) -> Self;
+    fn with_last(v: Self, next: Self) -> Self;
 
-    unsafe fn xor(a: Self, b: Self) -> Self;
-    unsafe fn xor3(a: Self, b: Self, c: Self) -> Self;
+    fn xor(a: Self, b: Self) -> Self;
+    fn xor3(a: Self, b: Self, c: Self) -> Self;
     /// The same value, opaque to the compiler. Where registers are few, it would otherwise spill the summands.
-    unsafe fn opaque(v: Self) -> Self;
+    fn opaque(v: Self) -> Self;
     /// The same value. The compiler keeps to the order of what is tied, and computes nothing of it later than here.
-    unsafe fn tied(v: Self) -> Self;
+    fn tied(v: Self) -> Self;
     /// Reverses the octets of each block.
-    unsafe fn swap_octets(v: Self) -> Self;
+    fn swap_octets(v: Self) -> Self;
     /// Swaps the halves of each block.
-    unsafe fn swap_halves(v: Self) -> Self;
+    fn swap_halves(v: Self) -> Self;
 
     /// A round of AES, and its last round.
-    unsafe fn aes(state: Self, key: Self) -> Self;
-    unsafe fn aes_last(state: Self, key: Self) -> Self;
+    fn aes(state: Self, key: Self) -> Self;
+    fn aes_last(state: Self, key: Self) -> Self;
 
     /// Carry-less products: of the lower halves, of the upper halves, and of a lower with an upper half.
-    unsafe fn low(a: Self, b: Self) -> Self;
-    unsafe fn high(a: Self, b: Self) -> Self;
-    unsafe fn low_high(a: Self, b: Self) -> Self;
-    unsafe fn high_low(a: Self, b: Self) -> Self;
+    fn low(a: Self, b: Self) -> Self;
+    fn high(a: Self, b: Self) -> Self;
+    fn low_high(a: Self, b: Self) -> Self;
+    fn high_low(a: Self, b: Self) -> Self;
 
-    /// The octets `from..to` of a register, where `from` is 0 or 16 and not above `to`. `is_long` says that the text has a whole
-    /// block, which lets a partial block at its end be read and written together with octets before it.
-    unsafe fn edge(from: usize, to: usize, is_long: bool) -> Self::Edge;
     /// Loads the octets of the edge, and zeros elsewhere.
-    unsafe fn load_edge(from: *const u8, edge: Self::Edge) -> Self;
-    /// Stores only the octets of the edge.
-    unsafe fn store_edge(to: *mut u8, v: Self, edge: Self::Edge);
+    ///
+    /// # Safety
+    /// The edge's octets behind `from` can be read; in a long text also 16 octets that end with each partial block.
+    unsafe fn load_edge(token: Self::Token, from: *const u8, edge: Edge) -> Self;
+    /// Stores only the octets of the edge. Octets before a partial block of a long text are rewritten with what is there.
+    ///
+    /// # Safety
+    /// The edge's octets behind `to` can be written; in a long text also the 16 octets before each partial block.
+    unsafe fn store_edge(token: Self::Token, to: *mut u8, v: Self, edge: Edge);
     /// Zeros all octets outside of the edge.
-    unsafe fn keep(v: Self, edge: Self::Edge) -> Self;
+    fn keep(v: Self, edge: Edge) -> Self;
 }
 
-/// Zeros, then as many ones, then zeros.
-#[repr(C, align(64))]
-struct Ones([u8; 96]);
+/// A register of one block.
+pub(crate) trait Block: Vector<Block = Self, Octets = [u8; 16]> {
+    /// The block with these octets, the first one lowest.
+    fn of(token: Self::Token, number: u128) -> Self;
+    /// The octets at `places`; zero where the place is not below 16.
+    fn shuffled(v: Self, places: Self) -> Self;
+    /// Whether all bits are zeros, without a branch.
+    fn is_zero(v: Self) -> bool;
+}
 
-static ONES: Ones = {
-    let mut octets = [0; 96];
-    let mut at = 32;
-    while at < 64 {
-        octets[at] = 0xff;
-        at += 1;
-    }
-    Ones(octets)
-};
+/// The octets `from..to` of a register that belong to the text, at its start or end. `from` is 0 or 16 and not above `to`.
+#[derive(Clone, Copy)]
+pub(crate) struct Edge {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// The text has a whole block, so that a partial block at its end can be read and written together with octets before it.
+    pub(crate) is_long: bool,
+}
 
-/// 32 octets, of which the first `count` are ones and the others zeros.
+/// The functions of a register, each compiled with target features.
+macro_rules! functions {
+    ($features:literal: $(
+        fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $body:expr;
+    )*) => {$(
+        #[inline(always)]
+        fn $name($($argument: $type),*) -> $result {
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn instructions($($argument: $type),*) -> $result {
+                $body
+            }
+            // SAFETY: one of the arguments is a token or a register, which proves these features.
+            unsafe { instructions($($argument),*) }
+        }
+    )*};
+}
+pub(super) use functions;
+
+/// `COUNT` octets of a table of zeros, ones and zeros, of which the first `count` are ones.
 #[inline(always)]
-pub(super) fn ones(count: usize) -> *const u8 {
+pub(super) fn ones<const COUNT: usize>(count: usize) -> &'static [u8; COUNT] {
+    #[repr(C, align(64))]
+    struct Ones([u8; 96]);
+    static ONES: Ones = {
+        let mut octets = [0; 96];
+        let mut at = 32;
+        while at < 64 {
+            octets[at] = 0xff;
+            at += 1;
+        }
+        Ones(octets)
+    };
+    const { assert!(COUNT <= 32) };
     debug_assert!(count <= 32);
-    ONES.0.as_ptr().wrapping_add(64 - count)
+    // SAFETY: callers are in this folder and ask for at most 32 ones; from 64 - 32 to 64 on there are 32 octets.
+    unsafe { &*ONES.0.as_ptr().add(64 - count).cast() }
 }
-
-/// The indices of a block's octets, between indices that a shuffle turns into zeros.
-static PLACES: [u8; 48] = {
-    let mut places = [0x80; 48];
-    let mut at = 0;
-    while at < 16 {
-        places[16 + at] = at as u8;
-        at += 1;
-    }
-    places
-};
 
 /// The 16 octets of two blocks from `offset` on, which is at most 16.
-///
-/// # Safety
-///
-/// As for the functions of [`Vector`].
 #[inline(always)]
-pub(crate) unsafe fn octets_of([first, second]: [Block; 2], offset: usize) -> Block {
+pub(crate) fn octets_of<B: Block>(token: B::Token, [first, second]: [B; 2], offset: usize) -> B {
+    /// The indices of a block's octets, between indices that a shuffle turns into zeros.
+    static PLACES: [u8; 48] = {
+        let mut places = [0x80; 48];
+        let mut at = 0;
+        while at < 16 {
+            places[16 + at] = at as u8;
+            at += 1;
+        }
+        places
+    };
     debug_assert!(offset <= 16);
-    // SAFETY: as the caller's; 16 indices follow either.
-    unsafe {
-        let places = PLACES.as_ptr();
-        let first = Block::shuffled(first, Block::load(places.add(16 + offset)));
-        Block::xor(first, Block::shuffled(second, Block::load(places.add(offset))))
-    }
+    // SAFETY: callers' offsets are at most 16, so that 16 octets follow either place.
+    let places = |at: usize| B::load(token, unsafe { &*PLACES.as_ptr().add(at).cast() });
+    B::xor(B::shuffled(first, places(16 + offset)), B::shuffled(second, places(offset)))
 }
 
 /// At most 16 octets as a number, the first octet lowest.
@@ -140,117 +245,85 @@ pub(crate) fn short_number(octets: &[u8]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// At most 16 octets, followed by zeros.
+/// Loads the first `count` octets of a block, at most 16, followed by zeros.
 ///
 /// # Safety
-///
-/// As for the functions of [`Vector`].
+/// So many octets can be read; if the text is long and `count` is not 0, also those before them that make up 16.
 #[inline(always)]
-pub(crate) unsafe fn load_short(octets: &[u8]) -> Block {
-    let number = short_number(octets);
-    // SAFETY: guaranteed by this function's `# Safety` section.
-    unsafe { Block::of(number as u64, (number >> 64) as u64) }
+pub(super) unsafe fn load_part<B: Block>(token: B::Token, from: *const u8, count: usize, is_long: bool) -> B {
+    match count {
+        0 => B::zero(token),
+        _ if is_long => {
+            // SAFETY: the text is long: the caller vouches for 16 octets that end with these.
+            let last = B::load(token, unsafe { &*from.wrapping_add(count).wrapping_sub(16).cast() });
+            octets_of(token, [last, B::zero(token)], 16 - count)
+        }
+        // SAFETY: the caller vouches for `count` octets, which is 16.
+        16 => B::load(token, unsafe { &*from.cast() }),
+        // SAFETY: the caller vouches for `count` octets.
+        _ => B::of(token, short_number(unsafe { core::slice::from_raw_parts(from, count) })),
+    }
 }
 
-/// Loads the first `count` octets of a block, followed by zeros. Octets outside of the text are not touched.
+/// Stores the first `count` octets of a block, at most 16. In a long text, rewrites octets before them with what is there.
 ///
 /// # Safety
-///
-/// As for the functions of [`Vector`], with a pointer to `count` octets, at most 16. If the text is long, it has octets before them
-/// that make up 16, unless `count` is 0.
+/// So many octets can be written; if the text is long and `count` is neither 0 nor 16, also the 16 octets before `to`.
 #[inline(always)]
-pub(super) unsafe fn load_part(from: *const u8, count: usize, is_long: bool) -> Block {
-    // SAFETY: guaranteed by this function's `# Safety` section.
-    unsafe {
-        match count {
-            0 => Block::zero(),
-            _ if is_long => {
-                let last = Block::load(from.wrapping_add(count).wrapping_sub(16));
-                octets_of([last, Block::zero()], 16 - count)
-            }
-            16 => Block::load(from),
-            _ => load_short(core::slice::from_raw_parts(from, count)),
+pub(super) unsafe fn store_part<B: Block>(
+    token: B::Token,
+    to: *mut u8,
+    block: B,
+    count: usize,
+    is_long: bool,
+) {
+    match count {
+        0 => {}
+        // SAFETY: the caller vouches for `count` octets, which is 16.
+        16 => B::store(unsafe { &mut *to.cast() }, block),
+        _ if is_long => {
+            leak!("GCM: end of a long text stored", block);
+            // SAFETY: the text is long: the caller vouches for 16 octets before `to`.
+            let before = B::load(token, unsafe { &*to.wrapping_sub(16).cast() });
+            // SAFETY: these end with the last of the `count` octets, and start within the 16 before `to`.
+            let place = unsafe { &mut *to.wrapping_add(count).wrapping_sub(16).cast() };
+            B::store(place, octets_of(token, [before, block], count));
+        }
+        _ => {
+            leak!("GCM: text shorter than a block stored", block);
+            let mut octets = [0; 16];
+            B::store(&mut octets, block);
+            // SAFETY: the caller vouches for `count` octets.
+            unsafe { core::slice::from_raw_parts_mut(to, count) }.copy_from_slice(&octets[..count]);
+            // They may be plaintext that turns out not to be authentic.
+            octets = [0; 16];
+            optimization_barrier(&octets);
         }
     }
 }
 
-/// Stores the first `count` octets of a block. In a long text, rewrites octets before them with what is there. Octets behind them
-/// are not touched.
-///
-/// # Safety
-///
-/// As of [`load_part`]; if the text is long, a whole block of it is before `to`, unless `count` is 0 or 16.
+/// CIPHER (FIPS 197 §5.1) of a block.
 #[inline(always)]
-pub(super) unsafe fn store_part(to: *mut u8, block: Block, count: usize, is_long: bool) {
-    // SAFETY: guaranteed by this function's `# Safety` section.
-    unsafe {
-        match count {
-            0 => {}
-            16 => Block::store(to, block),
-            _ if is_long => {
-                leak!("GCM: end of a long text stored", block);
-                let before = Block::load(to.wrapping_sub(16));
-                Block::store(to.wrapping_add(count).wrapping_sub(16), octets_of([before, block], count));
-            }
-            _ => {
-                leak!("GCM: text shorter than a block stored", block);
-                let mut octets = [0; 16];
-                Block::store(octets.as_mut_ptr(), block);
-                core::slice::from_raw_parts_mut(to, count).copy_from_slice(&octets[..count]);
-                // They may be plaintext that turns out not to be authentic.
-                octets = [0; 16];
-                optimization_barrier(&octets);
-            }
-        }
+pub(crate) fn encrypt<B: Block>(token: B::Token, keys: &RoundKeys, rounds: Rounds, block: B) -> B {
+    match rounds {
+        Rounds::Ten => encrypt_in::<B, 10>(token, keys, block),
+        Rounds::Fourteen => encrypt_in::<B, 14>(token, keys, block),
     }
 }
 
-/// Encrypts `states` in `ROUNDS` rounds.
-///
-/// # Safety
-///
-/// As for the functions of [`Vector`]; `keys` are `ROUNDS + 1` blocks.
 #[inline(always)]
-pub(crate) unsafe fn encrypt<V: Vector, const N: usize, const ROUNDS: usize>(
-    keys: *const u8,
-    mut states: [V; N],
-) -> [V; N] {
-    // SAFETY: as the caller's.
-    unsafe {
-        let key = V::load_every(keys);
-        for state in &mut states {
-            *state = V::xor(*state, key);
-        }
-        for round in 1..ROUNDS {
-            let key = V::load_every(keys.add(16 * round));
-            for state in &mut states {
-                *state = V::aes(*state, key);
-            }
-        }
-        let key = V::load_every(keys.add(16 * ROUNDS));
-        for state in &mut states {
-            *state = V::aes_last(*state, key);
-        }
-        states
+fn encrypt_in<B: Block, const ROUNDS: usize>(token: B::Token, keys: &RoundKeys, block: B) -> B {
+    let key = |round: usize| B::load(token, octets(&keys[round]));
+    let mut state = B::xor(block, key(0));
+    for round in 1..ROUNDS {
+        state = B::aes(state, key(round));
     }
+    B::aes_last(state, key(ROUNDS))
 }
 
-/// [`encrypt`] with as many rounds as the key needs.
-///
-/// # Safety
-///
-/// As for [`encrypt`].
+/// The octets of a number as they lie in memory.
 #[inline(always)]
-pub(crate) unsafe fn encrypt_rounds<V: Vector, const N: usize>(
-    keys: *const u8,
-    rounds: Rounds,
-    states: [V; N],
-) -> [V; N] {
-    // SAFETY: guaranteed by this function's `# Safety` section.
-    unsafe {
-        match rounds {
-            Rounds::Ten => encrypt::<V, N, 10>(keys, states),
-            Rounds::Fourteen => encrypt::<V, N, 14>(keys, states),
-        }
-    }
+pub(crate) fn octets(number: &u128) -> &[u8; 16] {
+    // SAFETY: a number has 16 octets.
+    unsafe { &*core::ptr::from_ref(number).cast() }
 }

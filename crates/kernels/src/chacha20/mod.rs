@@ -1,7 +1,6 @@
 //! ChaCha20 header masks (RFC 9001 §5.4.4): one at a time, or one in each lane of the processor's vectors.
 //!
-//! A mask needs only two words of a block of key stream, so the last round computes only what those depend on. Whole blocks, for
-//! [`chacha20_poly1305`](crate::chacha20_poly1305), are in a file of their own.
+//! A mask needs only two words of a block of key stream, so the last round computes only what those depend on.
 
 use core::fmt;
 
@@ -11,14 +10,9 @@ use crate::cpu::InstructionSet;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Avx2, Avx512};
 
-#[cfg(feature = "model")]
-pub mod model;
 mod portable;
-mod state;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod stream;
-#[cfg(target_arch = "x86_64")]
-mod x86;
+pub(crate) mod x86_64;
 
 /// The instructions that compute many masks, with their proof.
 #[derive(Clone, Copy)]
@@ -85,17 +79,17 @@ impl ChaCha20MaskKey {
             #[cfg(target_arch = "x86_64")]
             Engine::Avx512(_) => self.many(samples, |key, samples| {
                 // SAFETY: the token proves the target features.
-                unsafe { x86::avx512::masks(key, samples) }
+                unsafe { x86_64::avx512::masks(key, samples) }
             }),
             #[cfg(target_arch = "x86_64")]
             Engine::Avx2(_) => self.many(samples, |key, samples| {
                 // SAFETY: the token proves the target features.
-                unsafe { x86::avx2::masks(key, samples) }
+                unsafe { x86_64::avx2::masks(key, samples) }
             }),
             #[cfg(target_arch = "x86_64")]
             Engine::Sse2 => self.many(samples, |key, samples| {
                 // SAFETY: this architecture has SSE2.
-                unsafe { x86::sse2::masks(key, samples) }
+                unsafe { x86_64::sse2::masks(key, samples) }
             }),
             #[cfg(not(target_arch = "x86_64"))]
             Engine::Portable => self.one_by_one(samples),

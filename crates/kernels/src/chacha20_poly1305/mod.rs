@@ -8,17 +8,13 @@ use zeroize::ZeroizeOnDrop;
 
 use crate::cpu::InstructionSet;
 
-#[cfg(feature = "model")]
-pub mod model;
-#[cfg(not(target_arch = "x86_64"))]
-mod unsupported;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+mod x86_64;
 
 #[cfg(not(target_arch = "x86_64"))]
 use unsupported::Engine;
 #[cfg(target_arch = "x86_64")]
-use x86::Engine;
+use x86_64::Engine;
 
 /// The most octets of a text: block numbers have 32 bits, and block 0 of the key stream makes the one-time key.
 const MAX_LENGTH: u64 = ((1 << 32) - 1) * 64;
@@ -76,5 +72,32 @@ impl ChaCha20Poly1305Key {
 impl fmt::Debug for ChaCha20Poly1305Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChaCha20Poly1305Key").field("path", &self.path()).finish_non_exhaustive()
+    }
+}
+
+/// Processors without the instructions have no engine.
+#[cfg(not(target_arch = "x86_64"))]
+mod unsupported {
+    use crate::cpu::InstructionSet;
+
+    #[derive(Clone, Copy)]
+    pub(super) enum Engine {}
+
+    impl Engine {
+        pub(super) fn detect() -> Option<Self> {
+            None
+        }
+
+        pub(super) fn path(self) -> InstructionSet {
+            match self {}
+        }
+
+        pub(super) fn seal(self, _: &[u32; 8], _: &[u8; 12], _: &[u8], _: &mut [u8]) -> [u8; 16] {
+            match self {}
+        }
+
+        pub(super) fn open(self, _: &[u32; 8], _: &[u8; 12], _: &[u8], _: &mut [u8], _: &[u8; 16]) -> bool {
+            match self {}
+        }
     }
 }

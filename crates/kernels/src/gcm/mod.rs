@@ -1,28 +1,17 @@
 //! AES-GCM for packets (SP 800-38D, RFC 5116), in place, with QUIC's header mask.
 
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 mod crypt;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-mod hash;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-mod kernel;
-#[cfg(feature = "model")]
-pub mod model;
-mod packet;
-#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-mod unsupported;
+mod ghash;
 
 use core::fmt;
 
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-use kernel::Kernel;
-pub use packet::TAG_LENGTH;
-use packet::{Mask, POWERS, Packet};
-#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-use unsupported::Kernel;
+pub use crypt::TAG_LENGTH;
+use crypt::{Key, Mask, Packet};
+use ghash::POWERS;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-use crate::aes::{AesMaskKey, Engine, ROUND_KEYS};
+use crate::aes::vector::ROUND_KEYS;
+use crate::aes::{AesMaskKey, Engine};
 use crate::cpu::InstructionSet;
 
 const BODY_LENGTH: &str = "a body is a text, not above GCM's limit, and room for 16 octets of tag";
@@ -33,12 +22,20 @@ const SAMPLE: &str = "the sample is not in the body";
 /// It takes 512 octets, needs no heap, and is wiped on drop. Using a nonce twice breaks it.
 #[derive(ZeroizeOnDrop)]
 pub struct GcmKey {
-    /// The powers of H, from the highest down, as [`POWERS`] says, then the round keys.
-    blocks: [u128; POWERS + ROUND_KEYS],
+    blocks: Key,
     #[zeroize(skip)]
     kernel: &'static Kernel,
     #[zeroize(skip)]
     engine: Engine,
+}
+
+/// [`crypt`] and [`ghash`] compiled for a path and a number of rounds.
+///
+/// The functions are unsafe to call: the processor has to have the path's instructions.
+struct Kernel {
+    seal: unsafe fn(&Key, Packet<'_>, Option<Mask<'_>>) -> [u8; 16],
+    open: unsafe fn(&Key, Packet<'_>) -> bool,
+    powers: unsafe fn(u128, &mut [u128; POWERS]),
 }
 
 impl GcmKey {
@@ -48,12 +45,15 @@ impl GcmKey {
         let engine = Engine::detect()?;
         // Wiped here after it is copied below.
         let mut blocks = Zeroizing::new([0; POWERS + ROUND_KEYS]);
-        let (powers, round_keys) = blocks.split_last_chunk_mut()?;
+        let (powers, round_keys) = blocks.split_first_chunk_mut()?;
+        let round_keys = round_keys.first_chunk_mut()?;
         let rounds = engine.expand(key, round_keys)?;
-        let h = Zeroizing::new(engine.encrypt(round_keys, rounds, [0; 16]));
+        let h = Zeroizing::new(engine.encrypt(round_keys, rounds, &[0; 16]));
         let h = Zeroizing::new(u128::from_be_bytes(*h));
-        engine.powers(*h, powers);
-        Some(Self { blocks: *blocks, kernel: engine.gcm(rounds), engine })
+        let kernel = &kernels(engine)[rounds as usize];
+        // SAFETY: the engine proves its path.
+        unsafe { (kernel.powers)(*h, powers) };
+        Some(Self { blocks: *blocks, kernel, engine })
     }
 
     /// The instructions it uses: the best for AES-GCM that the processor had when the key was made.
@@ -80,12 +80,9 @@ impl GcmKey {
         mask: Option<(&AesMaskKey, usize)>,
     ) -> [u8; 16] {
         let packet = Packet::new(nonce, aad, body).expect(BODY_LENGTH);
-        let mask = mask.map(|(key, sample)| {
-            assert!(sample <= packet.length, "{SAMPLE}");
-            Mask { key, sample }
-        });
-        // SAFETY: the engine proves the kernel's path; key and packet are valid.
-        unsafe { (self.kernel.seal)(self.blocks.as_ptr().cast(), packet, mask) }
+        let mask = mask.map(|(key, sample)| Mask::new(key, sample, &packet).expect(SAMPLE));
+        // SAFETY: the engine proves the kernel's path.
+        unsafe { (self.kernel.seal)(&self.blocks, packet, mask) }
     }
 
     /// Encrypts a text in place, and returns its tag.
@@ -98,8 +95,8 @@ impl GcmKey {
     pub fn seal_detached(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; TAG_LENGTH] {
         let mut tag = [0; TAG_LENGTH];
         let packet = Packet::detached(nonce, aad, text, &mut tag).expect(BODY_LENGTH);
-        // SAFETY: the engine proves the kernel's path; key and packet are valid.
-        unsafe { (self.kernel.seal)(self.blocks.as_ptr().cast(), packet, None) };
+        // SAFETY: the engine proves the kernel's path.
+        unsafe { (self.kernel.seal)(&self.blocks, packet, None) };
         tag
     }
 
@@ -111,8 +108,8 @@ impl GcmKey {
     #[must_use]
     pub fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
         let is_authentic = Packet::new(nonce, aad, body).is_some_and(|packet| {
-            // SAFETY: the engine proves the kernel's path; key and packet are valid.
-            unsafe { (self.kernel.open)(self.blocks.as_ptr().cast(), packet) }
+            // SAFETY: the engine proves the kernel's path.
+            unsafe { (self.kernel.open)(&self.blocks, packet) }
         });
         if !is_authentic {
             wipe_text(body);
@@ -134,3 +131,72 @@ impl fmt::Debug for GcmKey {
         f.debug_struct("GcmKey").field("path", &self.path()).finish_non_exhaustive()
     }
 }
+
+/// The kernels of an engine's path, for keys of 10 and of 14 rounds.
+fn kernels(engine: Engine) -> &'static [Kernel; 2] {
+    match engine {
+        #[cfg(target_arch = "x86_64")]
+        Engine::AesNi(_) => &aes_ni::KERNELS,
+        #[cfg(target_arch = "x86_64")]
+        Engine::AesNiAvx(_) => &aes_ni_avx::KERNELS,
+        #[cfg(target_arch = "x86_64")]
+        Engine::Vaes256(_) => &vaes256::KERNELS,
+        #[cfg(target_arch = "x86_64")]
+        Engine::Vaes512(_) => &vaes512::KERNELS,
+        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+        Engine::Aarch64Aes(_) => &aarch64::KERNELS,
+    }
+}
+
+/// A module with a path's kernels, on a register and compiled with the path's target features.
+macro_rules! path {
+    ($path:ident: $register:path, $token:ident, $features:literal) => {
+        mod $path {
+            use super::{Kernel, Key, Mask, POWERS, Packet, crypt, ghash};
+            use crate::cpu::$token;
+
+            pub(super) static KERNELS: [Kernel; 2] = [
+                Kernel { seal: seal::<10>, open: open::<10>, powers },
+                Kernel { seal: seal::<14>, open: open::<14>, powers },
+            ];
+
+            #[target_feature(enable = $features)]
+            unsafe fn seal<const ROUNDS: usize>(
+                key: &Key,
+                packet: Packet<'_>,
+                mask: Option<Mask<'_>>,
+            ) -> [u8; 16] {
+                // SAFETY: the caller of a kernel vouches for the path.
+                let token = unsafe { $token::proven() };
+                crypt::seal::<$register, ROUNDS>(token, key, packet, mask)
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn open<const ROUNDS: usize>(key: &Key, packet: Packet<'_>) -> bool {
+                // SAFETY: the caller of a kernel vouches for the path.
+                crypt::open::<$register, ROUNDS>(unsafe { $token::proven() }, key, packet)
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn powers(h: u128, all: &mut [u128; POWERS]) {
+                // SAFETY: the caller of a kernel vouches for the path.
+                ghash::powers::<$register>(unsafe { $token::proven() }, h, all);
+            }
+        }
+    };
+}
+
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+path!(aarch64: crate::aes::aarch64::V128, Aarch64Aes, "neon,aes");
+#[cfg(target_arch = "x86_64")]
+path!(aes_ni: crate::aes::x86_64::V128, AesNi, "aes,pclmulqdq,ssse3,sse4.1");
+#[cfg(target_arch = "x86_64")]
+path!(aes_ni_avx: crate::aes::x86_64::V128, AesNi, "aes,pclmulqdq,avx");
+#[cfg(target_arch = "x86_64")]
+path!(vaes256: crate::aes::x86_64::V256, Vaes256, "aes,pclmulqdq,avx2,vaes,vpclmulqdq");
+#[cfg(target_arch = "x86_64")]
+path!(
+    vaes512: crate::aes::x86_64::V512,
+    Vaes512,
+    "aes,pclmulqdq,avx2,vaes,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl"
+);

@@ -1,56 +1,35 @@
 //! HMAC (RFC 2104) with SHA-1 and SHA-256, of one message or of many side by side.
 
-#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-use core::convert::Infallible;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod bmi2;
+#[cfg(target_arch = "x86_64")]
+mod frame;
+#[cfg_attr(
+    not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))),
+    allow(dead_code, reason = "without a path there is only the model")
+)]
+pub(crate) mod message;
+#[cfg(target_arch = "x86_64")]
+mod sha_ni;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-pub(crate) mod aarch64;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod many;
-#[cfg(feature = "model")]
-pub mod model;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod one;
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-mod padding;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod pairs;
-#[cfg(target_arch = "x86_64")]
-pub(crate) mod schedule;
+use aarch64 as paths;
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-mod unavailable;
+use unsupported as paths;
 #[cfg(target_arch = "x86_64")]
-mod vectors;
+use x86_64 as paths;
 
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-use crate::cpu::Aarch64Sha;
 use crate::cpu::InstructionSet;
-#[cfg(target_arch = "x86_64")]
-use crate::cpu::{Bmi2, ShaNi};
-
-#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-pub(crate) use aarch64::hmac_many;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use many::hmac_many;
-#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-pub(crate) use unavailable::hmac_many;
 
 /// Proof that this processor has instructions that HMAC-SHA-1 and HMAC-SHA-256 of one message are written for.
 #[derive(Clone, Copy, Debug)]
-pub struct ShaInstructions(
-    #[cfg(target_arch = "x86_64")] OneMessagePath,
-    #[cfg(all(target_arch = "aarch64", target_endian = "little"))] Aarch64Sha,
-    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-    Infallible,
-);
-
-/// The best that there is.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy, Debug)]
-enum OneMessagePath {
-    ShaNi(ShaNi),
-    Bmi2(Bmi2),
-}
+pub struct ShaInstructions(paths::Path);
 
 impl ShaInstructions {
     /// The proof, or `None` if the processor has none of [`InstructionSet::ShaNi`], [`InstructionSet::Bmi2`] and
@@ -58,42 +37,104 @@ impl ShaInstructions {
     #[inline]
     #[must_use]
     pub fn detect() -> Option<Self> {
-        #[cfg(target_arch = "x86_64")]
-        return ShaNi::detect()
-            .map(OneMessagePath::ShaNi)
-            .or_else(|| Bmi2::detect().map(OneMessagePath::Bmi2))
-            .map(Self);
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        return Aarch64Sha::detect().map(Self);
-        #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-        None
+        paths::Path::detect().map(Self)
     }
 
     /// The instructions that it proves.
     #[must_use]
     pub fn path(self) -> InstructionSet {
-        #[cfg(target_arch = "x86_64")]
-        return match self.0 {
-            OneMessagePath::ShaNi(_) => InstructionSet::ShaNi,
-            OneMessagePath::Bmi2(_) => InstructionSet::Bmi2,
-        };
-        #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-        return InstructionSet::Aarch64Sha;
-        #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
-        match self.0 {}
+        self.0.set()
     }
 }
 
 /// A message of a batch: its number, the chaining values after the inner and the outer key block, and its slices.
 pub type Job<'a, const WORDS: usize> = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [u8]]);
 
-/// The octets of a hash value.
-#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
-pub(crate) fn in_network_order<const WORDS: usize, const OCTETS: usize>(words: [u32; WORDS]) -> [u8; OCTETS] {
-    const { assert!(OCTETS == 4 * WORDS) };
-    let mut octets = [0; OCTETS];
-    for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
-        *octets = word.to_be_bytes();
+/// HMAC with SHA-1 (FIPS 180-4 §6.1).
+pub mod sha1 {
+    use super::{Job, ShaInstructions, paths};
+
+    /// The HMAC-SHA-1 of the slices of `message`, taken as one message.
+    ///
+    /// `keys` are the chaining values after the inner and the outer key block (RFC 2104 §4). They are not wiped here.
+    #[must_use]
+    pub fn hmac(sha: ShaInstructions, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
+        sha.0.sha1(keys, message)
     }
-    octets
+
+    /// Computes HMAC-SHA-1s of messages side by side, each under its own key, if the processor has
+    /// [`InstructionSet::ShaNi`](crate::cpu::InstructionSet::ShaNi) or
+    /// [`InstructionSet::Aarch64Sha`](crate::cpu::InstructionSet::Aarch64Sha) (two at a time), or
+    /// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512) (sixteen). Returns how many.
+    ///
+    /// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
+    /// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole
+    /// blocks of 64 octets.
+    pub fn hmac_many<'a>(
+        jobs: impl Iterator<Item = Job<'a, 5>>,
+        done: impl FnMut(usize, &[u8; 20]),
+    ) -> usize {
+        paths::sha1_many(jobs, done)
+    }
+}
+
+/// HMAC with SHA-256 (FIPS 180-4 §6.2).
+pub mod sha256 {
+    use super::{Job, ShaInstructions, paths};
+
+    /// The HMAC-SHA-256 of the slices of `message`, taken as one message. Keys are as for [`sha1::hmac`](super::sha1::hmac).
+    #[must_use]
+    pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
+        sha.0.sha256(keys, message)
+    }
+
+    /// Computes HMAC-SHA-256s of messages side by side, as [`sha1::hmac_many`](super::sha1::hmac_many) does HMAC-SHA-1s.
+    pub fn hmac_many<'a>(
+        jobs: impl Iterator<Item = Job<'a, 8>>,
+        done: impl FnMut(usize, &[u8; 32]),
+    ) -> usize {
+        paths::sha256_many(jobs, done)
+    }
+}
+
+/// Processors without a path: no proof, and batches that are left to the caller.
+#[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+mod unsupported {
+    use super::Job;
+    use crate::cpu::InstructionSet;
+
+    #[derive(Clone, Copy, Debug)]
+    pub(super) enum Path {}
+
+    impl Path {
+        pub(super) fn detect() -> Option<Self> {
+            None
+        }
+
+        pub(super) fn set(self) -> InstructionSet {
+            match self {}
+        }
+
+        pub(super) fn sha1(self, _: [&[u32; 5]; 2], _: &[&[u8]]) -> [u8; 20] {
+            match self {}
+        }
+
+        pub(super) fn sha256(self, _: [&[u32; 8]; 2], _: &[&[u8]]) -> [u8; 32] {
+            match self {}
+        }
+    }
+
+    pub(super) fn sha1_many<'a>(
+        _: impl Iterator<Item = Job<'a, 5>>,
+        _: impl FnMut(usize, &[u8; 20]),
+    ) -> usize {
+        0
+    }
+
+    pub(super) fn sha256_many<'a>(
+        _: impl Iterator<Item = Job<'a, 8>>,
+        _: impl FnMut(usize, &[u8; 32]),
+    ) -> usize {
+        0
+    }
 }

@@ -8,8 +8,6 @@ mod accumulator;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
-#[cfg(feature = "model")]
-pub mod model;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
 

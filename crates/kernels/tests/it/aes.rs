@@ -2,8 +2,9 @@
 
 use ::aes::cipher::{BlockCipherEncrypt, KeyInit};
 use hex_literal::hex;
-use wireseal_kernels::aes::{self, AesMaskKey};
+use wireseal_kernels::aes::AesMaskKey;
 use wireseal_kernels::cpu::InstructionSet;
+use wireseal_kernels::model;
 
 use crate::guarded::Guarded;
 use crate::paths;
@@ -40,7 +41,7 @@ fn masks_are_those_of_the_model_and_of_a_library() {
                 assert_eq!(Some(key.path()), path);
                 let sample = octets[seed as usize % 16..][..16].try_into().unwrap();
                 let mask = key.mask(sample);
-                assert_eq!(mask, aes::model::encrypt(key_octets, *sample));
+                assert_eq!(mask, model::aes::encrypt(key_octets, *sample));
                 let mut block = (*sample).into();
                 match key_octets.len() {
                     16 => ::aes::Aes128::new_from_slice(key_octets).unwrap().encrypt_block(&mut block),
@@ -60,7 +61,7 @@ fn a_sample_may_end_or_begin_where_memory_does() {
             for sample in (0..70).map(|at| [at ^ 0x51; 16]) {
                 for guarded in Guarded::both(&sample) {
                     let mask = key.mask(guarded.first_chunk().unwrap());
-                    assert_eq!(mask, aes::model::encrypt(key_octets, sample));
+                    assert_eq!(mask, model::aes::encrypt(key_octets, sample));
                     assert_eq!(*guarded, sample);
                 }
             }

@@ -4,8 +4,9 @@ use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use hex_literal::hex;
 use proptest::prelude::*;
 use ring::aead::quic;
-use wireseal_kernels::chacha20::{ChaCha20MaskKey, model};
+use wireseal_kernels::chacha20::ChaCha20MaskKey;
 use wireseal_kernels::cpu::InstructionSet;
+use wireseal_kernels::model::chacha20 as model;
 
 use crate::guarded::Guarded;
 use crate::paths;

@@ -3,8 +3,9 @@
 use chacha20poly1305::ChaCha20Poly1305;
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use hex_literal::hex;
-use wireseal_kernels::chacha20_poly1305::{ChaCha20Poly1305Key, model};
+use wireseal_kernels::chacha20_poly1305::ChaCha20Poly1305Key;
 use wireseal_kernels::cpu::InstructionSet;
+use wireseal_kernels::model::chacha20_poly1305 as model;
 
 use crate::aeads::{self, Aead, each_key};
 
@@ -32,16 +33,7 @@ impl Aead for Key {
     }
 
     fn by_model(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
-        let key = key.try_into().expect("32 octets");
-        let mut again = text.to_vec();
-        let tag = model::seal(key, nonce, aad, text);
-        let mut sealed = text.to_vec();
-        assert!(model::open(key, nonce, aad, &mut sealed, &tag) && sealed == again);
-        let mut wrong = tag;
-        wrong[0] ^= 1;
-        again.copy_from_slice(text);
-        assert!(!model::open(key, nonce, aad, &mut again, &wrong));
-        tag
+        model::seal(key.try_into().expect("32 octets"), nonce, aad, text)
     }
 
     fn by_rustcrypto(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {

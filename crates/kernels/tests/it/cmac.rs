@@ -2,8 +2,9 @@
 
 use cmac::{Cmac, KeyInit, Mac};
 use hex_literal::hex;
-use wireseal_kernels::cmac::{Key, mac_many, model};
+use wireseal_kernels::cmac::{Key, mac_many};
 use wireseal_kernels::cpu::{InstructionSet, switch};
+use wireseal_kernels::model::cmac as model;
 
 use crate::macs::{Alone, Many, tests_many};
 use crate::paths;

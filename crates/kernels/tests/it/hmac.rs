@@ -1,7 +1,7 @@
 //! HMAC-SHA-1 and HMAC-SHA-256.
 
 use hex_literal::hex;
-use wireseal_kernels::hmac::model::{SHA1, SHA256};
+use wireseal_kernels::model::hmac::{SHA1, SHA256};
 
 fn octets<const WORDS: usize>(words: [u32; WORDS]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
@@ -13,7 +13,7 @@ macro_rules! tests_of {
         mod $hash {
             use wireseal_kernels::cpu::InstructionSet;
             use wireseal_kernels::hmac::ShaInstructions;
-            use wireseal_kernels::hmac::model::$model;
+            use wireseal_kernels::model::hmac::$model;
             use wireseal_kernels::$hash::{hmac, hmac_many};
 
             use super::octets;

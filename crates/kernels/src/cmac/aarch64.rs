@@ -1,0 +1,259 @@
+//! AES-128-CMAC by AES instructions of AArch64, of one message or of eight side by side.
+//!
+//! AESE adds a round key before it substitutes, so that a block can come in with the first round key and the last one of the block
+//! before: nothing but AES lies on the way from block to block. A state is what AES leaves without its last round key.
+
+use core::arch::aarch64::*;
+use core::fmt;
+use core::ops::Range;
+use core::sync::atomic::{Ordering, compiler_fence};
+
+use zeroize::{ZeroizeOnDrop, Zeroizing};
+
+use crate::aes::Engine;
+use crate::aes::aarch64::octets_of_number;
+use crate::aes::vector::{ROUND_KEYS, short_number};
+use crate::cpu::InstructionSet;
+use crate::groups::{Cost, Job, each_group, each_tail};
+
+/// A key for AES-128-CMAC with its round keys: 192 octets, wiped on drop. Having one proves that the processor has AES.
+#[derive(ZeroizeOnDrop)]
+pub struct Key {
+    /// The round keys without the last.
+    round_keys: [u128; 10],
+    /// The sum of the last round key and the first.
+    between: u128,
+    /// The subkey K1 (RFC 4493 §2.3). Doubled, it is K2.
+    k1: u128,
+}
+
+impl Key {
+    /// Expands a key, or returns `None` if the processor lacks
+    /// [`InstructionSet::Aarch64Aes`].
+    #[must_use]
+    pub fn new(key: &[u8; 16]) -> Option<Self> {
+        let engine = Engine::detect()?;
+        let mut keys = Zeroizing::new([0; ROUND_KEYS]);
+        let rounds = engine.expand(key, &mut keys)?;
+        leak!("CMAC: key", *keys);
+        let l = u128::from_le_bytes(engine.encrypt(&keys, rounds, &[0; 16]));
+        let (round_keys, last) = keys.split_first_chunk()?;
+        Some(Self { round_keys: *round_keys, between: last[0] ^ round_keys[0], k1: double(l) })
+    }
+
+    /// The instructions that compute one message at a time.
+    #[must_use]
+    pub fn path(&self) -> InstructionSet {
+        InstructionSet::Aarch64Aes
+    }
+
+    /// The MAC, 16 octets, of the slices of `message`, taken as one message.
+    #[inline]
+    #[must_use]
+    pub fn mac(&self, message: &[&[u8]]) -> [u8; 16] {
+        // SAFETY: a key is made only where the processor has AES.
+        unsafe { mac(self, message) }
+    }
+
+    /// The last block of a message, which holds these octets, with the subkey added (RFC 4493 §2.4).
+    #[inline]
+    fn last_block(&self, octets: &[u8]) -> u128 {
+        self.with_subkey(short_number(octets), octets.len())
+    }
+
+    /// The last block, of which these octets are in, padded if it is not whole, with the subkey added.
+    #[inline]
+    fn with_subkey(&self, block: u128, octets: usize) -> u128 {
+        leak!("CMAC and HMAC: short message", block);
+        match octets {
+            16 => block ^ self.k1,
+            _ => block ^ 0x80 << (8 * octets) ^ double(self.k1),
+        }
+    }
+
+    /// The state before the first block: with it, the last round key cancels out.
+    #[inline]
+    fn start(&self) -> u128 {
+        self.between ^ self.round_keys[0]
+    }
+
+    /// The MAC from the state behind the last block.
+    #[inline]
+    fn finish(&self, state: u128) -> [u8; 16] {
+        (state ^ self.start()).to_le_bytes()
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Key").finish_non_exhaustive()
+    }
+}
+
+/// Doubles in GF(2^128) (RFC 4493 §2.3), without a branch on the secret top bit.
+#[inline]
+fn double(block: u128) -> u128 {
+    let number = block.swap_bytes();
+    (number << 1 ^ 0x87 & (number >> 127).wrapping_neg()).swap_bytes()
+}
+
+/// The 16 octets of a round key.
+#[inline]
+#[target_feature(enable = "neon")]
+fn vector(key: &u128) -> uint8x16_t {
+    // SAFETY: there are 16 octets.
+    unsafe { vld1q_u8(core::ptr::from_ref(key).cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn load(block: &[u8; 16]) -> uint8x16_t {
+    // SAFETY: there are 16 octets, and they need no alignment.
+    unsafe { vld1q_u8(block.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "neon")]
+fn number(v: uint8x16_t) -> u128 {
+    let words = vreinterpretq_u64_u8(v);
+    u128::from(vgetq_lane_u64::<0>(words)) | u128::from(vgetq_lane_u64::<1>(words)) << 64
+}
+
+/// The latency of AES is all the time that one message takes.
+#[target_feature(enable = "neon,aes")]
+fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
+    let between = vector(&key.between);
+    let mut state = octets_of_number(key.start());
+    // The current block, and how many of its octets are in. A full block waits, because the last one is treated differently.
+    let mut block = vdupq_n_u8(0);
+    let mut position = 0;
+    for slice in message {
+        let (octets, slice) = slice.split_at(slice.len().min(16 - position));
+        if !octets.is_empty() {
+            leak!("CMAC: block in two slices", state);
+            block = veorq_u8(block, octets_of_number(short_number(octets) << (8 * position)));
+            position += octets.len();
+        }
+        let (blocks, rest) = slice.as_chunks();
+        for next in blocks {
+            state = encrypt(key, state, veorq_u8(between, block));
+            block = load(next);
+        }
+        if !rest.is_empty() {
+            state = encrypt(key, state, veorq_u8(between, block));
+            block = octets_of_number(short_number(rest));
+            position = rest.len();
+        }
+    }
+    let last = octets_of_number(key.with_subkey(number(block), position));
+    key.finish(number(encrypt(key, state, veorq_u8(between, last))))
+}
+
+/// CIPHER (FIPS 197 §5.1) without its last round key, of the sum of two blocks.
+#[inline]
+#[target_feature(enable = "neon,aes")]
+fn encrypt(key: &Key, mut state: uint8x16_t, mut added: uint8x16_t) -> uint8x16_t {
+    leak!("CMAC: one block", state);
+    for round_key in &key.round_keys[1..] {
+        state = vaesmcq_u8(vaeseq_u8(state, added));
+        added = vector(round_key);
+    }
+    vaeseq_u8(state, added)
+}
+
+/// The blocks of a tail without its last, which is treated differently. A tail without octets has that block too.
+fn blocks_before_last(octets: usize) -> usize {
+    octets.saturating_sub(1) / 16
+}
+
+/// What [`macs`] costs. Not measured: a block of every lane is that of llvm-mca's model of Neoverse N1, the rest about what it
+/// is with AES-NI.
+const COST: Cost = Cost { once: 12, block: 4 };
+
+/// Computes the MACs of messages side by side, each under its own key, and returns how many.
+///
+/// A job is a number, a key, and the slices of a message. `done` gets the number of each job with its MAC, in any order. It is not
+/// called for messages that would gain nothing: compute those with [`Key::mac`]. They are small groups, messages of more than two
+/// slices, and those whose first of two slices is not whole blocks of 16 octets.
+pub fn mac_many<'a>(
+    jobs: impl Iterator<Item = (usize, &'a Key, &'a [&'a [u8]])>,
+    mut done: impl FnMut(usize, &[u8; 16]),
+) -> usize {
+    let mut count = 0;
+    each_group::<_, 16>(jobs, |group| {
+        for group in group.chunks(LANES).filter(|group| COST.is_worth(group, 16)) {
+            // SAFETY: a key is made only where the processor has AES.
+            unsafe { macs(group, &mut done) };
+            count += group.len();
+        }
+    });
+    count
+}
+
+/// As many as keep AES busy in llvm-mca's model of Neoverse V2, which starts four instructions for it in each cycle.
+const LANES: usize = 8;
+
+/// Computes the MACs of a group of at most [`LANES`] jobs, the longest first.
+#[target_feature(enable = "neon,aes")]
+fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
+    let Some(last) = group.last() else { return };
+    // Lanes without a job repeat the last one's.
+    let jobs: [_; LANES] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
+    let keys = jobs.map(|job| job.key);
+    leak!("CMAC: eight messages", keys[0].k1);
+    let mut states = Zeroizing::new(keys.map(|key| key.start()));
+    let heads = jobs.map(|job| job.head.as_ptr());
+    // SAFETY: all heads have the same length.
+    unsafe { advance(&mut states, &keys, &heads, 0..jobs[0].head.len() / 16) };
+
+    let mut ended = states.clone();
+    each_tail(jobs, blocks_before_last, |starts, blocks, lanes| {
+        // SAFETY: these tails have these blocks.
+        unsafe { advance(&mut states, &keys, starts, blocks) };
+        // Lanes that end later set theirs again.
+        ended[..lanes].copy_from_slice(&states[..lanes]);
+    });
+
+    let last_blocks = Zeroizing::new(jobs.map(|job| {
+        leak!("CMAC: last block of one of many", job.key.k1);
+        job.key.last_block(&job.tail[16 * blocks_before_last(job.tail.len())..])
+    }));
+    let lasts = last_blocks.each_ref().map(|last| core::ptr::from_ref(last).cast());
+    // SAFETY: each is one block.
+    unsafe { advance(&mut ended, &keys, &lasts, 0..1) };
+    for (job, state) in group.iter().zip(&*ended) {
+        done(job.number, &job.key.finish(*state));
+    }
+}
+
+/// Takes the blocks with these indices into the states.
+///
+/// # Safety
+/// Each pointer is valid for reads of all these blocks.
+#[target_feature(enable = "neon,aes")]
+unsafe fn advance(
+    states: &mut [u128; LANES],
+    keys: &[&Key; LANES],
+    starts: &[*const u8; LANES],
+    blocks: Range<usize>,
+) {
+    let mut now = states.map(|state| octets_of_number(state));
+    for block in blocks {
+        // Keeps the compiler from copying all round keys to the stack first.
+        compiler_fence(Ordering::SeqCst);
+        for ((state, start), key) in now.iter_mut().zip(starts).zip(keys) {
+            // SAFETY: the block is there, and it needs no alignment.
+            let octets = unsafe { vld1q_u8(start.add(16 * block)) };
+            *state = vaesmcq_u8(vaeseq_u8(*state, veorq_u8(octets, vector(&key.between))));
+        }
+        for round in 1..9 {
+            for (state, key) in now.iter_mut().zip(keys) {
+                *state = vaesmcq_u8(vaeseq_u8(*state, vector(&key.round_keys[round])));
+            }
+        }
+        for (state, key) in now.iter_mut().zip(keys) {
+            *state = vaeseq_u8(*state, vector(&key.round_keys[9]));
+        }
+    }
+    *states = now.map(|state| number(state));
+}

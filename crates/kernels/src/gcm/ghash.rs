@@ -1,0 +1,105 @@
+//! GHASH over many blocks with one reduction.
+//!
+//! Blocks are 128-bit numbers with their octets reversed, so the first bit of a block, the coefficient of x^0, is the highest. The
+//! product of two such numbers is one bit too low. The powers of H make up for it: they are divided by x when the key is made.
+
+use crate::aes::vector::{Block, Multiplication, Vector, octets};
+
+/// The field's polynomial without x^128 and 1, that is x^7 + x^2 + x, as the upper half of a block divided by x.
+const POLYNOMIAL: u64 = 0xc2 << 56;
+
+/// How many powers of H a key has: enough for a group of 16 blocks, or for fewer blocks and the lengths behind them. For
+/// Karatsuba's method, H^8 to H^1, and before each of them, eight places, the sum of its halves, in both halves.
+pub(super) const POWERS: usize = 16;
+
+/// A sum of products before reduction, in each block of a register.
+#[derive(Clone, Copy)]
+pub(super) struct Products<V> {
+    low: V,
+    middle: V,
+    high: V,
+}
+
+impl<V: Vector> Products<V> {
+    /// The empty sum.
+    #[inline(always)]
+    pub(super) fn zero(token: V::Token) -> Self {
+        Self { low: V::zero(token), middle: V::zero(token), high: V::zero(token) }
+    }
+
+    /// The products of the blocks of two registers.
+    #[inline(always)]
+    pub(super) fn of(a: V, b: V) -> Self {
+        Self { low: V::low(a, b), middle: V::xor(V::low_high(a, b), V::high_low(a, b)), high: V::high(a, b) }
+    }
+
+    /// Adds the products of the blocks of two registers.
+    #[inline(always)]
+    pub(super) fn add(&mut self, a: V, b: V) {
+        self.low = V::opaque(V::xor(self.low, V::low(a, b)));
+        self.middle = V::opaque(V::xor3(self.middle, V::low_high(a, b), V::high_low(a, b)));
+        self.high = V::opaque(V::xor(self.high, V::high(a, b)));
+    }
+
+    /// Adds the products of the blocks of two registers by Karatsuba's method: `folded` has the sums of the halves of `b`. The
+    /// middle is complete after [`Self::completed`].
+    #[inline(always)]
+    pub(super) fn add_folded(&mut self, a: V, b: V, folded: V) {
+        self.low = V::xor(self.low, V::low(a, b));
+        self.middle = V::xor(self.middle, V::low(V::xor(a, V::swap_halves(a)), folded));
+        self.high = V::xor(self.high, V::high(a, b));
+    }
+
+    /// With the middle that [`Self::add_folded`] leaves incomplete.
+    #[inline(always)]
+    pub(super) fn completed(self) -> Self {
+        Self { middle: V::xor3(self.middle, self.low, self.high), ..self }
+    }
+
+    /// [Ties](Vector::tied) all parts.
+    #[inline(always)]
+    pub(super) fn tie(&mut self) {
+        self.low = V::tied(self.low);
+        self.middle = V::tied(self.middle);
+        self.high = V::tied(self.high);
+    }
+
+    /// Reduces the sum of all blocks.
+    #[inline(always)]
+    pub(super) fn reduce(self, token: V::Token) -> V::Block {
+        let polynomial = V::every(token, V::Block::of(token.into(), POLYNOMIAL.into()));
+        let middle = V::xor3(self.middle, V::swap_halves(self.low), V::low(self.low, polynomial));
+        let high = V::xor3(self.high, V::swap_halves(middle), V::low(middle, polynomial));
+        V::sum(high)
+    }
+}
+
+/// The product of two blocks.
+#[inline(always)]
+pub(super) fn multiply<B: Block>(token: B::Token, a: B, b: B) -> B {
+    Products::of(a, b).reduce(token)
+}
+
+/// Fills in the powers of H, whose octets are reversed, from the highest down, as [`POWERS`] says.
+#[inline(always)]
+pub(super) fn powers<V: Vector>(token: V::Token, h: u128, powers: &mut [u128; POWERS]) {
+    leak!("GCM: powers of H", h);
+    let token = token.into();
+    let at = |power: usize| POWERS - power;
+    // H divided by x.
+    powers[at(1)] = h << 1 ^ 0u128.wrapping_sub(h >> 127) & (u128::from(POLYNOMIAL) << 64 | 1);
+    let has_sums = V::MULTIPLICATION == Multiplication::Karatsuba;
+    for power in 2..=if has_sums { POWERS / 2 } else { POWERS } {
+        let (a, b) = (power / 2, power - power / 2);
+        let [a, b] = [a, b].map(|power| V::Block::load(token, octets(&powers[at(power)])));
+        let mut product = [0; 16];
+        V::Block::store(&mut product, multiply(token, a, b));
+        powers[at(power)] = u128::from_le_bytes(product);
+    }
+    if has_sums {
+        let (folded, powers) = powers.split_at_mut(POWERS / 2);
+        for (folded, power) in folded.iter_mut().zip(powers) {
+            *folded = *power ^ power.rotate_left(64);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the paths on x86-64 have in common: a message's words, its end, and the frame of HMAC.
+
+use core::arch::x86_64::*;
+
+use super::message::BLOCK;
+use crate::groups::Job;
+use crate::partial_block::{last_octets, load, padding_bit, store};
+
+/// The words of a block, in the order that a hash's instructions take.
+pub(super) type Block = [__m128i; 4];
+
+/// Which octet of a message goes where in a vector of words: the first word in the lowest place.
+pub(super) const FIRST_LOWEST: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
+
+/// The first word in the highest place.
+pub(super) const FIRST_HIGHEST: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
+
+/// `hmac` of one message, compiled for a path. Its module has the hash's `State`, the functions `start`, `restart`, `compress_all`,
+/// `compress` and `words`, and the order of words.
+macro_rules! hmac {
+    ($words:literal, $octets:literal, $order:ident, $features:literal) => {
+        /// The HMAC of the slices of `message`; `keys` are the chaining values after the inner and the outer key block.
+        #[target_feature(enable = $features)]
+        pub(crate) fn hmac([inner, outer]: [&[u32; $words]; 2], message: &[&[u8]]) -> [u8; $octets] {
+            let mut state = start(inner);
+            let mut rest = Rest::new();
+            rest.behind_blocks(message, |blocks| compress_all(&mut state, blocks));
+            let octets = rest.octets();
+            let mut last = last_block(octets);
+            leak!("HMAC: last block", last);
+            if octets.len() % BLOCK >= BLOCK - 8 {
+                compress(&mut state, reordered(last, &$order));
+                last = [_mm_setzero_si128(); 4];
+            }
+            last[3] = _mm_or_si128(last[3], bits(BLOCK + rest.length));
+            compress(&mut state, reordered(last, &$order));
+
+            let inner_hash = words(&state);
+            leak!("HMAC: inner hash", inner_hash[0]);
+            restart(&mut state, outer);
+            compress(&mut state, outer_block::<$octets>(inner_hash, &$order));
+            octets_of(words(&state), &$order)
+        }
+    };
+}
+pub(super) use hmac;
+
+/// The words of a block of a message.
+#[inline]
+#[target_feature(enable = "ssse3")]
+pub(super) fn words_of(octets: &[u8; BLOCK], order: &[u8; 16]) -> Block {
+    let (parts, _) = octets.as_chunks();
+    reordered(core::array::from_fn(|at| load(&parts[at])), order)
+}
+
+/// Octets of a message as words, or words as octets.
+#[inline]
+#[target_feature(enable = "ssse3")]
+pub(super) fn reordered<const PARTS: usize>(parts: [__m128i; PARTS], order: &[u8; 16]) -> [__m128i; PARTS] {
+    parts.map(|part| _mm_shuffle_epi8(part, load(order)))
+}
+
+/// What is behind the whole blocks of `octets`, with the bit that ends a message (FIPS 180-4 §5.1.1) and zeros behind it.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3")]
+pub(super) fn last_block(octets: &[u8]) -> Block {
+    let zero = _mm_setzero_si128();
+    let (parts, rest) = octets.as_chunks::<BLOCK>().1.as_chunks();
+    let end = _mm_or_si128(last_octets(octets, rest.len()), padding_bit(rest.len()));
+    match parts {
+        [] => [end, zero, zero, zero],
+        [first] => [load(first), end, zero, zero],
+        [first, second] => [load(first), load(second), end, zero],
+        [first, second, third, ..] => [load(first), load(second), load(third), end],
+    }
+}
+
+/// The last part of a block that says how many bits the message has (FIPS 180-4 §5.1.1).
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn bits(octets: usize) -> __m128i {
+    _mm_set_epi64x((8 * octets as u64).swap_bytes().cast_signed(), 0)
+}
+
+/// The only block behind the outer key block: the inner hash of `OCTETS` octets with its padding.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3")]
+pub(super) fn outer_block<const OCTETS: usize>([low, high]: [__m128i; 2], order: &[u8; 16]) -> Block {
+    let [end, bits] = reordered([padding_bit(OCTETS % 16), bits(BLOCK + OCTETS)], order);
+    let mut block = [low, high, _mm_setzero_si128(), bits];
+    block[OCTETS / 16] = _mm_or_si128(block[OCTETS / 16], end);
+    block
+}
+
+/// The octets of a hash.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3")]
+pub(super) fn octets_of<const OCTETS: usize>(words: [__m128i; 2], order: &[u8; 16]) -> [u8; OCTETS] {
+    let [low, high] = reordered(words, order).map(|words| store(words));
+    let mut octets = [0; OCTETS];
+    let (start, rest) = octets.split_at_mut(16);
+    start.copy_from_slice(&low);
+    rest.copy_from_slice(&high[..OCTETS - 16]);
+    octets
+}
+
+/// A message with the chaining values after its inner and its outer key block.
+pub(super) type KeyedJob<'a, const WORDS: usize> = Job<'a, [&'a [u32; WORDS]; 2]>;

@@ -1,0 +1,297 @@
+//! HMAC by SHA-NI, of one message, or of two side by side: each round of a message waits four to six cycles for the one before,
+//! which is time enough for a round of another message.
+
+use core::arch::x86_64::*;
+
+use zeroize::optimization_barrier;
+
+use super::frame::{
+    Block, FIRST_HIGHEST, FIRST_LOWEST, KeyedJob, bits, hmac, last_block, octets_of, outer_block, reordered,
+    words_of,
+};
+use super::message::{BLOCK, K, Rest};
+use crate::groups::Job;
+
+/// SHA-1.
+pub(super) mod sha1 {
+    use core::arch::x86_64::*;
+
+    use crate::hmac::sha_ni::*;
+
+    hmac!(5, 20, FIRST_HIGHEST, "sha,sse4.1,ssse3");
+
+    /// The HMACs of two messages.
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, 5>; 2], macs: &mut [[u8; 20]; 2]) {
+        let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
+        *macs = hmacs(pair, &FIRST_HIGHEST, |words| start(words), compress, |state| words(state));
+    }
+
+    /// A chaining value: the words a, b, c and d with a in the highest place, and e in the highest place.
+    #[derive(Clone, Copy)]
+    struct State {
+        abcd: __m128i,
+        e: __m128i,
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn start(words: &[u32; 5]) -> State {
+        // SAFETY: there are 16 octets, and they need no alignment.
+        let abcd = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
+        State { abcd: _mm_shuffle_epi32::<0b00_01_10_11>(abcd), e: _mm_set_epi32(words[4] as i32, 0, 0, 0) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn restart(state: &mut State, words: &[u32; 5]) {
+        *state = start(words);
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn compress(state: &mut State, block: Block) {
+        compress_each(core::array::from_mut(state), [block]);
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
+        for octets in blocks {
+            compress(state, words_of(octets, &FIRST_HIGHEST));
+        }
+    }
+
+    /// The words of a chaining value as those of a block, zeros behind them.
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn words(state: &State) -> [__m128i; 2] {
+        [state.abcd, state.e]
+    }
+
+    /// Takes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.1.2).
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
+        let before = *states;
+        leak!("HMAC-SHA-1: one block", states[0].abcd);
+        macro_rules! rounds {
+            ($($at:literal)*) => {$(
+                for (state, w) in states.iter_mut().zip(&mut blocks) {
+                    if $at >= 4 {
+                        let sum = _mm_xor_si128(_mm_sha1msg1_epu32(w[$at % 4], w[($at + 1) % 4]), w[($at + 2) % 4]);
+                        w[$at % 4] = _mm_sha1msg2_epu32(sum, w[($at + 3) % 4]);
+                    }
+                    // From the second time on, e is the word a of four rounds before, which the instruction rotates.
+                    let e = if $at == 0 {
+                        _mm_add_epi32(state.e, w[0])
+                    } else {
+                        _mm_sha1nexte_epu32(state.e, w[$at % 4])
+                    };
+                    state.e = state.abcd;
+                    state.abcd = _mm_sha1rnds4_epu32::<{ $at / 5 }>(state.abcd, e);
+                }
+            )*};
+        }
+        rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19);
+        for (state, before) in states.iter_mut().zip(before) {
+            state.abcd = _mm_add_epi32(state.abcd, before.abcd);
+            state.e = _mm_sha1nexte_epu32(state.e, before.e);
+        }
+    }
+}
+
+/// SHA-256.
+pub(super) mod sha256 {
+    use core::arch::x86_64::*;
+
+    use crate::hmac::sha_ni::*;
+
+    hmac!(8, 32, FIRST_LOWEST, "sha,sse4.1,ssse3");
+
+    /// The HMACs of two messages.
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, 8>; 2], macs: &mut [[u8; 32]; 2]) {
+        let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
+        *macs = hmacs(pair, &FIRST_LOWEST, |words| start(words), compress, |state| words(state));
+    }
+
+    /// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
+    #[derive(Clone, Copy)]
+    struct State {
+        abef: __m128i,
+        cdgh: __m128i,
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn start(words: &[u32; 8]) -> State {
+        // SAFETY: there are 32 octets, and they need no alignment.
+        let (low, high) = unsafe {
+            let words: *const __m128i = words.as_ptr().cast();
+            (_mm_loadu_si128(words), _mm_loadu_si128(words.add(1)))
+        };
+        let low = _mm_shuffle_epi32::<0b10_11_00_01>(low);
+        let high = _mm_shuffle_epi32::<0b00_01_10_11>(high);
+        State { abef: _mm_alignr_epi8::<8>(low, high), cdgh: _mm_blend_epi16::<0xf0>(high, low) }
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn restart(state: &mut State, words: &[u32; 8]) {
+        *state = start(words);
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn compress(state: &mut State, block: Block) {
+        compress_each(core::array::from_mut(state), [block]);
+    }
+
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
+        for octets in blocks {
+            compress(state, words_of(octets, &FIRST_LOWEST));
+        }
+    }
+
+    /// The words of a chaining value as those of a block.
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn words(state: &State) -> [__m128i; 2] {
+        let abef = _mm_shuffle_epi32::<0b00_01_10_11>(state.abef);
+        let cdgh = _mm_shuffle_epi32::<0b10_11_00_01>(state.cdgh);
+        [_mm_blend_epi16::<0xf0>(abef, cdgh), _mm_alignr_epi8::<8>(cdgh, abef)]
+    }
+
+    /// Takes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.2.2).
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
+        let before = *states;
+        leak!("HMAC-SHA-256: one block", states[0].abef);
+        // SAFETY: there are 16 times four words, and they need no alignment.
+        let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
+        macro_rules! rounds {
+            ($($at:literal)*) => {$(
+                for (state, w) in states.iter_mut().zip(&mut blocks) {
+                    if $at >= 4 {
+                        let (last, middle) = (w[($at + 3) % 4], w[($at + 2) % 4]);
+                        let sum = _mm_sha256msg1_epu32(w[$at % 4], w[($at + 1) % 4]);
+                        let sum = _mm_add_epi32(sum, _mm_alignr_epi8::<4>(last, middle));
+                        w[$at % 4] = _mm_sha256msg2_epu32(sum, last);
+                    }
+                    let sum = _mm_add_epi32(w[$at % 4], constant($at));
+                    state.cdgh = _mm_sha256rnds2_epu32(state.cdgh, state.abef, sum);
+                    state.abef = _mm_sha256rnds2_epu32(state.abef, state.cdgh, _mm_unpackhi_epi64(sum, sum));
+                }
+            )*};
+        }
+        rounds!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+        for (state, before) in states.iter_mut().zip(before) {
+            state.abef = _mm_add_epi32(state.abef, before.abef);
+            state.cdgh = _mm_add_epi32(state.cdgh, before.cdgh);
+        }
+    }
+}
+
+/// The HMACs of two messages, by a hash's functions.
+#[inline]
+#[target_feature(enable = "sha,sse4.1,ssse3")]
+fn hmacs<State: Copy, const WORDS: usize, const OCTETS: usize>(
+    [first, second]: &[KeyedJob<'_, WORDS>; 2],
+    order: &[u8; 16],
+    start: impl Fn(&[u32; WORDS]) -> State,
+    compress: impl Fn(&mut [State; 2], [Block; 2]),
+    words: impl Fn(&State) -> [__m128i; 2],
+) -> [[u8; OCTETS]; 2] {
+    let (first_end, second_end) = (End::new(first), End::new(second));
+    let blocks = [Blocks::new(first, &first_end), Blocks::new(second, &second_end)];
+    let count = blocks[0].count.max(blocks[1].count);
+    let mut states = [start(first.key[0]), start(second.key[0])];
+    for at in 0..count {
+        let before = states;
+        compress(&mut states, [words_of(blocks[0].get(at), order), words_of(blocks[1].get(at), order)]);
+        // A message that has ended waits for the other one.
+        if at >= blocks[0].count {
+            states[0] = before[0];
+        }
+        if at >= blocks[1].count {
+            states[1] = before[1];
+        }
+    }
+    let hashes = [words(&states[0]), words(&states[1])];
+    leak!("HMAC: inner hashes of two", hashes[0][0]);
+    states = [start(first.key[1]), start(second.key[1])];
+    compress(&mut states, hashes.map(|hash| outer_block::<OCTETS>(hash, order)));
+    states.each_ref().map(|state| octets_of(words(state), order))
+}
+
+/// The end of a message with its padding, in one block or two; wiped on drop.
+struct End {
+    blocks: [Block; 2],
+    count: usize,
+}
+
+impl End {
+    #[inline]
+    #[target_feature(enable = "sse4.1,ssse3")]
+    fn new<K>(job: &Job<'_, K>) -> Self {
+        let left = job.tail.len() % BLOCK;
+        let count = 1 + usize::from(left >= BLOCK - 8);
+        // Padding (FIPS 180-4 §5.1.1).
+        let mut last = last_block(job.tail);
+        let bits = bits(BLOCK + job.head.len() + job.tail.len());
+        if count == 1 {
+            last[3] = _mm_or_si128(last[3], bits);
+        }
+        let zero = _mm_setzero_si128();
+        Self { blocks: [last, [zero, zero, zero, bits]], count }
+    }
+
+    #[inline]
+    fn as_octets(&self) -> &[[u8; BLOCK]] {
+        // SAFETY: both are as many octets, and all values are allowed.
+        let octets: &[[u8; BLOCK]; 2] = unsafe { &*(&raw const self.blocks).cast() };
+        &octets[..self.count]
+    }
+}
+
+impl Drop for End {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: zero is a value of a vector.
+        unsafe { (&raw mut self.blocks).write_bytes(0, 1) };
+        optimization_barrier(&self.blocks);
+    }
+}
+
+/// The blocks of a message.
+struct Blocks<'a> {
+    head: &'a [[u8; BLOCK]],
+    tail: &'a [[u8; BLOCK]],
+    end: &'a [[u8; BLOCK]],
+    count: usize,
+}
+
+impl<'a> Blocks<'a> {
+    #[inline]
+    fn new<K>(job: &Job<'a, K>, end: &'a End) -> Self {
+        let (head, tail, end) = (job.head.as_chunks().0, job.tail.as_chunks().0, end.as_octets());
+        Self { head, tail, end, count: head.len() + tail.len() + end.len() }
+    }
+
+    /// A block, or the last one if there are fewer.
+    #[inline]
+    fn get(&self, at: usize) -> &[u8; BLOCK] {
+        if at < self.head.len() {
+            return &self.head[at];
+        }
+        let at = at - self.head.len();
+        if at < self.tail.len() {
+            return &self.tail[at];
+        }
+        &self.end[(at - self.tail.len()).min(self.end.len() - 1)]
+    }
+}

@@ -1,0 +1,123 @@
+//! HMAC on x86-64: which path computes one message, and which many.
+
+use super::frame::KeyedJob;
+use super::message::BLOCK;
+use super::{avx512, bmi2, sha_ni};
+use crate::cpu::{Avx512, Bmi2, InstructionSet, ShaNi};
+use crate::groups::{Cost, each_group};
+
+/// The best path for one message.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Path {
+    ShaNi(ShaNi),
+    Bmi2(Bmi2),
+}
+
+impl Path {
+    #[inline]
+    pub(super) fn detect() -> Option<Self> {
+        ShaNi::detect().map(Self::ShaNi).or_else(|| Bmi2::detect().map(Self::Bmi2))
+    }
+
+    pub(super) fn set(self) -> InstructionSet {
+        match self {
+            Self::ShaNi(_) => InstructionSet::ShaNi,
+            Self::Bmi2(_) => InstructionSet::Bmi2,
+        }
+    }
+
+    #[inline]
+    pub(super) fn sha1(self, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
+        match self {
+            // SAFETY: the token proves SHA-NI.
+            Self::ShaNi(_) => unsafe { sha_ni::sha1::hmac(keys, message) },
+            // SAFETY: the token proves BMI2.
+            Self::Bmi2(_) => unsafe { bmi2::sha1::hmac(keys, message) },
+        }
+    }
+
+    #[inline]
+    pub(super) fn sha256(self, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
+        match self {
+            // SAFETY: the token proves SHA-NI.
+            Self::ShaNi(_) => unsafe { sha_ni::sha256::hmac(keys, message) },
+            // SAFETY: the token proves BMI2.
+            Self::Bmi2(_) => unsafe { bmi2::sha256::hmac(keys, message) },
+        }
+    }
+}
+
+pub(super) fn sha1_many<'a>(
+    jobs: impl Iterator<Item = (usize, [&'a [u32; 5]; 2], &'a [&'a [u8]])>,
+    done: impl FnMut(usize, &[u8; 20]),
+) -> usize {
+    static SHA1: Many<5, 20> = Many {
+        two: sha_ni::sha1::hmac_pair,
+        sixteen: avx512::hmac_sha1,
+        cost: Some(Cost { once: 16, block: 9 }),
+        cost_bmi2: Cost { once: 5, block: 2 },
+        cost_without_either: Cost { once: 4, block: 2 },
+    };
+    hmac_many(&SHA1, jobs, done)
+}
+
+pub(super) fn sha256_many<'a>(
+    jobs: impl Iterator<Item = (usize, [&'a [u32; 8]; 2], &'a [&'a [u8]])>,
+    done: impl FnMut(usize, &[u8; 32]),
+) -> usize {
+    static SHA256: Many<8, 32> = Many {
+        two: sha_ni::sha256::hmac_pair,
+        sixteen: avx512::hmac_sha256,
+        cost: None,
+        cost_bmi2: Cost { once: 6, block: 3 },
+        cost_without_either: Cost { once: 4, block: 2 },
+    };
+    hmac_many(&SHA256, jobs, done)
+}
+
+/// A hash of many messages.
+struct Many<const WORDS: usize, const OCTETS: usize> {
+    /// Two messages, on a processor with SHA-NI.
+    two: unsafe fn(&[KeyedJob<'_, WORDS>; 2], &mut [[u8; OCTETS]; 2]),
+    /// Up to sixteen messages, the longest first, on a processor with AVX-512.
+    sixteen: unsafe fn(&[KeyedJob<'_, WORDS>], &mut [[u8; OCTETS]; 16]),
+    /// What sixteen cost in blocks of messages by SHA-NI, two at a time; `None` if they never pay.
+    cost: Option<Cost>,
+    /// The same in blocks by BMI2. Not measured: scaled from the next by what a block takes on Zen 3.
+    cost_bmi2: Cost,
+    /// The same in blocks by a library without either.
+    cost_without_either: Cost,
+}
+
+/// Computes the HMACs of the messages that gain by going side by side, and returns how many.
+fn hmac_many<'a, const WORDS: usize, const OCTETS: usize>(
+    hash: &Many<WORDS, OCTETS>,
+    jobs: impl Iterator<Item = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [u8]])>,
+    mut done: impl FnMut(usize, &[u8; OCTETS]),
+) -> usize {
+    let sha_ni = ShaNi::detect();
+    let cost = Avx512::detect().and_then(|_| match (sha_ni, Bmi2::detect()) {
+        (Some(_), _) => hash.cost.as_ref(),
+        (None, Some(_)) => Some(&hash.cost_bmi2),
+        (None, None) => Some(&hash.cost_without_either),
+    });
+    let mut count = 0;
+    let mut two = [[0; OCTETS]; 2];
+    each_group::<_, BLOCK>(jobs, |group| {
+        if cost.is_some_and(|cost| cost.is_worth(group, BLOCK)) {
+            let mut sixteen = [[0; OCTETS]; 16];
+            // SAFETY: there is a cost only with the token that proves AVX-512.
+            unsafe { (hash.sixteen)(group, &mut sixteen) };
+            group.iter().zip(&sixteen).for_each(|(job, mac)| done(job.number, mac));
+            count += group.len();
+        } else if sha_ni.is_some() {
+            for pair in group.as_chunks().0 {
+                // SAFETY: the token proves SHA-NI.
+                unsafe { (hash.two)(pair, &mut two) };
+                pair.iter().zip(&two).for_each(|(job, mac)| done(job.number, mac));
+                count += 2;
+            }
+        }
+    });
+    count
+}
