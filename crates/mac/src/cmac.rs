@@ -6,7 +6,7 @@ use aes::cipher::{
 use aes::{Aes128Enc, Block};
 use zeroize::ZeroizeOnDrop;
 
-use crate::wiped::{Wiped, wiped_on_drop};
+use crate::output::{Wiped, wiped_on_drop};
 
 /// The round keys, and the subkey K1, which doubled is K2 (RFC 4493 §2.3).
 pub(crate) struct PortableCmacKey {

@@ -3,8 +3,7 @@
 use wireseal_kernels::hmac::ShaInstructions;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::blocks::whole_blocks;
-use crate::wiped::Wiped;
+use crate::output::Wiped;
 
 /// Octets of a block of SHA-1 and SHA-256 (FIPS 180-4 §1).
 const BLOCK: usize = 64;
@@ -136,6 +135,39 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
 #[inline]
 fn write_length(block: &mut [u8; BLOCK], octets: usize) {
     block[BLOCK - 8..].copy_from_slice(&(octets as u64 * 8).to_be_bytes());
+}
+
+/// The end of a message behind its whole blocks: fewer octets than a block, then zeros.
+struct Remainder {
+    block: Wiped<BLOCK>,
+    length: usize,
+}
+
+/// Hands `process` the whole blocks of `message` in order, in runs as long as the slices allow, and returns the rest.
+#[inline]
+fn whole_blocks(message: &[&[u8]], mut process: impl FnMut(&[[u8; BLOCK]])) -> Remainder {
+    let mut block = Wiped([0; BLOCK]);
+    let mut length = 0;
+    for mut slice in message.iter().copied() {
+        if length != 0 {
+            let (head, rest) = slice.split_at(slice.len().min(BLOCK - length));
+            block.0[length..length + head.len()].copy_from_slice(head);
+            length += head.len();
+            slice = rest;
+            if length < BLOCK {
+                continue;
+            }
+            process(core::slice::from_ref(&block.0));
+        }
+        let (blocks, rest) = slice.as_chunks();
+        if !blocks.is_empty() {
+            process(blocks);
+        }
+        block.0[..rest.len()].copy_from_slice(rest);
+        length = rest.len();
+    }
+    block.0[length..].fill(0);
+    Remainder { block, length }
 }
 
 /// SHA-1, with the initial value of FIPS 180-4 §5.3.1.

@@ -45,8 +45,6 @@
 #![no_std]
 #![cfg_attr(not(feature = "default"), allow(unused, reason = "some of it is for what is left out"))]
 
-mod batch;
-mod blocks;
 #[cfg(feature = "aes-128-cmac")]
 mod cmac;
 mod hmac;
@@ -55,10 +53,8 @@ mod key;
 mod kmac;
 mod output;
 mod poly1305;
-mod wiped;
 
-pub use batch::mac_batch;
-pub use key::{MacKey, OutputLength};
+pub use key::{MacKey, OutputLength, mac_batch};
 pub use output::{Mac, MacMismatch};
 pub use poly1305::OneTimePoly1305Key;
 pub use wireseal_algorithms::MacAlgorithm;

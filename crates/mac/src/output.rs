@@ -1,11 +1,9 @@
-//! Computed MACs and their comparison.
+//! Computed MACs, their comparison, and octets that are wiped on drop.
 
 use core::fmt;
 
 use subtle::{Choice, ConstantTimeEq};
-use zeroize::ZeroizeOnDrop;
-
-use crate::wiped::Wiped;
+use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 /// Octets of the longest MAC.
 const CAPACITY: usize = 32;
@@ -144,3 +142,22 @@ pub(crate) fn compare(computed: &[u8], received: &[u8]) -> Result<(), MacMismatc
         | rest.fold(0, |all, (a, b)| all | u32::from(a ^ b));
     if difference.ct_eq(&0).into() { Ok(()) } else { Err(MacMismatch) }
 }
+
+/// Compiles only if `T` wipes itself.
+pub(crate) const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
+
+/// Octets that are overwritten with zeros on drop.
+///
+/// `Zeroizing` does so one octet at a time, which shows in the time of a short message's MAC. This writes as wide as the processor
+/// can, behind the same barrier against optimisation.
+pub(crate) struct Wiped<const N: usize>(pub(crate) [u8; N]);
+
+impl<const N: usize> Drop for Wiped<N> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0 = [0; N];
+        optimization_barrier(&self.0);
+    }
+}
+
+impl<const N: usize> ZeroizeOnDrop for Wiped<N> {}

