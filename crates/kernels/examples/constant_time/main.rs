@@ -11,25 +11,23 @@
 mod memcheck;
 mod routines;
 mod timing;
-mod twins;
-mod valgrind;
 
 use std::process::ExitCode;
 
 use memcheck::Finding;
-use routines::{Routine, routines};
+use routines::{BRANCH_TWIN, INDEX_TWIN, Routine, routines};
 use wireseal_kernels::cpu::switch;
 
 fn main() -> ExitCode {
     let method = std::env::args().nth(1);
     let passed = match method.as_deref() {
         None => {
-            let by_memcheck = valgrind::run("memcheck", &[], by_memcheck);
+            let by_memcheck = memcheck::run("memcheck", &[], by_memcheck);
             let by_timing = by_timing();
             print_sum();
             by_memcheck && by_timing
         }
-        Some("memcheck") => valgrind::run("memcheck", &[], by_memcheck),
+        Some("memcheck") => memcheck::run("memcheck", &[], by_memcheck),
         Some("timing") => by_timing(),
         Some(other) => {
             eprintln!("{other}: neither memcheck nor timing");
@@ -41,7 +39,7 @@ fn main() -> ExitCode {
 
 fn by_memcheck() -> bool {
     let mut passed = true;
-    for twin in [twins::BRANCH, twins::INDEX] {
+    for twin in [BRANCH_TWIN, INDEX_TWIN] {
         let (finding, reports, _) = memcheck::check(&twin);
         let is_found = matches!(finding, Finding::DependsOnASecret);
         let verdict = if is_found { "found, as it must be" } else { "NOT FOUND: this check sees nothing" };
@@ -70,9 +68,9 @@ fn by_memcheck() -> bool {
 }
 
 fn by_timing() -> bool {
-    let (differs, t) = timing::check(&twins::BRANCH, timing::MEASUREMENTS);
+    let (differs, t) = timing::check(&BRANCH_TWIN, timing::MEASUREMENTS);
     let verdict = if differs { "differs, as it must" } else { "NO DIFFERENCE: this check sees nothing" };
-    println!("timing    {:<40} {verdict} (t = {t:.1})", twins::BRANCH);
+    println!("timing    {:<40} {verdict} (t = {t:.1})", BRANCH_TWIN);
     let mut passed = differs;
     for routine in &routines() {
         if !is_here(routine) {

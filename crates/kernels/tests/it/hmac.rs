@@ -78,7 +78,7 @@ macro_rules! tests_of {
 
             #[test]
             fn without_a_path_all_are_left_to_the_caller() {
-                crate::paths::only(&[], || {
+                crate::only(&[], || {
                     assert!(ShaInstructions::detect().is_none());
                     let key = $model.key(&[7; 32]);
                     let message: &[&[u8]] = &[&[1; 100]];

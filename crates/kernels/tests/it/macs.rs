@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wireseal_kernels::cpu::InstructionSet;
 
 use crate::guarded::Guarded;
-use crate::{octets, paths};
+use crate::{octets, only};
 
 /// A routine for one message.
 pub trait Alone {
@@ -60,7 +60,7 @@ const KEYS: u8 = 33;
 fn with_keys<R: Alone>(test: impl Fn(&[R::Key], &[InstructionSet])) {
     for paths in R::PATHS {
         let keys = || (0..KEYS).filter_map(|number| R::key(&[number; 32])).collect::<Vec<_>>();
-        paths::only(paths, || test(&keys(), paths));
+        only(paths, || test(&keys(), paths));
     }
 }
 

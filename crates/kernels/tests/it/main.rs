@@ -1,20 +1,20 @@
 //! Every routine on every path: against its model, other libraries, published vectors, and where memory ends.
 //!
 //! A program of its own, since the switch that turns paths off is for the whole process: tests that make keys take turns by
-//! [`paths`].
+//! [`only`] and [`each_alone`].
 
 mod aeads;
-mod aes;
 mod chacha20;
-mod chacha20_poly1305;
 mod cmac;
 mod gcm;
 mod guarded;
 mod hmac;
 mod macs;
-mod paths;
 mod poly1305;
-mod prefetch;
+
+use std::sync::{Mutex, PoisonError};
+
+use wireseal_kernels::cpu::{InstructionSet, switch};
 
 /// Makes a test of each named check of a module for a type.
 macro_rules! tests_of {
@@ -33,4 +33,28 @@ fn octets(length: usize, seed: u64) -> Vec<u8> {
     let mut octets = vec![0; length];
     fastrand::Rng::with_seed(seed).fill(&mut octets);
     octets
+}
+
+/// One test at a time: the switch is for the whole process.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs `test` with those of `paths` that this processor has, and no others.
+pub fn only(paths: &[InstructionSet], test: impl FnOnce()) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    switch::only(paths);
+    test();
+    switch::all();
+}
+
+/// Runs `test` with no path at all, and with each of `paths` that this processor has, those that build on it turned off.
+pub fn each_alone(paths: &[InstructionSet], test: impl Fn(Option<InstructionSet>)) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    switch::all();
+    let available = paths.iter().copied().filter(|path| path.is_available());
+    for path in available.map(Some).chain([None]) {
+        path.map_or_else(|| switch::only(&[]), switch::up_to);
+        println!("with {}", path.map_or("no path", InstructionSet::name));
+        test(path);
+        switch::all();
+    }
 }

