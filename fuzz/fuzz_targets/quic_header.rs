@@ -6,9 +6,8 @@
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::quic::slow::{self, Fault};
 use wireseal_quic::{
-    AeadAlgorithm, ConnectionId, SealError, HeaderError, LongHeader, LongType, MAX_PACKET_NUMBER,
-    NumberLength, PacketType, Protected, ShortHeader, Version, decode_packet_number,
-    decode_varint,
+    AeadAlgorithm, ConnectionId, HeaderError, LongHeader, LongType, MAX_PACKET_NUMBER, NumberLength,
+    PacketType, Protected, SealError, ShortHeader, Version, decode_packet_number, decode_varint,
 };
 
 const NUMBER_LENGTHS: [NumberLength; 4] =

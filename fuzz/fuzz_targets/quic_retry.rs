@@ -7,7 +7,7 @@ use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Nonce};
 use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::quic::slow;
-use wireseal_quic::{ConnectionId, SealError, Retry, HeaderError, Version, retry_integrity_tag};
+use wireseal_quic::{ConnectionId, HeaderError, Retry, SealError, Version, retry_integrity_tag};
 
 /// Key and nonce of a version (RFC 9001 §5.8, RFC 9369 §3.3.3).
 fn secrets(version: Version) -> (u128, [u8; 12]) {

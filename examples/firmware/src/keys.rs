@@ -65,7 +65,8 @@ pub fn authenticate(
     let buffers = [&mut RECEIVED.take()[..], &mut SENT.take()[..]];
     let peers = PEERS.init_with(|| [PeerSlot::EMPTY]);
     let table = TABLE.init_with(|| [const { ShimSlot::EMPTY }; CONNECTIONS]);
-    let mut device = AuthenticatedDevice::new(card, HashKey::new(hash_key), &mut peers[..], &mut table[..], buffers)?;
+    let mut device =
+        AuthenticatedDevice::new(card, HashKey::new(hash_key), &mut peers[..], &mut table[..], buffers)?;
     let connections = ConnectionIdentifier::between(IpCidr::new_host(address.into()), network.into());
     device.shim_mut().add_peer(Peer { connections, mkts })?;
     Ok(device)

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys,
-    LongHeader, LongType, Now, NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing,
-    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
+    AeadAlgorithm, AuthenticationFailures, Backend, ConnectionId, InitialKeys, Keys, LongHeader, LongType,
+    Now, NumberLength, OneRtt, OneRttSealer, OpenError, Opened, Outgoing, PacketNumberCounter, PacketType,
+    Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
 use super::slow;

@@ -7,8 +7,8 @@ use std::process::Command;
 
 use anyhow::{Result, ensure};
 use serde_json::Value;
-use wireseal_tcp_ao::Mkt;
 use wireseal_keys::{Key, KeyChain, KeyChains};
+use wireseal_tcp_ao::Mkt;
 
 use crate::lab::Lab;
 use crate::recording::Recording;

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use anyhow::{Context, Result};
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
-use wireseal_tcp_ao::Mkt;
 use wireseal_keys::{KeyChain, KeyChainError, KeyChains};
+use wireseal_tcp_ao::Mkt;
 
 use crate::Counted;
 

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, Result, ensure};
 use cidr::IpCidr;
 use wireseal_interop_linux_guest::{Attach, Chain, ConnectFrom, Manage, NewManager, SetPeers, Step, Stepped};
+use wireseal_keys::Timestamp;
 use wireseal_linux::{
     Action, Attachment, KeyManager, Local, PeerName, SocketReport, StepReport, TcpAoListener, TcpAoStream,
 };
-use wireseal_keys::Timestamp;
 
 use crate::sockets::Sockets;
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use socket2::{Domain, Socket, Type};
-use wireseal_linux::{KeyManager, PeerName, StepReport};
 use wireseal_keys::{KeyChain, KeyChains, Timestamp};
+use wireseal_linux::{KeyManager, PeerName, StepReport};
 
 /// The octets that a socket may take for its keys.
 const ALLOWANCE: &str = "/proc/sys/net/core/optmem_max";

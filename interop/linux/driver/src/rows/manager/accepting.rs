@@ -3,8 +3,8 @@
 use agent::{Accept, AcceptManaged, Amount, Attach, Detach, Listen, Manage, NewManager, Transfer};
 use tokio::io::AsyncWriteExt;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::Mkt;
 use wireseal_keys::Key;
+use wireseal_tcp_ao::Mkt;
 
 use super::managed::chain;
 use crate::prelude::*;

@@ -3,8 +3,8 @@
 use agent::{Attach, Chain, Detach, NewManager, Step, Stepped};
 use speaker::protection::mirrored_chain;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::Mkt;
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
+use wireseal_tcp_ao::Mkt;
 
 use crate::guest::Guest;
 use crate::prelude::*;

@@ -15,14 +15,7 @@ use crate::row::Row;
 
 pub fn rows() -> Vec<Row> {
     let mut rows = run::rows();
-    rows.extend([
-        pair::row(),
-        ldp::row(),
-        vrf::row(),
-        program::row(),
-        service::row(),
-        second_days::row(),
-    ]);
+    rows.extend([pair::row(), ldp::row(), vrf::row(), program::row(), service::row(), second_days::row()]);
     rows.extend(gateway::rows());
     rows
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use wireseal_tcp_ao::Mkt;
 use wireseal_keys::{KeyChains, Timestamp};
+use wireseal_tcp_ao::Mkt;
 
 use super::daemon::{Daemon, Speaker};
 use super::supervised::{SESSION, Supervised};
