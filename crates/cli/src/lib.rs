@@ -6,7 +6,7 @@
 //! | [`keys`] | keys from key-chain files, router configurations and the command line |
 //! | [`verify`] | a verdict on every segment, and a diagnosis of what failed |
 //! | [`report`] | the result of `verify` as text, JSON and an HTML page |
-//! | [`mod@derive`] | traffic keys and MACs, step by step |
+//! | [`mod@derive`] | traffic keys and MACs, and the protection of a QUIC packet, step by step |
 //! | [`selftest`] | published test vectors on this machine |
 //! | [`command`] | the subcommands, which print |
 //!

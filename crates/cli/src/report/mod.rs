@@ -15,8 +15,8 @@ use std::path::Path;
 
 use wireseal_tcp_ao::Endpoint;
 
+use self::words::Summary;
 use crate::verify::report::{ConnectionReport, SegmentReport, Standing, Totals};
-use words::Summary;
 
 pub use words::Subject;
 

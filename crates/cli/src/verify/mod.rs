@@ -18,7 +18,6 @@ mod learn;
 mod options;
 mod verifier;
 
-pub use options::{HintError, IsnHint, NatHint};
-pub use options::{SearchLimits, VerifyOptions};
+pub use options::{HintError, IsnHint, NatHint, SearchLimits, VerifyOptions};
 pub(crate) use options::{endpoint, isn};
 pub use verifier::{Verifier, VerifyEvent};

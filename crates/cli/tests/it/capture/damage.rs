@@ -176,7 +176,7 @@ fn zstd(octets: &[u8]) -> Vec<u8> {
     compress_to_vec(octets, CompressionLevel::Fastest)
 }
 
-/// A capture that hardly compresses, of many times what a compressor looks back on.
+/// A capture that hardly compresses, many times as long as a compressor's window.
 fn noise() -> Vec<u8> {
     let mut state = 1_u32;
     let mut octets = std::iter::repeat_with(|| {
@@ -225,7 +225,7 @@ fn all_packets_before_the_end_of_a_cut_off_file_are_delivered() {
             assert!(matches!(damage, Damage::Compression(_)), "{damage}");
             assert_eq!(packet, packets.len() as u64 + 1);
             assert_eq!(packets, expected[..packets.len()]);
-            // The noise is as long packed as not; what was packed in the block that is cut is lost.
+            // Noise does not compress; only what was in the block that is cut is lost.
             assert!((packets.len() + 1) * 1016 + slack > cut, "{} packets of {cut} octets", packets.len());
         }
     }
@@ -247,7 +247,7 @@ fn corrupt_data_are_found_by_their_checksum_at_the_latest() {
     }
 }
 
-/// What follows the last member is no capture's.
+/// Octets after the last member or frame are an error.
 #[test]
 fn garbage_behind_compressed_data_is_named() {
     let file = workspace_file(CAPTURE);

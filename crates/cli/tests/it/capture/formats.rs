@@ -237,7 +237,7 @@ fn pcapng_with_all_kinds_of_packet_blocks_and_others() {
         let file = [
             section(order),
             interface(order, 1, 4, None, 0),
-            // Name resolution, longer than any buffer, and a block that nobody has heard of.
+            // Name resolution, longer than any buffer, and a block of unknown type.
             block(order, 4, &vec![0xee; 3_000_000]),
             block(order, 3, &[&order.u32(6)[..], b"cut!"].concat()),
             block(order, 0x0bad_cafe, b"x"),
@@ -258,7 +258,7 @@ fn pcapng_with_all_kinds_of_packet_blocks_and_others() {
     }
 }
 
-/// Each section has its own byte order and interfaces, and the numbers of packets go on.
+/// Each section has its own byte order and interfaces; packets are numbered through.
 #[test]
 fn pcapng_with_several_sections() {
     let part = |order, link_type, octets| {
@@ -275,7 +275,6 @@ fn pcapng_with_several_sections() {
     assert_eq!(packets, expected);
 }
 
-/// An empty capture is none of its packets' fault.
 #[test]
 fn captures_without_packets() {
     assert_eq!(read_whole(&pcap(Order::Little, MICROSECONDS, 1)), []);
@@ -327,7 +326,7 @@ fn captures_as_another_reader_has_them() {
     }
 }
 
-/// A file that describes interfaces without end takes no memory without end.
+/// At most 65,536 interfaces are remembered, however many a file describes.
 #[test]
 fn interfaces_beyond_any_machine_are_not_remembered() {
     let order = Order::BOTH[0];

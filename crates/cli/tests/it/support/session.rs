@@ -295,7 +295,7 @@ impl Found {
     }
 }
 
-/// Takes what a verifier finds, and drops it.
+/// Drops what a verifier finds.
 pub fn ignore(_: VerifyEvent<'_>) -> Result<(), Infallible> {
     Ok(())
 }

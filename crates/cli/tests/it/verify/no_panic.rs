@@ -84,7 +84,7 @@ fn apply(packets: &mut Vec<Recorded>, operation: &Operation) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// Segments are judged several at a time, which must not show.
+    /// Judging several segments at a time gives the same verdicts as one at a time.
     #[test]
     fn verdicts_do_not_depend_on_the_segments_judged_together(
         ipv6 in any::<bool>(),
@@ -109,7 +109,7 @@ proptest! {
             verifier.packet(&packet(number, recorded), &mut each).unwrap();
             verifier.judge_queued(&mut each).unwrap();
         }
-        // So many segments of another connection come first, so that others are judged together each time.
+        // Other segments come first, so that the batches begin elsewhere each time.
         let mut stranger = Session::usual([1000, 5000]);
         stranger.send_unsigned(0, ACK, &[], b"unsigned");
         let time = packets.first().map_or(0, |(time, _)| *time);

@@ -30,7 +30,7 @@ fn syns(count: u32) -> Session {
     session
 }
 
-/// A packet of others, so that the capture goes on.
+/// Adds a packet that is not TCP, so that the capture goes on.
 fn go_on(session: &mut Session) {
     let mut icmp = session.packets[0].1.clone();
     icmp[9] = 1;
@@ -67,7 +67,7 @@ fn a_syn_is_never_answered() {
     assert_not_open(&syns(3), "syn-unanswered", &words);
 }
 
-/// Whoever records at several interfaces has every packet several times, and a SYN at the end of a capture may still be answered.
+/// A capture of several interfaces has every packet several times, and a SYN at its end may still be answered.
 #[test]
 fn a_syn_at_the_end_of_the_capture_is_not_judged() {
     let words = ["too little after the SYN of 192.0.2.1:50000 to tell whether 192.0.2.2:179 answers"];
