@@ -81,6 +81,12 @@ fn apply(packets: &mut Vec<Recorded>, operation: &Operation) {
     }
 }
 
+fn changed(ipv6: bool, operations: &[Operation]) -> Vec<Recorded> {
+    let mut packets = recorded(if ipv6 { IPV6_SESSION } else { IPV4_SESSION });
+    operations.iter().for_each(|operation| apply(&mut packets, operation));
+    packets
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
@@ -91,10 +97,7 @@ proptest! {
         operations in prop::collection::vec(operation(), 0..12),
         before in 1..16_usize,
     ) {
-        let mut packets = recorded(if ipv6 { IPV6_SESSION } else { IPV4_SESSION });
-        for operation in &operations {
-            apply(&mut packets, operation);
-        }
+        let mut packets = changed(ipv6, &operations);
         let keys = keys(&[if ipv6 { IPV6_KEY } else { IPV4_KEY }]);
         let mut verifier = Verifier::new(&keys, options());
         let mut one_by_one = Vec::new();
@@ -123,10 +126,7 @@ proptest! {
         ipv6 in any::<bool>(),
         operations in prop::collection::vec(operation(), 1..12),
     ) {
-        let mut packets = recorded(if ipv6 { IPV6_SESSION } else { IPV4_SESSION });
-        for operation in &operations {
-            apply(&mut packets, operation);
-        }
+        let packets = changed(ipv6, &operations);
         let found = verify_with(&packets, &KEYS, options());
         let totals = &found.totals;
         let segments: u64 = totals.counts.iter().sum();
