@@ -20,11 +20,32 @@ fn is_hard(pair: SocketPair, kind: u8, code: u8) -> bool {
     }
 }
 
+/// A hard error that quotes the first `quoted` octets of a packet.
+fn hard(pair: SocketPair, sent: &[u8], quoted: usize) -> Vec<u8> {
+    let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
+    icmp(pair, kind, code, sent, quoted)
+}
+
+/// A connection, and a packet of the client's that a router may quote.
+fn quotable(pair: SocketPair) -> (Link, Vec<u8>) {
+    let mut link = Link::connected(pair);
+    let sent = link.client_sends(&link.client_data(b"data that a router quotes")).unwrap();
+    (link, sent)
+}
+
+/// A link whose client lets hard errors through.
+fn accepting(pair: SocketPair) -> Link {
+    let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
+    let mut link = Link::with_ids(pair, &[(1, 2)]);
+    link.client = Shim::new(config, hash_key(), vec![peer(pair, mkts(&[(1, 2)]))], slots(8)).unwrap();
+    link.connect(pair);
+    link
+}
+
 #[test]
 fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
     for pair in [ipv4_pair(), ipv6_pair()] {
-        let mut link = Link::connected(pair);
-        let sent = link.client_sends(&link.client_data(b"data that a router quotes")).unwrap();
+        let (mut link, sent) = quotable(pair);
         let mut dropped = 0;
         for (kind, code) in (0..=255).flat_map(|kind| (0..=15).map(move |code| (kind, code))) {
             let error = icmp(pair, kind, code, &sent, usize::MAX);
@@ -45,12 +66,9 @@ fn ao_34_hard_errors_about_synchronised_connections_are_ignored_and_counted() {
 #[test]
 fn ao_34_a_quote_of_the_ports_is_enough_and_less_names_no_connection() {
     for (pair, headers) in [(ipv4_pair(), 20), (ipv6_pair(), 40)] {
-        let mut link = Link::connected(pair);
-        let sent = link.client_sends(&link.client_data(b"data")).unwrap();
-        let (kind, code) = if headers == 20 { (3, 3) } else { (1, 4) };
+        let (mut link, sent) = quotable(pair);
         for quoted in 0..sent.len() {
-            let error = icmp(pair, kind, code, &sent, quoted);
-            let is_dropped = link.client_gets(&error) == Err(Refusal::Icmp);
+            let is_dropped = link.client_gets(&hard(pair, &sent, quoted)) == Err(Refusal::Icmp);
             assert_eq!(is_dropped, quoted >= headers + 4, "{quoted} octets quoted");
         }
     }
@@ -61,8 +79,7 @@ fn ao_34_before_the_connection_is_synchronised_errors_pass() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);
         let sent = link.client_signs(SYN, CLIENT_ISN, 0).unwrap();
-        let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
-        let error = icmp(pair, kind, code, &sent, usize::MAX);
+        let error = hard(pair, &sent, usize::MAX);
         assert_eq!(link.client_gets(&error), Ok(error.clone()));
         assert_eq!(link.client.counters().dropped_icmp, 0);
     }
@@ -86,12 +103,9 @@ fn ao_34_errors_about_other_connections_and_other_protocols_pass() {
 
 #[test]
 fn ao_34_a_switch_lets_hard_errors_through() {
-    let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
-    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-    link.client = Shim::new(config, hash_key(), vec![peer(ipv4_pair(), mkts(&[(1, 2)]))], slots(2)).unwrap();
-    link.connect(ipv4_pair());
+    let mut link = accepting(ipv4_pair());
     let sent = link.client_sends(&link.client_data(b"data")).unwrap();
-    let error = icmp(ipv4_pair(), 3, 3, &sent, 28);
+    let error = hard(ipv4_pair(), &sent, 28);
     assert_eq!(link.client_gets(&error), Ok(error.clone()));
     assert_eq!(link.client.counters().dropped_icmp, 0);
 }
@@ -120,33 +134,42 @@ fn home(address: &str, next: u8) -> Vec<u8> {
 #[test]
 fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
     let stranger = with_ports(pair("192.0.2.1", "198.51.100.1"), 1, 2);
-    // What is quoted begins with a later fragment, and a stack may look at the ports all the same.
     let fragment = |pair| {
         let mut sent = Packet::new(pair, ACK, CLIENT_ISN + 1, 1).build();
         sent[6..8].copy_from_slice(&[0, 1]);
         sent
     };
-    // Options that the quote cuts off; a routing header of type 0 that leads on.
-    let long_options = with_extensions(60, &[&[6, 124][..], &[1; 998]].concat());
-    let routed = with_extensions(43, &routing("2001:db8::77", 6));
-    for (pair, quoted, length) in [
+    let mut rows = vec![
+        // A later fragment: a stack may look for ports in it all the same.
         (ipv4_pair(), fragment(ipv4_pair()), usize::MAX),
-        (ipv6_pair(), long_options, 600),
-        (ipv6_pair(), routed, usize::MAX),
-    ] {
+        // One that names an extension header, which leads to TCP.
+        (ipv6_pair(), with_extensions(44, &[60, 0, 0, 8, 0, 0, 0, 9, 6, 0, 1, 4, 0, 0, 0, 0]), usize::MAX),
+        // Options that the quote cuts off; a routing header of type 0 that leads on.
+        (ipv6_pair(), with_extensions(60, &[&[6, 124][..], &[1; 998]].concat()), 600),
+        (ipv6_pair(), with_extensions(43, &routing("2001:db8::77", 6)), usize::MAX),
+        // A home address: stacks that know none take the source in the quoted header.
+        (ipv6_pair(), with_extensions(60, &home("2020:2020::", 6)), usize::MAX),
+    ];
+    // Stacks go by the outer header, and many never look at the version of a quote (Linux `icmp_unreach`, gVisor).
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let (_, sent) = quotable(pair);
+        rows.extend((0..16_u8).map(|version| {
+            let mut quoted = sent.clone();
+            quoted[0] = version << 4 | quoted[0] & 0x0f;
+            (pair, quoted, usize::MAX)
+        }));
+    }
+    for (pair, quoted, length) in rows {
         let mut link = Link::connected(pair);
-        let (kind, code) = if pair.local.address().is_ipv4() { (3, 3) } else { (1, 4) };
-        let error = icmp(pair, kind, code, &quoted, length);
-        assert_eq!(link.client_gets(&error), Err(Refusal::Icmp), "{quoted:02x?}");
+        assert_eq!(link.client_gets(&hard(pair, &quoted, length)), Err(Refusal::Icmp), "{quoted:02x?}");
         assert_eq!(link.client.counters().dropped_icmp, 1);
         // A soft error passes.
-        let error = icmp(pair, kind, 0, &quoted, length);
-        assert!(link.client_gets(&error).is_ok());
+        let kind = if pair.local.address().is_ipv4() { 3 } else { 1 };
+        assert!(link.client_gets(&icmp(pair, kind, 0, &quoted, length)).is_ok());
     }
     // About somebody else it is no concern of the shim's.
     let mut link = Link::connected(ipv4_pair());
-    let error = icmp(ipv4_pair(), 3, 3, &fragment(stranger), usize::MAX);
-    assert!(link.client_gets(&error).is_ok());
+    assert!(link.client_gets(&hard(ipv4_pair(), &fragment(stranger), usize::MAX)).is_ok());
 }
 
 #[test]
@@ -174,52 +197,49 @@ fn icmp_sum(packet: &[u8]) -> u16 {
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
+/// An error that tells of a path, or a link, with this MTU; its ICMP header is at `at`.
+fn too_big(pair: SocketPair, sent: &[u8], mtu: u16) -> (Vec<u8>, usize) {
+    let (kind, code, at) = if pair.local.address().is_ipv4() { (3, 4, 20) } else { (2, 0, 40) };
+    let mut error = icmp(pair, kind, code, sent, usize::MAX);
+    error[at + 6..at + 8].copy_from_slice(&mtu.to_be_bytes());
+    error[at + 2..at + 4].fill(0);
+    let sum = !icmp_sum(&error);
+    error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+    (error, at)
+}
+
 #[test]
 fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option() {
-    for (pair, kind, code, at) in [(ipv4_pair(), 3, 4, 20), (ipv6_pair(), 2, 0, 40)] {
-        let mut link = Link::with_ids(pair, &[(1, 2)]);
+    // A stack hears of no IPv6 path under 1280 octets (RFC 8201 §4).
+    for (pair, least) in [(ipv4_pair(), 1260), (ipv6_pair(), 1280)] {
         // On IPv4 the error is a hard one, which reaches the stack only if it is let through.
-        let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
-        link.client = Shim::new(config, hash_key(), vec![peer(pair, mkts(&[(1, 2)]))], slots(8)).unwrap();
-        link.connect(pair);
+        let mut link = accepting(pair);
         let sent = link.client_sends(&link.client_data(b"data that a router quotes")).unwrap();
-        // A stack hears of no IPv6 path under 1280 octets (RFC 8201 §4).
-        let least = if pair.local.address().is_ipv6() { 1280 } else { 1260 };
-        for (told, expected) in [(1400_u16, 1380_u16), (1300, 1280), (1280, least), (0, 0)] {
-            let mut error = icmp(pair, kind, code, &sent, usize::MAX);
-            error[at + 6..at + 8].copy_from_slice(&told.to_be_bytes());
-            error[at + 2..at + 4].fill(0);
-            let sum = !icmp_sum(&error);
-            error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+        for (told, expected) in [(1400, 1380_u16), (1300, 1280), (1280, least), (0, 0)] {
+            let (error, at) = too_big(pair, &sent, told);
             let handed_on = link.client_gets(&error).unwrap();
             assert_eq!(handed_on[at + 6..at + 8], expected.to_be_bytes());
-            assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is mended");
+            assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is corrected");
         }
         // Of a connection that nothing is added to, nothing is taken off.
         let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
-        let mut error = icmp(pair, kind, code, &other, usize::MAX);
-        error[at + 6..at + 8].copy_from_slice(&1400_u16.to_be_bytes());
+        let (error, _) = too_big(pair, &other, 1400);
         assert_eq!(link.client_gets(&error), Ok(error));
     }
 }
 
 #[test]
 fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_small() {
-    for (pair, kind, code, at) in [(ipv4_pair(), 3, 4, 20), (ipv6_pair(), 2, 0, 40)] {
-        let mut link = Link::connected(pair);
-        let sent = link.client_sends(&link.client_data(b"data that does not fit")).unwrap();
-        let mut error = icmp(pair, kind, code, &sent, usize::MAX);
-        error[at + 6..at + 8].copy_from_slice(&1500_u16.to_be_bytes());
-        error[at + 2..at + 4].fill(0);
-        let sum = !icmp_sum(&error);
-        error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let (mut link, sent) = quotable(pair);
+        let (mut error, at) = too_big(pair, &sent, 1500);
         // From the link, IPv4's is a hard error, which is ignored.
         assert_eq!(link.client_gets(&error).is_ok(), pair.local.address().is_ipv6());
         link.client.own_icmp(&mut error);
         assert_eq!(error[at + 6..at + 8], 1480_u16.to_be_bytes());
-        assert_eq!(icmp_sum(&error), 0xffff, "the checksum is mended");
+        assert_eq!(icmp_sum(&error), 0xffff, "the checksum is corrected");
         let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
-        for packet in [icmp(pair, kind, code, &other, usize::MAX), sent, other, vec![0; 9], Vec::new()] {
+        for packet in [too_big(pair, &other, 1500).0, sent, other, vec![0; 9], Vec::new()] {
             let mut same = packet.clone();
             link.client.own_icmp(&mut same);
             assert_eq!(same, packet);
@@ -230,8 +250,7 @@ fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_smal
 #[test]
 fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
     let pair = ipv4_pair();
-    let mut link = Link::connected(pair);
-    let sent = link.client_sends(&link.client_data(b"data")).unwrap();
+    let (mut link, sent) = quotable(pair);
     for (kind, code, passes) in [(3, 2, false), (3, 3, false), (3, 4, false), (3, 1, true), (8, 0, true)] {
         // Eight octets of ICMP, and the quote in the fragments that follow.
         let mut first = icmp(pair, kind, code, &sent, 0);
@@ -250,33 +269,22 @@ fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
 
 #[test]
 fn ao_34_a_damaged_error_is_refused_and_not_counted_as_ignored() {
-    for (pair, kind, code) in [(ipv4_pair(), 3, 3), (ipv6_pair(), 1, 4)] {
-        let mut link = Link::connected(pair);
-        let sent = link.client_sends(&link.client_data(b"data")).unwrap();
-        let known = icmp(pair, kind, code, &sent, usize::MAX);
-        // One that cannot be read, and might be about the connection.
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let (mut link, sent) = quotable(pair);
+        // The second cannot be read, and might be about the connection.
         let mut hidden = sent.clone();
         hidden[0] = 0x10 | hidden[0] & 0x0f;
-        for error in [known, icmp(pair, kind, code, &hidden, usize::MAX)] {
-            let mut damaged = error.clone();
+        for quoted in [&sent, &hidden] {
+            let mut damaged = hard(pair, quoted, usize::MAX);
             *damaged.last_mut().unwrap() ^= 0x40;
             assert_eq!(link.client_gets(&damaged), Err(Refusal::Checksum));
-            assert_eq!(link.client.counters().dropped_icmp, 0);
-            assert_eq!(link.client.connection(&pair).unwrap().counters().dropped_icmp, 0);
         }
-        let mut header = icmp(pair, kind, code, &sent, usize::MAX);
+        let mut header = hard(pair, &sent, usize::MAX);
         header[8] ^= 1;
         assert_eq!(link.client_gets(&header), Err(Refusal::Checksum));
+        assert_eq!(link.client.counters().dropped_icmp, 0);
+        assert_eq!(link.client.connection(&pair).unwrap().counters().dropped_icmp, 0);
     }
-}
-
-/// Stacks that know no home addresses take the source in the quoted header.
-#[test]
-fn ao_34_a_home_address_in_a_quote_hides_no_hard_error() {
-    let mut link = Link::connected(ipv6_pair());
-    let quoted = with_extensions(60, &home("2020:2020::", 6));
-    let error = icmp(ipv6_pair(), 1, 4, &quoted, usize::MAX);
-    assert_eq!(link.client_gets(&error), Err(Refusal::Icmp));
 }
 
 /// Another peer may leave a handshake on the same ports, about which an error would pass.
@@ -292,9 +300,7 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
     let peers = [there, other].map(|remote| peer(pair(here, remote), mkts(&[(1, 2)])));
     link.client = shim_of(peers.into(), 8);
     link.connect(link.pair);
-    let mut others = shim(pair(other, here), mirrored(&[(1, 2)]), 1);
-    let syn = Packet::new(pair(here, other).reversed(), SYN, 7, 0).build();
-    link.client_gets(&outbound(&mut others, link.now, &syn).unwrap()).unwrap();
+    link.client_gets(&signed_syn(pair(here, other).reversed(), mirrored(&[(1, 2)]), 7)).unwrap();
     let both = (60, [home(here, 43), routing(other, 6)].concat());
     for (quoted, is_about_another) in [
         (quote(here, other, (6, Vec::new())), false),
@@ -312,48 +318,4 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
         let error = icmp(link.pair, 1, 1, &quoted, usize::MAX);
         assert_eq!(link.client_gets(&error).is_err(), is_ours);
     }
-}
-
-/// Stacks go by the outer header, and many never look at the version of a quote (Linux `icmp_unreach`, gVisor).
-#[test]
-fn ao_34_the_version_of_a_quote_hides_no_hard_error() {
-    let mut v4 = Link::connected(ipv4_pair());
-    let mut v6 = Link::connected(ipv6_pair());
-    let sent4 = v4.client_sends(&v4.client_data(&[7; 64])).unwrap();
-    let sent6 = v6.client_sends(&v6.client_data(&[7; 64])).unwrap();
-    let mut through = Vec::new();
-    for version in 0..16_u8 {
-        let mut quoted = sent4.clone();
-        quoted[0] = version << 4 | 5;
-        let message = [&[3, 3, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
-        let error = ipv4_packet([203, 0, 113, 1], [192, 0, 2, 1], 1, &message);
-        if inbound(&mut v4.client, v4.now, &error).is_ok() {
-            through.push((4, version));
-        }
-        let mut quoted = sent6.clone();
-        quoted[0] = version << 4;
-        let message = [&[1, 4, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
-        let IpAddr::V6(local) = ipv6_pair().local.address() else { unreachable!() };
-        let error = ipv6_packet([0x20; 16], local.octets(), 58, &message);
-        if inbound(&mut v6.client, v6.now, &error).is_ok() {
-            through.push((6, version));
-        }
-    }
-    assert!(through.is_empty(), "{through:?}");
-}
-
-/// A later fragment that names an extension header which leads to TCP.
-#[test]
-fn ao_34_an_extension_header_in_a_quoted_later_fragment_hides_no_hard_error() {
-    let mut link = Link::connected(ipv6_pair());
-    let mut packet = Packet::new(ipv6_pair(), ACK, CLIENT_ISN + 1, 1);
-    packet.extensions = (44, vec![60, 0, 0, 8, 0, 0, 0, 9, 6, 0, 1, 4, 0, 0, 0, 0]);
-    let mut quoted = link.client_sends(&link.client_data(b"x")).unwrap();
-    let at = quoted.len().min(40);
-    quoted[6] = 44;
-    quoted.splice(at..at, packet.extensions.1.clone());
-    let message = [&[1, 4, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
-    let IpAddr::V6(local) = ipv6_pair().local.address() else { unreachable!() };
-    let error = ipv6_packet([0x20; 16], local.octets(), 58, &message);
-    assert_eq!(link.client_gets(&error), Err(Refusal::Icmp));
 }

@@ -14,8 +14,17 @@ fn set(ids: (u8, u8), secret: &str) -> MktSet<4> {
 }
 
 fn of(remote: &str, mkts: MktSet<4>) -> Peer {
-    let local = "192.0.2.1/32".parse().unwrap();
-    Peer { connections: ConnectionIdentifier::between(local, remote.parse().unwrap()), mkts }
+    between("192.0.2.1/32", remote, mkts)
+}
+
+/// A peer of the server's in `ipv4_pair()`.
+fn of_server(remote: &str, mkts: MktSet<4>) -> Peer {
+    between("192.0.2.2/32", remote, mkts)
+}
+
+fn between(local: &str, remote: &str, mkts: MktSet<4>) -> Peer {
+    let connections = ConnectionIdentifier::between(local.parse().unwrap(), remote.parse().unwrap());
+    Peer { connections, mkts }
 }
 
 fn with_room(peers: usize) -> TestShim {
@@ -119,7 +128,7 @@ fn ao_20_what_belongs_to_no_peer_is_dropped_in_both_directions_on_request() {
     let stranger = pair("192.0.2.1", "203.0.113.9");
     let mut fragment = Packet::new(stranger.reversed(), ACK, 1, 1).build();
     fragment[6] |= 0x20;
-    let signed = { signed_syn(stranger.reversed(), mkts(&[(1, 2)]), 1) };
+    let signed = signed_syn(stranger.reversed(), mkts(&[(1, 2)]), 1);
     let mut refused = 0;
     for packet in [Packet::new(stranger.reversed(), SYN, 1, 0).build(), signed, fragment] {
         assert_eq!(inbound(&mut shim, NOW, &packet), Err(Refusal::NoPeer));
@@ -158,28 +167,20 @@ fn the_peer_of_a_pair_is_known_beforehand() {
     assert_eq!(of_pair(&shim, "203.0.113.1"), Some(0));
 }
 
-fn identifier(remote: &str) -> ConnectionIdentifier {
-    ConnectionIdentifier::between("192.0.2.1/32".parse().unwrap(), remote.parse().unwrap())
-}
-
 #[test]
 fn the_most_specific_peer_decides_and_then_the_key_id() {
     let remotes = ["192.0.2.0/24", "0.0.0.0/0", "192.0.2.2/32"];
-    let peers = remotes.iter().zip([3, 5, 1]).map(|(remote, id)| {
-        PeerSlot::from(Peer { connections: identifier(remote), mkts: mkts(&[(id, id + 1)]) })
-    });
-    let mut shim = shim_of(peers.collect::<Vec<_>>(), 4);
+    let peers = remotes.iter().zip([3, 5, 1]).map(|(remote, id)| of(remote, mkts(&[(id, id + 1)])).into());
+    let mut shim = shim_of(peers.collect(), 4);
     for (remote, id) in [("192.0.2.2", 1), ("192.0.2.9", 3), ("203.0.113.1", 5)] {
         let syn = Packet::new(pair("192.0.2.1", remote), SYN, 1, 0).build();
-        let signed = outbound(&mut shim, NOW, &syn).unwrap();
-        let read = read(&signed);
-        assert_eq!(read.option(29).unwrap()[0], id, "{remote}");
+        let signed = read(&outbound(&mut shim, NOW, &syn).unwrap());
+        assert_eq!(signed.option(29).unwrap()[0], id, "{remote}");
     }
     // Of two that are equally specific, the KeyID decides; a key of a wider prefix is not for this one.
-    let another = Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(7, 8)]) };
-    let peers: Vec<PeerSlot> =
-        shim.peers().map(|(_, peer)| peer.clone().into()).chain([another.into()]).collect();
-    let mut shim = shim_of(peers, 4);
+    let another = of("192.0.2.2/32", mkts(&[(7, 8)]));
+    let peers = shim.peers().map(|(_, peer)| peer.clone().into()).chain([another.into()]);
+    let mut shim = shim_of(peers.collect(), 4);
     let from = pair("192.0.2.2", "192.0.2.1");
     for (ids, is_its) in [((1, 2), true), ((7, 8), true), ((3, 4), false)] {
         let syn = signed_syn(from, mirrored(&[ids]), 1);
@@ -195,23 +196,21 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
 
 #[test]
 fn peers_come_and_go_while_the_shim_runs() {
-    let peers: Vec<PeerSlot> = (0..2).map(|_| PeerSlot::EMPTY).collect();
-    let mut shim = shim_of(peers, 4);
+    let mut shim = with_room(2);
     let unsigned = |remote: &str| Packet::new(pair(remote, "192.0.2.1"), RST, 1, 0).build();
-    let required = Err(UNSIGNED);
     assert!(inbound(&mut shim, NOW, &unsigned("192.0.2.2")).is_ok());
-    let host = Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(1, 2)]) };
+    let host = of("192.0.2.2/32", mkts(&[(1, 2)]));
     assert_eq!(shim.add_peer(host.clone()), Ok(0));
-    assert_eq!(inbound(&mut shim, NOW, &unsigned("192.0.2.2")), required);
+    assert_eq!(inbound(&mut shim, NOW, &unsigned("192.0.2.2")), Err(UNSIGNED));
     assert_eq!(shim.peer_counters(0).unwrap().required, 1);
     // Another for the same connections needs other ids.
-    let wide = Peer { connections: identifier("192.0.2.0/24"), mkts: mkts(&[(1, 3)]) };
+    let wide = of("192.0.2.0/24", mkts(&[(1, 3)]));
     assert!(matches!(shim.add_peer(host.clone()), Err(PeerError::Overlap { peer: 1, other: 0, .. })));
     outbound(&mut shim, NOW, &Packet::new(pair("192.0.2.1", "192.0.2.2"), SYN, 1, 0).build()).unwrap();
     assert_eq!(shim.remove_peer(0).unwrap().connections, host.connections);
     assert_eq!((shim.connections().count(), shim.remove_peer(0).is_err()), (0, true));
     assert_eq!(shim.add_peer(wide.clone()), Ok(0));
-    assert_eq!(inbound(&mut shim, NOW, &unsigned("192.0.2.77")), required);
+    assert_eq!(inbound(&mut shim, NOW, &unsigned("192.0.2.77")), Err(UNSIGNED));
     let another = Peer { mkts: mkts(&[(7, 8)]), ..wide };
     assert_eq!(shim.add_peer(another.clone()), Ok(1));
     assert!(matches!(shim.set_mkts(1, mkts(&[(1, 8)])), Err(PeerError::Overlap { .. })));
@@ -220,29 +219,23 @@ fn peers_come_and_go_while_the_shim_runs() {
 
 #[test]
 fn a_peer_that_is_added_takes_over_the_connections_of_a_wider_one() {
-    let server = |mkts| Peer { connections: server_identifier("192.0.2.0/24"), mkts };
-    let host = |mkts| Peer { connections: server_identifier("192.0.2.1/32"), mkts };
-    let connected = |also: u16| {
+    let host = |mkts| of_server("192.0.2.1/32", mkts);
+    let connected = || {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
-        let peers = vec![server(mirrored(&[(1, 2)])).into(), PeerSlot::EMPTY];
-        link.server = shim_of(peers, 4);
+        let wider = of_server("192.0.2.0/24", mirrored(&[(1, 2)]));
+        link.server = shim_of(vec![wider.into(), PeerSlot::EMPTY], 4);
         link.connect(ipv4_pair());
-        link.deliver_to_server(&Packet::new(with_ports(ipv4_pair(), also, 179), SYN, 1, 0)).unwrap();
+        link.deliver_to_server(&Packet::new(with_ports(ipv4_pair(), 7, 179), SYN, 1, 0)).unwrap();
         link
     };
     // Whoever has the wider peer's key cannot speak for it any more.
-    let mut link = connected(7);
+    let mut link = connected();
     assert_eq!(link.server.add_peer(host(mirrored(&[(7, 8)]))), Ok(1));
     let refused = link.deliver_to_server(&link.client_data(b"under the wider peer's key"));
     assert_eq!(refused, Err(unknown_key(1)));
     assert!(link.server.connections_with_peers().all(|(peer, _)| peer == 1));
-    assert_eq!(
-        (
-            link.server.peer_counters(0).unwrap().key_not_found,
-            link.server.peer_counters(1).unwrap().key_not_found
-        ),
-        (0, 1)
-    );
+    let not_found = [0, 1].map(|peer| link.server.peer_counters(peer).unwrap().key_not_found);
+    assert_eq!(not_found, [0, 1]);
     // With the key at the other end too, the session goes on.
     link.client.set_mkts(0, mkts(&[(7, 8)])).unwrap();
     link.deliver_to_server(&link.client_data(b"under the new one")).unwrap();
@@ -252,64 +245,45 @@ fn a_peer_that_is_added_takes_over_the_connections_of_a_wider_one() {
     link.server.remove_peer(1).unwrap();
     assert_eq!(link.server.connections().count(), 0);
     // One without keys is closed, and one for other ports or hosts takes nothing.
-    let mut link = connected(7);
+    let mut link = connected();
     link.server.add_peer(host(MktSet::new())).unwrap();
     assert_eq!(link.server.connections().count(), 0);
-    let mut link = connected(7);
-    let port = ConnectionIdentifier { remote_port: Some(7), ..server_identifier("192.0.2.1/32") };
-    link.server.add_peer(Peer { connections: port, mkts: mirrored(&[(7, 8)]) }).unwrap();
-    let peers: Vec<_> = link
-        .server
-        .connections_with_peers()
-        .map(|(peer, connection)| (connection.pair().remote.port(), peer))
-        .collect();
-    assert!(peers.contains(&(7, 1)) && peers.contains(&(49_152, 0)), "{peers:?}");
+    let mut link = connected();
+    let mut port = host(mirrored(&[(7, 8)]));
+    port.connections.remote_port = Some(7);
+    link.server.add_peer(port).unwrap();
+    for (peer, connection) in link.server.connections_with_peers() {
+        assert_eq!(peer, usize::from(connection.pair().remote.port() == 7));
+    }
     link.deliver_to_server(&link.client_data(b"still the wider peer's")).unwrap();
-}
-
-fn server_identifier(remote: &str) -> ConnectionIdentifier {
-    ConnectionIdentifier::between("192.0.2.2/32".parse().unwrap(), remote.parse().unwrap())
 }
 
 #[test]
 fn a_connection_is_adopted_with_the_keys_that_its_peer_has() {
-    let back = ipv4_pair().reversed();
-    let moved = |now: &[(u8, u8)]| {
+    let other_secret = mkt_with_secret(2, 1, TcpAoAlgorithm::HmacSha1, b"another secret");
+    for (now, adopted, verdict) in [
+        (mirrored(&[(1, 2)]), Ok(()), Ok(())),
+        // The key was revoked on the way, or replaced under its ids.
+        (mirrored(&[(7, 8)]), Ok(()), Err(unknown_key(1))),
+        (MktSet::from_mkts([other_secret]).unwrap(), Ok(()), Err(bad_mac(1))),
+        (MktSet::new(), Err(Refusal::NoKey), Err(Refusal::NoKey)),
+    ] {
         let mut link = Link::connected(ipv4_pair());
-        let state = link.server.export(&back).unwrap();
+        let state = link.server.export(&link.pair.reversed()).unwrap();
         let connection = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
-        link.server.set_mkts(0, mirrored(now)).unwrap();
-        let adopted = link.server.adopt(link.now, connection);
-        (adopted, link)
-    };
-    let (adopted, mut link) = moved(&[(1, 2)]);
-    assert_eq!(adopted, Ok(()));
-    link.deliver_to_server(&link.client_data(b"moved")).unwrap();
-    // The key was revoked on the way.
-    let (adopted, mut link) = moved(&[(7, 8)]);
-    assert_eq!(adopted, Ok(()));
-    let refused = link.deliver_to_server(&link.client_data(b"under the revoked key"));
-    assert_eq!(refused, Err(unknown_key(1)));
-    // Another secret under the same ids.
-    let mut link = Link::connected(ipv4_pair());
-    let state = link.server.export(&back).unwrap();
-    let connection = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
-    let other = mkt_with_secret(2, 1, TcpAoAlgorithm::HmacSha1, b"another secret");
-    link.server.set_mkts(0, MktSet::from_mkts([other]).unwrap()).unwrap();
-    link.server.adopt(link.now, connection).unwrap();
-    let refused = link.deliver_to_server(&link.client_data(b"under the revoked secret"));
-    assert!(matches!(refused, Err(Refusal::Verify(VerifyError::BadMac { .. }))), "{refused:?}");
-    let (adopted, link) = moved(&[]);
-    assert_eq!((adopted, link.server.connections().count()), (Err(Refusal::NoKey), 0));
+        link.server.set_mkts(0, now).unwrap();
+        assert_eq!(link.server.adopt(link.now, connection), adopted);
+        assert_eq!(link.server.connections().count(), usize::from(adopted.is_ok()));
+        assert_eq!(link.deliver_to_server(&link.client_data(b"moved")).map(drop), verdict);
+    }
 }
 
 #[test]
 fn of_equally_specific_peers_one_without_keys_hides_no_other() {
     for is_first in [true, false] {
-        let mut peers = vec![Peer { connections: identifier("192.0.2.2/32"), mkts: mkts(&[(1, 2)]) }];
+        let mut peers = vec![of("192.0.2.2/32", mkts(&[(1, 2)]))];
         peers.insert(usize::from(is_first), Peer { mkts: MktSet::new(), ..peers[0].clone() });
-        let peers: Vec<PeerSlot> = peers.into_iter().map(Into::into).collect();
-        let mut shim = shim_of(peers, 4);
+        let mut shim = shim_of(peers.into_iter().map(Into::into).collect(), 4);
         let to = pair("192.0.2.1", "192.0.2.2");
         let syn = outbound(&mut shim, NOW, &Packet::new(to, SYN, 1, 0).build()).unwrap();
         assert!(read(&syn).is_signed());
@@ -319,8 +293,8 @@ fn of_equally_specific_peers_one_without_keys_hides_no_other() {
         let unsigned = Packet::new(from, SYN, 1, 0).build();
         assert_eq!(inbound(&mut shim, NOW, &unsigned), Err(UNSIGNED));
         let unknown = signed_syn(from, mkts(&[(7, 8)]), 1);
-        let refused = Err(unknown_key(7));
-        assert_eq!(inbound(&mut shim, NOW, &unknown), refused);
+        assert_eq!(inbound(&mut shim, NOW, &unknown), Err(unknown_key(7)));
         assert_eq!(shim.peer_counters(with_key).unwrap().key_not_found, 1);
     }
 }
+
