@@ -134,7 +134,6 @@ pub mod ip;
 pub mod option;
 pub mod shim;
 
-mod authenticate;
 mod built_in;
 mod connection;
 mod counters;
@@ -147,7 +146,6 @@ mod segment;
 mod tcp;
 mod types;
 
-pub use authenticate::{sign_segment, verify_segment};
 pub use connection::{
     Connection, ConnectionState, HeardKeys, Verified, VerifiedSyn, sign_batch, verify_batch,
 };
@@ -161,7 +159,7 @@ pub use mkt::{
     MktSet, OptionCoverage, Peer, PeerError,
 };
 pub use option::{AoOption, append_ao};
-pub use segment::Segment;
+pub use segment::{Segment, sign_segment, verify_segment};
 pub use tcp::Flags;
 pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
 pub use wireseal_algorithms::TcpAoAlgorithm;

@@ -226,8 +226,7 @@ impl MktParameters {
 /// the stack that holds the connection.
 ///
 /// ```
-/// use wireseal_algorithms::TcpAoAlgorithm;
-/// use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
+/// use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, TcpAoAlgorithm};
 ///
 /// let master_key = MasterKey::new(b"first-secret")?;
 /// let mkt = Mkt::new(KeyId(100), KeyId(100), TcpAoAlgorithm::Aes128Cmac, master_key)?.with_mac_length(16)?;

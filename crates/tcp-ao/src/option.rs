@@ -3,6 +3,7 @@
 use core::fmt;
 use core::ops::Range;
 
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::Mac;
 
 use crate::error::{OptionError, SignError};
@@ -15,8 +16,7 @@ pub const MAX_OPTIONS_LENGTH: usize = 40;
 /// Octets of an AO option before its MAC: kind, length, KeyID, RNextKeyID (RFC 5925 §2.2).
 pub const AO_HEADER_LENGTH: usize = 4;
 /// Octets of the longest AO option that Wireseal sends: its header and a MAC of 16 octets.
-pub(crate) const MAX_AO_LENGTH: usize =
-    AO_HEADER_LENGTH + wireseal_algorithms::TcpAoAlgorithm::MAX_MAC_LENGTH;
+pub(crate) const MAX_AO_LENGTH: usize = AO_HEADER_LENGTH + TcpAoAlgorithm::MAX_MAC_LENGTH;
 
 /// The option kinds that Wireseal knows (IANA TCP parameters).
 pub mod kind {

@@ -7,15 +7,14 @@ use core::borrow::BorrowMut;
 
 use wireseal_mac::{Mac, MessageHead, prefetch};
 
-use crate::authenticate::compare;
-use crate::connection::secrets::{Secrets, TrafficKeys};
 use crate::connection::send::Prepared;
+use crate::connection::slots::{Secrets, TrafficKeys};
 use crate::connection::{Connection, Phase, Verified};
 use crate::error::{SignError, VerifyError};
 use crate::kdf::TrafficKey;
 use crate::mac_input::MacInput;
 use crate::option::AoPlace;
-use crate::segment::Segment;
+use crate::segment::{Segment, compare};
 use crate::types::{Isn, Sne};
 
 /// How many MACs are computed side by side.

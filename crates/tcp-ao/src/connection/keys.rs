@@ -3,8 +3,7 @@
 use core::array;
 
 use crate::connection::Connection;
-use crate::connection::heard::Heard;
-use crate::connection::secrets::{BothTrafficKeys, MasterKeys, Secrets, TrafficKeys};
+use crate::connection::slots::{BothTrafficKeys, Heard, MasterKeys, Secrets, TrafficKeys};
 use crate::error::SignError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktError, MktParameters, MktSet};

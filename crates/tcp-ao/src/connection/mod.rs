@@ -1,11 +1,10 @@
 //! One connection's keys, SNEs and ISNs, from the first SYN to TIME-WAIT.
 
 mod batch;
-mod heard;
 mod keys;
 mod receive;
-mod secrets;
 mod send;
+mod slots;
 mod state;
 mod syn;
 
@@ -19,10 +18,9 @@ use crate::types::{Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
 
 pub(crate) use batch::{Ahead, BATCH, ToSign, mac_batch};
 pub use batch::{sign_batch, verify_batch};
-use heard::Heard;
-pub use heard::HeardKeys;
 pub use receive::Verified;
-use secrets::{MasterKeys, Secrets};
+pub use slots::HeardKeys;
+use slots::{Heard, MasterKeys, Secrets};
 pub use state::ConnectionState;
 pub(crate) use syn::Handshake;
 pub use syn::VerifiedSyn;

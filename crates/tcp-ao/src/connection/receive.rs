@@ -1,15 +1,14 @@
 //! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
-use crate::authenticate::{check_mac, check_mac_length};
-use crate::connection::secrets::Secrets;
 use crate::connection::send::is_refusal;
+use crate::connection::slots::Secrets;
 use crate::connection::{Connection, Phase};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mac_input::MacInput;
 use crate::mkt::MktParameters;
 use crate::option::AoOption;
-use crate::segment::Segment;
+use crate::segment::{Segment, check_mac, check_mac_length};
 use crate::tcp::Tcp;
 use crate::types::{Isn, KeyId, Sne, SneTracker};
 

@@ -2,14 +2,14 @@
 
 use wireseal_mac::{Mac, MessageHead};
 
-use crate::authenticate::{no_option, place_to_sign};
-use crate::connection::secrets::Secrets;
+use crate::connection::slots::Secrets;
 use crate::connection::{Connection, Phase};
 use crate::error::SignError;
 use crate::kdf::KdfContext;
 use crate::mac_input::MacInput;
 use crate::mkt::MktParameters;
 use crate::option::AoPlace;
+use crate::segment::{no_option, place_to_sign};
 use crate::tcp::{Flags, Tcp};
 use crate::types::{Isn, SeqNum, Sne, SneTracker};
 

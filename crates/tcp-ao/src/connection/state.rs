@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use crate::connection::heard::Heard;
+use crate::connection::slots::Heard;
 use crate::connection::{Connection, HeardKeys, Phase};
 use crate::counters::Counters;
 use crate::error::StateError;

@@ -1,11 +1,10 @@
 //! What a listener knows before a connection is established: the peer's SYN, checked without state, so that a flood of forged SYNs leaves
 //! none behind, and the handshakes that the peer may mean.
 
-use crate::authenticate::{check_mac, check_mac_length};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktSet};
-use crate::segment::Segment;
+use crate::segment::{Segment, check_mac, check_mac_length};
 use crate::types::{Isn, KeyId, Sne};
 
 /// A SYN whose MAC has verified. Only [`MktSet::verify_syn`] makes one.

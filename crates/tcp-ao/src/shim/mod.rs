@@ -104,9 +104,8 @@ impl ShimConfig {
 ///
 /// ```
 /// use core::time::Duration;
-/// use wireseal_algorithms::TcpAoAlgorithm;
 /// use wireseal_tcp_ao::shim::{HashKey, Shim, ShimConfig, ShimSlot};
-/// use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer};
+/// use wireseal_tcp_ao::{ConnectionIdentifier, KeyId, MasterKey, Mkt, MktSet, Peer, TcpAoAlgorithm};
 ///
 /// let mkt = Mkt::new(KeyId(1), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(b"secret")?)?;
 /// let peer = Peer {

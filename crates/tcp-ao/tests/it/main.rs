@@ -11,7 +11,6 @@ mod keys;
 mod memory;
 mod pair;
 mod requests;
-#[cfg(target_os = "linux")]
 mod secrets;
 mod segment;
 mod shim;

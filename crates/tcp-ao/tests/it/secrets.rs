@@ -1,12 +1,18 @@
 //! No secret leaves through `Debug`, `Display` or an error, and none stays in memory once it is not needed any more.
 
 use std::fmt::Debug;
+#[cfg(target_os = "linux")]
 use std::hint::black_box;
 
+#[cfg(target_os = "linux")]
 use wireseal_tcp_ao::shim::PeerSlot;
-use zeroize::{Zeroize, ZeroizeOnDrop};
+#[cfg(target_os = "linux")]
+use zeroize::Zeroize;
+use zeroize::ZeroizeOnDrop;
 
+#[cfg(target_os = "linux")]
 use crate::memory::{Memory, apart, clear_stack, observe, role, stage};
+#[cfg(target_os = "linux")]
 use crate::shim_support::{CLIENT_ISN, Link, SERVER_ISN};
 use crate::support::*;
 
@@ -139,13 +145,16 @@ fn ao_36_secrets_are_wiped() {
     assert!(receive(&mut ends.passive, &syn).is_err());
 }
 
+#[cfg(target_os = "linux")]
 const ISNS: (u32, u32) = (1000, 5000);
 
 /// One of three secrets, which no constant of the program has.
+#[cfg(target_os = "linux")]
 fn secret(which: u8) -> [u8; 40] {
     std::array::from_fn(|place| black_box((place as u8).wrapping_mul(37).wrapping_add(11 + which)) ^ 0x5c)
 }
 
+#[cfg(target_os = "linux")]
 fn mkt(which: u8, ids: (u8, u8), algorithm: TcpAoAlgorithm) -> Mkt {
     let mut octets = secret(which);
     let master_key = MasterKey::new(&octets).unwrap();
@@ -153,16 +162,19 @@ fn mkt(which: u8, ids: (u8, u8), algorithm: TcpAoAlgorithm) -> Mkt {
     Mkt::new(KeyId(ids.0), KeyId(ids.1), algorithm, master_key).unwrap()
 }
 
+#[cfg(target_os = "linux")]
 fn set<const N: usize>(which: u8, ids: (u8, u8), algorithm: TcpAoAlgorithm) -> MktSet<N> {
     MktSet::from_mkts([mkt(which, ids, algorithm)]).unwrap()
 }
 
 /// What stands for a key in memory, and how often it is there at most: also as a key that is ready, which AES's round keys begin with.
+#[cfg(target_os = "linux")]
 struct Wanted {
     master: [Vec<u8>; 3],
     traffic: [[Vec<u8>; 2]; 3],
 }
 
+#[cfg(target_os = "linux")]
 impl Wanted {
     fn new(pair: SocketPair, (active, passive): (u32, u32), algorithm: TcpAoAlgorithm) -> Self {
         let contexts = [
@@ -185,8 +197,10 @@ impl Wanted {
     }
 }
 
+#[cfg(target_os = "linux")]
 const GONE: [bool; 3] = [false; 3];
 
+#[cfg(target_os = "linux")]
 #[test]
 fn ao_36_no_secret_of_a_connection_stays_in_memory() {
     if let Some(algorithm) = role() {
@@ -212,6 +226,7 @@ fn ao_36_no_secret_of_a_connection_stays_in_memory() {
     }
 }
 
+#[cfg(target_os = "linux")]
 fn live_a_connection(algorithm: TcpAoAlgorithm) {
     let ours = || set::<3>(0, (1, 2), algorithm);
     let boxed = |which, ids| apart(move || Box::new(mkt(which, ids, algorithm)));
@@ -258,6 +273,7 @@ fn live_a_connection(algorithm: TcpAoAlgorithm) {
     stage("closed");
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn ao_36_no_secret_of_a_shims_peer_stays_in_memory() {
     if role().is_some() {
@@ -280,6 +296,7 @@ fn ao_36_no_secret_of_a_shims_peer_stays_in_memory() {
     assert_eq!(stages, 7);
 }
 
+#[cfg(target_os = "linux")]
 fn live_a_peer() {
     let algorithm = TcpAoAlgorithm::HmacSha1;
     stage("start");
