@@ -91,7 +91,7 @@ where
     thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(accept)).map(drop)
 }
 
-/// Locks without regard to panics: one ends the program, or leaves nothing half changed.
+/// Locks, and ignores poisoning: a panic of any thread ends the program.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -68,11 +68,8 @@ impl Bound {
 
 /// Starts a thread with this name.
 pub(super) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(run)
-        .map(drop)
-        .map_err(Error::cannot("run the gateway"))
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(run);
+    thread.map(drop).map_err(Error::cannot("run the gateway"))
 }
 
 /// Carries the packets of a thread's queues until the process ends.

@@ -130,7 +130,10 @@ impl Gateway {
         bound.carry(&shards)?;
         tracing::info!(peers, by, "the gateway carries the packets of its peers");
         let _announced = announce(Command::Gateway, source);
-        tell_systemd();
+        // Units that come after this one can start, if systemd waits for that (`Type=notify`).
+        if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
+            tracing::warn!(%error, "systemd cannot be told that the gateway is ready");
+        }
         let reload = Arc::new(AtomicBool::new(false));
         let ticking = (Arc::clone(&shards), Arc::clone(&rules), Arc::clone(&reload));
         let source = self.source.clone();
@@ -255,12 +258,5 @@ fn change(source: &Source, rules: &KeptRules, shards: &Shards) {
     });
     if let Err(error) = changed {
         tracing::error!(%error, "the configuration stays as it was");
-    }
-}
-
-/// Tells systemd that the gateway is ready (`Type=notify`).
-fn tell_systemd() {
-    if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
-        tracing::warn!(%error, "systemd cannot be told that the gateway is ready");
     }
 }

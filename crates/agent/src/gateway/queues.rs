@@ -123,11 +123,6 @@ impl Packet {
         &mut self.buffer[self.place.clone()]
     }
 
-    /// Where it starts in its buffer.
-    pub(super) const fn start(&self) -> usize {
-        self.place.start
-    }
-
     /// Its place in its buffer.
     pub(super) fn place(&self) -> Range<usize> {
         self.place.clone()

@@ -8,11 +8,11 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use tracing::field::{DisplayValue, display};
+use tracing::field::display;
 use wireseal_tcp_ao::shim::{
     Direction, Event, EventKind, HashKey, Observer, PeerSlot, Refusal, Shim, ShimConfig, ShimSlot,
 };
-use wireseal_tcp_ao::{ConnectionState, Endpoint, IcmpError, PeerError, VerifyError};
+use wireseal_tcp_ao::{ConnectionState, IcmpError, PeerError, VerifyError};
 
 use super::queues::{Packet, destination};
 
@@ -117,7 +117,7 @@ impl Shard {
         if self.has_stopped {
             return vec![Verdict::Drop; packets.len()];
         }
-        let starts: Vec<_> = packets.iter().map(Packet::start).collect();
+        let starts: Vec<_> = packets.iter().map(|packet| packet.place().start).collect();
         let mut octets: Vec<_> = packets.iter_mut().map(Packet::octets_mut).collect();
         let mut verdicts = Vec::with_capacity(octets.len());
         self.shim.inbound_batch(now, &mut octets, |number, result| {
@@ -156,9 +156,18 @@ impl Shard {
     /// Logs what happened to sessions, and counts what was refused.
     pub(super) fn log(&mut self) {
         for event in std::mem::take(&mut self.shim.observer_mut().0) {
-            let (local, remote) = ends(&event);
+            let (local, remote) = event.pair.map(|pair| (display(pair.local), display(pair.remote))).unzip();
             match event.kind {
-                EventKind::Opened => self.log_opened(&event),
+                EventKind::Opened => {
+                    let connection = event.pair.and_then(|pair| self.shim.connection(&pair));
+                    let Some(connection) = connection else {
+                        tracing::info!(local, remote, "{event}");
+                        continue;
+                    };
+                    let (key, recv_id) = (connection.current_key(), connection.rnext_key().recv_id.0);
+                    let (send_id, algorithm) = (key.send_id.0, key.algorithm.name());
+                    tracing::info!(local, remote, send_id, recv_id, algorithm, "{event}");
+                }
                 EventKind::Ended(_) | EventKind::KeySwitched { .. } => {
                     tracing::info!(local, remote, "{event}");
                 }
@@ -172,26 +181,6 @@ impl Shard {
             }
         }
     }
-
-    fn log_opened(&self, event: &Event) {
-        let connection = event.pair.and_then(|pair| self.shim.connection(&pair));
-        let (local, remote) = ends(event);
-        let Some(connection) = connection else { return tracing::info!(local, remote, "{event}") };
-        let (key, recv_id) = (connection.current_key(), connection.rnext_key().recv_id.0);
-        tracing::info!(
-            local,
-            remote,
-            send_id = key.send_id.0,
-            recv_id,
-            algorithm = key.algorithm.name(),
-            "{event}"
-        );
-    }
-}
-
-/// The two ends, as fields of the log.
-fn ends(event: &Event) -> (Option<DisplayValue<Endpoint>>, Option<DisplayValue<Endpoint>>) {
-    event.pair.map(|pair| (display(pair.local), display(pair.remote))).unzip()
 }
 
 /// How many packets were refused, by the index of their peer and by the reason. Anybody can cause any number of them, so they are logged once a

@@ -31,12 +31,11 @@ const NO_PORTS: Error = Error::Missing("ports: name at least one TCP port, from 
 /// of a key chain. Without a device the peer is in no VRF or in any; without a name it has the only key chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerArgument {
-    /// The address or network.
-    pub network: IpCidr,
+    network: IpCidr,
     /// The device of its VRF.
-    pub device: Option<String>,
-    /// Its key chain.
-    pub chain: Option<String>,
+    device: Option<String>,
+    /// The name of its key chain.
+    chain: Option<String>,
 }
 
 impl FromStr for PeerArgument {

@@ -47,18 +47,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments {
-        peers,
-        state,
-        queue,
-        threads,
-        connections,
-        accept_icmp,
-        open_on_exit,
-        remove_rules,
-        check,
-    } = arguments;
-    if remove_rules {
+    if arguments.remove_rules {
         let removed = Gateway::remove_rules()?;
         say(match removed.is_empty() {
             true => "there were no rules".to_owned(),
@@ -66,7 +55,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         });
         return Ok(Outcome::Good);
     }
-    if check {
+    if arguments.check {
         return Ok(match Gateway::check() {
             Ok(by) => {
                 writeln!(io::stdout(), "a gateway runs, and its rules are in place ({by})")?;
@@ -78,6 +67,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
             }
         });
     }
+    let peers = arguments.peers;
     let source = peers.source();
     peers.start_log()?;
     if peers.dry_run {
@@ -86,17 +76,17 @@ pub(super) fn run(arguments: Arguments) -> Result {
         write!(io::stdout(), "{config}")?;
         return Ok(Outcome::Good);
     }
-    Gateway {
+    let gateway = Gateway {
         source,
-        queue,
-        threads,
-        connections,
-        state,
-        accepts_icmp: accept_icmp,
+        queue: arguments.queue,
+        threads: arguments.threads,
+        connections: arguments.connections,
+        state: arguments.state,
+        accepts_icmp: arguments.accept_icmp,
         metrics: peers.metrics,
-        opens_on_exit: open_on_exit,
-    }
-    .run()?;
+        opens_on_exit: arguments.open_on_exit,
+    };
+    gateway.run()?;
     Ok(Outcome::Good)
 }
 

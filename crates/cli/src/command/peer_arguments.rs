@@ -1,15 +1,11 @@
 //! Which peers have which keys: what `run` and `gateway` take alike.
 
 use std::io;
-#[cfg(feature = "run")]
-use std::io::Write;
 use std::path::PathBuf;
 
 use wireseal_agent::{MetricsAddress, PeerArgument, Source};
 
 use super::log;
-#[cfg(feature = "run")]
-use super::outcome::{Outcome, Result};
 
 /// The peers and their keys, and the log.
 #[derive(Debug, clap::Args)]
@@ -48,13 +44,4 @@ impl PeerArguments {
     pub(super) fn start_log(&self) -> io::Result<()> {
         log::start(self.json)
     }
-}
-
-/// What `--dry-run` prints of keys for the kernel's sockets.
-#[cfg(feature = "run")]
-pub(super) fn show_for_kernel(source: &Source) -> Result {
-    let config = source.read()?;
-    config.check_for_kernel()?;
-    write!(io::stdout(), "{config}")?;
-    Ok(Outcome::Good)
 }

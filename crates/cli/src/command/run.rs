@@ -2,12 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::process::Command;
 
 use wireseal_agent::{Error, Supervisor, run_in_background, stop_with};
 
 use super::outcome::{Outcome, Result};
-use super::peer_arguments::{PeerArguments, show_for_kernel};
+use super::peer_arguments::PeerArguments;
 use super::say::say;
 
 /// Run a program that has no TCP-AO, with keys on its sockets
@@ -46,7 +47,10 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let source = peers.source();
     peers.start_log()?;
     if peers.dry_run {
-        return show_for_kernel(&source);
+        let config = source.read()?;
+        config.check_for_kernel()?;
+        write!(io::stdout(), "{config}")?;
+        return Ok(Outcome::Good);
     }
     let result = if background && !is_in_background {
         once_more("--is-in-background").and_then(|mut supervisor| run_in_background(&mut supervisor))

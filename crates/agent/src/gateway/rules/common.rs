@@ -38,7 +38,7 @@ pub(super) fn has_ipv6() -> bool {
 
 /// Whether this network namespace tracks connections. Only then can NAT lead packets elsewhere; a rule that uses connection tracking would
 /// switch it on.
-pub(crate) fn tracks_connections() -> bool {
+pub(super) fn tracks_connections() -> bool {
     fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_count").is_ok_and(|count| count.trim() != "0")
 }
 
@@ -105,10 +105,10 @@ fn run(program: &str, arguments: &[&str], input: &str) -> io::Result<Output> {
 }
 
 /// The number of the kernel's ruleset in nf_tables, which every transaction changes (`linux/netfilter/nf_tables.h`).
-pub(crate) struct Generation(Socket);
+pub(super) struct Generation(Socket);
 
 impl Generation {
-    pub(crate) fn open() -> io::Result<Self> {
+    pub(super) fn open() -> io::Result<Self> {
         let mut socket = Socket::new(NETLINK_NETFILTER)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
@@ -116,7 +116,7 @@ impl Generation {
     }
 
     /// The number in this network namespace; `None` if the kernel does not say, for instance because it has no nf_tables.
-    pub(crate) fn now(&self) -> Option<u32> {
+    pub(super) fn now(&self) -> Option<u32> {
         let mut request = [0; HEADERS];
         write_headers(&mut request, NFNL_SUBSYS_NFTABLES, NFT_MSG_GETGEN, 0, 0);
         self.0.send(&request, 0).ok()?;

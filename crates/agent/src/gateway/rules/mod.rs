@@ -38,17 +38,17 @@ pub(super) enum Rules {
 
 /// The rules as their program prints them, in lines.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Image {
+struct Image {
     lines: Vec<String>,
     /// The ruleset's number at that moment; `None` if it was changing, or there is none.
-    pub(super) generation: Option<u32>,
+    generation: Option<u32>,
     /// Whether they queue before connection tracking.
-    pub(super) is_tracked: bool,
+    is_tracked: bool,
 }
 
 impl Image {
     /// How the rules that were found differ from these; `None` if they are the same.
-    pub(super) fn difference(&self, found: &Self) -> Option<String> {
+    fn difference(&self, found: &Self) -> Option<String> {
         let lacks = |lines: &[String], others: &[String]| {
             let others: HashSet<_> = others.iter().collect();
             lines.iter().find(|line| !others.contains(line)).map(|line| shortened(line))
@@ -81,11 +81,7 @@ impl Rules {
     }
 
     /// Installs the rules of a configuration with the first program that can, in place of those of an earlier gateway.
-    pub(super) fn install(
-        config: &Config,
-        numbers: Numbers,
-        generation: &Generation,
-    ) -> Result<(Self, Image), Error> {
+    fn install(config: &Config, numbers: Numbers, generation: &Generation) -> Result<(Self, Image), Error> {
         if networks(config, false).next().is_some() && !has_ipv6() {
             return Err(Error::NoIpv6);
         }
@@ -117,7 +113,7 @@ impl Rules {
     }
 
     /// The program's name.
-    pub(super) const fn by(self) -> &'static str {
+    const fn by(self) -> &'static str {
         match self {
             Self::Nftables => nft::PROGRAM,
             Self::Iptables(iptables) => iptables.name(),
@@ -125,7 +121,7 @@ impl Rules {
     }
 
     /// Whether every change of these rules, by any program, changes the ruleset's number.
-    pub(super) const fn have_generation(self) -> bool {
+    const fn have_generation(self) -> bool {
         match self {
             Self::Nftables => true,
             Self::Iptables(iptables) => !iptables.is_legacy(),
@@ -134,7 +130,7 @@ impl Rules {
 
     /// Replaces the present rules, with no moment in between, and reads the new ones back. Once connections have been tracked, they are taken
     /// to be tracked for good: NAT may be about to lead a packet elsewhere.
-    pub(super) fn replace(
+    fn replace(
         self,
         config: &Config,
         numbers: Numbers,
@@ -165,23 +161,24 @@ impl Rules {
         }
     }
 
+    fn lines(self) -> Result<Vec<String>, Error> {
+        match self {
+            Self::Nftables => nft::lines(),
+            Self::Iptables(iptables) => iptables.lines(),
+        }
+    }
+
     /// Reads the rules that are there.
-    pub(super) fn image(self, generation: &Generation) -> Result<Image, Error> {
+    fn image(self, generation: &Generation) -> Result<Image, Error> {
         let before = generation.now();
-        let lines = match self {
-            Self::Nftables => nft::lines()?,
-            Self::Iptables(iptables) => iptables.lines()?,
-        };
+        let lines = self.lines()?;
         let is_alone = self.have_generation() && before == generation.now();
         Ok(Image { lines, generation: before.filter(|_| is_alone), is_tracked: false })
     }
 
     /// Whether there are any rules of a gateway.
     fn are_there(self) -> bool {
-        match self {
-            Self::Nftables => nft::lines().is_ok_and(|lines| !lines.is_empty()),
-            Self::Iptables(iptables) => iptables.lines().is_ok_and(|lines| !lines.is_empty()),
-        }
+        self.lines().is_ok_and(|lines| !lines.is_empty())
     }
 
     /// The program of rules that an earlier gateway has left, if there are any.
@@ -190,7 +187,7 @@ impl Rules {
     }
 
     /// Removes the rules, even if only some are there; returns whether there were any.
-    pub(super) fn remove(self) -> Result<bool, Error> {
+    fn remove(self) -> Result<bool, Error> {
         let are_there = self.are_there();
         if are_there {
             match self {
