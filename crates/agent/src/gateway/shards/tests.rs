@@ -1,6 +1,5 @@
 use std::fs;
 use std::net::Ipv4Addr;
-use std::path::Path;
 
 use wireseal_tcp_ao::shim::Refusal;
 use wireseal_tcp_ao::{Counters, HeardKeys, Isn, KeyId, SeqNum, Sne, VerifyError};
@@ -10,14 +9,17 @@ use crate::gateway::queues::tests::packet_of_a_program;
 use crate::gateway::shard::Verdict;
 use crate::source::{PeerArgument, Source};
 
+const SECRET: &str = "secret = \"what both ends know\"";
+
 fn chain(name: &str, key: &str) -> String {
     format!(
         "[[key-chain]]\nname = \"{name}\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"hmac(sha1)\"\n{key}\n"
     )
 }
 
-fn config(folder: &Path, keys: &str, peers: &[&str], ports: &[u16]) -> Config {
-    let keys_path = folder.join("keys.toml");
+fn config(keys: &str, peers: &[&str], ports: &[u16]) -> Config {
+    let folder = tempfile::tempdir().unwrap();
+    let keys_path = folder.path().join("keys.toml");
     fs::write(&keys_path, keys).unwrap();
     let peers = peers.iter().map(|peer| peer.parse::<PeerArgument>().unwrap()).collect();
     let config =
@@ -60,9 +62,8 @@ fn opens(shards: &Shards, remote: [u8; 4]) -> Option<Refusal> {
 
 #[test]
 fn any_number_of_peers_can_be_added_and_what_is_no_peers_is_dropped() {
-    let folder = tempfile::tempdir().unwrap();
-    let keys = chain("core", "secret = \"what both ends know\"");
-    let shards = Shards::new(&config(folder.path(), &keys, &["192.0.2.2"], &[]), 2, 8, false).unwrap();
+    let keys = chain("core", SECRET);
+    let shards = Shards::new(&config(&keys, &["192.0.2.2"], &[]), 2, 8, false).unwrap();
     let unsigned = Some(Refusal::Verify(VerifyError::Unsigned));
     assert_eq!(inbound(&shards, [192, 0, 2, 2], RST), unsigned);
     for packet in [inbound(&shards, [10, 0, 9, 200], RST), opens(&shards, [10, 0, 9, 200])] {
@@ -70,7 +71,7 @@ fn any_number_of_peers_can_be_added_and_what_is_no_peers_is_dropped() {
     }
     let many: Vec<_> = (0..2500).map(|number| format!("10.0.{}.{}", number >> 8, number & 255)).collect();
     let many: Vec<_> = many.iter().map(String::as_str).chain(["192.0.2.2"]).collect();
-    let changes = shards.apply(&config(folder.path(), &keys, &many, &[]));
+    let changes = shards.apply(&config(&keys, &many, &[]));
     assert_eq!((changes.added.len(), changes.changed.len(), changes.gone.len()), (2500, 0, 0));
     for remote in [[10, 0, 0, 0], [10, 0, 9, 195], [192, 0, 2, 2]] {
         assert_eq!(inbound(&shards, remote, RST), unsigned, "{remote:?}");
@@ -83,30 +84,27 @@ fn any_number_of_peers_can_be_added_and_what_is_no_peers_is_dropped() {
 
 #[test]
 fn a_change_says_who_came_who_went_and_whose_keys_are_others() {
-    let folder = tempfile::tempdir().unwrap();
     let keys = |core: &str| chain("core", core) + &chain("edge", "secret = \"another secret, of the edge\"");
-    let secret = "secret = \"what both ends know\"";
-    let read = |keys: &str, peers: &[&str], ports: &[u16]| config(folder.path(), keys, peers, ports);
     let before = ["192.0.2.2=core", "192.0.2.3=edge", "198.51.100.1=core", "::ffff:203.0.113.9=edge"];
-    let shards = Shards::new(&read(&keys(secret), &before, &[179, 646]), 2, 8, false).unwrap();
+    let shards = Shards::new(&config(&keys(SECRET), &before, &[179, 646]), 2, 8, false).unwrap();
     for remote in [[192, 0, 2, 3], [198, 51, 100, 1], [203, 0, 113, 9]] {
         assert_eq!(opens(&shards, remote), None);
     }
     // The same again, one of them written in another form: nothing is different.
     let same = ["192.0.2.2=core", "192.0.2.3=edge", "198.51.100.1=core", "203.0.113.9=edge"];
-    let changes = shards.apply(&read(&keys(secret), &same, &[179, 646]));
+    let changes = shards.apply(&config(&keys(SECRET), &same, &[179, 646]));
     assert!(changes.added.is_empty() && changes.changed.is_empty() && changes.gone.is_empty());
     assert!(changes.ports.is_empty());
     assert_eq!(shards.shard(0).shim.connections().count(), 3);
 
     for (core, is_other) in [
         ("secret = \"what both ends know, anew\"", true),
-        (secret, true),
+        (SECRET, true),
         ("key-id = 7\nsecret = \"what both ends know\"", true),
         ("secret = \"what both ends know\"\nsend = { until = 2099-01-01T00:00:00Z }", true),
         ("secret = \"what both ends know\"\nsend = { until = 2099-01-01T00:00:00Z }", false),
     ] {
-        let changes = shards.apply(&read(&keys(core), &same, &[179, 646]));
+        let changes = shards.apply(&config(&keys(core), &same, &[179, 646]));
         let mut changed = changes.changed;
         changed.sort();
         let expected = if is_other { vec![name("192.0.2.2"), name("198.51.100.1")] } else { vec![] };
@@ -114,22 +112,21 @@ fn a_change_says_who_came_who_went_and_whose_keys_are_others() {
     }
 
     let after = ["192.0.2.0/24=core", "203.0.113.9=edge", "192.0.2.2=edge"];
-    let changes = shards.apply(&read(&keys(secret), &after, &[179]));
+    let changes = shards.apply(&config(&keys(SECRET), &after, &[179]));
     assert_eq!((changes.added, changes.changed), (vec![name("192.0.2.0/24")], vec![name("192.0.2.2")]));
     let gone: Vec<_> = changes.gone.iter().map(|gone| (gone.name, gone.around, gone.sessions)).collect();
     assert_eq!(gone, [(name("192.0.2.3"), Some(name("192.0.2.0/24")), 1), (name("198.51.100.1"), None, 1)]);
     assert_eq!(changes.ports, [646]);
     // Their sessions are gone with them, and that of another is not.
     assert_eq!(shards.shard(0).shim.connections().count(), 1);
-    let changes = shards.apply(&read(&keys(secret), &after, &[646]));
+    let changes = shards.apply(&config(&keys(SECRET), &after, &[646]));
     assert_eq!((changes.ports, shards.shard(0).shim.connections().count()), (vec![179], 0));
 }
 
 #[test]
 fn a_chain_is_looked_at_when_its_keys_change_and_when_the_clock_is_set_back() {
-    let folder = tempfile::tempdir().unwrap();
     let keys = chain("core", "secret = \"what both ends know\"\nsend = { until = 2099-01-01T00:00:00Z }");
-    let shards = Shards::new(&config(folder.path(), &keys, &["192.0.2.2"], &[]), 1, 8, false).unwrap();
+    let shards = Shards::new(&config(&keys, &["192.0.2.2"], &[]), 1, 8, false).unwrap();
     let peers = lock(&shards.peers);
     let followed = &peers[&name("192.0.2.2")];
     let end: Timestamp = "2099-01-01T00:00:00Z".parse().unwrap();
@@ -145,9 +142,8 @@ fn a_chain_is_looked_at_when_its_keys_change_and_when_the_clock_is_set_back() {
 
 #[test]
 fn a_session_of_a_gateway_before_waits_no_longer_than_it_may_be_silent() {
-    let folder = tempfile::tempdir().unwrap();
-    let keys = chain("core", "secret = \"what both ends know\"");
-    let config = config(folder.path(), &keys, &["192.0.2.2"], &[]);
+    let keys = chain("core", SECRET);
+    let config = config(&keys, &["192.0.2.2"], &[]);
     let shards = Shards::new(&config, 1, 8, false).unwrap();
     let state = || ConnectionState {
         pair: SocketPair {
@@ -191,9 +187,8 @@ fn a_session_of_a_gateway_before_waits_no_longer_than_it_may_be_silent() {
 
 #[test]
 fn a_path_mtu_counts_for_as_long_as_the_kernel_keeps_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let keys = chain("core", "secret = \"what both ends know\"");
-    let config = config(folder.path(), &keys, &["192.0.2.2", "192.0.2.3"], &[]);
+    let keys = chain("core", SECRET);
+    let config = config(&keys, &["192.0.2.2", "192.0.2.3"], &[]);
     let shards = Shards::new(&config, 1, 8, false).unwrap();
     let [to, another] = [[192, 0, 2, 2], [192, 0, 2, 3]].map(|remote| segment(remote.into(), SYN, true));
     let mut shard = shards.shard(0);
