@@ -11,12 +11,12 @@ use std::path::Path;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use group::{bench, configuration};
 use wireseal::capture::Reader;
-use wireseal::keys::{self, Keys};
 use wireseal::verify::report::Verdict;
 use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_benches::{Contender, tcp_ao};
 use wireseal_keys::KeyChains;
+use wireseal_keys::Keys;
 
 /// Raw IP.
 const LINKTYPE_RAW: u32 = 101;
@@ -51,8 +51,8 @@ fn verify(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("files verify a capture");
     for algorithm in [TcpAoAlgorithm::Aes128Cmac, TcpAoAlgorithm::HmacSha1, TcpAoAlgorithm::LinuxHmacSha256] {
         let packets = tcp_ao::capture(algorithm, 16, 500);
-        let keys =
-            keys::read(Path::new("keys.toml"), &chain(algorithm, 1, ""), None).and_then(|file| file.keys());
+        let keys = wireseal_keys::read(Path::new("keys.toml"), &chain(algorithm, 1, ""), None)
+            .and_then(|file| file.keys());
         let (keys, file, count) = (keys.expect("a key"), pcap(&packets), packets.len() as u64);
         group.throughput(Throughput::Bytes(file.len() as u64));
         let run = move || assert_eq!(good(&keys, &file), count, "every segment is good");

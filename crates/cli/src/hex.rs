@@ -20,11 +20,6 @@ pub(crate) fn encode(octets: &[u8]) -> String {
     lower::encode_string(octets)
 }
 
-/// Appends an octet as two digits, in lower case.
-pub(crate) fn push(text: &mut String, octet: u8) {
-    text.push_str(lower::encode_str(&[octet], &mut [0; 2]).expect("there is room for two digits"));
-}
-
 /// The octets of pairs of digits; `None` for anything else, an odd number of digits too.
 #[must_use]
 pub fn decode(digits: &str) -> Option<Vec<u8>> {

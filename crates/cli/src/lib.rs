@@ -3,7 +3,7 @@
 //! | part | what is in it |
 //! |---|---|
 //! | [`capture`] | capture files as packets, and packets as segments |
-//! | [`keys`] | keys from key-chain files, router configurations and the command line |
+//! | [`keys`] | keys from the command line; `wireseal-keys` reads files |
 //! | [`verify`] | a verdict on every segment, and a diagnosis of what failed |
 //! | [`report`] | the result of `verify` as text, JSON and an HTML page |
 //! | [`mod@derive`] | traffic keys and MACs, and the protection of a QUIC packet, step by step |
@@ -11,8 +11,8 @@
 //! | [`command`] | the subcommands, which print |
 //!
 //! Files of keys are read into buffers that are wiped, and so are secrets. Not wiped: what
-//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names; for a file whose keys collide, the copies by which each is read alone; what
-//! comes from the command line, which other processes can read anyway.
+//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and what comes from the command line, which other processes can read anyway.
+
 pub mod capture;
 pub mod command;
 pub mod derive;

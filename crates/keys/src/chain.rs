@@ -1,14 +1,106 @@
-//! Key chains, and the chains of a file.
+//! Keys with their lifetimes, chains of keys, and the chains of a file.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use crate::error::Fault;
-use crate::{ActiveKeys, Key, KeyChainError, Lifetime, Problem, Timestamp};
 use wireseal_tcp_ao::shim::{Observer, PeerSlot, Shim, ShimSlot};
 use wireseal_tcp_ao::{KeyId, Mkt, MktError, MktSet, PeerError};
+
+use crate::error::{Error, Fault, Problem};
+use crate::lifetime::Lifetime;
+use crate::timestamp::Timestamp;
+
+/// A key of a [`KeyChain`](KeyChain): an MKT and when to use it (RFC 8177 §3).
+#[derive(Clone, Debug)]
+pub struct Key {
+    key_id: u64,
+    mkt: Mkt,
+    send: Lifetime,
+    accept: Lifetime,
+}
+
+impl Key {
+    /// A key that is always valid. `key_id` names it within its chain and is never on the wire.
+    #[must_use]
+    pub const fn new(key_id: u64, mkt: Mkt) -> Self {
+        Self { key_id, mkt, send: Lifetime::ALWAYS, accept: Lifetime::ALWAYS }
+    }
+
+    /// Sets the lifetimes.
+    ///
+    /// # Errors
+    /// [`Problem::AcceptLifetimeTooShort`] unless `accept` covers `send`: one MKT both signs and verifies (RFC 5925 §3.1).
+    pub fn with_lifetimes(self, send: Lifetime, accept: Lifetime) -> Result<Self, Error> {
+        if !accept.covers(&send) {
+            return Err(Problem::AcceptLifetimeTooShort.into());
+        }
+        Ok(Self { send, accept, ..self })
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let rest = |key: &Self| (key.key_id, key.send, key.accept);
+        rest(self) == rest(other) && self.mkt.is_same(&other.mkt)
+    }
+
+    /// The number that names the key within its chain (RFC 8177 `key-id`).
+    #[must_use]
+    pub const fn key_id(&self) -> u64 {
+        self.key_id
+    }
+
+    /// The MKT, with ids, algorithm and secret.
+    #[must_use]
+    pub const fn mkt(&self) -> &Mkt {
+        &self.mkt
+    }
+
+    /// When this end may choose to send with the key.
+    #[must_use]
+    pub const fn send_lifetime(&self) -> &Lifetime {
+        &self.send
+    }
+
+    /// When the peer may send with the key, before the chain's tolerance.
+    #[must_use]
+    pub const fn accept_lifetime(&self) -> &Lifetime {
+        &self.accept
+    }
+}
+
+/// The keys of a chain that are valid at one moment, in order of preference
+/// ([`KeyChain::at`](KeyChain::at)).
+#[derive(Clone, Debug)]
+pub struct ActiveKeys<'a> {
+    keys: Vec<&'a Key>,
+    sendable: usize,
+}
+
+impl<'a> ActiveKeys<'a> {
+    /// `keys` with the `sendable` ones first, in order of preference.
+    const fn new(keys: Vec<&'a Key>, sendable: usize) -> Self {
+        Self { keys, sendable }
+    }
+
+    /// The key to send with unless the peer asks for another: of the keys valid for sending, the one whose send lifetime
+    /// started last. `None` if there is none; do not open a connection then.
+    #[must_use]
+    pub fn preferred(&self) -> Option<&'a Key> {
+        self.sendable().next()
+    }
+
+    /// The keys that this end may choose to send with, the preferred one first.
+    pub fn sendable(&self) -> impl Iterator<Item = &'a Key> {
+        self.keys.iter().take(self.sendable).copied()
+    }
+
+    /// All keys to accept segments with: first the sendable ones, then those to send with only if the peer asks for them with
+    /// RNextKeyID.
+    pub fn iter(&self) -> impl Iterator<Item = &'a Key> {
+        self.keys.iter().copied()
+    }
+}
 
 /// A named list of keys (RFC 8177 `key-chain`). No two have an id in common while both are valid.
 #[derive(Clone, Debug)]
@@ -23,9 +115,9 @@ impl KeyChain {
     /// A chain of these keys.
     ///
     /// # Errors
-    /// [`KeyChainError`] if there is no key, if two keys have the same key id, or if two keys with the same SendID or RecvID
+    /// [`Error`] if there is no key, if two keys have the same key id, or if two keys with the same SendID or RecvID
     /// have accept lifetimes that overlap; it names both keys.
-    pub fn new(name: impl Into<String>, keys: Vec<Key>) -> Result<Self, KeyChainError> {
+    pub fn new(name: impl Into<String>, keys: Vec<Key>) -> Result<Self, Error> {
         Ok(Self { name: name.into(), description: None, accept_tolerance: 0, keys }.checked()?)
     }
 
@@ -38,25 +130,25 @@ impl KeyChain {
     /// Makes every accept lifetime longer by `seconds` at either end (RFC 8177 `accept-tolerance`).
     ///
     /// # Errors
-    /// [`KeyChainError`] if the accept lifetimes of two keys with an id in common then overlap.
-    pub fn with_accept_tolerance(self, seconds: u32) -> Result<Self, KeyChainError> {
+    /// [`Error`] if the accept lifetimes of two keys with an id in common then overlap.
+    pub fn with_accept_tolerance(self, seconds: u32) -> Result<Self, Error> {
         Ok(Self { accept_tolerance: seconds, ..self }.checked()?)
     }
 
-    /// A chain as a file has it.
+    /// A chain as a file has it, whose keys may collide.
     #[cfg(feature = "serde")]
-    pub(super) fn from_file(
+    pub(crate) fn unchecked(
         name: String,
         description: Option<String>,
         accept_tolerance: u32,
         keys: Vec<Key>,
-    ) -> Result<Self, Fault> {
-        Self { name, description, accept_tolerance, keys }.checked()
+    ) -> Self {
+        Self { name, description, accept_tolerance, keys }
     }
 
-    fn checked(self) -> Result<Self, Fault> {
+    pub(crate) fn checked(self) -> Result<Self, Fault> {
         if self.keys.is_empty() {
-            return Err(KeyChainError::new(Problem::NoKeys).field("key").in_chain(&self.name).at(None, None));
+            return Err(Error::from(Problem::NoKeys).field("key").in_chain(&self.name).of(None, None));
         }
         let mut key_ids = BTreeSet::new();
         let mut taken = [BTreeMap::new(), BTreeMap::new()];
@@ -68,8 +160,8 @@ impl KeyChain {
             }
             let clash = || self.keys[..index].iter().find_map(|earlier| self.clash(earlier, key));
             if !is_free && let Some((field, problem)) = clash() {
-                let error = KeyChainError::new(problem).field(field).in_key(key.key_id());
-                return Err(error.in_chain(&self.name).at(None, Some(index)));
+                let error = Error::from(problem).field(field).in_key(key.key_id());
+                return Err(error.in_chain(&self.name).of(None, Some(index)));
             }
         }
         Ok(self)
@@ -196,8 +288,8 @@ impl KeyChain {
     /// Checks that never more than `room` keys are valid at once, for a peer or a connection with that much room.
     ///
     /// # Errors
-    /// [`KeyChainError`] with [`MktError::TooMany`] otherwise.
-    pub fn check_room(&self, room: usize) -> Result<(), KeyChainError> {
+    /// [`Error`] with [`MktError::TooMany`] otherwise.
+    pub fn check_room(&self, room: usize) -> Result<(), Error> {
         let starts = self.keys.iter().map(|key| (self.acceptance(key).from().unwrap_or(Timestamp::MIN), 1));
         let ends = self.keys.iter().filter_map(|key| Some((self.acceptance(key).until()?, -1)));
         let mut changes: Vec<(Timestamp, isize)> = starts.chain(ends).collect();
@@ -210,7 +302,7 @@ impl KeyChain {
         let most = valid.max().unwrap_or(0).unsigned_abs();
         if most > room {
             let problem = Problem::Mkt(MktError::TooMany { capacity: room });
-            return Err(KeyChainError::new(problem).field("key").in_chain(&self.name));
+            return Err(Error::from(problem).field("key").in_chain(&self.name));
         }
         Ok(())
     }
@@ -257,17 +349,17 @@ impl KeyChains {
     /// A list of chains.
     ///
     /// # Errors
-    /// [`KeyChainError`] if two have the same name.
-    pub fn new(chains: Vec<KeyChain>) -> Result<Self, KeyChainError> {
+    /// [`Error`] if two have the same name.
+    pub fn new(chains: Vec<KeyChain>) -> Result<Self, Error> {
         Ok(Self::checked(chains)?)
     }
 
-    pub(super) fn checked(chains: Vec<KeyChain>) -> Result<Self, Fault> {
+    pub(crate) fn checked(chains: Vec<KeyChain>) -> Result<Self, Fault> {
         let mut names = BTreeSet::new();
         for (index, chain) in chains.iter().enumerate() {
             if !names.insert(&chain.name) {
-                let error = KeyChainError::new(Problem::ChainTwice).field("name").in_chain(&chain.name);
-                return Err(error.at(Some(index), None));
+                let error = Error::from(Problem::ChainTwice).field("name").in_chain(&chain.name);
+                return Err(error.of(Some(index), None));
             }
         }
         Ok(Self { chains })

@@ -1,4 +1,4 @@
-//! What is wrong with a key chain, and where.
+//! What is wrong with keys, and where.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
@@ -6,9 +6,9 @@ use alloc::string::String;
 use core::fmt;
 
 use wireseal_algorithms::ParseAlgorithmError;
-
-use crate::{ParseTimestampError, Timestamp};
 use wireseal_tcp_ao::MktError;
+
+use crate::timestamp::{ParseTimestampError, Timestamp};
 
 /// A place in a text, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,6 +21,7 @@ pub struct Position {
 
 /// What is wrong. It never contains a secret.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The text has a syntax error, an unknown, missing or repeated field, or a value that its field does not take. Values are
     /// not shown.
@@ -77,103 +78,144 @@ pub enum Problem {
     /// Another chain of the file has this name.
     #[error("another key chain has this name")]
     ChainTwice,
+    /// A format can express none of the keys.
+    #[cfg(feature = "formats")]
+    #[error("no key can be written as {to}: {}", .losses.join("; "))]
+    NothingLeft {
+        /// The name of the format.
+        to: &'static str,
+        /// Why not, one sentence for each key.
+        losses: alloc::vec::Vec<String>,
+    },
 }
 
-/// Why a key chain, or a text with key chains, cannot be used.
+/// Why keys, or a text with keys, cannot be used.
 ///
-/// It prints as one line with the place in the text, and the key chain, the key and the field as the text calls them, as far as
-/// they are known. Put the file's name in front of it.
+/// It prints as one line with the file, the place in it, and the key chain, the key and the field as the text calls them, as far as
+/// they are known. What reads a text does not know its file: put the name in front.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct KeyChainError {
-    pub(super) position: Option<Position>,
-    pub(super) chain: Option<String>,
-    pub(super) key_id: Option<u64>,
-    pub(super) field: Option<Cow<'static, str>>,
-    pub(super) problem: Problem,
+pub struct Error(pub(crate) Box<Parts>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Parts {
+    pub(crate) file: Option<String>,
+    pub(crate) position: Option<Position>,
+    pub(crate) chain: Option<String>,
+    pub(crate) key_id: Option<u64>,
+    pub(crate) field: Option<Cow<'static, str>>,
+    pub(crate) problem: Problem,
 }
 
-impl KeyChainError {
-    pub(super) const fn new(problem: Problem) -> Self {
-        Self { position: None, chain: None, key_id: None, field: None, problem }
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self(Box::new(Parts { file: None, position: None, chain: None, key_id: None, field: None, problem }))
+    }
+}
+
+impl Error {
+    /// An error about a value of the text.
+    #[cfg(feature = "serde")]
+    pub(crate) fn text(message: impl Into<Cow<'static, str>>) -> Self {
+        Problem::Text(message.into()).into()
     }
 
-    pub(super) fn field(self, field: impl Into<Cow<'static, str>>) -> Self {
-        Self { field: Some(field.into()), ..self }
+    pub(crate) fn field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
+        self.0.field = Some(field.into());
+        self
     }
 
     /// Puts the name of a table before that of its field.
     #[cfg(feature = "serde")]
-    pub(super) fn within(self, table: &'static str) -> Self {
-        let field = self.field.map_or(table.into(), |field| alloc::format!("{table}.{field}").into());
-        Self { field: Some(field), ..self }
+    pub(crate) fn within(self, table: &'static str) -> Self {
+        let field = self.0.field.as_ref();
+        let field = field.map_or(Cow::Borrowed(table), |field| alloc::format!("{table}.{field}").into());
+        self.field(field)
     }
 
-    pub(super) fn in_key(self, key_id: impl Into<Option<u64>>) -> Self {
-        Self { key_id: key_id.into(), ..self }
+    pub(crate) fn in_key(mut self, key_id: u64) -> Self {
+        self.0.key_id = Some(key_id);
+        self
     }
 
-    pub(super) fn in_chain(self, name: &str) -> Self {
-        Self { chain: Some(name.to_owned()), ..self }
+    pub(crate) fn in_chain(mut self, name: &str) -> Self {
+        self.0.chain = Some(name.to_owned());
+        self
+    }
+
+    #[cfg(feature = "formats")]
+    pub(crate) fn at(mut self, position: impl Into<Option<Position>>) -> Self {
+        self.0.position = position.into();
+        self
+    }
+
+    #[cfg(feature = "formats")]
+    pub(crate) fn in_file(mut self, file: &std::path::Path) -> Self {
+        self.0.file = Some(alloc::format!("{}", file.display()));
+        self
     }
 
     /// What is wrong with the chain, or with the key, at this place in a list.
-    pub(super) fn at(self, chain: Option<usize>, key: Option<usize>) -> Fault {
-        Fault { chain, key, error: Box::new(self) }
+    pub(crate) fn of(self, chain: Option<usize>, key: Option<usize>) -> Fault {
+        Fault { chain, key, error: self }
     }
 
     /// The place in the text: of the value in question or, if something is missing, of the table that lacks it. `None` if there
     /// is no text.
     #[must_use]
-    pub const fn position(&self) -> Option<Position> {
-        self.position
+    pub fn position(&self) -> Option<Position> {
+        self.0.position
     }
 
     /// What is wrong.
     #[must_use]
-    pub const fn problem(&self) -> &Problem {
-        &self.problem
+    pub fn problem(&self) -> &Problem {
+        &self.0.problem
     }
 }
 
-impl fmt::Display for KeyChainError {
+impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Parts { file, position, chain, key_id, field, problem } = &*self.0;
+        if let Some(file) = file {
+            write!(f, "{file}: ")?;
+        }
         let mut separator = "";
         let mut part = |text: fmt::Arguments<'_>| -> fmt::Result {
             write!(f, "{separator}{text}")?;
             separator = ", ";
             Ok(())
         };
-        if let Some(Position { line, column }) = self.position {
+        if let Some(Position { line, column }) = position {
             part(format_args!("line {line}, column {column}"))?;
         }
-        if let Some(name) = &self.chain {
+        if let Some(name) = chain {
             part(format_args!("key chain {name:?}"))?;
         }
-        if let Some(key_id) = self.key_id {
+        if let Some(key_id) = key_id {
             part(format_args!("key {key_id}"))?;
         }
-        if let Some(field) = &self.field {
+        if let Some(field) = field {
             part(format_args!("{field}"))?;
         }
-        write!(f, "{}{}", if separator.is_empty() { "" } else { ": " }, self.problem)
+        write!(f, "{}{problem}", if separator.is_empty() { "" } else { ": " })
     }
 }
 
-impl core::error::Error for KeyChainError {}
+impl core::error::Error for Error {}
 
 /// An error before its place in a text has been looked up.
 #[derive(Debug)]
 #[cfg_attr(not(any(feature = "toml", feature = "json")), expect(dead_code, reason = "there is no text"))]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     /// Which of the chains.
-    pub(super) chain: Option<usize>,
+    pub(crate) chain: Option<usize>,
     /// Which of the chain's keys.
-    pub(super) key: Option<usize>,
-    pub(super) error: Box<KeyChainError>,
+    pub(crate) key: Option<usize>,
+    pub(crate) error: Error,
 }
 
-impl From<Fault> for KeyChainError {
+impl From<Fault> for Error {
     fn from(fault: Fault) -> Self {
-        *fault.error
+        fault.error
     }
 }

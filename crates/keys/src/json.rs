@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::error::Fault;
+use crate::error::{Error, Fault, Problem};
 use crate::text::{
-    self, FieldNames, KeyDraft, Member, Moment, ReadKey, SecretText, Whole, in_field, invalid,
+    self, Collide, FieldNames, KeyDraft, Member, Moment, ReadKey, SecretText, Whole, in_field, invalid,
 };
-use crate::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position, Problem, place, write};
+use crate::{Key, KeyChain, KeyChains, Lifetime, Position, place, write};
 use wireseal_tcp_ao::OptionCoverage;
 
 const NAMES: FieldNames = FieldNames {
@@ -142,7 +142,7 @@ const CONTRADICTORY: &str = "say once when it starts and once when it ends";
 
 impl JsonLifetime {
     /// Errors name the field within `name`.
-    fn lifetime(&self, name: &'static str) -> Result<Lifetime, KeyChainError> {
+    fn lifetime(&self, name: &'static str) -> Result<Lifetime, Error> {
         let seconds = self.duration.0.map(|duration| duration.within(0..=u32::MAX.into()));
         let seconds = seconds.transpose().map_err(in_field("duration"))?;
         let (from, until) = (self.start_date_time.0, self.end_date_time.0);
@@ -155,7 +155,7 @@ impl JsonLifetime {
                 let from = read(None)?.from();
                 Lifetime::new(from, from.map(|from| from.later_by(seconds))).map_err(in_field("duration"))
             }
-            _ => invalid(CONTRADICTORY).map_err(KeyChainError::new),
+            _ => invalid(CONTRADICTORY),
         }
         .map_err(|error| error.within(name))
     }
@@ -163,7 +163,7 @@ impl JsonLifetime {
 
 impl JsonLifetimes {
     /// Send and accept lifetime. As in the YANG module, one that is left out is "always".
-    fn lifetimes(&self) -> Result<(Lifetime, Lifetime), KeyChainError> {
+    fn lifetimes(&self) -> Result<(Lifetime, Lifetime), Error> {
         let read = |Member(lifetime): &Member<JsonLifetime>, name| {
             lifetime.as_ref().map_or(Ok(Lifetime::ALWAYS), |lifetime| lifetime.lifetime(name))
         };
@@ -190,22 +190,22 @@ const fn identity(algorithm: TcpAoAlgorithm) -> &'static str {
     }
 }
 
-fn parse_identity(text: &str) -> Result<TcpAoAlgorithm, Problem> {
+fn parse_identity(text: &str) -> Result<TcpAoAlgorithm, Error> {
     let own = TcpAoAlgorithm::ALL.into_iter().find(|algorithm| identity(*algorithm) == text);
     own.map_or_else(|| text::parse_algorithm(text), Ok)
 }
 
 impl JsonKey {
-    fn key(&self, chain: &str) -> Result<ReadKey, KeyChainError> {
+    fn key(&self, chain: &str) -> Result<ReadKey, Error> {
         let Ok(key_id) = self.key_id.parse() else {
             let out_of_range = Problem::OutOfRange { min: 0, max: u64::MAX };
-            return Err(in_field("key-id")(out_of_range));
+            return Err(Error::from(out_of_range).field("key-id"));
         };
         let key = self.key_with_id(key_id, chain).map_err(|error| error.in_key(key_id))?;
         Ok(ReadKey { key, has_key_id: true, has_recv_id: true })
     }
 
-    fn key_with_id(&self, key_id: u64, chain: &str) -> Result<Key, KeyChainError> {
+    fn key_with_id(&self, key_id: u64, chain: &str) -> Result<Key, Error> {
         let Authentication { keychain, ao } = &self.authentication;
         if keychain.0.as_ref().is_some_and(|name| name != chain) {
             return invalid("a key cannot refer to another key chain").map_err(in_field("keychain"));
@@ -250,8 +250,12 @@ impl KeyChains {
     /// `ao`. From a router's whole configuration, take only the chains that TCP sessions use.
     ///
     /// # Errors
-    /// [`KeyChainError`] for the first thing that is wrong.
-    pub fn from_json(text: &str) -> Result<Self, KeyChainError> {
+    /// [`Error`] for the first thing that is wrong.
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        Self::read_json(text, Collide::No)
+    }
+
+    pub(crate) fn read_json(text: &str, may: Collide) -> Result<Self, Error> {
         let located = |fault: Fault, position| {
             let root = serde_json::from_str(text).ok();
             fault.located(text, root.map(|root| Located { text, value: root }), position)
@@ -274,13 +278,13 @@ impl KeyChains {
         if aes_key_wrap.0.is_some_and(|wrap| wrap.enable) {
             let error = invalid("key strings wrapped with AES Key Wrap cannot be read");
             let error: Result<Self, _> = error.map_err(in_field("aes-key-wrap"));
-            return error.map_err(|error| located(error.at(None, None), None));
+            return error.map_err(|error| located(error.of(None, None), None));
         }
         let chain = |JsonChain { name, description, accept_tolerance, key, .. }: JsonChain| {
             let tolerance = accept_tolerance.0.unwrap_or_default().duration.0;
             let tolerance = tolerance.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
             let tolerance = tolerance.map_err(in_field("accept-tolerance.duration"));
-            text::chain(name.clone(), description.0, tolerance, key.iter().map(|key| key.key(&name)))
+            text::chain(name.clone(), description.0, tolerance, key.iter().map(|key| key.key(&name)), may)
         };
         place::chains(key_chain.into_iter().map(chain)).map_err(|fault| located(fault, None))
     }

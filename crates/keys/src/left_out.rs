@@ -1,6 +1,6 @@
 //! Stand-ins for functions whose feature is off: the compiler names the feature instead of saying that there is no such function.
 
-use crate::{KeyChainError, KeyChains};
+use crate::{Error, KeyChains};
 
 /// The feature `toml`, without which nothing has this trait.
 #[cfg(not(feature = "toml"))]
@@ -12,7 +12,7 @@ use crate::{KeyChainError, KeyChains};
 )]
 pub trait FeatureToml {
     /// Never called.
-    fn read(self) -> Result<KeyChains, KeyChainError>;
+    fn read(self) -> Result<KeyChains, Error>;
 }
 
 /// The feature `json`, without which nothing has this trait.
@@ -25,21 +25,21 @@ pub trait FeatureToml {
 )]
 pub trait FeatureJson {
     /// Never called.
-    fn read(self) -> Result<KeyChains, KeyChainError>;
+    fn read(self) -> Result<KeyChains, Error>;
 }
 
 impl KeyChains {
     /// Does not compile without the feature `toml`.
     #[cfg(not(feature = "toml"))]
     #[doc(hidden)]
-    pub fn from_toml<T: FeatureToml>(text: T) -> Result<Self, KeyChainError> {
+    pub fn from_toml<T: FeatureToml>(text: T) -> Result<Self, Error> {
         text.read()
     }
 
     /// Does not compile without the feature `json`.
     #[cfg(not(feature = "json"))]
     #[doc(hidden)]
-    pub fn from_json<T: FeatureJson>(text: T) -> Result<Self, KeyChainError> {
+    pub fn from_json<T: FeatureJson>(text: T) -> Result<Self, Error> {
         text.read()
     }
 }

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | read a file | [`KeyChains::from_toml`] (feature `toml`), [`KeyChains::from_json`] (feature `json`) |
 //! | have them in a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
+//! | read a file of any format, a router's configuration too | `load` and `KeyFile::key_chains` (feature `formats`) |
+//! | explain a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
 //! | write one | [`KeyChains::to_toml`], [`KeyChains::to_json`] |
 //! | find a peer's chain | [`KeyChains::get`] |
 //! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], and again at [`KeyChain::next_change`] |
@@ -124,20 +126,16 @@
 //! ```
 
 #![warn(clippy::unwrap_used)]
-#![no_std]
+#![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
-#[cfg(feature = "std")]
-extern crate std;
 
-mod active;
 mod chain;
 mod error;
-#[cfg(feature = "serde")]
-mod fields;
+#[cfg(feature = "formats")]
+mod formats;
 #[cfg(feature = "json")]
 mod json;
-mod key;
 #[cfg(not(all(feature = "toml", feature = "json")))]
 mod left_out;
 mod lifetime;
@@ -151,10 +149,10 @@ mod toml;
 #[cfg(any(feature = "toml", feature = "json"))]
 mod write;
 
-pub use active::ActiveKeys;
-pub use chain::{KeyChain, KeyChains};
-pub use error::{KeyChainError, Position, Problem};
-pub use key::Key;
+pub use chain::{ActiveKeys, Key, KeyChain, KeyChains};
+pub use error::{Error, Position, Problem};
+#[cfg(feature = "formats")]
+pub use formats::*;
 #[cfg(not(feature = "json"))]
 #[doc(hidden)]
 pub use left_out::FeatureJson;

@@ -1,6 +1,7 @@
 //! When a key is valid.
 
-use crate::{Problem, Timestamp};
+use crate::error::{Error, Problem};
+use crate::timestamp::Timestamp;
 
 /// A time interval that includes its start but not its end; either may be missing (RFC 8177 §3).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -17,9 +18,9 @@ impl Lifetime {
     ///
     /// # Errors
     /// [`Problem::LifetimeEmpty`] unless `until` is after `from`.
-    pub fn new(from: Option<Timestamp>, until: Option<Timestamp>) -> Result<Self, Problem> {
+    pub fn new(from: Option<Timestamp>, until: Option<Timestamp>) -> Result<Self, Error> {
         match (from, until) {
-            (Some(from), Some(until)) if from >= until => Err(Problem::LifetimeEmpty { from, until }),
+            (Some(from), Some(until)) if from >= until => Err(Problem::LifetimeEmpty { from, until }.into()),
             _ => Ok(Self { from, until }),
         }
     }

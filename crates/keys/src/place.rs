@@ -6,9 +6,9 @@ use alloc::vec::Vec;
 
 use serde_path_to_error::{Path, Segment};
 
-use crate::error::Fault;
+use crate::error::{Error, Fault, Problem};
 use crate::text::TOML_DATE_AND_TIME;
-use crate::{KeyChain, KeyChainError, KeyChains, Position, Problem};
+use crate::{KeyChain, KeyChains, Position};
 
 /// How many tables deep in a key its fields are: in JSON a SendID is in `ao`, in `ietf-tcp:authentication`.
 const DEPTH: usize = 2;
@@ -60,26 +60,22 @@ impl Fault {
             | "recursion limit exceeded" => "arrays or tables are nested too deeply",
             _ => without_value(message),
         };
-        let error = KeyChainError::new(Problem::Text(one_line(message).into()));
+        let error = Error::text(one_line(message));
         let error = if names.is_empty() { error } else { error.field(names.join(".")) };
-        error.at(indices.first().copied(), indices.get(1).copied())
+        error.of(indices.first().copied(), indices.get(1).copied())
     }
 
     /// The error with its place in the text, unless the parser has told it, and with the names that the text has for the chain
     /// and the key.
-    pub(super) fn located(
-        self,
-        text: &str,
-        root: Option<impl Value>,
-        position: Option<Position>,
-    ) -> KeyChainError {
-        let mut error = *self.error;
+    pub(super) fn located(self, text: &str, root: Option<impl Value>, position: Option<Position>) -> Error {
+        let mut located = self.error;
+        let error = &mut *located.0;
         error.position = position;
-        let Some(mut value) = root else { return error };
+        let Some(mut value) = root else { return located };
         if let Some(chain) =
             self.chain.and_then(|index| value.find("key-chain", DEPTH).and_then(|list| list.element(index)))
         {
-            error.chain = error.chain.or_else(|| chain.member("name")?.word());
+            error.chain = error.chain.take().or_else(|| chain.member("name")?.word());
             value = chain;
         }
         if let Some(key) = self.key.and_then(|index| value.member("key").and_then(|list| list.element(index)))
@@ -105,7 +101,7 @@ impl Fault {
             }
         }
         error.position = position.or_else(|| Some(Position::of(text, value.offset())));
-        error
+        located
     }
 }
 

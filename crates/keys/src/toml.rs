@@ -10,11 +10,11 @@ use toml::de::{DeTable, DeValue, Deserializer};
 use toml_writer::{TomlStringBuilder, TomlWrite};
 use zeroize::Zeroizing;
 
-use crate::error::Fault;
-use crate::fields::{ChainFields, KeyFields};
+use crate::error::{Error, Fault};
 use crate::place::{self, Value};
+use crate::text::{ChainFields, Collide, KeyFields};
 use crate::write;
-use crate::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Position};
+use crate::{Key, KeyChain, KeyChains, Lifetime, Position};
 use wireseal_tcp_ao::OptionCoverage;
 
 #[derive(Deserialize)]
@@ -47,8 +47,12 @@ impl KeyChains {
     /// ```
     ///
     /// # Errors
-    /// [`KeyChainError`] for the first thing that is wrong.
-    pub fn from_toml(text: &str) -> Result<Self, KeyChainError> {
+    /// [`Error`] for the first thing that is wrong.
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        Self::read_toml(text, Collide::No)
+    }
+
+    pub(crate) fn read_toml(text: &str, may: Collide) -> Result<Self, Error> {
         let position = |error: &toml::de::Error| error.span().map(|span| Position::of(text, span.start));
         let located = |fault: Fault, position| {
             let root = DeTable::parse(text).ok();
@@ -62,7 +66,7 @@ impl KeyChains {
                 let (path, error) = (error.path(), error.inner());
                 located(Fault::refused(error.message(), Some(path)), position(error))
             })?;
-        let chains = document.key_chain.into_iter().map(|chain| chain.read(KeyFields::read));
+        let chains = document.key_chain.into_iter().map(|chain| chain.read(KeyFields::read, may));
         place::chains(chains).map_err(|fault| located(fault, None))
     }
 

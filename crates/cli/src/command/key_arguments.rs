@@ -4,10 +4,12 @@ use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use wireseal_keys::{Format, KeyFile};
 use zeroize::Zeroizing;
 
 use super::say::warn;
-use crate::keys::{self, Format, KeyFile, Keys};
+use crate::keys::{self, Keys};
 
 /// An argument that may contain a secret, so it is wiped and never shown.
 #[derive(Clone)]
@@ -25,6 +27,12 @@ impl fmt::Debug for KeyText {
     }
 }
 
+/// Reads the name of a format of keys.
+pub(super) fn format() -> impl TypedValueParser<Value = Format> {
+    let values = Format::ALL.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
+}
+
 /// Where keys come from.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyArguments {
@@ -37,7 +45,7 @@ pub(super) struct KeyArguments {
     #[arg(long = "key", value_name = "KEY")]
     keys: Vec<KeyText>,
     /// The format of the key files, if their names and contents do not show it
-    #[arg(long = "keys-format", value_name = "FORMAT", requires = "files")]
+    #[arg(long = "keys-format", value_name = "FORMAT", requires = "files", value_parser = format())]
     format: Option<Format>,
 }
 
@@ -56,12 +64,16 @@ impl KeyArguments {
     /// # Errors
     /// The first file or key that cannot be used, or that there is no key.
     pub(super) fn keys(&self) -> Result<Keys, Box<dyn Error>> {
-        let files = self.files.iter().map(|path| (path.display().to_string(), keys::load(path, self.format)));
-        let arguments = self.keys.iter().map(|KeyText(text)| ("--key".to_owned(), keys::from_argument(text)));
+        let mut read = Vec::new();
+        for path in &self.files {
+            read.push((path.display().to_string(), wireseal_keys::load(path, self.format)?));
+        }
+        for KeyText(text) in &self.keys {
+            read.push(("--key".to_owned(), keys::from_argument(text)?));
+        }
         let mut all = Keys::default();
-        for (from, read) in files.chain(arguments) {
-            let read = read?;
-            warn_of(&read);
+        for (from, read) in &read {
+            warn_of(read);
             all.keys.extend(read.keys().map_err(|error| format!("{from}: {error}"))?.keys);
         }
         if all.keys.is_empty() {

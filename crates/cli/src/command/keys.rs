@@ -6,14 +6,16 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
-use wireseal_keys::{Lifetime, Timestamp};
+use wireseal_keys::{
+    Chain, ChainKey, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Usable, Weight, check,
+    convert, load,
+};
 
-use super::key_arguments::warn_of;
+use super::key_arguments::{format, warn_of};
 use super::outcome::{Outcome, Result};
 use super::say::say;
-use crate::keys::check::{Finding, Usable, Weight, check};
-use crate::keys::{Chain, ChainKey, Format, Implementation, KeyFile, convert, load};
 use crate::report::json::LifetimeObject;
 use crate::report::table::table;
 use crate::terminal::Wrapped;
@@ -41,10 +43,10 @@ struct CheckArguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The format of the files, if their names and contents do not show it
-    #[arg(long)]
+    #[arg(long, value_parser = format())]
     format: Option<Format>,
     /// The implementation that must accept the keys; by default the one whose format the file has [repeatable]
-    #[arg(long = "for", value_name = "IMPLEMENTATION")]
+    #[arg(long = "for", value_name = "IMPLEMENTATION", value_parser = implementation())]
     implementations: Vec<Implementation>,
     /// Check lifetimes at this time instead of now, such as 2026-01-31T00:00:00Z
     #[arg(long, value_name = "TIME")]
@@ -63,10 +65,10 @@ struct ConvertArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The format to write
-    #[arg(long)]
+    #[arg(long, value_parser = format())]
     to: Format,
     /// The format of the file, if its name and content do not show it
-    #[arg(long)]
+    #[arg(long, value_parser = format())]
     format: Option<Format>,
     /// The file to write, readable only by its owner; standard output by default or for -
     #[arg(long, value_name = "FILE")]
@@ -74,6 +76,11 @@ struct ConvertArguments {
     /// Write to standard output even if that is a terminal
     #[arg(long)]
     show_secrets: bool,
+}
+
+fn implementation() -> impl TypedValueParser<Value = Implementation> {
+    let values = Implementation::all().map(|known| PossibleValue::new(known.name()).help(known.about()));
+    PossibleValuesParser::new(values).try_map(|name| name.parse::<Implementation>())
 }
 
 pub(super) fn run(Arguments { order }: Arguments) -> Result {
@@ -132,7 +139,7 @@ fn write_report(
             format!("{} octets", key.secret.expose().len()),
             span(&key.send),
             span(&chain.acceptance(key)),
-            if chain.peers.is_empty() { "any".to_owned() } else { peers(chain).join(" ") },
+            if chain.neighbors.is_empty() { "any".to_owned() } else { peers(chain).join(" ") },
             Usable::of(chain, key, now).name().to_owned(),
         ]
     });
@@ -190,7 +197,7 @@ fn span(lifetime: &Lifetime) -> String {
 }
 
 fn peers(chain: &Chain) -> Vec<String> {
-    chain.peers.iter().map(ToString::to_string).collect()
+    chain.neighbors.iter().map(|neighbor| neighbor.address.to_string()).collect()
 }
 
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
@@ -242,8 +249,8 @@ fn run_convert(arguments: &ConvertArguments) -> Result {
             "this would show the secrets on the terminal: give --output FILE, or --show-secrets".into()
         );
     }
-    let conversion =
-        convert(&file, arguments.to).map_err(|error| format!("{}: {error}", arguments.file.display()))?;
+    let conversion = convert(&file, arguments.to)
+        .map_err(|error| format!("{}: cannot be converted: {error}", arguments.file.display()))?;
     match output {
         Some(path) => write_private(path, &conversion.text)?,
         None => write_text(&mut io::stdout().lock(), &conversion.text)?,

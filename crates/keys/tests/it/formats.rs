@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_keys::{Key, KeyChain, KeyChainError, KeyChains, Lifetime, Timestamp};
+use wireseal_keys::{Error, Key, KeyChain, KeyChains, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
 
 const JSON_FILES: [&str; 4] = [
@@ -195,7 +195,7 @@ prop_compose! {
     }
 }
 
-fn any_chain() -> impl Strategy<Value = Result<KeyChain, KeyChainError>> {
+fn any_chain() -> impl Strategy<Value = Result<KeyChain, Error>> {
     let keys = (any_key(0), any_key(1), any_key(2), 1_usize..=3);
     (any::<String>(), prop::option::of(any::<String>()), any::<u32>(), keys).prop_map(
         |(name, description, tolerance, (a, b, c, count))| {

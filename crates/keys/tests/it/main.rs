@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
+mod convert;
 mod embedded;
 mod errors;
 mod followed_chain;
@@ -14,6 +15,7 @@ mod lifetimes;
 mod memory;
 #[cfg(target_os = "linux")]
 mod memory_files;
+mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod shim_support;

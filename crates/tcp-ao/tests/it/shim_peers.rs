@@ -297,4 +297,3 @@ fn of_equally_specific_peers_one_without_keys_hides_no_other() {
         assert_eq!(shim.peer_counters(with_key).unwrap().key_not_found, 1);
     }
 }
-

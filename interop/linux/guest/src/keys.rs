@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anyhow::{Context, Result};
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
-use wireseal_keys::{KeyChain, KeyChainError, KeyChains};
+use wireseal_keys::{KeyChain, KeyChains};
 use wireseal_tcp_ao::Mkt;
 
 use crate::Counted;
@@ -18,7 +18,7 @@ pub struct Chain(String);
 impl Chain {
     /// # Errors
     /// As [`KeyChains::new`].
-    pub fn new(chain: KeyChain) -> Result<Self, KeyChainError> {
+    pub fn new(chain: KeyChain) -> Result<Self, wireseal_keys::Error> {
         Ok(Self(KeyChains::new(vec![chain])?.to_toml().to_string()))
     }
 
@@ -50,7 +50,7 @@ impl Key {
     ///
     /// # Errors
     /// As [`Chain::new`].
-    pub fn new(remote: IpAddr, mkt: &Mkt) -> Result<Self, KeyChainError> {
+    pub fn new(remote: IpAddr, mkt: &Mkt) -> Result<Self, wireseal_keys::Error> {
         let chain = Chain::new(KeyChain::new("lab", vec![wireseal_keys::Key::new(0, mkt.clone())])?)?;
         Ok(Self { remote: remote.into(), vrf: None, chain, is_preferred: false })
     }

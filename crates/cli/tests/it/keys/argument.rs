@@ -1,8 +1,9 @@
 //! `--key`: every part, where its secret may come from, and errors.
 
 use linux_keyutils::{KeyRing, KeyRingIdentifier};
-use wireseal::keys::{ChainKey, KeyFile, from_argument};
+use wireseal::keys::from_argument;
 use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_keys::{ChainKey, KeyFile};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 use crate::support::files::{Files, set_mode};
@@ -137,11 +138,14 @@ fn errors_name_the_part_and_never_the_secret() {
         ("send=1,alg=hmac(sha1),secret=hunter2hunter2,secret-hex=00", "secret= is given twice"),
         (
             "send=256,alg=hmac(sha1),secret=hunter2hunter2",
-            "send=: must be a number from 0 to 255; \"256\" was given",
+            "send=: must be a whole number from 0 to 255; \"256\" was given",
         ),
-        ("send=hunter2hunter2,alg=hmac(sha1),secret=a", "send=: must be a number from 0 to 255"),
-        ("send=1,recv=-1,alg=hmac(sha1),secret=hunter2hunter2", "recv=: must be a number from 0 to 255"),
-        ("send=+1,alg=hmac(sha1),secret=hunter2hunter2", "send=: must be a number from 0 to 255"),
+        ("send=hunter2hunter2,alg=hmac(sha1),secret=a", "send=: must be a whole number from 0 to 255"),
+        (
+            "send=1,recv=-1,alg=hmac(sha1),secret=hunter2hunter2",
+            "recv=: must be a whole number from 0 to 255",
+        ),
+        ("send=+1,alg=hmac(sha1),secret=hunter2hunter2", "send=: must be a whole number from 0 to 255"),
         ("send=1,alg=hmac-md5,secret=hunter2hunter2", "alg=: MD5 is broken"),
         ("send=1,alg=hmac-sha-384,secret=hunter2hunter2", "\"hmac-sha-384\" was given"),
         ("send=1,alg=:,secret=hunter2hunter2", "alg=: unknown TCP-AO algorithm"),

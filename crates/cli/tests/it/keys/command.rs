@@ -233,7 +233,10 @@ fn an_error_is_one_line_and_names_the_file() {
     let path = files.file("long\n\x1b[2J.conf", long);
     let Run { code, err, .. } = wireseal(["verify", "session.pcap", "--keys", as_text(&path)]);
     assert_eq!((code, err.lines().count()), (2, 1), "{err}");
-    assert!(err.contains(as_text(path.parent().unwrap())) && err.contains("key 1 (line 1, "), "{err}");
+    assert!(
+        err.contains(as_text(path.parent().unwrap())) && err.contains("line 1, column 8, key 1, secret: "),
+        "{err}"
+    );
     assert!(!err.contains('\x1b'), "{err}");
 }
 

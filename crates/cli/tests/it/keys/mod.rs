@@ -1,8 +1,4 @@
-//! Keys of every format, and `wireseal keys`.
+//! `--key`, and `wireseal keys`.
 
 mod argument;
 mod command;
-mod convert;
-mod errors;
-mod formats;
-mod growth;

@@ -363,7 +363,7 @@ fn good_segments_outside_the_accept_lifetime_are_counted() {
         send = { until = 2026-06-01T00:00:00Z }
         accept = { until = 2026-06-01T00:00:00Z }
     "#;
-    let keys = wireseal::keys::load(&Files::new().file("keys.toml", toml), None).unwrap().keys().unwrap();
+    let keys = wireseal_keys::load(&Files::new().file("keys.toml", toml), None).unwrap().keys().unwrap();
     let end: Timestamp = "2026-06-01T00:00:00Z".parse().unwrap();
     let mut session = Session::usual([1000, 5000]);
     session.time = end.unix_seconds() as u64 * 1_000_000_000;

@@ -2,26 +2,52 @@
 //! Integrity using TCP Authentication Option, and Keychain Management Commands).
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
 
 use cidr::IpCidr;
-use wireseal_keys::{Lifetime, Timestamp};
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
-use zeroize::Zeroizing;
 
-use super::obscured::cisco_seven;
-use super::words::{self, Dialect, Kind, Word, Words, digits, once};
-use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
+use super::file::{Chain, ChainKey, Neighbor, Notation, Preference, Secret};
+use super::obscured::{cisco_seven, to_cisco_seven};
+use super::table::{Limits, Table, begins};
+use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once};
+use super::write::{Names, key_ids, lose_preferences, written};
+use crate::{Error, Lifetime, Timestamp};
+
+pub(super) const TABLE: Table = Table {
+    name: "ios-xr",
+    about: "Cisco IOS XR configuration",
+    extension: None,
+    starts: |text| begins(text, &["key chain", "tcp ao", "router bgp"]),
+    read,
+    fit: that_can_be,
+    write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
+    limits: Limits {
+        name: "ios-xr",
+        about: "IOS XR",
+        title: "IOS XR",
+        algorithm: TcpAoAlgorithm::ios_xr_name,
+        mac_lengths: [MAC_LENGTH, MAC_LENGTH],
+        max_key_id: MAX_KEY_ID,
+        obscured: Some("type 7"),
+        has_one_lifetime: true,
+        ..Limits::NONE
+    },
+};
+
+const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
 
 /// Octets of MAC of both algorithms.
 const MAC_LENGTH: usize = 12;
 /// The largest number of a key in a chain: six octets.
-pub(super) const MAX_KEY_ID: u64 = (1 << 48) - 1;
+const MAX_KEY_ID: u64 = (1 << 48) - 1;
 /// The earliest moment; a key that starts then has no start.
-pub(super) const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
+const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
 /// The last year.
-pub(super) const LAST_YEAR: u16 = 2035;
+const LAST_YEAR: u16 = 2035;
 /// The names of the months.
-pub(super) const MONTHS: [&str; 12] = [
+const MONTHS: [&str; 12] = [
     "january",
     "february",
     "march",
@@ -35,54 +61,16 @@ pub(super) const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-/// How deep modes may be nested.
-const DEPTH: usize = 64;
 /// How many groups may refer to each other.
 const GROUPS: usize = 16;
 
 /// The key chains with ids in `tcp ao`, with the BGP neighbors that use them.
 ///
 /// A chain that neighbors use both with and without TCP options becomes two.
-pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
+fn read(text: &str) -> Result<Vec<Chain>, Error> {
     let mut drafts = Drafts::default();
-    commands_of(text, |command| drafts.take(command))?;
+    Tree::read(text, &DIALECT)?.each(|command, _| drafts.take(command))?;
     drafts.finish()
-}
-
-/// Calls `give` for every command, with the words of the modes around it.
-fn commands_of<'a>(
-    text: &'a str,
-    mut give: impl FnMut(&[Word<'a>]) -> Result<(), TextError>,
-) -> Result<(), TextError> {
-    let mut words = Words::new(text, Dialect::IosXr);
-    let mut path: Vec<Word<'a>> = Vec::new();
-    // For each mode, its indentation and where its words end in the path.
-    let mut modes: Vec<(usize, usize)> = Vec::new();
-    let mut line: Vec<Word<'a>> = Vec::new();
-    loop {
-        let word = words.next()?;
-        match word {
-            Some(word) if word.kind != Kind::Line => line.push(word),
-            _ => {
-                if let Some(first) = line.first() {
-                    let indentation = first.indentation();
-                    while modes.last().is_some_and(|(outer, _)| *outer >= indentation) {
-                        modes.pop();
-                    }
-                    if modes.len() == DEPTH {
-                        return Err(first.error("mode", TextProblem::Refused("modes are nested too deeply")));
-                    }
-                    path.truncate(modes.last().map_or(0, |(_, end)| *end));
-                    path.append(&mut line);
-                    modes.push((indentation, path.len()));
-                    give(&path)?;
-                }
-                if word.is_none() {
-                    return Ok(());
-                }
-            }
-        }
-    }
 }
 
 #[derive(Default)]
@@ -120,7 +108,7 @@ struct KeyDraft<'a> {
 }
 
 impl<'a> Drafts<'a> {
-    fn take(&mut self, command: &[Word<'a>]) -> Result<(), TextError> {
+    fn take(&mut self, command: &[Word<'a>]) -> Result<(), Error> {
         match command {
             [key, chain, name, rest @ ..] if key.is("key") && chain.is("chain") => {
                 self.take_chain(name, rest)
@@ -135,7 +123,7 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    fn take_chain(&mut self, name: &Word<'a>, rest: &[Word<'a>]) -> Result<(), TextError> {
+    fn take_chain(&mut self, name: &Word<'a>, rest: &[Word<'a>]) -> Result<(), Error> {
         let text = name.text();
         let index = *self.by_name.entry(text).or_insert(self.chains.len());
         if index == self.chains.len() {
@@ -146,7 +134,7 @@ impl<'a> Drafts<'a> {
         match rest {
             [first, ..] if first.is("tcp") => {
                 let reason = "\"key chain NAME tcp\" is IOS XE, and only IOS XR is supported";
-                Err(first.error("key chain", TextProblem::Refused(reason)))
+                Err(first.refused("key chain", reason))
             }
             [first, value] if first.is("accept-tolerance") => {
                 let seconds = match value.is("infinite") {
@@ -174,22 +162,22 @@ impl<'a> Drafts<'a> {
         key: &Word<'a>,
         id: &Word<'a>,
         rest: &[Word<'a>],
-    ) -> Result<(), TextError> {
+    ) -> Result<(), Error> {
         let key_id = id.number("key", MAX_KEY_ID)?;
         let ids = match rest {
             [send, send_id, receive, receive_id] if send.is("SendID") && receive.is("ReceiveID") => {
                 [send_id.key_id("SendID")?, receive_id.key_id("ReceiveID")?]
             }
-            _ => return Err(key.error("tcp ao", TextProblem::Expected("key ID SendID ID ReceiveID ID"))),
+            _ => return Err(key.expected("tcp ao", "key ID SendID ID ReceiveID ID")),
         };
         if !self.has_ids.insert((name.text(), key_id)) {
-            return Err(key.error("tcp ao", TextProblem::Twice));
+            return Err(key.refused("tcp ao", "is given twice"));
         }
         self.ids.push((name.text(), key_id, *key, ids));
         Ok(())
     }
 
-    fn take_bgp(&mut self, rest: &[Word<'a>]) -> Result<(), TextError> {
+    fn take_bgp(&mut self, rest: &[Word<'a>]) -> Result<(), Error> {
         const SUBJECTS: [&str; 3] = ["neighbor", "neighbor-group", "session-group"];
         let Some(at) = rest.iter().position(|word| SUBJECTS.iter().any(|subject| word.is(subject))) else {
             return Ok(());
@@ -209,8 +197,7 @@ impl<'a> Drafts<'a> {
                     () if coverage.is("enable") => OptionCoverage::Covered,
                     () if coverage.is("disable") => OptionCoverage::Excluded,
                     () => {
-                        let expected = TextProblem::Expected("enable or disable");
-                        return Err(coverage.error("include-tcp-options", expected));
+                        return Err(coverage.expected("include-tcp-options", "enable or disable"));
                     }
                 };
                 subject.ao = Some((chain.text(), coverage));
@@ -240,11 +227,11 @@ impl<'a> Drafts<'a> {
         None
     }
 
-    fn finish(self) -> Result<Vec<Chain>, TextError> {
-        let mut users: HashMap<_, Vec<IpCidr>> = HashMap::new();
+    fn finish(self) -> Result<Vec<Chain>, Error> {
+        let mut users: HashMap<_, Vec<Neighbor>> = HashMap::new();
         for (name, address) in &self.neighbors {
             if let Some(chain) = self.chain_of(name) {
-                users.entry(chain).or_default().push(*address);
+                users.entry(chain).or_default().push(Neighbor::from(*address));
             }
         }
         let mut ids_of: HashMap<_, HashMap<u64, [KeyId; 2]>> = HashMap::new();
@@ -262,17 +249,17 @@ impl<'a> Drafts<'a> {
             if keys.is_empty() {
                 continue;
             }
-            let chain = |coverage: OptionCoverage, peers: Vec<IpCidr>| Chain {
+            let chain = |coverage: OptionCoverage, neighbors: Vec<Neighbor>| Chain {
                 name: draft.name.to_owned(),
                 accept_tolerance: draft.tolerance.unwrap_or(0),
-                peers,
+                neighbors,
                 keys: keys.iter().map(|key| ChainKey { options: coverage, ..key.clone() }).collect(),
                 ..Chain::default()
             };
             let before = chains.len();
             for coverage in [OptionCoverage::Covered, OptionCoverage::Excluded] {
-                if let Some(peers) = users.remove(&(draft.name, coverage)) {
-                    chains.push(chain(coverage, peers));
+                if let Some(neighbors) = users.remove(&(draft.name, coverage)) {
+                    chains.push(chain(coverage, neighbors));
                 }
             }
             if chains.len() == before {
@@ -286,14 +273,14 @@ impl<'a> Drafts<'a> {
         };
         let there: HashSet<_> = self.chains.iter().flat_map(numbers).collect();
         match self.ids.iter().find(|(name, key_id, ..)| !there.contains(&(*name, *key_id))) {
-            Some((_, _, at, _)) => Err(at.error("key chain ... key", TextProblem::Missing)),
+            Some((_, _, at, _)) => Err(at.missing("key chain ... key")),
             None => Ok(chains),
         }
     }
 }
 
 impl KeyDraft<'_> {
-    fn finish(&self, key_id: u64, [send_id, recv_id]: [KeyId; 2]) -> Result<ChainKey, TextError> {
+    fn finish(&self, key_id: u64, [send_id, recv_id]: [KeyId; 2]) -> Result<ChainKey, Error> {
         let (mut secret, mut algorithm, mut send, mut accept) = (None, None, None, None);
         for command in &self.commands {
             let Some((name, values)) = command.split_first() else { continue };
@@ -302,7 +289,7 @@ impl KeyDraft<'_> {
             } else if name.is("cryptographic-algorithm") {
                 let field = "cryptographic-algorithm";
                 let [value] = values else {
-                    return Err(name.error(field, TextProblem::Expected("an algorithm")));
+                    return Err(name.expected(field, "an algorithm"));
                 };
                 once(&mut algorithm, value.algorithm(field)?, name, field)?;
             } else if name.is("send-lifetime") {
@@ -311,7 +298,7 @@ impl KeyDraft<'_> {
                 once(&mut accept, lifetime(name, values, "accept-lifetime")?, name, "accept-lifetime")?;
             }
         }
-        let missing = |field| self.at.error(field, TextProblem::Missing);
+        let missing = |field| self.at.missing(field);
         Ok(ChainKey {
             position: Some(self.at.position()),
             key_id,
@@ -329,29 +316,28 @@ impl KeyDraft<'_> {
 }
 
 /// `[clear] TEXT`, `password TYPE-7`, or `password6 TYPE-6`, which is refused.
-fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, TextError> {
+fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, Error> {
     let field = "key-string";
-    let clear = |text: &str| Secret::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text);
     match values {
-        [text] => Ok(clear(text.text())),
-        [kind, text] if kind.is("clear") || kind.is("0") => Ok(clear(text.text())),
+        [text] => Ok(Secret::text(text.text())),
+        [kind, text] if kind.is("clear") || kind.is("0") => Ok(Secret::text(text.text())),
         [kind, text] if kind.is("password") || kind.is("7") => match cisco_seven(text.text()) {
             Some(octets) => Ok(Secret::new(octets, Notation::CiscoSeven)),
-            None => Err(text.error(field, TextProblem::Expected("a type 7 password"))),
+            None => Err(text.expected(field, "a type 7 password")),
         },
         [kind, _] if kind.is("password6") || kind.is("6") => {
             let reason = "type 6 is encrypted with a key that only the router has: write \"key-string clear\" and the \
                           secret";
-            Err(kind.error(field, TextProblem::Refused(reason)))
+            Err(kind.refused(field, reason))
         }
-        _ => Err(at.error(field, TextProblem::Expected("clear, password or password6, and one word"))),
+        _ => Err(at.expected(field, "clear, password or password6, and one word")),
     }
 }
 
 /// `TIME DATE`, followed by nothing, `infinite`, `duration SECONDS` or `TIME DATE`, in UTC.
-fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<Lifetime, TextError> {
+fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<Lifetime, Error> {
     let expected = "HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR";
-    let expected = || at.error(field, TextProblem::Expected(expected));
+    let expected = || at.expected(field, expected);
     let (start, end) = values.split_at_checked(4).ok_or_else(expected)?;
     let start = moment(start).ok_or_else(expected)?;
     let until = match end {
@@ -363,7 +349,7 @@ fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<L
         end => Some(moment(end).ok_or_else(expected)?),
     };
     Lifetime::new(Some(start).filter(|start| *start != FIRST_MOMENT), until)
-        .map_err(|_| at.error(field, TextProblem::LifetimeEmpty))
+        .map_err(|_| at.refused(field, "must end after it begins"))
 }
 
 /// A time, and a date of three words: the name of the month, a year of four digits and the day in any order.
@@ -379,5 +365,177 @@ fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
             None => day = digits(&text),
         }
     }
-    words::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
+    tree::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
+}
+
+/// Key chains from [`that_can_be`], their ids, and the neighbors that use them.
+fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
+    let mut names = Names::new(|c| c.is_ascii_graphic());
+    let mut written: Vec<(String, &Chain, Vec<u64>)> = Vec::new();
+    for chain in chains {
+        // A chain that neighbors use both with and without TCP options is one chain in IOS XR.
+        let same = written.iter().find(|(_, other, _)| is_same_chain(other, chain));
+        if let Some((name, _, ids)) = same.map(|(name, _, ids)| (name.clone(), (), ids.clone())) {
+            written.push((name, chain, ids));
+            continue;
+        }
+        lose_preferences(chain, losses);
+        if chain.description.is_some() {
+            losses.push(format!("chain {:?}: its description, which IOS XR does not have", chain.name));
+        }
+        let name = names.name(chain, losses);
+        let ids = key_ids(chain, MAX_KEY_ID, losses);
+        write_chain(text, &name, chain, &ids, losses);
+        written.push((name, chain, ids));
+    }
+    text.push_str("tcp ao\n");
+    for (index, (name, chain, ids)) in written.iter().enumerate() {
+        if written[..index].iter().any(|(other, ..)| other == name) {
+            continue;
+        }
+        let _ = writeln!(text, " keychain {name}");
+        for (key, id) in chain.keys.iter().zip(ids) {
+            let _ = writeln!(text, "  key {id} SendID {} ReceiveID {}", key.send_id, key.recv_id);
+        }
+        text.push_str(" !\n");
+    }
+    text.push_str("!\n");
+    if chains.iter().any(|chain| !chain.neighbors.is_empty()) {
+        text.push_str("! Replace AS with the AS number.\nrouter bgp AS\n");
+        for (name, chain, _) in &written {
+            let include = match coverage(chain) {
+                OptionCoverage::Covered => "enable",
+                OptionCoverage::Excluded => "disable",
+            };
+            for Neighbor { address: peer, .. } in &chain.neighbors {
+                let _ = writeln!(text, " neighbor {peer}\n  ao {name} include-tcp-options {include}\n !");
+            }
+        }
+        text.push_str("!\n");
+    }
+}
+
+fn coverage(chain: &Chain) -> OptionCoverage {
+    chain.keys.first().map_or(OptionCoverage::Covered, |key| key.options)
+}
+
+/// The chain without the peers `taken` by chains before it, without keys whose coverage of TCP options differs from the first
+/// one's (or that exclude them, if there is no peer to configure that at), and without keys that expired before 1993.
+fn that_can_be(chain: Chain, taken: &mut HashSet<Neighbor>, losses: &mut Vec<String>) -> Option<Chain> {
+    let is_over =
+        |key: &ChainKey| [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT));
+    let mut kept = chain.clone();
+    let mut own = HashSet::new();
+    kept.neighbors.retain(|peer| !taken.contains(peer) && own.insert(peer.clone()));
+    for peer in chain.neighbors.iter().filter(|peer| taken.contains(*peer)) {
+        let peer = peer.address;
+        losses.push(format!("chain {:?}: {peer}, which uses another chain", chain.name));
+    }
+    // Covered is the default of a neighbor.
+    let is_said = !kept.neighbors.is_empty();
+    let options = if is_said { coverage(&chain) } else { OptionCoverage::Covered };
+    kept.keys.retain(|key| !is_over(key) && key.options == options);
+    for key in &chain.keys {
+        let name = chain.name_of(key);
+        if is_over(key) {
+            losses.push(format!(
+                "key {name} is left out: it expired before 1993, where lifetimes of IOS XR begin"
+            ));
+        } else if key.options != options {
+            losses.push(format!(
+                "key {name} is left out: {}",
+                match is_said {
+                    true => "IOS XR covers TCP options for all keys of a neighbor or for none",
+                    false => "IOS XR excludes TCP options at the neighbor, and its chain has no neighbor",
+                }
+            ));
+        }
+    }
+    if kept.keys.is_empty() {
+        return None;
+    }
+    taken.extend(own);
+    Some(kept)
+}
+
+fn is_same_chain(one: &Chain, other: &Chain) -> bool {
+    let keys = || one.keys.iter().zip(&other.keys);
+    !one.name.is_empty()
+        && one.name == other.name
+        && one.accept_tolerance == other.accept_tolerance
+        && coverage(one) != coverage(other)
+        && !one.neighbors.is_empty()
+        && !other.neighbors.is_empty()
+        && one.keys.len() == other.keys.len()
+        && keys().all(|(one, other)| ChainKey { options: other.options, ..one.clone() }.is_same_key(other))
+}
+
+fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses: &mut Vec<String>) {
+    let _ = writeln!(text, "key chain {name}");
+    match chain.accept_tolerance {
+        0 => {}
+        u32::MAX => text.push_str(" accept-tolerance infinite\n"),
+        seconds => {
+            let _ = writeln!(text, " accept-tolerance {seconds}");
+        }
+    }
+    for (key, id) in chain.keys.iter().zip(ids) {
+        let _ = writeln!(text, " key {id}");
+        write_lifetime(text, "accept-lifetime", &key.accept);
+        text.push_str("  key-string ");
+        let octets = key.secret.expose();
+        // On the command line a question mark asks for help.
+        if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
+            text.push_str("clear ");
+            text.extend(octets.iter().map(|octet| char::from(*octet)));
+        } else {
+            text.push_str("password ");
+            text.push_str(&to_cisco_seven(octets));
+        }
+        text.push('\n');
+        write_lifetime(text, "send-lifetime", &key.send);
+        let _ = writeln!(
+            text,
+            "  cryptographic-algorithm {}\n !",
+            key.algorithm.ios_xr_name().unwrap_or_default()
+        );
+        let is_outside = |moment: Timestamp| moment <= FIRST_MOMENT || year(moment) > LAST_YEAR;
+        let moments = [key.send.from(), key.send.until(), key.accept.from(), key.accept.until()];
+        if moments.into_iter().flatten().any(is_outside) {
+            losses.push(format!(
+                "key {}: IOS XR has no times before 1993-01-01T00:00:01Z or after {LAST_YEAR}",
+                chain.name_of(key)
+            ));
+        }
+    }
+    text.push_str("!\n");
+}
+
+fn year(moment: Timestamp) -> u16 {
+    moment.to_string().get(..4).and_then(|year| year.parse().ok()).unwrap_or(0)
+}
+
+fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime) {
+    let _ = write!(text, "  {field} ");
+    write_moment(text, lifetime.from().unwrap_or(FIRST_MOMENT));
+    match lifetime.until() {
+        None => text.push_str(" infinite\n"),
+        Some(until) => {
+            text.push(' ');
+            write_moment(text, until);
+            text.push('\n');
+        }
+    }
+}
+
+/// `00:00:00 january 31 2026`
+fn write_moment(text: &mut String, moment: Timestamp) {
+    // 2026-01-31T00:00:00Z
+    let written = moment.to_string();
+    let (date, time) = written.trim_end_matches('Z').split_once('T').unwrap_or_default();
+    let mut date = date.split('-');
+    let (year, month, day) =
+        (date.next().unwrap_or_default(), date.next().unwrap_or_default(), date.next().unwrap_or_default());
+    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    let _ = write!(text, "{time} {} {day} {year}", month.copied().unwrap_or_default());
 }

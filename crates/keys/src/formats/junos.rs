@@ -2,37 +2,80 @@
 //! (Juniper, TCP-AO for BGP and LDP Sessions, Junos 20.3R1 and later).
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::obscured::{JUNOS_NINE, junos_nine};
-use super::words::{Dialect, Kind, Word, Words, digits, moment, once};
-use super::{Chain, ChainKey, Notation, Preference, Secret, TextError, TextProblem};
+use super::file::{Chain, ChainKey, Neighbor, Notation, Preference, Secret};
+use super::obscured::{JUNOS_NINE, junos_nine, to_junos_nine};
+use super::table::{Limits, Table, begins, first_line};
+use super::tree::{Blocks, Dialect, Kind, Tree, Word, digits, moment, once};
+use super::write::{Names, key_ids, lose_preferences, written};
+use crate::{Error, Lifetime, Timestamp};
 
+pub(super) const TABLE: Table = Table {
+    name: "junos",
+    about: "Junos configuration, with braces or as `set` commands",
+    extension: None,
+    starts: |text| {
+        begins(text, &["set security", "security", "authentication-key-chains", "key-chain"])
+            || first_line(text).contains("authentication-key-chain")
+            || first_line(text).contains("ao-attribute")
+    },
+    read,
+    fit: |chain, _, _| Some(chain),
+    write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
+    limits: Limits {
+        name: "junos",
+        about: "Junos",
+        title: "Junos",
+        algorithm: TcpAoAlgorithm::junos_name,
+        mac_lengths: [MAC_LENGTH, MAC_LENGTH],
+        max_key_id: MAX_KEY_ID,
+        obscured: Some("$9$"),
+        ..Limits::NONE
+    },
+};
+
+const SET: &str = "set";
+const DEACTIVATE: &str = "deactivate";
+const DIALECT: Dialect = Dialect {
+    blocks: Blocks::Braces { ends: "{};\"#", escapes: true, commands: &[SET, DEACTIVATE], is_balanced: true },
+    depth: 64,
+    block: |_| "block",
+};
+
+/// The largest number of a key in a chain.
+const MAX_KEY_ID: u64 = 63;
 /// Octets of MAC of both algorithms.
 const MAC_LENGTH: usize = 12;
 /// The default tolerance for clock skew, in seconds.
 const TOLERANCE: u32 = 3600;
 /// A key that starts before this, in 1970, has no start: Junos requires a different one for every key.
-pub(super) const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
+const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
 /// The largest tolerance in seconds.
-pub(super) const MAX_TOLERANCE: u32 = 999_999_999;
-/// How deep blocks may be nested.
-const DEPTH: usize = 64;
+const MAX_TOLERANCE: u32 = 999_999_999;
 
 /// The key chains with keys for TCP-AO, with the BGP and LDP peers that use them.
-pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
+fn read(text: &str) -> Result<Vec<Chain>, Error> {
     let mut statements = Vec::new();
     let mut deactivated: HashSet<Vec<&str>> = HashSet::new();
-    statements_of(text, |statement| match statement {
-        Statement::Set(path) => statements.extend(relevant(path).map(<[Word<'_>]>::to_vec)),
-        Statement::Deactivate(path) => {
-            deactivated.insert(path.iter().map(Word::text).collect());
-        }
+    Tree::read(text, &DIALECT)?.each(|path, statement| {
+        let set = match (statement.end().kind, path) {
+            _ if statement.block().is_some() => None,
+            (Kind::End, path) => Some(path),
+            (Kind::Line, [command, path @ ..]) if command.is(SET) => Some(path),
+            (Kind::Line, [command, path @ ..]) if command.is(DEACTIVATE) => {
+                deactivated.insert(path.iter().map(Word::text).collect());
+                None
+            }
+            _ => None,
+        };
+        statements.extend(set.and_then(relevant).map(<[Word<'_>]>::to_vec));
+        Ok(())
     })?;
     let longest = deactivated.iter().map(Vec::len).max();
     statements.retain(|statement| {
@@ -47,57 +90,6 @@ pub(super) fn read(text: &str) -> Result<Vec<Chain>, TextError> {
         users.take(statement);
     }
     chains.finish(&users)
-}
-
-enum Statement<'s, 'a> {
-    Set(&'s [Word<'a>]),
-    Deactivate(&'s [Word<'a>]),
-}
-
-/// Calls `give` for every statement, with all the words that lead to it.
-fn statements_of<'a>(text: &'a str, mut give: impl FnMut(Statement<'_, 'a>)) -> Result<(), TextError> {
-    let mut words = Words::new(text, Dialect::Junos);
-    let mut path: Vec<Word<'a>> = Vec::new();
-    let mut blocks: Vec<usize> = Vec::new();
-    while let Some(word) = words.next()? {
-        let start = blocks.last().copied().unwrap_or(0);
-        match word.kind {
-            Kind::Open if blocks.len() == DEPTH => {
-                return Err(word.error("block", TextProblem::Refused("blocks are nested too deeply")));
-            }
-            Kind::Open => blocks.push(path.len()),
-            Kind::Close => {
-                if blocks.pop().is_none() {
-                    return Err(word.error("block", TextProblem::Expected("a statement")));
-                }
-                path.truncate(blocks.last().copied().unwrap_or(0));
-            }
-            Kind::End => {
-                give(Statement::Set(&path));
-                path.truncate(start);
-            }
-            Kind::Line => {
-                let command = path.first().filter(|_| blocks.is_empty());
-                if command.is_some_and(|first| first.is("set")) {
-                    give(Statement::Set(&path[1..]));
-                    path.clear();
-                } else if command.is_some_and(|first| first.is("deactivate")) {
-                    give(Statement::Deactivate(&path[1..]));
-                    path.clear();
-                }
-            }
-            Kind::Plain(_) | Kind::Quoted(_) => path.push(word),
-        }
-    }
-    match path.first().filter(|_| blocks.is_empty()) {
-        Some(first) if first.is("set") => give(Statement::Set(&path[1..])),
-        Some(first) if first.is("deactivate") => give(Statement::Deactivate(&path[1..])),
-        _ => {}
-    }
-    match blocks.is_empty() {
-        true => Ok(()),
-        false => words.expect("block").map(|_| ()),
-    }
 }
 
 /// The part of a statement about key chains or who uses them.
@@ -157,7 +149,7 @@ struct KeyDraft<'a> {
 }
 
 impl<'a> Drafts<'a> {
-    fn take(&mut self, statement: &[Word<'a>]) -> Result<(), TextError> {
+    fn take(&mut self, statement: &[Word<'a>]) -> Result<(), Error> {
         let Some((name, rest)) = chain_statement(statement) else { return Ok(()) };
         let index = *self.by_name.entry(name).or_insert_with(|| {
             self.chains.push(ChainDraft { name, ..ChainDraft::default() });
@@ -181,7 +173,7 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    fn finish(self, users: &Users<'_>) -> Result<Vec<Chain>, TextError> {
+    fn finish(self, users: &Users<'_>) -> Result<Vec<Chain>, Error> {
         let mut chains = Vec::new();
         let mut peers = users.by_chain();
         for draft in self.chains {
@@ -197,7 +189,7 @@ impl<'a> Drafts<'a> {
                     name: draft.name.to_owned(),
                     description: draft.description,
                     accept_tolerance: draft.tolerance.unwrap_or(TOLERANCE),
-                    peers: peers.remove(draft.name).unwrap_or_default(),
+                    neighbors: peers.remove(draft.name).unwrap_or_default(),
                     keys,
                     ..Chain::default()
                 });
@@ -228,7 +220,7 @@ impl<'a> ChainDraft<'a> {
 }
 
 impl<'a> KeyDraft<'a> {
-    fn take(&mut self, property: &[Word<'a>]) -> Result<(), TextError> {
+    fn take(&mut self, property: &[Word<'a>]) -> Result<(), Error> {
         match property {
             [name, attribute @ ..] if name.is("ao-attribute") => self.take_attribute(attribute),
             [name, value] if name.is("secret") => once(&mut self.secret, *value, name, "secret"),
@@ -243,7 +235,7 @@ impl<'a> KeyDraft<'a> {
         }
     }
 
-    fn take_attribute(&mut self, attribute: &[Word<'a>]) -> Result<(), TextError> {
+    fn take_attribute(&mut self, attribute: &[Word<'a>]) -> Result<(), Error> {
         let [name, value] = attribute else { return Ok(()) };
         if name.is("send-id") {
             once(&mut self.send_id, value.key_id("send-id")?, name, "send-id")
@@ -254,7 +246,7 @@ impl<'a> KeyDraft<'a> {
                 () if value.is("enabled") => OptionCoverage::Covered,
                 () if value.is("disabled") => OptionCoverage::Excluded,
                 () => {
-                    return Err(value.error("tcp-ao-option", TextProblem::Expected("enabled or disabled")));
+                    return Err(value.expected("tcp-ao-option", "enabled or disabled"));
                 }
             };
             once(&mut self.options, coverage, name, "tcp-ao-option")
@@ -267,17 +259,17 @@ impl<'a> KeyDraft<'a> {
     }
 
     /// Its start, if it has one.
-    fn start(&self) -> Result<Option<Timestamp>, TextError> {
+    fn start(&self) -> Result<Option<Timestamp>, Error> {
         let Some(words) = &self.start else { return Ok(None) };
-        let expected = TextProblem::Expected("a start time such as \"2026-01-31.00:00:00 +0000\"");
+        let expected = "a start time such as \"2026-01-31.00:00:00 +0000\"";
         let at = words.first().unwrap_or(&self.at);
-        let start = start_time(words).ok_or_else(|| at.error("start-time", expected))?;
+        let start = start_time(words).ok_or_else(|| at.expected("start-time", expected))?;
         Ok(Some(start).filter(|start| *start >= NO_START_BEFORE))
     }
 
     /// The key; `starts` are those of all keys of its chain, in order.
-    fn finish(&self, starts: &[Timestamp]) -> Result<ChainKey, TextError> {
-        let missing = |field| self.at.error(field, TextProblem::Missing);
+    fn finish(&self, starts: &[Timestamp]) -> Result<ChainKey, Error> {
+        let missing = |field| self.at.missing(field);
         let start = self.start()?;
         let next =
             start.and_then(|start| starts.get(starts.partition_point(|other| *other <= start))).copied();
@@ -297,9 +289,9 @@ impl<'a> KeyDraft<'a> {
     }
 }
 
-fn secret(word: &Word<'_>) -> Result<Secret, TextError> {
+fn secret(word: &Word<'_>) -> Result<Secret, Error> {
     let text = unescaped(word);
-    let refused = |reason| Err(word.error("secret", TextProblem::Refused(reason)));
+    let refused = |reason: &'static str| Err(word.refused("secret", reason));
     if text.starts_with(JUNOS_NINE) {
         return match junos_nine(&text) {
             Some(octets) => Ok(Secret::new(octets, Notation::JunosNine)),
@@ -311,7 +303,7 @@ fn secret(word: &Word<'_>) -> Result<Secret, TextError> {
             "is encrypted with the router's master password ($8$), and only the router can decrypt it: write it in plain text",
         );
     }
-    Ok(Secret::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text))
+    Ok(Secret::text(&text))
 }
 
 /// A word, or a string without the backslashes of its escapes.
@@ -382,14 +374,121 @@ impl<'a> Users<'a> {
     }
 
     /// The peers of each chain: those that have it of their own, from their group or from the protocol.
-    fn by_chain(&self) -> HashMap<&'a str, Vec<IpCidr>> {
+    fn by_chain(&self) -> HashMap<&'a str, Vec<Neighbor>> {
         let (mut users, mut known) = (HashMap::<_, Vec<_>>::new(), HashSet::new());
         for (level, peer) in &self.peers {
             let nearest = (0..=level.len()).rev().find_map(|length| self.chains.get(&level[..length]));
             if let Some(chain) = nearest.copied().filter(|chain| known.insert((*chain, *peer))) {
-                users.entry(chain).or_default().push(*peer);
+                users.entry(chain).or_default().push(Neighbor::from(*peer));
             }
         }
         users
+    }
+}
+
+/// Key chains, and a BGP group for each chain with peers.
+fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
+    let mut names = Names::new(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    let named: Vec<_> = chains.iter().map(|chain| (names.name(chain, losses), chain)).collect();
+    text.push_str("security {\n    authentication-key-chains {\n");
+    for (name, chain) in &named {
+        write_chain(text, name, chain, losses);
+    }
+    text.push_str("    }\n}\n");
+    if chains.iter().all(|chain| chain.neighbors.is_empty()) {
+        return;
+    }
+    text.push_str("protocols {\n    bgp {\n");
+    for (name, chain) in named.iter().filter(|(_, chain)| !chain.neighbors.is_empty()) {
+        let _ = writeln!(
+            text,
+            "        group \"{name}\" {{\n            authentication-algorithm ao;\n            authentication-key-chain \
+             \"{name}\";"
+        );
+        for Neighbor { address: peer, .. } in &chain.neighbors {
+            let _ = match peer.is_host_address() {
+                true => writeln!(text, "            neighbor {};", peer.first_address()),
+                false => writeln!(text, "            allow {peer};"),
+            };
+        }
+        text.push_str("        }\n");
+    }
+    text.push_str("    }\n}\n");
+}
+
+fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<String>) {
+    lose_preferences(chain, losses);
+    let _ = writeln!(text, "        key-chain \"{name}\" {{");
+    if let Some(description) = &chain.description {
+        text.push_str("            description \"");
+        push_escaped(text, description.chars());
+        text.push_str("\";\n");
+    }
+    let tolerance = chain.accept_tolerance.min(MAX_TOLERANCE);
+    if tolerance != chain.accept_tolerance {
+        losses.push(format!("chain {:?}: its tolerance above {MAX_TOLERANCE} seconds", chain.name));
+    }
+    let _ = writeln!(text, "            tolerance {tolerance};");
+    let mut starts: Vec<_> = chain.keys.iter().filter_map(|key| key.send.from()).collect();
+    starts.sort_unstable();
+    for (index, (key, id)) in chain.keys.iter().zip(key_ids(chain, MAX_KEY_ID, losses)).enumerate() {
+        let next = key.send.from().and_then(|from| starts.iter().find(|start| **start > from)).copied();
+        let accept = key.send.from().map_or(Lifetime::ALWAYS, Lifetime::starting);
+        if key.send.from().is_some_and(|from| from < NO_START_BEFORE) {
+            losses.push(format!("key {}: a start before 1971", chain.name_of(key)));
+        }
+        if key.send.until() != next || key.accept != accept {
+            losses.push(format!(
+                "key {}: its lifetimes except for the start; in Junos a key is used for sending until the next one starts and \
+                 accepted from its start on",
+                chain.name_of(key)
+            ));
+        }
+        write_key(text, id, key, start_of(key, index));
+    }
+    text.push_str("        }\n");
+}
+
+/// Keys without a start get different ones in 1970, because Junos requires that.
+fn start_of(key: &ChainKey, index: usize) -> Timestamp {
+    key.send.from().unwrap_or(Timestamp::from_unix_seconds(60 * index as i64))
+}
+
+fn write_key(text: &mut String, id: u64, key: &ChainKey, start: Timestamp) {
+    let _ = writeln!(text, "            key {id} {{");
+    text.push_str("                secret \"");
+    let octets = key.secret.expose();
+    if octets.iter().all(u8::is_ascii_graphic) && !octets.starts_with(b"$") {
+        push_escaped(text, octets.iter().map(|octet| char::from(*octet)));
+    } else {
+        text.push_str(&to_junos_nine(octets));
+    }
+    text.push_str("\";\n");
+    // 2026-01-31T00:00:00Z
+    let written = start.to_string();
+    let (date, time) = written.trim_end_matches('Z').split_once('T').unwrap_or_default();
+    let _ = writeln!(text, "                start-time \"{date}.{time} +0000\";");
+    let coverage = match key.options {
+        OptionCoverage::Covered => "enabled",
+        OptionCoverage::Excluded => "disabled",
+    };
+    let _ = write!(
+        text,
+        "                algorithm ao;\n                ao-attribute {{\n                    send-id {};\n                    \
+         recv-id {};\n                    tcp-ao-option {coverage};\n                    cryptographic-algorithm {};\n                \
+         }}\n            }}\n",
+        key.send_id,
+        key.recv_id,
+        key.algorithm.junos_name().unwrap_or_default()
+    );
+}
+
+/// The inside of a string, with a backslash before quotes and backslashes.
+fn push_escaped(text: &mut String, characters: impl Iterator<Item = char>) {
+    for c in characters {
+        if matches!(c, '"' | '\\') {
+            text.push('\\');
+        }
+        text.push(c);
     }
 }

@@ -2,9 +2,8 @@
 
 use std::slice;
 
+use base16ct::{lower, mixed};
 use zeroize::Zeroizing;
-
-use crate::hex;
 
 /// The start of a `$9$` secret.
 pub(super) const JUNOS_NINE: &str = "$9$";
@@ -90,25 +89,37 @@ pub(super) fn to_cisco_seven(octets: &[u8]) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(2 + 2 * octets.len()));
     text.push_str("00");
     for (index, octet) in octets.iter().enumerate() {
-        hex::push(&mut text, octet ^ CISCO_KEY[index % CISCO_KEY.len()]);
+        push_octet(&mut text, octet ^ CISCO_KEY[index % CISCO_KEY.len()]);
     }
     text.make_ascii_uppercase();
     text
 }
 
-/// The octets of pairs of hexadecimal digits, with a colon between all pairs or none.
-pub(super) fn hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
+/// The octets of pairs of hexadecimal digits, with a colon between all pairs or none; `None` for anything else.
+#[must_use]
+pub fn hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let mut octets =
         Zeroizing::new(vec![0; if text.contains(':') { text.len() / 3 + 1 } else { text.len() / 2 }]);
     if text.contains(':') {
         let mut pairs = text.split(':');
         for (octet, pair) in octets.iter_mut().zip(&mut pairs) {
-            hex::decode_into(pair.as_bytes(), slice::from_mut(octet))?;
+            decode_into(pair.as_bytes(), slice::from_mut(octet))?;
         }
         return pairs.next().is_none().then_some(octets);
     }
-    hex::decode_into(text.as_bytes(), &mut octets)?;
+    decode_into(text.as_bytes(), &mut octets)?;
     Some(octets)
+}
+
+/// Appends an octet as two digits, in lower case.
+pub(super) fn push_octet(text: &mut String, octet: u8) {
+    text.push_str(lower::encode_str(&[octet], &mut [0; 2]).expect("there is room for two digits"));
+}
+
+/// Fills `octets` from exactly as many pairs of digits; `None`, with `octets` undefined, for anything else.
+fn decode_into(digits: &[u8], octets: &mut [u8]) -> Option<()> {
+    let length = octets.len();
+    (mixed::decode(digits, octets).ok()?.len() == length).then_some(())
 }
 
 #[cfg(test)]

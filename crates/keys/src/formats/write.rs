@@ -1,8 +1,28 @@
-//! Names and numbers that a format accepts.
+//! What formats share in writing: a buffer that leaves no secrets behind, names and numbers.
 
 use std::collections::HashSet;
 
-use crate::keys::{Chain, Preference};
+use zeroize::Zeroizing;
+
+use super::file::{Chain, ChainKey, Preference};
+
+/// Writes a text into a buffer that is large enough never to move and leave secrets behind.
+pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zeroizing<String> {
+    const KEY: usize = 1024;
+    const PEER: usize = 256;
+    let of_key = |key: &ChainKey| KEY + 8 * key.secret.expose().len();
+    let of_chain = |chain: &Chain| {
+        let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
+        let keys: usize = chain.keys.iter().map(of_key).sum();
+        // BIRD has the keys again for every peer.
+        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words)
+    };
+    let mut text = Zeroizing::new(String::with_capacity(KEY + chains.iter().map(of_chain).sum::<usize>()));
+    let capacity = text.capacity();
+    write(&mut text);
+    debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
+    text
+}
 
 /// Names for chains, each used once and only with characters for which `is_kept` is true.
 pub(super) struct Names {

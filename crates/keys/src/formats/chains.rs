@@ -1,0 +1,97 @@
+//! Wireseal's own formats: TOML, and the JSON of RFC 8177 and RFC 9648.
+
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
+use zeroize::Zeroizing;
+
+use super::file::{Chain, ChainKey, Notation, Preference, Secret};
+use super::table::{Limits, Table, begins};
+use super::write::{Names, lose_preferences};
+use crate::text::Collide;
+use crate::{Error, Key, KeyChain, KeyChains};
+
+const LINUX: Limits = Limits {
+    name: "linux",
+    about: "Linux sockets",
+    title: "Linux",
+    algorithm: TcpAoAlgorithm::linux_name,
+    max_secret: Some(MAX_MASTER_KEY_LENGTH),
+    ..Limits::NONE
+};
+
+pub(super) const TOML: Table = Table {
+    name: "toml",
+    about: "Key chains in TOML",
+    extension: Some("toml"),
+    starts: |text| begins(text, &["[[key-chain]]", "[[key-chain.key]]"]),
+    read: |text| KeyChains::read_toml(text, Collide::Yes).map(|chains| read(&chains)),
+    fit: |chain, _, _| Some(chain),
+    write: |chains, losses| Ok(write(chains, losses)?.to_toml()),
+    limits: LINUX,
+};
+
+pub(super) const JSON: Table = Table {
+    name: "json",
+    about: "Key chains in JSON (RFC 8177 with RFC 9648)",
+    extension: Some("json"),
+    starts: |text| text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"')),
+    read: |text| KeyChains::read_json(text, Collide::Yes).map(|chains| read(&chains)),
+    write: |chains, losses| Ok(write(chains, losses)?.to_json()),
+    ..TOML
+};
+
+fn read(chains: &KeyChains) -> Vec<Chain> {
+    let chain = |chain: &KeyChain| Chain {
+        name: chain.name().to_owned(),
+        description: chain.description().map(ToOwned::to_owned),
+        accept_tolerance: chain.accept_tolerance(),
+        keys: chain.keys().iter().map(ChainKey::from).collect(),
+        ..Chain::default()
+    };
+    chains.chains().iter().map(chain).collect()
+}
+
+impl From<&Key> for ChainKey {
+    fn from(key: &Key) -> Self {
+        let parameters = key.mkt().parameters();
+        let secret = Zeroizing::new(key.mkt().master_key().expose_secret().to_vec());
+        // How it was written is no longer known; printable octets are taken for text.
+        let notation = match secret.iter().all(|octet| matches!(octet, b' '..=b'~')) {
+            true => Notation::Text,
+            false => Notation::Hexadecimal,
+        };
+        Self {
+            position: None,
+            key_id: key.key_id(),
+            send_id: parameters.send_id,
+            recv_id: parameters.recv_id,
+            algorithm: parameters.algorithm,
+            mac_length: parameters.mac_length(),
+            options: parameters.options,
+            secret: Secret::new(secret, notation),
+            send: *key.send_lifetime(),
+            accept: *key.accept_lifetime(),
+            preference: Preference::Ordinary,
+        }
+    }
+}
+
+/// The chains as [`KeyChains`] holds them, with send lifetimes within the accept lifetimes.
+fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, Error> {
+    let mut names = Names::new(|_| true);
+    let mut written = Vec::new();
+    for chain in chains {
+        lose_preferences(chain, losses);
+        if !chain.neighbors.is_empty() {
+            losses.push(format!("chain {:?}: its peers, which TOML and JSON do not have", chain.name));
+        }
+        for key in chain.keys.iter().filter(|key| !key.accept.covers(&key.send)) {
+            losses.push(format!("key {}: its send lifetime outside the accept lifetime", chain.name_of(key)));
+        }
+        // Room for all: a list that grew would leave secrets behind.
+        let mut keys = Vec::with_capacity(chain.keys.len());
+        keys.extend(chain.keys.iter().filter_map(|key| key.key().ok()));
+        written.push(chain.key_chain(&names.name(chain, losses), keys)?);
+    }
+    KeyChains::new(written)
+}

@@ -1,0 +1,220 @@
+//! The chains of a file of any format, whether or not they make sense.
+
+use std::fmt;
+
+use cidr::IpCidr;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, MktError, OptionCoverage};
+use zeroize::Zeroizing;
+
+use crate::{Error, Key, KeyChain, Lifetime, Position, Problem};
+
+/// A list of keys for some neighbors.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Chain {
+    /// Its name, for BIRD that of the protocol; empty if the text has none.
+    pub name: String,
+    /// Its description.
+    pub description: Option<String>,
+    /// By how many seconds every accept lifetime is extended at each end.
+    pub accept_tolerance: u32,
+    /// The neighbors that use it; empty if the text does not say.
+    pub neighbors: Vec<Neighbor>,
+    /// Its keys, in order.
+    pub keys: Vec<ChainKey>,
+    /// Whether it belongs to a BIRD protocol without `authentication ao`, where BIRD refuses keys.
+    pub lacks_authentication: bool,
+}
+
+/// A neighbor, as the router with the configuration names it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Neighbor {
+    /// Its VRF or routing instance, if the format's reader knows it.
+    pub vrf: Option<String>,
+    /// Its address, or the network of its address.
+    pub address: IpCidr,
+    /// The interface that a link-local address is at.
+    pub interface: Option<String>,
+}
+
+impl From<IpCidr> for Neighbor {
+    fn from(address: IpCidr) -> Self {
+        Self { vrf: None, address, interface: None }
+    }
+}
+
+/// A key of a chain.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ChainKey {
+    /// Where it begins in the text, if known.
+    pub position: Option<Position>,
+    /// Its number in the chain.
+    pub key_id: u64,
+    /// The KeyID in segments that the configured end sends.
+    pub send_id: KeyId,
+    /// The KeyID in segments that the configured end accepts.
+    pub recv_id: KeyId,
+    /// KDF and MAC.
+    pub algorithm: TcpAoAlgorithm,
+    /// Octets of MAC, possibly an impossible number.
+    pub mac_length: usize,
+    /// Whether the MAC covers the other TCP options.
+    pub options: OptionCoverage,
+    /// The secret, of any length.
+    pub secret: Secret,
+    /// When the configured end may send with it.
+    pub send: Lifetime,
+    /// When the peer may send with it, before the chain's tolerance.
+    pub accept: Lifetime,
+    /// Its rank for sending, if the format has one.
+    pub preference: Preference,
+}
+
+/// BIRD's rank of a key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Preference {
+    /// To send with, and to request from the peer.
+    Preferred,
+    /// Neither.
+    #[default]
+    Ordinary,
+    /// Accepted, but not to send with.
+    Deprecated,
+}
+
+/// How a secret is written in its text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Notation {
+    /// As it is.
+    Text,
+    /// In hexadecimal digits.
+    Hexadecimal,
+    /// In Junos's `$9$`, which scrambles but does not encrypt.
+    JunosNine,
+    /// In Cisco's type 7, which scrambles but does not encrypt.
+    CiscoSeven,
+    /// Not in a text: in a file, the environment or the kernel's keyring.
+    Elsewhere,
+}
+
+/// The octets of a secret, wiped on drop and never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    octets: Zeroizing<Vec<u8>>,
+    notation: Notation,
+}
+
+impl Secret {
+    /// A secret of these octets.
+    #[must_use]
+    pub const fn new(octets: Zeroizing<Vec<u8>>, notation: Notation) -> Self {
+        Self { octets, notation }
+    }
+
+    /// A secret that is written as it is.
+    pub(super) fn text(text: &str) -> Self {
+        Self::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text)
+    }
+
+    /// The octets, for the MKT and for writing a key file.
+    #[must_use]
+    pub fn expose(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// How it was written.
+    #[must_use]
+    pub const fn notation(&self) -> Notation {
+        self.notation
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({} octets, {:?})", self.octets.len(), self.notation)
+    }
+}
+
+/// A key as configured at one end of its connections.
+#[derive(Clone, Debug)]
+pub struct ConfiguredKey {
+    /// Its name in reports, such as `core/100`: the chain's name, if there is one, and the key's id in it.
+    pub name: String,
+    /// The MKT as that end has it (it sends the SendID), with its lifetimes.
+    pub key: Key,
+    /// By how many seconds the accept lifetime is extended at each end.
+    pub accept_tolerance: u32,
+    /// The peers that the key is for; `None` for all, and then it is unknown which end of a connection has it.
+    pub peer: Option<IpCidr>,
+}
+
+/// All keys that a capture is checked against, in the order given.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    /// The keys.
+    pub keys: Vec<ConfiguredKey>,
+}
+
+impl Chain {
+    /// A chain of these keys, with this name.
+    pub(super) fn key_chain(&self, name: &str, keys: Vec<Key>) -> Result<KeyChain, Error> {
+        let chain = KeyChain::new(name, keys)?.with_accept_tolerance(self.accept_tolerance)?;
+        Ok(match &self.description {
+            Some(description) => chain.with_description(description),
+            None => chain,
+        })
+    }
+
+    pub(super) fn locate(&self, error: Error, key: &ChainKey) -> Error {
+        let error = if self.name.is_empty() { error } else { error.in_chain(&self.name) };
+        error.in_key(key.key_id).at(key.position)
+    }
+
+    /// The name of one of its keys in reports.
+    #[must_use]
+    pub fn name_of(&self, key: &ChainKey) -> String {
+        if self.name.is_empty() { key.key_id.to_string() } else { format!("{}/{}", self.name, key.key_id) }
+    }
+
+    /// When segments under one of its keys are accepted: the accept lifetime with tolerance.
+    #[must_use]
+    pub fn acceptance(&self, key: &ChainKey) -> Lifetime {
+        key.accept.widened_by(self.accept_tolerance)
+    }
+}
+
+impl ChainKey {
+    /// Whether it is the same key, however written.
+    #[must_use]
+    pub fn is_same_key(&self, other: &Self) -> bool {
+        let rest = |key: &Self| {
+            let ids = (key.key_id, key.send_id, key.recv_id);
+            (ids, key.algorithm, key.mac_length, key.options, key.send, key.accept, key.preference)
+        };
+        rest(self) == rest(other) && self.secret.expose() == other.secret.expose()
+    }
+
+    /// The key as an MKT with lifetimes, the send lifetime cut to the accept lifetime; or the field that makes that impossible.
+    pub(super) fn key(&self) -> Result<Key, Error> {
+        let in_field = |field| move |error: MktError| Error::from(Problem::Mkt(error)).field(field);
+        let master_key = MasterKey::new(self.secret.expose()).map_err(in_field("secret"))?;
+        let mkt = Mkt::with_short_master_key(self.send_id, self.recv_id, self.algorithm, master_key)
+            .map_err(in_field("algorithm"))?
+            .with_mac_length(self.mac_length)
+            .map_err(in_field("MAC length"))?
+            .with_options(self.options);
+        let send = common(self.send, self.accept).unwrap_or(self.accept);
+        Key::new(self.key_id, mkt)
+            .with_lifetimes(send, self.accept)
+            .map_err(|error| error.field("accept lifetime"))
+    }
+}
+
+/// The overlap of two lifetimes.
+fn common(one: Lifetime, other: Lifetime) -> Option<Lifetime> {
+    let until = match (one.until(), other.until()) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    };
+    Lifetime::new(one.from().max(other.from()), until).ok()
+}

@@ -1,0 +1,263 @@
+//! The formats, and what is read from a file of any.
+
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+use wireseal_tcp_ao::OptionCoverage;
+
+use super::file::{Chain, ChainKey, ConfiguredKey, Keys, Notation};
+use super::table::{Limits, Table};
+use super::{bird, chains, ios_xr, junos};
+use crate::{Error, KeyChains};
+
+/// A format, in one line of the list below and one [`Table`] in its own file.
+macro_rules! formats {
+    ($($(#[$about:meta])* $format:ident: $table:path,)+) => {
+        /// A format of keys.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Format {
+            $($(#[$about])* $format,)+
+        }
+
+        impl Format {
+            /// Every format.
+            pub const ALL: [Self; [$(stringify!($format)),+].len()] = [$(Self::$format,)+];
+
+            pub(super) const fn table(self) -> &'static Table {
+                match self {
+                    $(Self::$format => &$table,)+
+                }
+            }
+        }
+    };
+}
+
+formats! {
+    /// Key chains in TOML.
+    Toml: chains::TOML,
+    /// Key chains in JSON (RFC 8177 with RFC 9648).
+    Json: chains::JSON,
+    /// BIRD configuration.
+    Bird: bird::TABLE,
+    /// Junos configuration, with braces or as `set` commands.
+    Junos: junos::TABLE,
+    /// Cisco IOS XR configuration.
+    IosXr: ios_xr::TABLE,
+}
+
+impl Format {
+    /// The format that a file's name or text shows: the first line that only one format has.
+    #[must_use]
+    pub fn of(path: &Path, text: &str) -> Option<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let has = |known: &str| extension.is_some_and(|extension| extension.eq_ignore_ascii_case(known));
+        let by_name = Self::ALL.into_iter().find(|format| format.table().extension.is_some_and(has));
+        by_name.or_else(|| {
+            let mut from = 0;
+            text.split_inclusive('\n').find_map(|line| {
+                let rest = text[from..].trim_start();
+                from += line.len();
+                // Lines of the later ones have words of the earlier ones in them.
+                Self::ALL.into_iter().rev().find(|format| (format.table().starts)(rest))
+            })
+        })
+    }
+
+    /// As `--format` and `--to` spell it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.table().name
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        self.table().about
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Reads what [`Format::name`] returns.
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let found = Self::ALL.into_iter().find(|format| format.name() == text);
+        found.ok_or_else(|| Error::text("unknown format of keys"))
+    }
+}
+
+/// An implementation of TCP-AO: the one that reads a format. TOML and JSON are for Linux sockets.
+#[derive(Clone, Copy)]
+pub struct Implementation(&'static Limits);
+
+impl Implementation {
+    /// The implementation that reads a format; Linux's for keys that are in no file.
+    #[must_use]
+    pub fn reading(format: Option<Format>) -> Self {
+        Self(&format.unwrap_or(Format::Toml).table().limits)
+    }
+
+    /// Every implementation.
+    pub fn all() -> impl Iterator<Item = Self> {
+        // JSON is for the same one as TOML.
+        let formats = Format::ALL.into_iter().filter(|format| *format != Format::Json);
+        formats.map(|format| Self::reading(Some(format)))
+    }
+
+    /// As `--for` spells it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// What it is.
+    #[must_use]
+    pub const fn about(self) -> &'static str {
+        self.0.about
+    }
+
+    /// Why it cannot have such a key, however it is configured.
+    #[must_use]
+    pub fn refusals(self, key: &ChainKey) -> Vec<String> {
+        let mut refusals = Vec::new();
+        if (self.0.algorithm)(key.algorithm).is_none() {
+            refusals.push(format!("does not support {}", key.algorithm));
+        }
+        let [least, most] = self.0.mac_lengths;
+        if !(least..=most).contains(&key.mac_length) {
+            let lengths = if least == most { least.to_string() } else { format!("{least} to {most}") };
+            refusals.push(format!("supports MACs of {lengths} octets, not {}", key.mac_length));
+        }
+        let length = key.secret.expose().len();
+        if length == 0 {
+            refusals.push("does not accept an empty secret".to_owned());
+        }
+        if let Some(most) = self.0.max_secret.filter(|most| length > *most) {
+            refusals.push(format!("accepts secrets of at most {most} octets, not {length}"));
+        }
+        if self.0.covers_options && key.options == OptionCoverage::Excluded {
+            refusals.push("always covers the TCP options".to_owned());
+        }
+        refusals
+    }
+
+    /// What its configuration refuses but would accept with another number or spelling of the same key.
+    #[must_use]
+    pub fn objections(self, key: &ChainKey) -> Vec<String> {
+        let mut objections = Vec::new();
+        if key.key_id > self.0.max_key_id {
+            objections.push(format!("numbers the keys of a chain from 0 to {}", self.0.max_key_id));
+        }
+        let is_one_word = key.secret.expose().iter().all(u8::is_ascii_graphic);
+        if let (Some(obscured), Notation::Text, false) = (self.0.obscured, key.secret.notation(), is_one_word)
+        {
+            objections.push(format!(
+                "accepts this secret only as {obscured}: plain ones are printable ASCII characters without blanks"
+            ));
+        }
+        if self.0.has_one_lifetime && key.send != key.accept {
+            objections.push("requires equal send-lifetime and accept-lifetime for TCP-AO".to_owned());
+        }
+        objections
+    }
+}
+
+impl PartialEq for Implementation {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Implementation {}
+
+impl fmt::Debug for Implementation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.title)
+    }
+}
+
+impl fmt::Display for Implementation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.0.title)
+    }
+}
+
+/// Reads what [`Implementation::name`] returns.
+impl FromStr for Implementation {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let found = Self::all().find(|implementation| implementation.name() == text);
+        found.ok_or_else(|| Error::text("unknown implementation of TCP-AO"))
+    }
+}
+
+/// Everything read from one file, or from one key of a command line.
+///
+/// The keys may contradict each other; [`check`](super::check()) reports that.
+#[derive(Clone, Debug)]
+pub struct KeyFile {
+    /// The format of the file; `None` if there is no file.
+    pub format: Option<Format>,
+    /// Its chains, in order.
+    pub chains: Vec<Chain>,
+    /// Warnings for people: who else can read the secrets.
+    pub warnings: Vec<String>,
+}
+
+impl KeyFile {
+    /// The keys to check a capture against, each once for every neighbor of its chain. They may share ids.
+    ///
+    /// A send lifetime is cut to the accept lifetime if that does not cover it.
+    ///
+    /// # Errors
+    /// [`Error`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC does not have 4 to 16
+    /// octets.
+    pub fn keys(&self) -> Result<Keys, Error> {
+        // Room for all: a list that grew would leave secrets behind.
+        let count = self.chains.iter().map(|chain| chain.keys.len() * chain.neighbors.len().max(1)).sum();
+        let mut keys = Vec::with_capacity(count);
+        for chain in &self.chains {
+            for chain_key in &chain.keys {
+                let key = chain_key.key().map_err(|error| chain.locate(error, chain_key))?;
+                let neighbors = chain.neighbors.iter().map(|neighbor| Some(neighbor.address));
+                let anyone = chain.neighbors.is_empty().then_some(None);
+                keys.extend(neighbors.chain(anyone).map(|peer| ConfiguredKey {
+                    name: chain.name_of(chain_key),
+                    key: key.clone(),
+                    accept_tolerance: chain.accept_tolerance,
+                    peer,
+                }));
+            }
+        }
+        Ok(Keys { keys })
+    }
+
+    /// The chains for the end that has this file, to sign and verify with.
+    ///
+    /// # Errors
+    /// [`Error`] if a key cannot be an MKT or its lifetimes contradict each other, if keys of a chain collide, or if chains have the
+    /// same name.
+    pub fn key_chains(&self) -> Result<KeyChains, Error> {
+        let mut chains = Vec::with_capacity(self.chains.len());
+        for chain in &self.chains {
+            // Room for all: a list that grew would leave secrets behind.
+            let mut keys = Vec::with_capacity(chain.keys.len());
+            for chain_key in &chain.keys {
+                let key = chain_key.key();
+                let key = key.and_then(|key| key.with_lifetimes(chain_key.send, chain_key.accept));
+                keys.push(key.map_err(|error| chain.locate(error, chain_key))?);
+            }
+            chains.push(chain.key_chain(&chain.name, keys)?);
+        }
+        KeyChains::new(chains)
+    }
+}

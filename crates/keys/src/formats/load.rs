@@ -1,0 +1,137 @@
+//! Reading a file of keys, and who else can.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::path::Path;
+
+use zeroize::Zeroizing;
+
+use super::{Chain, Format, KeyFile};
+use crate::Error;
+
+/// The most octets of a file of keys: more than any router configuration has.
+pub const MAX_KEY_FILE: usize = 64 << 20;
+
+/// Reads a file of keys, or standard input for `-`. Without `format`, name and content decide.
+///
+/// # Errors
+/// [`Error`], with the file and the place in it.
+pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, Error> {
+    let in_file = |error: io::Error| Error::text(error.to_string()).in_file(path);
+    let (octets, warning) = if path == Path::new("-") {
+        (read_wiped(&mut io::stdin().lock(), 0, MAX_KEY_FILE).map_err(in_file)?, None)
+    } else {
+        let mut file = File::open(path).map_err(in_file)?;
+        let metadata = file.metadata().map_err(in_file)?;
+        (
+            read_wiped(&mut file, metadata.len(), MAX_KEY_FILE).map_err(in_file)?,
+            permission_warning(path, &metadata),
+        )
+    };
+    let text = str::from_utf8(&octets).map_err(|_| Error::text("not UTF-8 text").in_file(path))?;
+    let mut file = read(path, text, format)?;
+    file.warnings.extend(warning);
+    Ok(file)
+}
+
+/// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows; `expected` are probably there.
+///
+/// # Errors
+/// Those of reading, and [`io::ErrorKind::FileTooLarge`].
+pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Result<Zeroizing<Vec<u8>>> {
+    // One octet more, so that the buffer need not grow to find the end.
+    let mut octets = Zeroizing::new(vec![0; usize::try_from(expected).unwrap_or(0).min(MAX_KEY_FILE) + 1]);
+    let mut length = 0;
+    loop {
+        if length == octets.len() {
+            if length > limit {
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too large for a file of keys"));
+            }
+            let mut larger = Zeroizing::new(vec![0; (2 * length).max(8192)]);
+            larger[..length].copy_from_slice(&octets);
+            octets = larger;
+        }
+        match from.read(&mut octets[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    octets.truncate(length);
+    Ok(octets)
+}
+
+/// Reads keys from a text, which errors call `path`. Without `format`, name and content decide.
+///
+/// # Errors
+/// [`Error`], with the place in the text.
+pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, Error> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let unknown = "unknown format of keys: name it with --format (--keys-format for files given with --keys)";
+    let read = || {
+        let format = format.or_else(|| Format::of(path, text)).ok_or_else(|| Error::text(unknown))?;
+        let chains: Vec<Chain> = (format.table().read)(text)?;
+        if chains.iter().all(|chain| chain.keys.is_empty()) {
+            return Err(Error::text("has no key for TCP-AO"));
+        }
+        Ok(KeyFile { format: Some(format), chains, warnings: Vec::new() })
+    };
+    read().map_err(|error| error.in_file(path))
+}
+
+/// A warning if every user of the machine can read or write this file of secrets.
+#[must_use]
+pub fn permission_warning(path: &Path, metadata: &Metadata) -> Option<String> {
+    let mode = mode(metadata)?;
+    let (can, change) = match mode & 0o006 {
+        0o004 => ("read", "o-r"),
+        0o002 => ("write", "o-w"),
+        0o006 => ("read and write", "o-rw"),
+        _ => return None,
+    };
+    metadata.is_file().then(|| {
+        format!(
+            "{}: every user of this machine can {can} it (mode {:04o}); \"chmod {change}\" prevents that",
+            path.display(),
+            mode & 0o7777
+        )
+    })
+}
+
+#[cfg(unix)]
+fn mode(metadata: &Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::mode(metadata))
+}
+
+#[cfg(not(unix))]
+fn mode(_: &Metadata) -> Option<u32> {
+    None
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{Permissions, metadata, set_permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_others_can_do_is_said() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for (mode, said) in [
+            (0o644, Some("can read it (mode 0644); \"chmod o-r\"")),
+            (0o602, Some("can write it (mode 0602); \"chmod o-w\"")),
+            (0o666, Some("can read and write it (mode 0666); \"chmod o-rw\"")),
+            (0o660, None),
+        ] {
+            set_permissions(file.path(), Permissions::from_mode(mode)).unwrap();
+            let warning = permission_warning(file.path(), &metadata(file.path()).unwrap());
+            assert_eq!(warning.is_some(), said.is_some(), "{mode:o}");
+            assert!(
+                warning.is_none_or(|warning| said.is_some_and(|said| warning.contains(said))),
+                "{mode:o}"
+            );
+        }
+    }
+}

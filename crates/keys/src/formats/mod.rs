@@ -1,0 +1,22 @@
+//! Files of keys in every format that is known: what they say, what is wrong with it, and the same in another format.
+
+mod bird;
+mod chains;
+mod check;
+mod convert;
+mod file;
+mod format;
+mod ios_xr;
+mod junos;
+mod load;
+mod obscured;
+mod table;
+mod tree;
+mod write;
+
+pub use check::{Finding, Usable, Weight, check};
+pub use convert::{Conversion, convert};
+pub use file::{Chain, ChainKey, ConfiguredKey, Keys, Neighbor, Notation, Preference, Secret};
+pub use format::{Format, Implementation, KeyFile};
+pub use load::{MAX_KEY_FILE, load, permission_warning, read, read_wiped};
+pub use obscured::hexadecimal;

@@ -1,0 +1,86 @@
+//! What there is to know of a format and of the implementation that reads it.
+
+use std::collections::HashSet;
+
+use wireseal_algorithms::TcpAoAlgorithm;
+use zeroize::Zeroizing;
+
+use super::file::{Chain, Neighbor};
+use crate::Error;
+
+/// The text of chains. What it cannot express is added to the losses.
+type Write = fn(&[Chain], &mut Vec<String>) -> Result<Zeroizing<String>, Error>;
+
+/// All that there is to know of a format.
+pub(super) struct Table {
+    /// As `--format` and `--to` spell it.
+    pub(super) name: &'static str,
+    /// What it is.
+    pub(super) about: &'static str,
+    /// The extension of its files, if no other format's have it.
+    pub(super) extension: Option<&'static str>,
+    /// Whether a text that starts at the beginning of some line has a first line that only this format has.
+    pub(super) starts: fn(&str) -> bool,
+    /// Its chains, for the end that has the file.
+    pub(super) read: fn(&str) -> Result<Vec<Chain>, Error>,
+    /// What of a chain can be written, without the neighbors of chains before it.
+    pub(super) fit: fn(Chain, &mut HashSet<Neighbor>, &mut Vec<String>) -> Option<Chain>,
+    /// The text of such chains.
+    pub(super) write: Write,
+    /// The implementation that reads it.
+    pub(super) limits: Limits,
+}
+
+/// What an implementation of TCP-AO can be configured with.
+pub(super) struct Limits {
+    /// As `--for` spells it.
+    pub(super) name: &'static str,
+    /// What it is.
+    pub(super) about: &'static str,
+    /// Its name in sentences.
+    pub(super) title: &'static str,
+    /// Its name of an algorithm, if it has it.
+    pub(super) algorithm: fn(TcpAoAlgorithm) -> Option<&'static str>,
+    /// Octets of the shortest and the longest MAC.
+    pub(super) mac_lengths: [usize; 2],
+    /// The largest number of a key in a chain.
+    pub(super) max_key_id: u64,
+    /// Octets of the longest secret, if that is known.
+    pub(super) max_secret: Option<usize>,
+    /// Whether MACs always cover the TCP options.
+    pub(super) covers_options: bool,
+    /// How it obscures secrets, if a plain one must be one word.
+    pub(super) obscured: Option<&'static str>,
+    /// Whether the send and the accept lifetime must be equal.
+    pub(super) has_one_lifetime: bool,
+}
+
+impl Limits {
+    /// An implementation that takes all there is.
+    pub(super) const NONE: Self = Self {
+        name: "",
+        about: "",
+        title: "",
+        algorithm: |algorithm| Some(algorithm.name()),
+        mac_lengths: [TcpAoAlgorithm::MIN_MAC_LENGTH, TcpAoAlgorithm::MAX_MAC_LENGTH],
+        max_key_id: u64::MAX,
+        max_secret: None,
+        covers_options: false,
+        obscured: None,
+        has_one_lifetime: false,
+    };
+}
+
+/// The first line of a text.
+pub(super) fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Whether a text begins with one of these words, in upper or lower case.
+pub(super) fn begins(text: &str, words: &[&str]) -> bool {
+    words.iter().any(|word| {
+        let start = text.get(..word.len()).filter(|start| start.eq_ignore_ascii_case(word));
+        let next = text.get(word.len()..).and_then(|rest| rest.chars().next());
+        start.is_some() && next.is_none_or(|c| !c.is_alphanumeric() && c != '-' && c != '_')
+    })
+}
