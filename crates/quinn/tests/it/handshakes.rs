@@ -136,7 +136,7 @@ async fn serve(listener: Endpoint) -> usize {
     while let Some(incoming) = listener.accept().await {
         serving.push(tokio::spawn(async move {
             let connection = incoming.await.expect("a handshake");
-            exchange(&connection, pattern(2, LENGTH), pattern(1, LENGTH)).await;
+            exchange(&connection, &pattern(2, LENGTH), &pattern(1, LENGTH)).await;
             connection.closed().await;
         }));
     }
@@ -149,7 +149,7 @@ async fn serve(listener: Endpoint) -> usize {
 
 /// Data both ways, and the end of the connection.
 async fn use_and_close(connection: Connection) {
-    exchange(&connection, pattern(1, LENGTH), pattern(2, LENGTH)).await;
+    exchange(&connection, &pattern(1, LENGTH), &pattern(2, LENGTH)).await;
     connection.close(0_u8.into(), b"done");
 }
 
@@ -278,7 +278,7 @@ async fn each_of_the_default_list_is_spoken() {
                     let first = listener.accept().await.expect("a client");
                     first.retry().expect("the first Initial packet had no token");
                     let connection = listener.accept().await.expect("the client").await.expect("a handshake");
-                    exchange(&connection, back, there).await;
+                    exchange(&connection, &back, &there).await;
                     connection.closed().await;
                 }
             });
@@ -289,7 +289,7 @@ async fn each_of_the_default_list_is_spoken() {
             let connection = connecting.await.unwrap_or_else(|error| {
                 panic!("{version:x} {client_by:?} {server_by:?}: {error}");
             });
-            exchange(&connection, there, back).await;
+            exchange(&connection, &there, &back).await;
             connection.close(0_u8.into(), b"done");
             serving.await.expect("the server did not panic");
         }

@@ -4,15 +4,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use noq::crypto::rustls::{QuicClientConfig as RingClient, QuicServerConfig as RingServer};
 use noq::{
     ClientConfig, Connection, Endpoint, EndpointConfig, FourTuple, PathError, PathId, PathStatus,
     ServerConfig, TokioRuntime, TransportConfig,
 };
 use rustls::CipherSuite;
-use wireseal_quinn::{HandshakeData, QuicClientConfig, QuicServerConfig, ResetKey, TokenKey};
+use wireseal_quinn::{HandshakeData, ResetKey};
 
-use crate::support::{BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, initial_suite, only, pattern};
+use crate::support::{
+    BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, ends_of, initial_suite, only, pattern,
+};
 
 fn transport() -> Arc<TransportConfig> {
     let mut transport = TransportConfig::default();
@@ -20,31 +21,16 @@ fn transport() -> Arc<TransportConfig> {
     Arc::new(transport)
 }
 
+ends_of!(noq);
+
 fn client(identity: &Identity, by: By, suite: CipherSuite) -> ClientConfig {
-    let tls = identity.client(only(suite));
-    let mut config = match by {
-        By::Wireseal => ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).expect("QUIC"))),
-        By::Ring => {
-            let tls = RingClient::with_initial(Arc::new(tls), initial_suite());
-            ClientConfig::new(Arc::new(tls.expect("QUIC")))
-        }
-    };
+    let mut config = ClientConfig::new(client_crypto(by, identity.client(only(suite))));
     config.transport_config(transport());
     config
 }
 
 fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
-    let tls = identity.server(only(suite));
-    let mut config = match by {
-        By::Wireseal => {
-            let tls = QuicServerConfig::try_from(tls).expect("QUIC");
-            ServerConfig::new(Arc::new(tls), Arc::new(TokenKey::new(&[7; 32])))
-        }
-        By::Ring => {
-            let tls = RingServer::with_initial(Arc::new(tls), initial_suite());
-            ServerConfig::with_crypto(Arc::new(tls.expect("QUIC")))
-        }
-    };
+    let mut config = server_of(by, identity.server(only(suite)));
     config.transport_config(transport());
     config
 }
@@ -58,25 +44,6 @@ fn endpoint(server: Option<ServerConfig>) -> Endpoint {
 
 fn is_wireseal(connection: &Connection) -> bool {
     connection.handshake_data().is_some_and(|data| data.is::<HandshakeData>())
-}
-
-/// Sends a megabyte, with key updates in between, and expects the peer's.
-async fn exchange(connection: &Connection, sent: &[u8], expected: &[u8]) {
-    let send = async {
-        let mut stream = connection.open_uni().await.expect("the peer allows streams");
-        for part in sent.chunks(BETWEEN_UPDATES) {
-            connection.force_key_update();
-            stream.write_all(part).await.expect("the peer reads");
-        }
-        stream.finish().expect("the stream is open");
-        stream.stopped().await.expect("the peer reads to the end");
-    };
-    let receive = async {
-        let mut stream = connection.accept_uni().await.expect("the peer opens a stream");
-        stream.read_to_end(MEGABYTE).await.expect("the peer sends")
-    };
-    let ((), received) = tokio::join!(send, receive);
-    assert!(received == expected, "octets changed on the way");
 }
 
 /// Opens a second path once the peer has given the connection IDs for it.

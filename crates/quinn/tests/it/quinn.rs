@@ -4,40 +4,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quinn::crypto::rustls::{QuicClientConfig as RingClient, QuicServerConfig as RingServer};
 use quinn::{
     ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig, TokioRuntime,
 };
 use quinn_proto::HashedConnectionIdGenerator;
 use rustls::CipherSuite;
-use wireseal_quinn::{HandshakeData, QuicClientConfig, QuicServerConfig, ResetKey, TokenKey, counted_client};
+use wireseal_quinn::{HandshakeData, ResetKey, counted_client};
 
 use crate::support::{
-    BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, initial_suite, loopback, only, pattern,
+    BETWEEN_UPDATES, By, Identity, MEGABYTE, PAIRS, SUITES, ends_of, initial_suite, loopback, only, pattern,
 };
 
-pub fn client_crypto(by: By, tls: rustls::ClientConfig) -> Arc<dyn quinn::crypto::ClientConfig> {
-    match by {
-        By::Wireseal => Arc::new(QuicClientConfig::try_from(tls).expect("QUIC")),
-        By::Ring => Arc::new(RingClient::with_initial(Arc::new(tls), initial_suite()).expect("QUIC")),
-    }
-}
+ends_of!(quinn);
 
 fn client(identity: &Identity, by: By, suite: CipherSuite) -> ClientConfig {
     ClientConfig::new(client_crypto(by, identity.client(only(suite))))
-}
-
-pub fn server_of(by: By, tls: rustls::ServerConfig) -> ServerConfig {
-    match by {
-        By::Wireseal => {
-            let tls = QuicServerConfig::try_from(tls).expect("QUIC");
-            ServerConfig::new(Arc::new(tls), Arc::new(TokenKey::new(&[7; 32])))
-        }
-        By::Ring => {
-            let tls = RingServer::with_initial(Arc::new(tls), initial_suite());
-            ServerConfig::with_crypto(Arc::new(tls.expect("QUIC")))
-        }
-    }
 }
 
 pub fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
@@ -56,25 +37,6 @@ fn handshake_data(connection: &Connection) -> Option<HandshakeData> {
     connection.handshake_data()?.downcast().ok().map(|data| *data)
 }
 
-/// Sends a megabyte, with key updates in between, and expects the peer's.
-pub async fn exchange(connection: &Connection, sent: Vec<u8>, expected: Vec<u8>) {
-    let send = async {
-        let mut stream = connection.open_uni().await.expect("the peer allows streams");
-        for part in sent.chunks(BETWEEN_UPDATES) {
-            connection.force_key_update();
-            stream.write_all(part).await.expect("the peer reads");
-        }
-        stream.finish().expect("the stream is open");
-        stream.stopped().await.expect("the peer reads to the end");
-    };
-    let receive = async {
-        let mut stream = connection.accept_uni().await.expect("the peer opens a stream");
-        stream.read_to_end(MEGABYTE).await.expect("the peer sends")
-    };
-    let ((), received) = tokio::join!(send, receive);
-    assert!(received == expected, "octets changed on the way");
-}
-
 #[tokio::test]
 async fn each_suite_both_ways_with_key_updates() {
     for suite in SUITES {
@@ -87,7 +49,7 @@ async fn each_suite_both_ways_with_key_updates() {
                 let (there, back) = (there.clone(), back.clone());
                 async move {
                     let connection = listener.accept().await.expect("a client").await.expect("a handshake");
-                    exchange(&connection, back, there).await;
+                    exchange(&connection, &back, &there).await;
                     let data = handshake_data(&connection);
                     connection.closed().await;
                     data
@@ -97,7 +59,7 @@ async fn each_suite_both_ways_with_key_updates() {
             let (crypto, keys) = counted_client(client_crypto(client_by, identity.client(only(suite))));
             let connecting = endpoint.connect_with(ClientConfig::new(crypto), address, "localhost");
             let connection = connecting.expect("a configuration").await.expect("a handshake");
-            exchange(&connection, there, back).await;
+            exchange(&connection, &there, &back).await;
             // Those of Handshake packets, and of two phases at least.
             let keys = keys.packet_keys();
             let used = keys.chunks(2).filter(|pair| pair[0].sealed > 0 && pair[1].opened > 0).count();

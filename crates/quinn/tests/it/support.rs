@@ -101,3 +101,54 @@ pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     rng.fill(&mut octets);
     octets
 }
+
+/// What the tests of quinn and noq share, with the types of one of them.
+macro_rules! ends_of {
+    ($stack:ident) => {
+        pub fn client_crypto(by: By, tls: rustls::ClientConfig) -> Arc<dyn $stack::crypto::ClientConfig> {
+            use $stack::crypto::rustls::QuicClientConfig as RingClient;
+            match by {
+                By::Wireseal => Arc::new(wireseal_quinn::QuicClientConfig::try_from(tls).expect("QUIC")),
+                By::Ring => Arc::new(RingClient::with_initial(Arc::new(tls), initial_suite()).expect("QUIC")),
+            }
+        }
+
+        pub fn server_of(by: By, tls: rustls::ServerConfig) -> $stack::ServerConfig {
+            use $stack::crypto::rustls::QuicServerConfig as RingServer;
+            match by {
+                By::Wireseal => {
+                    let tls = wireseal_quinn::QuicServerConfig::try_from(tls).expect("QUIC");
+                    $stack::ServerConfig::new(
+                        Arc::new(tls),
+                        Arc::new(wireseal_quinn::TokenKey::new(&[7; 32])),
+                    )
+                }
+                By::Ring => {
+                    let tls = RingServer::with_initial(Arc::new(tls), initial_suite());
+                    $stack::ServerConfig::with_crypto(Arc::new(tls.expect("QUIC")))
+                }
+            }
+        }
+
+        /// Sends `sent`, with key updates in between, and expects the peer's `expected`.
+        pub async fn exchange(connection: &$stack::Connection, sent: &[u8], expected: &[u8]) {
+            let send = async {
+                let mut stream = connection.open_uni().await.expect("the peer allows streams");
+                for part in sent.chunks(BETWEEN_UPDATES) {
+                    connection.force_key_update();
+                    stream.write_all(part).await.expect("the peer reads");
+                }
+                stream.finish().expect("the stream is open");
+                stream.stopped().await.expect("the peer reads to the end");
+            };
+            let receive = async {
+                let mut stream = connection.accept_uni().await.expect("the peer opens a stream");
+                stream.read_to_end(MEGABYTE).await.expect("the peer sends")
+            };
+            let ((), received) = tokio::join!(send, receive);
+            assert!(received == expected, "octets changed on the way");
+        }
+    };
+}
+
+pub(crate) use ends_of;
