@@ -1,26 +1,15 @@
 //! A batch of packets does what the packets would do one by one: the same octets, refusals, events, counters and connections.
 
-use std::time::Duration;
-
 use proptest::collection::vec;
 use proptest::prelude::*;
-use wireseal_tcp_ao::SocketPair;
-use wireseal_tcp_ao::shim::{Event, OPTION_ROOM, Observer, Refusal};
 
-use crate::shim_support::{CLIENT_ISN, Link, Packet, SERVER_ISN, TestShim, with_ports};
-use crate::support::{ACK, FIN, RST, SYN, TIMESTAMPS, ipv4_pair, ipv6_pair, mirrored, mkts};
+use crate::shim_support::{
+    CLIENT_ISN, Link, Log, OPTION_ROOM, Packet, Refusal, SERVER_ISN, TestShim, with_ports,
+};
+use crate::support::*;
 
 /// More than a shim of the tests has room for, so that connections make way for others.
 const PORTS: u16 = 11;
-
-#[derive(Default)]
-struct Events(Vec<Event>);
-
-impl Observer for Events {
-    fn observe(&mut self, event: &Event) {
-        self.0.push(*event);
-    }
-}
 
 type Outcome = Result<Vec<u8>, Refusal>;
 
@@ -31,7 +20,7 @@ enum How {
     Together,
 }
 
-fn outbound(how: How, shim: &mut TestShim<Events>, now: Duration, packets: &[Vec<u8>]) -> Vec<Outcome> {
+fn outbound(how: How, shim: &mut TestShim<Log>, now: Duration, packets: &[Vec<u8>]) -> Vec<Outcome> {
     let with_room = |packet: &Vec<u8>| ([&[0xa5; OPTION_ROOM], &packet[..]].concat(), OPTION_ROOM);
     let mut buffers: Vec<_> = packets.iter().map(with_room).collect();
     let mut ranges = Vec::new();
@@ -49,7 +38,7 @@ fn outbound(how: How, shim: &mut TestShim<Events>, now: Duration, packets: &[Vec
     buffers.iter().zip(ranges).map(|((buffer, _), range)| Ok(buffer[range?].to_vec())).collect()
 }
 
-fn inbound(how: How, shim: &mut TestShim<Events>, now: Duration, packets: &[Vec<u8>]) -> Vec<Outcome> {
+fn inbound(how: How, shim: &mut TestShim<Log>, now: Duration, packets: &[Vec<u8>]) -> Vec<Outcome> {
     let mut buffers = packets.to_vec();
     let mut ranges = Vec::new();
     match how {
@@ -120,14 +109,14 @@ fn action() -> impl Strategy<Value = Action> {
 /// Two hosts, their stacks reduced to numbers for each port.
 struct World {
     how: How,
-    link: Link<Events>,
+    link: Link<Log>,
     /// What the client and the server send next, by port; 0 before the SYN or SYN-ACK.
     next: [[u32; PORTS as usize]; 2],
 }
 
 impl World {
     fn new(how: How, pair: SocketPair) -> Self {
-        let link = Link::with_ids(pair, &[(1, 2), (3, 4)]).observed::<Events>();
+        let link = Link::with_ids(pair, &[(1, 2), (3, 4)]).observed::<Log>();
         Self { how, link, next: [[0; PORTS as usize]; 2] }
     }
 
@@ -197,7 +186,7 @@ impl World {
     fn seen(&mut self) -> String {
         let Link { client, server, .. } = &mut self.link;
         let seen = [client, server].map(|shim| {
-            let events = std::mem::take(&mut shim.observer_mut().0);
+            let events = shim.observer_mut().take();
             let connections: Vec<_> =
                 shim.connections().map(|connection| format!("{connection:?}")).collect();
             format!("{events:?} {:?} {:?} {connections:?}", shim.counters(), shim.peer_counters(0))
