@@ -2,20 +2,7 @@
 
 use crate::support::*;
 
-const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
-
 const THREE: [(u8, u8); 3] = [(1, 101), (2, 102), (3, 103)];
-
-/// A segment of the passive end, so many octets after its next number, that acknowledges nothing new.
-fn numbered<const N: usize>(ends: &mut Ends<N>, sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let parts = Parts::new(ipv4_pair().reversed(), ACK, ends.passive_next + sequence, ends.active_next);
-    parts.payload(payload).signed(&mut ends.passive)
-}
-
-/// Gives it to the active end. Whether its request was obeyed.
-fn is_obeyed<const N: usize>(ends: &mut Ends<N>, segment: &[u8]) -> bool {
-    receive(&mut ends.active, segment).unwrap().current_key_changed()
-}
 
 /// The active end goes on elsewhere, with these keys. What the state knows of earlier requests is replaced by `heard`.
 fn move_active<const N: usize>(ends: &mut Ends<N>, mkts: &MktSet<N>, heard: Option<HeardKeys>) {
@@ -30,12 +17,12 @@ fn move_active<const N: usize>(ends: &mut Ends<N>, mkts: &MktSet<N>, heard: Opti
 fn ao_22_a_replay_after_a_rollover_that_was_broken_off_does_not_begin_it_anew() {
     let mut ends = Ends::<3>::with_ids(&TWO);
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
-    let begins = numbered(&mut ends, 0, b"asks for 2");
-    assert!(is_obeyed(&mut ends, &begins));
+    let begins = ends.numbered(0, b"asks for 2");
+    assert!(ends.obeys(&begins));
     ends.passive.set_rnext_key(KeyId(1)).unwrap();
-    let breaks_off = numbered(&mut ends, 10, b"asks for 1 again");
-    assert!(is_obeyed(&mut ends, &breaks_off));
-    assert!(!is_obeyed(&mut ends, &begins), "a replay, from a peer that holds the current key");
+    let breaks_off = ends.numbered(10, b"asks for 1 again");
+    assert!(ends.obeys(&breaks_off));
+    assert!(!ends.obeys(&begins), "a replay, from a peer that holds the current key");
 }
 
 /// A key goes by what it is, not by its ids, which are the first one's here. The lost segment acknowledges nothing new.
@@ -52,13 +39,13 @@ fn ao_22_a_lost_segment_does_not_stop_a_rollover_to_a_new_key_under_old_ids() {
         ends.exchange();
         ends.active.add_key(&key(send, recv, b"a third secret")).unwrap();
         ends.passive.add_key(&key(recv, send, b"a third secret")).unwrap();
-        drop(numbered(&mut ends, 0, b"lost"));
-        let next = numbered(&mut ends, 4, b"received");
-        assert!(!is_obeyed(&mut ends, &next));
+        drop(ends.numbered(0, b"lost"));
+        let next = ends.numbered(4, b"received");
+        assert!(!ends.obeys(&next));
         ends.passive.set_rnext_key(KeyId(send)).unwrap();
         ends.passive.remove_key(KeyId(102), Some(KeyId(recv))).unwrap();
-        let again = numbered(&mut ends, 0, b"lost");
-        assert!(is_obeyed(&mut ends, &again), "asks for {send}");
+        let again = ends.numbered(0, b"lost");
+        assert!(ends.obeys(&again), "asks for {send}");
         ends.forth(b"acknowledged");
     }
 }
@@ -66,11 +53,11 @@ fn ao_22_a_lost_segment_does_not_stop_a_rollover_to_a_new_key_under_old_ids() {
 #[test]
 fn ao_22_a_key_that_is_given_back_after_a_move_was_asked_for_before() {
     let mut ends = Ends::<3>::with_ids(&TWO);
-    let old = numbered(&mut ends, 0, b"asks for 1");
+    let old = ends.numbered(0, b"asks for 1");
     receive(&mut ends.active, &old).unwrap();
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
-    let new = numbered(&mut ends, 10, b"asks for 2");
-    assert!(is_obeyed(&mut ends, &new));
+    let new = ends.numbered(10, b"asks for 2");
+    assert!(ends.obeys(&new));
     // Under the ids of the first key another comes and goes in between.
     ends.active.remove_key(KeyId(1), Some(KeyId(2))).unwrap();
     move_active(&mut ends, &mkts(&TWO[1..]), None);
@@ -79,21 +66,21 @@ fn ao_22_a_key_that_is_given_back_after_a_move_was_asked_for_before() {
     ends.active.replace_keys(&mkts(&TWO[1..])).unwrap();
     ends.active.replace_keys(&mkts(&TWO)).unwrap();
     assert_eq!(ends.active.current_key().send_id, KeyId(2));
-    assert!(!is_obeyed(&mut ends, &old));
+    assert!(!ends.obeys(&old));
 }
 
 #[test]
 fn ao_38_a_key_that_was_missing_at_a_move_was_asked_for_before() {
     let mut ends = Ends::<3>::with_ids(&TWO);
-    let old = numbered(&mut ends, 0, b"asks for 1");
+    let old = ends.numbered(0, b"asks for 1");
     receive(&mut ends.active, &old).unwrap();
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
-    let new = numbered(&mut ends, 10, b"asks for 2");
-    assert!(is_obeyed(&mut ends, &new));
+    let new = ends.numbered(10, b"asks for 2");
+    assert!(ends.obeys(&new));
     ends.active.set_rnext_key(KeyId(102)).unwrap();
     move_active(&mut ends, &mkts(&TWO[1..]), None);
     ends.active.replace_keys(&mkts(&[TWO[1], TWO[0]])).unwrap();
-    assert!(!is_obeyed(&mut ends, &old));
+    assert!(!ends.obeys(&old));
 }
 
 /// The operator changes the secret while the connection moves.
@@ -108,13 +95,13 @@ fn ao_38_another_secret_under_old_ids_at_a_move_was_never_asked_for() {
     move_active(&mut ends, &MktSet::from_mkts([hmac(2, 102), changed(1, 101)]).unwrap(), None);
     ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
     ends.passive.add_key(&changed(101, 1)).unwrap();
-    drop(numbered(&mut ends, 0, b"lost"));
-    let next = numbered(&mut ends, 4, b"received");
-    assert!(!is_obeyed(&mut ends, &next));
+    drop(ends.numbered(0, b"lost"));
+    let next = ends.numbered(4, b"received");
+    assert!(!ends.obeys(&next));
     ends.passive.set_rnext_key(KeyId(1)).unwrap();
     ends.passive.remove_key(KeyId(102), Some(KeyId(101))).unwrap();
-    let again = numbered(&mut ends, 0, b"lost");
-    assert!(is_obeyed(&mut ends, &again));
+    let again = ends.numbered(0, b"lost");
+    assert!(ends.obeys(&again));
 }
 
 /// A state has room for eight keys.
@@ -128,15 +115,15 @@ fn ao_38_the_ninth_key_and_those_that_were_never_asked_for_may_have_been() {
         }
         let segments = [8, 9, 10].map(|id| {
             ends.passive.set_rnext_key(KeyId(id)).unwrap();
-            (id, numbered(&mut ends, 0, b""))
+            (id, ends.numbered(0, b""))
         });
         ends.passive.set_rnext_key(KeyId(1)).unwrap();
-        let newer = numbered(&mut ends, 1, b"");
+        let newer = ends.numbered(1, b"");
         move_active(&mut ends, &mkts(&ids), None);
         receive(&mut ends.active, &newer).unwrap();
         for (id, segment) in segments {
             let expected = id > 8 && is_first;
-            assert_eq!(is_obeyed(&mut ends, &segment), expected, "{id} after {asked_for}");
+            assert_eq!(ends.obeys(&segment), expected, "{id} after {asked_for}");
         }
     }
 }
@@ -150,11 +137,11 @@ fn ao_38_what_is_not_known_of_a_key_is_not_known_after_another_move() {
     move_active(&mut ends, &mkts(&THREE), None);
     let segments = [2, 3, 1].map(|id| {
         ends.passive.set_rnext_key(KeyId(id)).unwrap();
-        numbered(&mut ends, 0, b"")
+        ends.numbered(0, b"")
     });
     receive(&mut ends.active, &segments[2]).unwrap();
-    assert!(!is_obeyed(&mut ends, &segments[0]), "it may be a replay");
-    assert!(is_obeyed(&mut ends, &segments[1]), "added in between");
+    assert!(!ends.obeys(&segments[0]), "it may be a replay");
+    assert!(ends.obeys(&segments[1]), "added in between");
 }
 
 /// A request names a SendID, so that one for the first key is none for the second.
@@ -169,13 +156,13 @@ fn ao_22_two_keys_with_one_secret_are_told_apart() {
             move_active(&mut ends, &ours, None);
         }
         ends.active.add_key(&hmac(3, 103)).unwrap();
-        drop(numbered(&mut ends, 0, b"lost"));
-        let next = numbered(&mut ends, 4, b"received");
+        drop(ends.numbered(0, b"lost"));
+        let next = ends.numbered(4, b"received");
         receive(&mut ends.active, &next).unwrap();
         ends.passive.set_rnext_key(KeyId(2)).unwrap();
         ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
-        let again = numbered(&mut ends, 0, b"lost");
-        assert!(is_obeyed(&mut ends, &again), "moved: {is_moved}");
+        let again = ends.numbered(0, b"lost");
+        assert!(ends.obeys(&again), "moved: {is_moved}");
     }
 }
 
@@ -184,8 +171,8 @@ fn ao_22_two_keys_with_one_secret_are_told_apart() {
 fn ao_22_three_keys_that_were_removed_are_remembered() {
     let mut ends = Ends::<3>::with_ids(&THREE);
     ends.passive.set_rnext_key(KeyId(3)).unwrap();
-    let old = numbered(&mut ends, 0, b"asks for 3");
-    assert!(is_obeyed(&mut ends, &old));
+    let old = ends.numbered(0, b"asks for 3");
+    assert!(ends.obeys(&old));
     for _ in 0..4 {
         ends.active.set_current_key(KeyId(1)).unwrap();
         ends.active.replace_keys(&mkts(&TWO[..1])).unwrap();
@@ -194,11 +181,7 @@ fn ao_22_three_keys_that_were_removed_are_remembered() {
     }
     ends.active.replace_keys(&mkts(&THREE)).unwrap();
     assert_eq!(ends.active.current_key().send_id, KeyId(2));
-    assert!(!is_obeyed(&mut ends, &old));
-}
-
-fn hmac(send_id: u8, recv_id: u8) -> Mkt {
-    mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1)
+    assert!(!ends.obeys(&old));
 }
 
 /// The late segment turns the key back. That it was doubtful moves with the connection.
@@ -206,16 +189,16 @@ fn hmac(send_id: u8, recv_id: u8) -> Mkt {
 fn ao_38_a_segment_later_than_a_retransmission_does_not_stop_a_rollover_after_a_move() {
     for is_moved in [false, true] {
         let mut ends = Ends::<3>::with_ids(&TWO);
-        let late = numbered(&mut ends, 4, b"");
+        let late = ends.numbered(4, b"");
         ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
-        let again = numbered(&mut ends, 0, b"lost");
-        assert!(is_obeyed(&mut ends, &again));
-        assert!(is_obeyed(&mut ends, &late));
+        let again = ends.numbered(0, b"lost");
+        assert!(ends.obeys(&again));
+        assert!(ends.obeys(&late));
         if is_moved {
             move_active(&mut ends, &mkts(&TWO), None);
         }
-        assert!(is_obeyed(&mut ends, &again));
-        assert!(!is_obeyed(&mut ends, &late), "settled");
+        assert!(ends.obeys(&again));
+        assert!(!ends.obeys(&late), "settled");
     }
 }
 
@@ -224,18 +207,18 @@ fn ao_38_a_segment_later_than_a_retransmission_does_not_stop_a_rollover_after_a_
 fn ao_22_the_operators_choice_leaves_no_doubt() {
     for chooses in [true, false] {
         let mut ends = Ends::<3>::with_ids(&THREE);
-        let late = numbered(&mut ends, 4, b"");
+        let late = ends.numbered(4, b"");
         ends.passive.set_current_key(KeyId(102)).unwrap();
         ends.passive.set_rnext_key(KeyId(2)).unwrap();
-        let old = numbered(&mut ends, 0, b"lost");
-        assert!(is_obeyed(&mut ends, &old));
-        assert!(is_obeyed(&mut ends, &late), "a doubtful turn back");
+        let old = ends.numbered(0, b"lost");
+        assert!(ends.obeys(&old));
+        assert!(ends.obeys(&late), "a doubtful turn back");
         if chooses {
             ends.active.set_current_key(KeyId(3)).unwrap();
         } else {
             ends.active.remove_key(KeyId(1), Some(KeyId(3))).unwrap();
         }
-        assert!(!is_obeyed(&mut ends, &old));
+        assert!(!ends.obeys(&old));
     }
 }
 
@@ -244,15 +227,15 @@ fn ao_22_the_operators_choice_leaves_no_doubt() {
 fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {
     let mut ends = Ends::<3>::with_ids(&TWO);
     move_active(&mut ends, &mkts(&TWO), Some(HeardKeys::ALL));
-    drop(numbered(&mut ends, 0, b"lost"));
-    let next = numbered(&mut ends, 4, b"received");
+    drop(ends.numbered(0, b"lost"));
+    let next = ends.numbered(4, b"received");
     receive(&mut ends.active, &next).unwrap();
     ends.active.add_key(&hmac(3, 103)).unwrap();
     ends.passive.add_key(&hmac(103, 3)).unwrap();
     ends.passive.set_rnext_key(KeyId(3)).unwrap();
     ends.passive.remove_key(KeyId(101), Some(KeyId(103))).unwrap();
-    let again = numbered(&mut ends, 0, b"lost");
-    assert!(is_obeyed(&mut ends, &again));
+    let again = ends.numbered(0, b"lost");
+    assert!(ends.obeys(&again));
 }
 
 /// Nobody knows whether a key was asked for before the move. Then the first request after it is no turn back, after which a segment of
@@ -261,22 +244,22 @@ fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {
 fn ao_38_a_request_for_a_key_that_may_have_been_asked_for_is_not_doubtful() {
     for moves_again in [false, true] {
         let mut ends = Ends::<3>::with_ids(&THREE);
-        let old = numbered(&mut ends, 0, b"asks for 1");
+        let old = ends.numbered(0, b"asks for 1");
         receive(&mut ends.active, &old).unwrap();
         move_active(&mut ends, &mkts(&THREE), Some(HeardKeys::ALL));
         if moves_again {
             move_active(&mut ends, &mkts(&THREE), None);
         }
         ends.passive.set_rnext_key(KeyId(3)).unwrap();
-        let early = numbered(&mut ends, 0, b"retransmitted");
-        assert!(!is_obeyed(&mut ends, &early), "it may be a replay");
-        let new = numbered(&mut ends, 10, b"asks for 3");
-        assert!(is_obeyed(&mut ends, &new));
-        assert!(!is_obeyed(&mut ends, &old));
+        let early = ends.numbered(0, b"retransmitted");
+        assert!(!ends.obeys(&early), "it may be a replay");
+        let new = ends.numbered(10, b"asks for 3");
+        assert!(ends.obeys(&new));
+        assert!(!ends.obeys(&old));
         // From here on it is known: the next one back is.
         ends.passive.set_rnext_key(KeyId(1)).unwrap();
-        let back = numbered(&mut ends, 20, b"asks for 1");
-        assert!(is_obeyed(&mut ends, &back));
+        let back = ends.numbered(20, b"asks for 1");
+        assert!(ends.obeys(&back));
     }
 }
 
@@ -319,7 +302,7 @@ fn ao_22_the_acknowledgment_of_a_segment_of_100_000_octets_is_heard() {
     assert_eq!(ends.active.highest_sent().1, SeqNum(ends.active_next));
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
     let acknowledgment = sent(&mut ends.passive, ACK, ends.passive_next, ends.active_next);
-    assert!(receive(&mut ends.active, &acknowledgment).unwrap().current_key_changed());
+    assert!(ends.obeys(&acknowledgment));
 }
 
 /// At 2^31 octets, an acknowledgment seems to be as far ahead as behind. It is a replay, since no window is so large.
@@ -327,7 +310,7 @@ fn ao_22_the_acknowledgment_of_a_segment_of_100_000_octets_is_heard() {
 fn ao_22_an_acknowledgment_2_31_octets_behind_is_old() {
     for ahead in [0x7fff_ffff, 0x8000_0000, 0x8000_0001_u32] {
         let mut ends = Ends::<3>::with_ids(&TWO);
-        let recorded = numbered(&mut ends, 0, b"");
+        let recorded = ends.numbered(0, b"");
         receive(&mut ends.active, &recorded).unwrap();
         ends.passive.set_rnext_key(KeyId(2)).unwrap();
         for octets in [0x4000_0000, ahead - 0x4000_0000] {
@@ -347,10 +330,10 @@ fn ao_22_an_acknowledgment_2_31_octets_behind_is_old() {
 #[test]
 fn ao_22_a_replay_does_not_make_its_key_that_of_the_peer() {
     let mut ends = Ends::<3>::with_ids(&TWO);
-    let old = numbered(&mut ends, 0, b"under 101");
+    let old = ends.numbered(0, b"under 101");
     receive(&mut ends.active, &old).unwrap();
     ends.passive.set_current_key(KeyId(102)).unwrap();
-    let new = numbered(&mut ends, 9, b"under 102");
+    let new = ends.numbered(9, b"under 102");
     receive(&mut ends.active, &new).unwrap();
     assert_eq!(ends.active.peers_key().recv_id, KeyId(102));
     receive(&mut ends.active, &old).expect("a replay verifies");
@@ -393,8 +376,8 @@ fn ao_22_a_replay_with_the_newest_numbers_does_not_bring_the_old_key_back() {
     receive(&mut ends.active, &old).unwrap();
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
     let new = ack(&mut ends);
-    assert!(receive(&mut ends.active, &new).unwrap().current_key_changed());
-    assert!(!receive(&mut ends.active, &old).unwrap().current_key_changed());
+    assert!(ends.obeys(&new));
+    assert!(!ends.obeys(&old));
 }
 
 /// After a move in the midst of a rollover, the retransmission is still the first segment under its key.

@@ -47,6 +47,13 @@ pub(crate) fn mkt_with_secret(send_id: u8, recv_id: u8, algorithm: TcpAoAlgorith
     Mkt::with_short_master_key(KeyId(send_id), KeyId(recv_id), algorithm, master_key).unwrap()
 }
 
+/// Pairs of SendID and RecvID.
+pub(crate) const TWO: [(u8, u8); 2] = [(1, 101), (2, 102)];
+
+pub(crate) fn hmac(send_id: u8, recv_id: u8) -> Mkt {
+    mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1)
+}
+
 /// The set of the MKTs with these pairs of SendID and RecvID, HMAC-SHA-1 all.
 pub(crate) fn mkts<const N: usize>(ids: &[(u8, u8)]) -> MktSet<N> {
     MktSet::from_mkts(ids.iter().map(|(send, recv)| mkt(*send, *recv, TcpAoAlgorithm::HmacSha1))).unwrap()
@@ -295,6 +302,16 @@ impl<const N: usize> Ends<N> {
         let parts = Parts::new(self.passive.pair(), ACK, self.passive_next, self.active_next);
         self.passive_next = self.passive_next.wrapping_add(payload.len() as u32);
         parts.options(&TIMESTAMPS).payload(payload).signed(&mut self.passive)
+    }
+
+    /// A segment of the passive end, so many octets after its next number, that acknowledges nothing new.
+    pub(crate) fn numbered(&mut self, sequence: u32, payload: &[u8]) -> Vec<u8> {
+        sent_with(&mut self.passive, ACK, self.passive_next + sequence, self.active_next, payload)
+    }
+
+    /// Whether the active end takes a segment and signs with another key for it.
+    pub(crate) fn obeys(&mut self, segment: &[u8]) -> bool {
+        receive(&mut self.active, segment).unwrap().current_key_changed()
     }
 
     /// One segment each way, both of which must verify.
