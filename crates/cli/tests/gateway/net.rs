@@ -264,14 +264,14 @@ impl Net {
 
     /// The same with another port, which leads to the one that the server listens on.
     pub fn connects_to(&self, at: Side, address: &str, port: u16, from: Side) -> bool {
-        let program = format!("import socket\naddress, port = '{address}', {port}\n{CONNECT}");
-        let [_serve, connect] = self.pair(at, from, &program);
-        connect.line() == "connected"
+        self.echoing(at, from, &format!("'{address}', {port}, 2.5, [None]")).1
     }
 
     /// A connection that stays open.
     pub fn session(&self, at: Side, address: &str, from: Side) -> Session {
-        self.echoing(at, address, from, "[None]")
+        let (session, is_open) = self.echoing(at, from, &format!("'{address}', 179, 10, [None]"));
+        assert!(is_open);
+        session
     }
 
     /// Connections to the first host from this many addresses of the second, those after 10.1.0.0.
@@ -279,16 +279,19 @@ impl Net {
         self.run(Side::B, "ip route add local 10.1.0.0/16 dev lo");
         self.run(Side::A, "ip route add 10.1.0.0/16 via 192.0.2.2");
         let sources = format!("[(str(ipaddress.ip_address('10.1.0.1') + n), 0) for n in range({count})]");
-        self.echoing(Side::A, IPV4[0], Side::B, &sources)
+        let (sessions, are_open) =
+            self.echoing(Side::A, Side::B, &format!("'{}', 179, 10, {sources}", IPV4[0]));
+        assert!(are_open);
+        sessions
     }
 
-    fn echoing(&self, at: Side, address: &str, from: Side, sources: &str) -> Session {
-        let program = format!(
-            "import ipaddress, resource, selectors, socket, sys\naddress, sources = '{address}', {sources}\n{ECHO}"
-        );
+    /// Connections to an address and port, opened within some seconds from these sources, and whether all opened.
+    fn echoing(&self, at: Side, from: Side, values: &str) -> (Session, bool) {
+        let modules = "ipaddress, resource, selectors, socket, sys";
+        let program = format!("import {modules}\naddress, port, patience, sources = {values}\n{ECHO}");
         let [serve, connect] = self.pair(at, from, &program);
-        assert_eq!(connect.line(), "connected");
-        Session { connect, _serve: serve }
+        let is_open = connect.line() == "connected";
+        (Session { connect, _serve: serve }, is_open)
     }
 
     /// A program that serves at one side, once it is ready, and one that connects from the other.
@@ -342,27 +345,13 @@ else:
     exchange(socket.create_connection((address, port), 25), 2, 1)
 ";
 
-const CONNECT: &str = "
-family = socket.AF_INET6 if ':' in address else socket.AF_INET
-if role == 'serve':
-    l = socket.create_server((address, 179), family=family)
-    print('ready', flush=True)
-    l.accept()
-    input()
-else:
-    try:
-        s = socket.create_connection((address, port), 2.5)
-        print('connected', flush=True)
-    except OSError as error:
-        print(error, flush=True)
-";
-
 /// Sends back what comes, and prints whether it has come back, on all connections.
 const ECHO: &str = "
 count = len(sources)
+family = socket.AF_INET6 if ':' in address else socket.AF_INET
 resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
 if role == 'serve':
-    l = socket.create_server((address, 179), backlog=count)
+    l = socket.create_server((address, 179), family=family, backlog=count)
     print('ready', flush=True)
     ready = selectors.DefaultSelector()
     ready.register(l, selectors.EVENT_READ)
@@ -375,8 +364,11 @@ if role == 'serve':
             if part: key.fileobj.sendall(part)
             else: ready.unregister(key.fileobj)
 else:
-    connections = [socket.create_connection((address, 179), 10, source) for source in sources]
-    print('connected', flush=True)
+    try:
+        connections = [socket.create_connection((address, port), patience, source) for source in sources]
+        print('connected', flush=True)
+    except OSError as error:
+        sys.exit(print(error, flush=True))
     for line in sys.stdin:
         try:
             for s in connections:
