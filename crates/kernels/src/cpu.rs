@@ -1,7 +1,7 @@
 //! What the processor can do: detected once, proven by tokens.
 //!
-//! A token takes no space and exists only where its instructions do, so a routine that takes one needs no other check. Detection
-//! includes the operating system, which has to save the wider registers.
+//! A token has no size and exists only if the processor has its instructions, so a routine that takes one needs no other check.
+//! Detection also asks whether the operating system saves the wider registers.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub enum InstructionSet {
     /// AES-NI and PCLMULQDQ, one block at a time (x86-64).
     AesNi,
-    /// The same in AVX's encoding, which has a register more for the result (x86-64).
+    /// The same in AVX's encoding, with three operands instead of two (x86-64).
     AesNiAvx,
     /// AES and carry-less multiplication on two blocks at a time: VAES and VPCLMULQDQ with AVX2 (x86-64).
     Vaes256,
@@ -36,7 +36,7 @@ pub enum InstructionSet {
 }
 
 impl InstructionSet {
-    /// Every path, available or not.
+    /// Every set, available or not.
     pub const ALL: [Self; 11] = [
         Self::AesNi,
         Self::AesNiAvx,
@@ -51,7 +51,7 @@ impl InstructionSet {
         Self::Aarch64Sha,
     ];
 
-    /// The name that vendors and users know it by.
+    /// The vendors' name for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -113,7 +113,7 @@ fn detect_all() -> u32 {
 /// without those paths would give them.
 #[cfg(feature = "switch")]
 pub mod switch {
-    use super::{AVAILABLE, DETECTED, InstructionSet, Ordering, detect_all};
+    use super::{AVAILABLE, DETECTED, InstructionSet, Ordering, detect, detect_all};
 
     /// Leaves on those of `paths` that the processor has, and no others.
     pub fn only(paths: &[InstructionSet]) {
@@ -123,33 +123,10 @@ pub mod switch {
 
     /// Leaves on `path` and the sets that it includes, where the processor has them.
     pub fn up_to(path: InstructionSet) {
-        only(match path {
-            InstructionSet::AesNi
-            | InstructionSet::ShaNi
-            | InstructionSet::Avx2
-            | InstructionSet::Aarch64Aes
-            | InstructionSet::Aarch64Sha => core::slice::from_ref(&path),
-            InstructionSet::Bmi2 => &[InstructionSet::Avx2, InstructionSet::Bmi2],
-            InstructionSet::AesNiAvx => &[InstructionSet::AesNi, InstructionSet::AesNiAvx],
-            InstructionSet::Vaes256 => &[
-                InstructionSet::AesNi,
-                InstructionSet::AesNiAvx,
-                InstructionSet::Avx2,
-                InstructionSet::Vaes256,
-            ],
-            InstructionSet::Avx512 => &[InstructionSet::Avx2, InstructionSet::Avx512],
-            InstructionSet::Avx512Ifma => {
-                &[InstructionSet::Avx2, InstructionSet::Avx512, InstructionSet::Avx512Ifma]
-            }
-            InstructionSet::Vaes512 => &[
-                InstructionSet::AesNi,
-                InstructionSet::AesNiAvx,
-                InstructionSet::Avx2,
-                InstructionSet::Vaes256,
-                InstructionSet::Avx512,
-                InstructionSet::Vaes512,
-            ],
-        });
+        let included = |other: &InstructionSet| detect::includes(path, *other);
+        let wanted = InstructionSet::ALL.iter().filter(|other| included(other));
+        let wanted = wanted.fold(DETECTED, |all, path| all | path.bit());
+        AVAILABLE.store(detect_all() & wanted, Ordering::Relaxed);
     }
 
     /// Turns everything on again.
@@ -164,13 +141,12 @@ macro_rules! tokens {
     ($($(#[$attribute:meta])* $name:ident $(=> $other:ident)?;)*) => {$(
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug)]
-        pub struct $name(());
+        pub(crate) struct $name(());
 
         impl $name {
             /// The token, if the path [is available](InstructionSet::is_available).
             #[inline]
-            #[must_use]
-            pub fn detect() -> Option<Self> {
+            pub(crate) fn detect() -> Option<Self> {
                 InstructionSet::$name.is_available().then_some(Self(()))
             }
 
@@ -260,7 +236,7 @@ mod detect {
         pub(super) const ZMM: u64 = 0b1110_0110;
     }
 
-    /// What CPUID and XCR0 say.
+    /// What CPUID and XCR0 say of a processor, or have to say for a path.
     struct Processor {
         basic: u32,
         extended: u64,
@@ -269,6 +245,12 @@ mod detect {
 
     pub(super) fn has(path: InstructionSet) -> bool {
         Processor::this().has(path)
+    }
+
+    /// Whether every processor with one path has the other.
+    #[cfg(feature = "switch")]
+    pub(super) fn includes(path: InstructionSet, other: InstructionSet) -> bool {
+        Processor::with(path).is_some_and(|processor| processor.has(other))
     }
 
     impl Processor {
@@ -289,12 +271,8 @@ mod detect {
             Self { basic, extended, saved }
         }
 
-        fn has(&self, path: InstructionSet) -> bool {
-            let needs = |basic: u32, extended: u64, saved: u64| {
-                self.basic & basic == basic
-                    && self.extended & extended == extended
-                    && self.saved & saved == saved
-            };
+        /// The least processor with a path; `None` for paths of other architectures.
+        fn with(path: InstructionSet) -> Option<Self> {
             let sse = basic::SSSE3 | basic::SSE41;
             let aes = basic::AES | basic::PCLMULQDQ | sse;
             let avx512 = extended::AVX2
@@ -303,20 +281,29 @@ mod detect {
                 | extended::AVX512DQ
                 | extended::AVX512VL;
             let vaes = extended::AVX2 | extended::VAES | extended::VPCLMULQDQ;
-            match path {
-                InstructionSet::AesNi => needs(aes, 0, 0),
-                InstructionSet::AesNiAvx => needs(aes | basic::AVX, 0, saved::YMM),
-                InstructionSet::Vaes256 => needs(aes | basic::AVX, vaes, saved::YMM),
-                InstructionSet::Vaes512 => needs(aes | basic::AVX, vaes | avx512, saved::ZMM),
-                InstructionSet::ShaNi => needs(sse, extended::SHA, 0),
-                InstructionSet::Avx2 => needs(basic::AVX, extended::AVX2, saved::YMM),
-                InstructionSet::Bmi2 => {
-                    needs(basic::AVX, extended::AVX2 | extended::BMI1 | extended::BMI2, saved::YMM)
-                }
-                InstructionSet::Avx512 => needs(basic::AVX, avx512, saved::ZMM),
-                InstructionSet::Avx512Ifma => needs(basic::AVX, avx512 | extended::AVX512IFMA, saved::ZMM),
-                InstructionSet::Aarch64Aes | InstructionSet::Aarch64Sha => false,
-            }
+            let bmi2 = extended::AVX2 | extended::BMI1 | extended::BMI2;
+            let ifma = avx512 | extended::AVX512IFMA;
+            let (basic, extended, saved) = match path {
+                InstructionSet::AesNi => (aes, 0, 0),
+                InstructionSet::AesNiAvx => (aes | basic::AVX, 0, saved::YMM),
+                InstructionSet::Vaes256 => (aes | basic::AVX, vaes, saved::YMM),
+                InstructionSet::Vaes512 => (aes | basic::AVX, vaes | avx512, saved::ZMM),
+                InstructionSet::ShaNi => (sse, extended::SHA, 0),
+                InstructionSet::Avx2 => (basic::AVX, extended::AVX2, saved::YMM),
+                InstructionSet::Bmi2 => (basic::AVX, bmi2, saved::YMM),
+                InstructionSet::Avx512 => (basic::AVX, avx512, saved::ZMM),
+                InstructionSet::Avx512Ifma => (basic::AVX, ifma, saved::ZMM),
+                InstructionSet::Aarch64Aes | InstructionSet::Aarch64Sha => return None,
+            };
+            Some(Self { basic, extended, saved })
+        }
+
+        fn has(&self, path: InstructionSet) -> bool {
+            Self::with(path).is_some_and(|needed| {
+                self.basic & needed.basic == needed.basic
+                    && self.extended & needed.extended == needed.extended
+                    && self.saved & needed.saved == needed.saved
+            })
         }
     }
 
@@ -390,6 +377,11 @@ mod detect {
             _ => false,
         }
     }
+
+    #[cfg(feature = "switch")]
+    pub(super) fn includes(path: InstructionSet, other: InstructionSet) -> bool {
+        path == other
+    }
 }
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
@@ -397,6 +389,40 @@ mod detect {
     pub(super) const fn has(_: super::InstructionSet) -> bool {
         false
     }
+
+    #[cfg(feature = "switch")]
+    pub(super) const fn includes(_: super::InstructionSet, _: super::InstructionSet) -> bool {
+        false
+    }
+}
+
+/// Prefetches the first `octets` of a value, or all if it has fewer, into the nearest cache.
+///
+/// Use it for what is certainly needed soon and probably not cached, such as one of 100,000 connections. Each 64 octets cost an
+/// instruction. It does nothing on processors other than x86-64 and AArch64.
+#[inline]
+pub fn prefetch<T: ?Sized>(value: &T, octets: usize) {
+    let start = core::ptr::from_ref(value).cast::<u8>();
+    // By cache lines of 64 octets, as the processors below have.
+    for offset in (0..octets.min(size_of_val(value))).step_by(64) {
+        prefetch_line(start.wrapping_add(offset));
+    }
+}
+
+#[inline]
+fn prefetch_line(octet: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction is part of x86-64, and a hint: it reads nothing that a program could see, and never faults.
+    unsafe {
+        core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(octet.cast());
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the instruction is part of AArch64, and a hint that never faults. It changes no register and no flag.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) octet, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = octet;
 }
 
 #[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]

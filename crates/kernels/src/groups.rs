@@ -38,9 +38,9 @@ impl<'a, K> Job<'a, K> {
     }
 }
 
-/// What a group costs, in the time that one block takes alone. Both numbers are measured, but for those that say they are not.
+/// What a group costs, in units of the time that one block takes alone; measured unless it says otherwise.
 pub(crate) struct Cost {
-    /// To begin and to end.
+    /// For starting and finishing.
     pub(crate) once: usize,
     /// For one block of every lane.
     pub(crate) block: usize,
@@ -55,7 +55,7 @@ impl Cost {
     }
 }
 
-/// Sorts jobs, sixteen at a time, and hands `compute` those whose heads have the same length together, the longest message first.
+/// Sorts jobs, sixteen at a time, and calls `compute` with those that have heads of the same length, the longest message first.
 ///
 /// Leaves out messages that have more than two slices, or a block of `BLOCK` octets that lies in both.
 #[inline]

@@ -1,4 +1,4 @@
-//! The head of a message, written as a MAC will read it: block by block, each block in one store.
+//! The start of a message, written as a MAC will read it: block by block, each block in one store.
 //!
 //! A processor cannot forward several small stores to one wide load: the load waits until they have left for the cache, and they
 //! leave only when everything before them is done. MACs of consecutive segments, which could overlap, would then run one after
@@ -14,7 +14,7 @@ const LENGTH: usize = 128;
 /// How far into the body octets can be zeroed: as far as a TCP header goes.
 const ZEROED_LENGTH: usize = 64;
 
-/// Room for the head of a message: what has to be put together before a MAC can read it, 128 octets at most.
+/// A buffer for the part of a message that has to be assembled before a MAC can read it, at most 128 octets.
 pub struct MessageHead(MaybeUninit<[[u8; 16]; LENGTH / 16]>);
 
 // `inline(always)` in this file: with plain `inline`, signing a segment with 112 octets of payload takes 2 % longer, verifying it 3 %.
@@ -74,11 +74,11 @@ impl MessageHead {
     /// Writes a body that ends within the head; the ranges end within the body.
     ///
     /// # Safety
-    /// So many octets `before` it have been written, and body and octets fit together.
+    /// The first `before` octets of the head have been written, and the body fits behind them.
     #[inline(never)]
     unsafe fn write_short(&mut self, before: usize, body: &[u8], zeroed: [Range<usize>; 2]) -> &[u8] {
         let head = self.0.as_mut_ptr().cast::<u8>();
-        // SAFETY: guaranteed by this function's `# Safety` section.
+        // SAFETY: body and the octets before it fit, and with the body written all of these octets are.
         let head = unsafe {
             head.add(before).copy_from_nonoverlapping(body.as_ptr(), body.len());
             core::slice::from_raw_parts_mut(head, before + body.len())
@@ -177,7 +177,7 @@ mod x86 {
 /// There is room for a block at `to`.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn write_number(to: *mut [u8; 16], number: u128) {
-    // SAFETY: guaranteed by this function's `# Safety` section.
+    // SAFETY: the caller vouches for a block's room.
     unsafe { to.write(number.to_le_bytes()) };
 }
 
@@ -191,7 +191,7 @@ unsafe fn write_zeroed(to: *mut [u8; 16], from: &[u8; 16], at: usize, zeroed: &[
         let is_zeroed = zeroed.iter().any(|range| range.contains(&(at + place)));
         if is_zeroed { 0 } else { from[place] }
     };
-    // SAFETY: guaranteed by this function's `# Safety` section.
+    // SAFETY: the caller vouches for a block's room.
     unsafe { to.write(core::array::from_fn(octet)) };
 }
 
@@ -201,7 +201,7 @@ mod tests {
 
     use super::{LENGTH, MessageHead};
 
-    /// The octets that [`MessageHead::write`] has to write, one by one.
+    /// What [`MessageHead::write`] has to write, octet by octet.
     fn slow(first: &[u128], body: &[u8], zeroed: [core::ops::Range<usize>; 2]) -> Vec<u8> {
         let first = first.iter().flat_map(|number| number.to_le_bytes());
         let body = body

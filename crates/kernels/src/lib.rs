@@ -13,7 +13,7 @@
 //! | compute a one-time MAC | [`poly1305::mac`] |
 //! | compute an AES-128-CMAC, or many | [`cmac::Key::mac`], [`cmac::mac_many`] |
 //! | compute an HMAC, or many | [`sha1::hmac`] and [`sha256::hmac`], [`sha1::hmac_many`] and [`sha256::hmac_many`] |
-//! | have memory brought near before it is needed | [`prefetch`](prefetch()) |
+//! | prefetch what is needed soon | [`prefetch`](prefetch()) |
 //! | see what the processor has | [`cpu::InstructionSet::is_available`], and `path` of a key |
 //!
 //! ```
@@ -108,11 +108,10 @@ pub mod model;
 #[cfg(target_arch = "x86_64")]
 mod partial_block;
 pub mod poly1305;
-mod prefetch;
 
+pub use cpu::prefetch;
 pub use head::MessageHead;
 pub use hmac::{sha1, sha256};
-pub use prefetch::prefetch;
 
 /// The README's code compiles.
 #[cfg(doctest)]

@@ -47,7 +47,7 @@ impl<C: ChainingValue> HmacKey<C> {
         }
     }
 
-    /// Writes the hash of a key that is longer than a block. Apart, so that others take less of the stack.
+    /// Writes the hash of a key that is longer than a block. Out of line, so that shorter keys need less stack.
     #[cold]
     #[inline(never)]
     fn hash(key: &[u8], place: &mut [u8; BLOCK]) {
@@ -94,7 +94,7 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     /// A hash value.
     type Output: Default + AsMut<[u8]>;
 
-    /// Octets that two chaining values take less than another algorithm's key.
+    /// Fills a key up to the size of the largest algorithm's.
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
     type Spare;
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]

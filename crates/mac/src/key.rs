@@ -33,7 +33,7 @@ pub enum OutputLength {
 /// Keccak state after the key. A key takes at most 208 octets, is wiped on drop, and is not `Clone`; `Debug` shows its algorithm.
 pub struct MacKey(pub(crate) State);
 
-// The variant comes first, beside what every key has first: a key takes no more cache lines than its algorithm needs.
+// The tag comes first, next to each variant's first field, so that a key touches no more cache lines than its algorithm needs.
 #[repr(u8)]
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 pub(crate) enum State {
@@ -99,8 +99,8 @@ impl MacKey {
         self.description().0
     }
 
-    /// What computes the MAC of a message, for logs and measurements: the processor's instructions, or "RustCrypto". Decided when the key
-    /// is made. Batches use wider instructions where the processor has them.
+    /// What computes the MAC of a message, for logs and measurements: the name of an instruction set, or "RustCrypto". It is chosen when the
+    /// key is made. Batches use wider instructions where the processor has them.
     #[must_use]
     pub fn served_by(&self) -> &'static str {
         self.description().1.map_or("RustCrypto", InstructionSet::name)

@@ -78,8 +78,8 @@ impl Mac {
     }
 }
 
-/// For a length beyond the capacity, which the compiler does not know there is not. Cold, so that it is a branch and nothing waits for the
-/// comparison.
+/// For a length beyond the capacity, which never occurs but the compiler cannot know that. Cold, so that the check is a branch that nothing
+/// waits for.
 #[cold]
 const fn none() -> &'static [u8] {
     &[]

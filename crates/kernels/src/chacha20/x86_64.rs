@@ -3,19 +3,34 @@
 use core::arch::x86_64::*;
 
 use super::portable::{CONSTANTS, initial_state};
-use avx512::{rotate_7, rotate_8, rotate_12, rotate_16};
 
 /// Four quarter rounds that do not depend on each other (RFC 8439 §2.1), step by step. A function would not be inlined.
 macro_rules! quarter_rounds {
-    ($x:ident, $add:ident, $xor:ident, $([$a:literal, $b:literal, $c:literal, $d:literal])*) => {
+    ($x:ident, $add:ident, $xor:ident, [$by16:expr, $by12:expr, $by8:expr, $by7:expr],
+        $([$a:literal, $b:literal, $c:literal, $d:literal])*) => {
         $($x[$a] = $add($x[$a], $x[$b]);)*
-        $($x[$d] = rotate_16($xor($x[$d], $x[$a]));)*
+        $($x[$d] = $by16($xor($x[$d], $x[$a]));)*
         $($x[$c] = $add($x[$c], $x[$d]);)*
-        $($x[$b] = rotate_12($xor($x[$b], $x[$c]));)*
+        $($x[$b] = $by12($xor($x[$b], $x[$c]));)*
         $($x[$a] = $add($x[$a], $x[$b]);)*
-        $($x[$d] = rotate_8($xor($x[$d], $x[$a]));)*
+        $($x[$d] = $by8($xor($x[$d], $x[$a]));)*
         $($x[$c] = $add($x[$c], $x[$d]);)*
-        $($x[$b] = rotate_7($xor($x[$b], $x[$c]));)*
+        $($x[$b] = $by7($xor($x[$b], $x[$c]));)*
+    };
+    (masks $x:ident, $add:ident, $xor:ident, $($quarter:tt)*) => {
+        quarter_rounds!($x, $add, $xor, [rotate_16, rotate_12, rotate_8, rotate_7], $($quarter)*)
+    };
+    (wide $x:ident, $($quarter:tt)*) => {
+        quarter_rounds!(
+            $x, _mm512_add_epi32, _mm512_xor_si512,
+            [_mm512_rol_epi32::<16>, _mm512_rol_epi32::<12>, _mm512_rol_epi32::<8>, _mm512_rol_epi32::<7>], $($quarter)*
+        )
+    };
+    (short $x:ident) => {
+        quarter_rounds!(
+            $x, _mm256_add_epi32, _mm256_xor_si256,
+            [_mm256_rol_epi32::<16>, _mm256_rol_epi32::<12>, _mm256_rol_epi32::<8>, _mm256_rol_epi32::<7>], [0, 1, 2, 3]
+        )
     };
 }
 
@@ -52,10 +67,10 @@ macro_rules! masks_in_lanes {
                 ];
                 let mut x = initial_state!(splat, key, last_row);
                 for _ in 0..9 {
-                    quarter_rounds!(x, $add, $xor, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
-                    quarter_rounds!(x, $add, $xor, [0, 5, 10, 15] [1, 6, 11, 12] [2, 7, 8, 13] [3, 4, 9, 14]);
+                    quarter_rounds!(masks x, $add, $xor, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
+                    quarter_rounds!(masks x, $add, $xor, [0, 5, 10, 15] [1, 6, 11, 12] [2, 7, 8, 13] [3, 4, 9, 14]);
                 }
-                quarter_rounds!(x, $add, $xor, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
+                quarter_rounds!(masks x, $add, $xor, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
                 let word_0 = $add(first_word(&x, [0, 5, 10, 15]), splat(CONSTANTS[0]));
                 let word_1 = $add(first_word(&x, [1, 6, 11, 12]), splat(CONSTANTS[1]));
 
@@ -83,25 +98,25 @@ macro_rules! masks_in_lanes {
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(crate) fn rotate_16($word: $vector) -> $vector {
+            fn rotate_16($word: $vector) -> $vector {
                 $by16
             }
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(crate) fn rotate_12($word: $vector) -> $vector {
+            fn rotate_12($word: $vector) -> $vector {
                 $by12
             }
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(crate) fn rotate_8($word: $vector) -> $vector {
+            fn rotate_8($word: $vector) -> $vector {
                 $by8
             }
 
             #[inline]
             #[target_feature(enable = $features)]
-            pub(crate) fn rotate_7($word: $vector) -> $vector {
+            fn rotate_7($word: $vector) -> $vector {
                 $by7
             }
 
@@ -130,7 +145,7 @@ macro_rules! masks_in_lanes {
             #[target_feature(enable = $features)]
             fn store(samples: &mut [[u8; 16]; $lanes], vectors: [$vector; 4]) {
                 let at = samples.as_mut_ptr();
-                // SAFETY: as in `load`.
+                // SAFETY: there are 4 * SAMPLES samples, and any alignment will do.
                 unsafe {
                     $store(at.cast(), vectors[0]);
                     $store(at.add(SAMPLES).cast(), vectors[1]);
@@ -226,14 +241,14 @@ fn many(stream: &mut [[u8; 64]], key: &[u32; 8], nonce: [u32; 3], counter: u32) 
     let mut y = start;
 
     for _ in 0..10 {
-        quarter_rounds!(x, _mm512_add_epi32, _mm512_xor_si512, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
+        quarter_rounds!(wide x, [0, 4, 8, 12] [1, 5, 9, 13] [2, 6, 10, 14] [3, 7, 11, 15]);
         if rows {
-            quarter_rounds!(y, _mm512_add_epi32, _mm512_xor_si512, [0, 1, 2, 3]);
+            quarter_rounds!(wide y, [0, 1, 2, 3]);
             y = diagonals_as_columns(y);
         }
-        quarter_rounds!(x, _mm512_add_epi32, _mm512_xor_si512, [0, 5, 10, 15] [1, 6, 11, 12] [2, 7, 8, 13] [3, 4, 9, 14]);
+        quarter_rounds!(wide x, [0, 5, 10, 15] [1, 6, 11, 12] [2, 7, 8, 13] [3, 4, 9, 14]);
         if rows {
-            quarter_rounds!(y, _mm512_add_epi32, _mm512_xor_si512, [0, 1, 2, 3]);
+            quarter_rounds!(wide y, [0, 1, 2, 3]);
             y = columns_again(y);
         }
     }
@@ -288,7 +303,7 @@ fn pairs<const PAIRS: usize>(stream: &mut [[u8; 64]], key: &[u32; 8], nonce: [u3
     let mut x = starts;
     for _ in 0..10 {
         for x in &mut x {
-            short::quarter_round(x);
+            quarter_rounds!(short x);
         }
         for [_, b, c, d] in &mut x {
             *b = _mm256_shuffle_epi32::<0b00_11_10_01>(*b);
@@ -296,7 +311,7 @@ fn pairs<const PAIRS: usize>(stream: &mut [[u8; 64]], key: &[u32; 8], nonce: [u3
             *d = _mm256_shuffle_epi32::<0b10_01_00_11>(*d);
         }
         for x in &mut x {
-            short::quarter_round(x);
+            quarter_rounds!(short x);
         }
         for [_, b, c, d] in &mut x {
             *b = _mm256_shuffle_epi32::<0b10_01_00_11>(*b);
@@ -393,40 +408,4 @@ fn store(place: &mut [u8; 64], block: __m512i) {
 fn short_row(words: [u32; 4]) -> __m256i {
     let [a, b, c, d] = words.map(u32::cast_signed);
     _mm256_broadcastsi128_si256(_mm_setr_epi32(a, b, c, d))
-}
-
-/// Quarter rounds of two blocks. The macro finds its rotations by their names.
-mod short {
-    use core::arch::x86_64::*;
-
-    /// Four quarter rounds in each block.
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vl")]
-    pub(super) fn quarter_round(x: &mut [__m256i; 4]) {
-        quarter_rounds!(x, _mm256_add_epi32, _mm256_xor_si256, [0, 1, 2, 3]);
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vl")]
-    fn rotate_16(word: __m256i) -> __m256i {
-        _mm256_rol_epi32::<16>(word)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vl")]
-    fn rotate_12(word: __m256i) -> __m256i {
-        _mm256_rol_epi32::<12>(word)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vl")]
-    fn rotate_8(word: __m256i) -> __m256i {
-        _mm256_rol_epi32::<8>(word)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx512f,avx512vl")]
-    fn rotate_7(word: __m256i) -> __m256i {
-        _mm256_rol_epi32::<7>(word)
-    }
 }

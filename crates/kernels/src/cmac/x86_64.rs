@@ -107,6 +107,8 @@ fn double(v: __m128i) -> __m128i {
     _mm_shuffle_epi8(_mm_xor_si128(_mm_add_epi64(number, number), carries), reverse)
 }
 
+/// One message. Only AES may lie on the way from one block to the next: its latency is all the time a message takes.
+///
 /// The state is the one of RFC 4493 with the first round key and the octets of the current block added. The next block comes in
 /// with the last round of AES, which adds a round key anyway: that key, the first one and the block in one step.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
@@ -308,7 +310,7 @@ impl Drop for SideBySide {
     }
 }
 
-/// Computes the MACs of a group, the longest first.
+/// Computes the MACs of sixteen messages, the longest first, each under its own key: four in a vector.
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 fn macs_of_16(group: &[Job<'_, &Key>; SIXTEEN], done: &mut impl FnMut(usize, &[u8; 16])) {
     let mut keys = SideBySide(MaybeUninit::uninit());

@@ -98,6 +98,34 @@ fn add<const WORDS: usize>(state: &mut [u32; WORDS], after: [u32; WORDS]) {
     }
 }
 
+/// The routines of a hash from its `compress_two` and `words`; its schedule takes so many vectors.
+macro_rules! routines {
+    ($words:literal, $octets:literal, $vectors:literal) => {
+        hmac!($words, $octets, FIRST_LOWEST, "avx2,bmi1,bmi2");
+
+        type State = crate::hmac::bmi2::State<$words, $vectors>;
+
+        #[inline]
+        #[target_feature(enable = "avx2,bmi1,bmi2")]
+        fn compress(state: &mut State, block: Block) {
+            compress_two(&mut state.words, &mut state.schedule, &alone(block), false);
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2,bmi1,bmi2")]
+        fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
+            let (pairs, last) = blocks.as_chunks();
+            for [first, second] in pairs {
+                let pair = side_by_side(words_of(first, &FIRST_LOWEST), words_of(second, &FIRST_LOWEST));
+                compress_two(&mut state.words, &mut state.schedule, &pair, true);
+            }
+            for octets in last {
+                compress(state, words_of(octets, &FIRST_LOWEST));
+            }
+        }
+    };
+}
+
 /// SHA-1.
 pub(super) mod sha1 {
     use core::arch::asm;
@@ -105,28 +133,7 @@ pub(super) mod sha1 {
 
     use crate::hmac::bmi2::*;
 
-    hmac!(5, 20, FIRST_LOWEST, "avx2,bmi1,bmi2");
-
-    type State = crate::hmac::bmi2::State<5, 20>;
-
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn compress(state: &mut State, block: Block) {
-        compress_two(&mut state.words, &mut state.schedule, &alone(block), false);
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
-        let (pairs, last) = blocks.as_chunks();
-        for [first, second] in pairs {
-            let pair = side_by_side(words_of(first, &FIRST_LOWEST), words_of(second, &FIRST_LOWEST));
-            compress_two(&mut state.words, &mut state.schedule, &pair, true);
-        }
-        for octets in last {
-            compress(state, words_of(octets, &FIRST_LOWEST));
-        }
-    }
+    routines!(5, 20, 20);
 
     /// The words of a chaining value as those of a block, zeros behind them.
     #[inline]
@@ -271,28 +278,7 @@ pub(super) mod sha256 {
 
     use crate::hmac::bmi2::*;
 
-    hmac!(8, 32, FIRST_LOWEST, "avx2,bmi1,bmi2");
-
-    type State = crate::hmac::bmi2::State<8, 16>;
-
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn compress(state: &mut State, block: Block) {
-        compress_two(&mut state.words, &mut state.schedule, &alone(block), false);
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
-        let (pairs, last) = blocks.as_chunks();
-        for [first, second] in pairs {
-            let pair = side_by_side(words_of(first, &FIRST_LOWEST), words_of(second, &FIRST_LOWEST));
-            compress_two(&mut state.words, &mut state.schedule, &pair, true);
-        }
-        for octets in last {
-            compress(state, words_of(octets, &FIRST_LOWEST));
-        }
-    }
+    routines!(8, 32, 16);
 
     /// The words of a chaining value as those of a block, zeros behind them.
     #[inline]

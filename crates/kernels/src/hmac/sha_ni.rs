@@ -12,20 +12,47 @@ use super::frame::{
 use super::message::{BLOCK, K, Rest};
 use crate::groups::Job;
 
+/// The routines of a hash from its `State`, `start`, `compress_each` and `words`, and its order of words.
+macro_rules! routines {
+    ($words:literal, $octets:literal, $order:ident) => {
+        hmac!($words, $octets, $order, "sha,sse4.1,ssse3");
+
+        /// The HMACs of two messages.
+        #[target_feature(enable = "sha,sse4.1,ssse3")]
+        pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, $words>; 2], macs: &mut [[u8; $octets]; 2]) {
+            let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
+            *macs = hmacs(pair, &$order, |words| start(words), compress, |state| words(state));
+        }
+
+        #[inline]
+        #[target_feature(enable = "sha,sse4.1,ssse3")]
+        fn restart(state: &mut State, words: &[u32; $words]) {
+            *state = start(words);
+        }
+
+        #[inline]
+        #[target_feature(enable = "sha,sse4.1,ssse3")]
+        fn compress(state: &mut State, block: Block) {
+            compress_each(core::array::from_mut(state), [block]);
+        }
+
+        #[inline]
+        #[target_feature(enable = "sha,sse4.1,ssse3")]
+        fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
+            for octets in blocks {
+                compress(state, words_of(octets, &$order));
+            }
+        }
+    };
+}
+
 /// SHA-1.
 pub(super) mod sha1 {
     use core::arch::x86_64::*;
 
     use crate::hmac::sha_ni::*;
 
-    hmac!(5, 20, FIRST_HIGHEST, "sha,sse4.1,ssse3");
-
-    /// The HMACs of two messages.
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, 5>; 2], macs: &mut [[u8; 20]; 2]) {
-        let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
-        *macs = hmacs(pair, &FIRST_HIGHEST, |words| start(words), compress, |state| words(state));
-    }
+    routines!(5, 20, FIRST_HIGHEST);
 
     /// A chaining value: the words a, b, c and d with a in the highest place, and e in the highest place.
     #[derive(Clone, Copy)]
@@ -40,26 +67,6 @@ pub(super) mod sha1 {
         // SAFETY: there are 16 octets, and they need no alignment.
         let abcd = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
         State { abcd: _mm_shuffle_epi32::<0b00_01_10_11>(abcd), e: _mm_set_epi32(words[4] as i32, 0, 0, 0) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn restart(state: &mut State, words: &[u32; 5]) {
-        *state = start(words);
-    }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress(state: &mut State, block: Block) {
-        compress_each(core::array::from_mut(state), [block]);
-    }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
-        for octets in blocks {
-            compress(state, words_of(octets, &FIRST_HIGHEST));
-        }
     }
 
     /// The words of a chaining value as those of a block, zeros behind them.
@@ -107,14 +114,7 @@ pub(super) mod sha256 {
 
     use crate::hmac::sha_ni::*;
 
-    hmac!(8, 32, FIRST_LOWEST, "sha,sse4.1,ssse3");
-
-    /// The HMACs of two messages.
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, 8>; 2], macs: &mut [[u8; 32]; 2]) {
-        let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
-        *macs = hmacs(pair, &FIRST_LOWEST, |words| start(words), compress, |state| words(state));
-    }
+    routines!(8, 32, FIRST_LOWEST);
 
     /// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
     #[derive(Clone, Copy)]
@@ -134,26 +134,6 @@ pub(super) mod sha256 {
         let low = _mm_shuffle_epi32::<0b10_11_00_01>(low);
         let high = _mm_shuffle_epi32::<0b00_01_10_11>(high);
         State { abef: _mm_alignr_epi8::<8>(low, high), cdgh: _mm_blend_epi16::<0xf0>(high, low) }
-    }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn restart(state: &mut State, words: &[u32; 8]) {
-        *state = start(words);
-    }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress(state: &mut State, block: Block) {
-        compress_each(core::array::from_mut(state), [block]);
-    }
-
-    #[inline]
-    #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress_all(state: &mut State, blocks: &[[u8; BLOCK]]) {
-        for octets in blocks {
-            compress(state, words_of(octets, &FIRST_LOWEST));
-        }
     }
 
     /// The words of a chaining value as those of a block.

