@@ -315,7 +315,7 @@ mod boringssl {
     use wireseal_bench_peers::Aes;
     use wireseal_quic::AeadAlgorithm;
 
-    use crate::quic::direct::{self, Keys as _};
+    use crate::quic::direct;
     use crate::quic::library::{Library, Masks, secret};
 
     pub(super) fn library(algorithm: AeadAlgorithm) -> Option<Library> {
@@ -329,6 +329,7 @@ mod boringssl {
         mask: Mask,
     }
 
+    #[allow(clippy::large_enum_variant, reason = "a box would cost each AES mask a load")]
     enum Mask {
         Aes(Aes),
         ChaCha20(Box<dyn HeaderProtectionKey>),
@@ -351,7 +352,7 @@ mod boringssl {
         }
 
         fn expand(algorithm: AeadAlgorithm, secret: &[u8], info: &[&[u8]], out: &mut [u8]) {
-            direct::of_ring::Keys::expand(algorithm, secret, info, out);
+            <direct::of_ring::Keys as direct::Keys>::expand(algorithm, secret, info, out);
         }
 
         fn seal(&mut self, nonce: [u8; 12], header: &[u8], payload: &mut [u8]) -> [u8; 16] {
