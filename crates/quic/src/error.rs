@@ -175,7 +175,8 @@ pub enum SealError {
     /// A Version Negotiation packet is not answered by another, and names at least one version (RFC 9000 §6.1).
     #[error("a Version Negotiation packet answers no other, and names a version")]
     NoAnswer,
-    /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5).
+    /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5); or the key that seals tokens was
+    /// [forgotten](crate::TokenKeys::seal).
     #[error("a Retry packet needs a token")]
     NoToken,
     /// The source connection ID of a Retry packet must differ from the destination of the packet it answers (RFC 9000

@@ -11,6 +11,7 @@
 //! | 1-RTT packets before the handshake is complete, to send only | [`OneRttSealer`] |
 //! | 1-RTT packets in both directions, with key update | [`OneRttSealer::complete_handshake`], then [`OneRtt`] |
 //! | Retry packets and their tokens | [`Retry`], [`TokenKey`] |
+//! | rotate keys of tokens; let each token count once | [`TokenKeys`]; [`TokenReplayGuard`] |
 //! | packets of unknown versions, Version Negotiation packets | [`AnyLongHeader`], [`VersionNegotiation`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
 //! | whole packets with your own packet numbers, or for several paths, or from several threads | feature `hazmat` |
@@ -143,7 +144,7 @@ pub use reset::{StatelessResetKey, StatelessResetToken};
 pub use retry::{Retry, retry_integrity_tag};
 pub use seal::{Outgoing, Sealer};
 pub use secret::TrafficSecret;
-pub use token::{Token, TokenError, TokenKey, TokenPurpose};
+pub use token::{Token, TokenError, TokenKey, TokenKeyId, TokenKeys, TokenPurpose, TokenReplayGuard};
 pub use version::Version;
 pub use wireseal_algorithms::AeadAlgorithm;
 
