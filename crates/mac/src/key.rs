@@ -177,30 +177,24 @@ pub fn mac_batch<'a>(
     let jobs = jobs.into_iter().take(macs.len());
     let count = jobs.clone().zip(&mut *macs).map(|(_, mac)| mac.clear()).count();
     let mut done = 0;
+    // The jobs of one algorithm that gain by going side by side.
+    macro_rules! side_by_side {
+        ($state:pat => $key:expr, $mac_many:path) => {
+            if done < count {
+                let jobs = jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
+                    $state => Some((number, $key, message)),
+                    _ => None,
+                });
+                done += $mac_many(jobs, |number, mac| macs[number].set(mac));
+            }
+        };
+    }
     #[cfg(feature = "aes-128-cmac")]
-    if done < count {
-        let cmacs = jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
-            State::Aes128Cmac(key) => Some((number, key, message)),
-            _ => None,
-        });
-        done += cmac::mac_many(cmacs, |number, mac| macs[number].set(mac));
-    }
+    side_by_side!(State::Aes128Cmac(key) => key, cmac::mac_many);
     #[cfg(feature = "hmac-sha1")]
-    if done < count {
-        let sha1s = jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
-            State::HmacSha1(_, key) => Some((number, key.chaining_values(), message)),
-            _ => None,
-        });
-        done += wireseal_kernels::sha1::hmac_many(sha1s, |number, mac| macs[number].set(mac));
-    }
+    side_by_side!(State::HmacSha1(_, key) => key.chaining_values(), wireseal_kernels::sha1::hmac_many);
     #[cfg(feature = "hmac-sha256")]
-    if done < count {
-        let sha256s = jobs.clone().enumerate().filter_map(|(number, (key, message))| match &key.0 {
-            State::HmacSha256(_, key) => Some((number, key.chaining_values(), message)),
-            _ => None,
-        });
-        done += wireseal_kernels::sha256::hmac_many(sha256s, |number, mac| macs[number].set(mac));
-    }
+    side_by_side!(State::HmacSha256(_, key) => key.chaining_values(), wireseal_kernels::sha256::hmac_many);
     if done < count {
         for ((key, message), mac) in jobs.zip(macs).filter(|(_, mac)| mac.is_empty()) {
             *mac = key.mac(message);
