@@ -18,6 +18,7 @@
 //! [`seal`] and [`open`] are compiled for a path by the parent module. From there [`crypt`] takes a packet through
 //! [`State::whole_group`] and [`State::last_group`].
 
+use core::hint::black_box;
 use core::marker::PhantomData;
 
 use super::ghash::{POWERS, Products, multiply};
@@ -218,6 +219,8 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         packet: Packet<'a>,
         mask: Option<Mask<'a>>,
     ) -> Self {
+        // Hidden where registers are few, or the compiler would keep round keys in them from group to group and spill others.
+        let key = if V::BLOCKS < 4 { black_box(key) } else { key };
         let mut state = Self {
             token,
             direction,
@@ -306,10 +309,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     }
 
     #[inline(always)]
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "as constants they make a copy for each number of registers"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "constants: one copy for each number of registers")]
     fn last_registers(
         &mut self,
         registers: usize,
