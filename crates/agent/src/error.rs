@@ -28,6 +28,9 @@ pub enum Error {
         /// What is wrong, and in which line if that is known.
         message: String,
     },
+    /// The file of key chains cannot be used.
+    #[error("{0}")]
+    KeyChains(#[from] wireseal_keys::Error),
     /// Key chains, peers or ports are not given anywhere; the text says how to.
     #[error("{0}")]
     Missing(&'static str),

@@ -10,9 +10,8 @@ use std::str::FromStr;
 use cidr::{IpCidr, IpInet};
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use serde::Deserialize;
-use wireseal_keys::{KeyChain, KeyChains};
+use wireseal_keys::{End, KeyChain, KeyChains, KeyFile};
 use wireseal_linux::PeerName;
-use zeroize::Zeroizing;
 
 use crate::config::{Config, Md5};
 use crate::error::Error;
@@ -96,7 +95,8 @@ impl PeerArgument {
 /// The configuration file is TOML:
 ///
 /// ```toml
-/// key-chains = "keys.toml"   # TOML, or RFC 8177's JSON; beside this file unless absolute
+/// key-chains = "keys.toml"   # TOML, RFC 8177's JSON, or a configuration of BIRD, Junos or IOS XR; beside this file unless absolute
+/// key-chains-of = "this-end" # the default, or "peer": the file is of the router at the other end, which sends the SendIDs in it
 /// ports = [179]              # the default
 /// refuse-others = false      # the default: peers not listed are accepted without TCP-AO
 /// md5 = "refuse"             # the default, or "leave"
@@ -110,6 +110,8 @@ impl PeerArgument {
 pub struct Source {
     /// The file of key chains, in place of the configuration file's.
     pub keys: Option<PathBuf>,
+    /// The end that the file of key chains is of. It takes the place of the configuration file's.
+    pub keys_of: Option<End>,
     /// The configuration file.
     pub config: Option<PathBuf>,
     /// Peers, in addition to the configuration file's.
@@ -122,6 +124,8 @@ pub struct Source {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct File {
     key_chains: Option<PathBuf>,
+    #[serde(default)]
+    key_chains_of: End,
     ports: Option<Vec<u16>>,
     #[serde(default)]
     refuse_others: bool,
@@ -147,7 +151,8 @@ impl Source {
             None => path.clone(),
         };
         let keys = self.keys.clone().or_else(|| file.key_chains.as_ref().map(beside));
-        let chains = read_key_chains(&keys.ok_or(NO_KEY_CHAINS)?)?;
+        let end = self.keys_of.unwrap_or(file.key_chains_of);
+        let (chains, key_file) = read_key_chains(&keys.ok_or(NO_KEY_CHAINS)?, end)?;
         let mut chosen: Vec<(PeerName, _)> = Vec::new();
         let mut taken = HashSet::new();
         for peer in &peers {
@@ -156,7 +161,11 @@ impl Source {
                 let network = name.canonical().remote;
                 return Err(Error::PeerTwice(PeerArgument { network, ..peer.clone() }.text()));
             }
-            chosen.push((name, chain_of(&chains, peer)?));
+            let chain = chain_of(&chains, peer)?;
+            if end == End::ThisEnd {
+                warn_of_neighbors(&key_file, chain.name(), peer);
+            }
+            chosen.push((name, chain));
         }
         if chosen.is_empty() {
             return Err(NO_PEERS);
@@ -234,60 +243,36 @@ fn problem(written: &str, said: &str) -> String {
     }
 }
 
-fn read_key_chains(path: &Path) -> Result<KeyChains, Error> {
-    let text = fs::read_to_string(path).map(Zeroizing::new).map_err(Error::file(path))?;
-    #[cfg(any(feature = "run", feature = "gateway"))]
-    warn_of_others(path);
-    let chains = if text.trim_start().starts_with('{') {
-        KeyChains::from_json(&text)
-    } else {
-        KeyChains::from_toml(&text)
-    };
-    chains.map_err(|error| {
-        let message = match is_router_configuration(&text) {
-            true => format!(
-                "this looks like a router's configuration, not a file of key chains: `wireseal keys convert {} --to toml` makes one",
-                path.display()
-            ),
-            false => error.to_string(),
-        };
-        Error::contents(path, message)
-    })
+/// Reads the key chains. What others can do with the file, and peers that its chains are not for, are logged.
+fn read_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
+    let (chains, file) = wireseal_keys::load_key_chains(path, end)?;
+    file.warnings.iter().for_each(|warning| warn(warning));
+    Ok((chains, file))
 }
 
-/// Whether a line begins as in configurations of BIRD, Junos or IOS XR, and as none does in TOML or JSON.
-fn is_router_configuration(text: &str) -> bool {
-    const BEGINNINGS: [&str; 8] = [
-        "protocol ",
-        "template ",
-        "router ",
-        "key chain ",
-        "tcp ao",
-        "set security",
-        "security {",
-        "authentication-key-chains",
-    ];
-    text.lines().any(|line| BEGINNINGS.iter().any(|begins| line.trim_start().starts_with(begins)))
-}
-
-/// Warns if every user can read or write this file of secrets.
-#[cfg(any(feature = "run", feature = "gateway"))]
-fn warn_of_others(path: &Path) {
-    use std::os::unix::fs::MetadataExt;
-
-    let Ok(metadata) = fs::metadata(path) else { return };
-    let (can, change) = match metadata.mode() & 0o006 {
-        0o004 => ("read", "o-r"),
-        0o002 => ("write", "o-w"),
-        0o006 => ("read and write", "o-rw"),
-        _ => return,
+/// Logs that a router's configuration has a chain for other neighbors than this peer, if so: the file may be the peer's own.
+fn warn_of_neighbors(file: &KeyFile, chain: &str, peer: &PeerArgument) {
+    let overlaps = |one: IpCidr, other: IpCidr| {
+        one.contains(&other.first_address()) || other.contains(&one.first_address())
     };
-    if metadata.is_file() {
-        tracing::warn!(
-            "{}: every user of this machine can {can} it; \"chmod {change}\" prevents that",
-            path.display()
-        );
+    let Some(chain) = file.chains.iter().find(|known| known.name == chain) else { return };
+    let neighbors = &chain.neighbors;
+    if !neighbors.is_empty() && !neighbors.iter().any(|known| overlaps(known.address, peer.network)) {
+        warn(&format!(
+            "key chain {:?} is not for {} in the file it is from: if the file is the peer's, say key-chains-of = \"peer\"",
+            chain.name,
+            peer.text()
+        ));
     }
+}
+
+#[cfg_attr(
+    not(any(feature = "run", feature = "gateway")),
+    expect(unused_variables, reason = "there is no log")
+)]
+fn warn(warning: &str) {
+    #[cfg(any(feature = "run", feature = "gateway"))]
+    tracing::warn!("{warning}");
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ fn what_is_wrong_is_one_line_that_names_it() {
         (
             "router bgp 64500\n",
             &["192.0.2.1"][..],
-            "keys.toml: this looks like a router's configuration, not a file of",
+            "keys.toml: its name says toml, but its text looks like Cisco IOS XR configuration: give it another name",
         ),
         ("[[key-chain]]\n", &["192.0.2.1"], "keys.toml: line 1, column 1: missing field"),
         (&both, &["192.0.2.1"], "which key chain? (known: core, edge)"),
@@ -113,6 +113,56 @@ fn what_is_wrong_is_one_line_that_names_it() {
         (&both, &["192.0.2.1=core", "192.0.2.0/24=edge"], "peers 192.0.2.1 and 192.0.2.0/24 overlap"),
     ] {
         check(keys, NAMED, peers, expected);
+    }
+}
+
+/// A router's own file: as it is at the end that has it, and with SendID and RecvID exchanged at the other.
+#[test]
+fn key_chains_are_in_a_routers_configuration_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let bird = "protocol bgp upstream { neighbor 192.0.2.1 as 1; authentication ao; keys {\n key { send id 1; recv id 2; secret \"a \
+                secret of 16 o\"; algorithm hmac sha1; };\n key { id 3; secret \"another secret\"; preferred; };\n }; }\n";
+    let junos = "set security authentication-key-chains key-chain upstream key 0 secret \"a secret\"\nset security \
+                 authentication-key-chains key-chain upstream key 0 algorithm ao\nset security authentication-key-chains key-chain \
+                 upstream key 0 ao-attribute send-id 1\nset security authentication-key-chains key-chain upstream key 0 ao-attribute \
+                 recv-id 2\n";
+    let read = |name: &str, keys: &str, of: &str| {
+        fs::write(folder.path().join(name), keys).unwrap();
+        let config = format!("key-chains = \"{name}\"\n{of}\n");
+        let source = source(folder.path(), "", &config, &["192.0.2.1=upstream"]);
+        let read = source.read().map_err(|error| error.to_string())?;
+        let keys = read.peers[0].1.keys().iter().map(|key| (key.mkt().send_id().0, key.mkt().recv_id().0));
+        Ok::<_, String>(keys.collect::<Vec<_>>())
+    };
+    // BIRD's preferred key is first.
+    assert_eq!(read("bird.conf", bird, ""), Ok(vec![(3, 3), (1, 2)]));
+    assert_eq!(read("bird.conf", bird, "key-chains-of = \"peer\""), Ok(vec![(3, 3), (2, 1)]));
+    assert_eq!(read("router", junos, "key-chains-of = \"this-end\""), Ok(vec![(1, 2)]));
+    assert_eq!(read("router", junos, "key-chains-of = \"peer\""), Ok(vec![(2, 1)]));
+    for (keys, of, expected) in [
+        (
+            junos.replace("\"a secret\"", "$8$aes256-gcm$x"),
+            "",
+            "router: line 1, column 72, secret: is encrypted with",
+        ),
+        (
+            junos.lines().skip(1).collect::<Vec<_>>().join("\n"),
+            "",
+            "router: line 1, column 59, secret: is missing",
+        ),
+        (
+            bird.replace("id 3", "id 1"),
+            "",
+            "router: line 2, column 2, key chain \"upstream\", key 1, key-id: another key of the chain has this key id",
+        ),
+        (
+            junos.to_owned(),
+            "key-chains-of = \"router\"",
+            "config.toml: line 2: key-chains-of: expected `this-end` or `peer`",
+        ),
+    ] {
+        let error = read("router", &keys, of).unwrap_err();
+        assert!(error.contains(expected) && !error.contains('\n'), "{expected}: {error}");
     }
 }
 

@@ -9,8 +9,8 @@ use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use wireseal_keys::{
-    Chain, ChainKey, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Usable, Weight, check,
-    convert, load,
+    Chain, ChainKey, Finding, Format, Implementation, KeyFile, Lifetime, Problem, Timestamp, Usable, Weight,
+    check, convert, load,
 };
 
 use super::key_arguments::{format, warn_of};
@@ -249,8 +249,11 @@ fn run_convert(arguments: &ConvertArguments) -> Result {
             "this would show the secrets on the terminal: give --output FILE, or --show-secrets".into()
         );
     }
-    let conversion = convert(&file, arguments.to)
-        .map_err(|error| format!("{}: cannot be converted: {error}", arguments.file.display()))?;
+    let conversion = convert(&file, arguments.to).map_err(|error| {
+        let collide =
+            if let Problem::NothingLeft { .. } = error.problem() { "" } else { "cannot be converted: " };
+        format!("{}: {collide}{error}", arguments.file.display())
+    })?;
     match output {
         Some(path) => write_private(path, &conversion.text)?,
         None => write_text(&mut io::stdout().lock(), &conversion.text)?,

@@ -3,16 +3,22 @@
 use std::io;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use wireseal_agent::{MetricsAddress, PeerArgument, Source};
+
+use wireseal_keys::End;
 
 use super::log;
 
 /// The peers and their keys, and the log.
 #[derive(Debug, clap::Args)]
 pub(super) struct PeerArguments {
-    /// A file of key chains: TOML, or RFC 8177 JSON
+    /// A file of key chains: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
+    /// The end that the file is of, which sends with the SendIDs in it: this-end, the default, or peer
+    #[arg(long, value_name = "END", value_parser = end())]
+    keys_of: Option<End>,
     /// A peer and its key chain, such as 192.0.2.1=core or 2001:db8::/32=edge; if there is only one key chain, its name can be left out
     /// [repeatable]
     #[arg(long = "peer", value_name = "PEER")]
@@ -34,10 +40,21 @@ pub(super) struct PeerArguments {
     json: bool,
 }
 
+fn end() -> impl TypedValueParser<Value = End> {
+    let ends = PossibleValuesParser::new(["this-end", "peer"]);
+    ends.map(|end| if end == "peer" { End::Peer } else { End::ThisEnd })
+}
+
 impl PeerArguments {
     pub(super) fn source(&self) -> Source {
-        let Self { keys, peers, ports, config, .. } = self;
-        Source { keys: keys.clone(), config: config.clone(), peers: peers.clone(), ports: ports.clone() }
+        let Self { keys, keys_of, peers, ports, config, .. } = self;
+        Source {
+            keys: keys.clone(),
+            keys_of: *keys_of,
+            config: config.clone(),
+            peers: peers.clone(),
+            ports: ports.clone(),
+        }
     }
 
     /// Logs to standard error from now on.

@@ -22,7 +22,7 @@ pub(super) const TABLE: Table = Table {
         let words = ["protocol", "template", "keys", "define", "router id", "neighbor", "authentication ao"];
         begins(text, &words)
     },
-    read,
+    read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),
     write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
     limits: Limits {

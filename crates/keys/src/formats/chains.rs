@@ -7,7 +7,6 @@ use zeroize::Zeroizing;
 use super::file::{Chain, ChainKey, Notation, Preference, Secret};
 use super::table::{Limits, Table, begins};
 use super::write::{Names, lose_preferences};
-use crate::text::Collide;
 use crate::{Error, Key, KeyChain, KeyChains};
 
 const LINUX: Limits = Limits {
@@ -24,7 +23,7 @@ pub(super) const TOML: Table = Table {
     about: "Key chains in TOML",
     extension: Some("toml"),
     starts: |text| begins(text, &["[[key-chain]]", "[[key-chain.key]]"]),
-    read: |text| KeyChains::read_toml(text, Collide::Yes).map(|chains| read(&chains)),
+    read: |text, may| KeyChains::read_toml(text, may).map(|chains| read(&chains)),
     fit: |chain, _, _| Some(chain),
     write: |chains, losses| Ok(write(chains, losses)?.to_toml()),
     limits: LINUX,
@@ -35,7 +34,7 @@ pub(super) const JSON: Table = Table {
     about: "Key chains in JSON (RFC 8177 with RFC 9648)",
     extension: Some("json"),
     starts: |text| text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"')),
-    read: |text| KeyChains::read_json(text, Collide::Yes).map(|chains| read(&chains)),
+    read: |text, may| KeyChains::read_json(text, may).map(|chains| read(&chains)),
     write: |chains, losses| Ok(write(chains, losses)?.to_json()),
     ..TOML
 };
@@ -91,7 +90,7 @@ fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, Error>
         // Room for all: a list that grew would leave secrets behind.
         let mut keys = Vec::with_capacity(chain.keys.len());
         keys.extend(chain.keys.iter().filter_map(|key| key.key().ok()));
-        written.push(chain.key_chain(&names.name(chain, losses), keys)?);
+        written.push(chain.key_chain(names.name(chain, losses), keys)?);
     }
     KeyChains::new(written)
 }

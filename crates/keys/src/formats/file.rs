@@ -7,6 +7,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 use zeroize::Zeroizing;
 
+use crate::error::Fault;
 use crate::{Error, Key, KeyChain, Lifetime, Position, Problem};
 
 /// A list of keys for some neighbors.
@@ -71,7 +72,7 @@ pub struct ChainKey {
 }
 
 /// BIRD's rank of a key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Preference {
     /// To send with, and to request from the peer.
     Preferred,
@@ -135,6 +136,17 @@ impl fmt::Debug for Secret {
     }
 }
 
+/// The end of connections that a file is of. It sends with the SendIDs in the file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// This end.
+    #[default]
+    ThisEnd,
+    /// The peer: this end sends with the RecvIDs in the file.
+    Peer,
+}
+
 /// A key as configured at one end of its connections.
 #[derive(Clone, Debug)]
 pub struct ConfiguredKey {
@@ -157,12 +169,8 @@ pub struct Keys {
 
 impl Chain {
     /// A chain of these keys, with this name.
-    pub(super) fn key_chain(&self, name: &str, keys: Vec<Key>) -> Result<KeyChain, Error> {
-        let chain = KeyChain::new(name, keys)?.with_accept_tolerance(self.accept_tolerance)?;
-        Ok(match &self.description {
-            Some(description) => chain.with_description(description),
-            None => chain,
-        })
+    pub(super) fn key_chain(&self, name: String, keys: Vec<Key>) -> Result<KeyChain, Fault> {
+        KeyChain::unchecked(name, self.description.clone(), self.accept_tolerance, keys).checked()
     }
 
     pub(super) fn locate(&self, error: Error, key: &ChainKey) -> Error {
@@ -196,9 +204,18 @@ impl ChainKey {
 
     /// The key as an MKT with lifetimes, the send lifetime cut to the accept lifetime; or the field that makes that impossible.
     pub(super) fn key(&self) -> Result<Key, Error> {
+        self.key_of(End::ThisEnd)
+    }
+
+    /// The same for this end, if the file is of `end`.
+    pub(super) fn key_of(&self, end: End) -> Result<Key, Error> {
+        let (send_id, recv_id) = match end {
+            End::ThisEnd => (self.send_id, self.recv_id),
+            End::Peer => (self.recv_id, self.send_id),
+        };
         let in_field = |field| move |error: MktError| Error::from(Problem::Mkt(error)).field(field);
         let master_key = MasterKey::new(self.secret.expose()).map_err(in_field("secret"))?;
-        let mkt = Mkt::with_short_master_key(self.send_id, self.recv_id, self.algorithm, master_key)
+        let mkt = Mkt::with_short_master_key(send_id, recv_id, self.algorithm, master_key)
             .map_err(in_field("algorithm"))?
             .with_mac_length(self.mac_length)
             .map_err(in_field("MAC length"))?

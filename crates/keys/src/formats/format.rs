@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::file::{Chain, ChainKey, ConfiguredKey, Keys, Notation};
+use super::file::{Chain, ChainKey, ConfiguredKey, End, Keys, Notation};
 use super::table::{Limits, Table};
 use super::{bird, chains, ios_xr, junos};
 use crate::{Error, KeyChains};
@@ -241,22 +241,30 @@ impl KeyFile {
         Ok(Keys { keys })
     }
 
-    /// The chains for the end that has this file, to sign and verify with.
+    /// The chains for this end to sign and verify with, if the file is of `end`. BIRD's preferred keys come first, its deprecated ones
+    /// last.
     ///
     /// # Errors
     /// [`Error`] if a key cannot be an MKT or its lifetimes contradict each other, if keys of a chain collide, or if chains have the
     /// same name.
-    pub fn key_chains(&self) -> Result<KeyChains, Error> {
+    pub fn key_chains(&self, end: End) -> Result<KeyChains, Error> {
         let mut chains = Vec::with_capacity(self.chains.len());
         for chain in &self.chains {
+            let mut ranked: Vec<_> = chain.keys.iter().collect();
+            ranked.sort_by_key(|key| key.preference);
             // Room for all: a list that grew would leave secrets behind.
-            let mut keys = Vec::with_capacity(chain.keys.len());
-            for chain_key in &chain.keys {
-                let key = chain_key.key();
-                let key = key.and_then(|key| key.with_lifetimes(chain_key.send, chain_key.accept));
+            let mut keys = Vec::with_capacity(ranked.len());
+            for chain_key in &ranked {
+                let key = chain_key.key_of(end).and_then(|key| {
+                    let key = key.with_lifetimes(chain_key.send, chain_key.accept);
+                    key.map_err(|error| error.field("accept lifetime"))
+                });
                 keys.push(key.map_err(|error| chain.locate(error, chain_key))?);
             }
-            chains.push(chain.key_chain(&chain.name, keys)?);
+            chains.push(chain.key_chain(chain.name.clone(), keys).map_err(|fault| {
+                let position = fault.key.and_then(|index| ranked.get(index)?.position);
+                Error::from(fault).at(position)
+            })?);
         }
         KeyChains::new(chains)
     }

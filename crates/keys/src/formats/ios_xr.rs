@@ -20,7 +20,7 @@ pub(super) const TABLE: Table = Table {
     about: "Cisco IOS XR configuration",
     extension: None,
     starts: |text| begins(text, &["key chain", "tcp ao", "router bgp"]),
-    read,
+    read: |text, _| read(text),
     fit: that_can_be,
     write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
     limits: Limits {

@@ -21,11 +21,12 @@ pub(super) const TABLE: Table = Table {
     about: "Junos configuration, with braces or as `set` commands",
     extension: None,
     starts: |text| {
-        begins(text, &["set security", "security", "authentication-key-chains", "key-chain"])
+        begins(text, &["set security", "security", "authentication-key-chains"])
+            || begins(text, &["key-chain"]) && !first_line(text).contains('=')
             || first_line(text).contains("authentication-key-chain")
             || first_line(text).contains("ao-attribute")
     },
-    read,
+    read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),
     write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
     limits: Limits {

@@ -6,8 +6,9 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::{Chain, Format, KeyFile};
-use crate::Error;
+use super::{Chain, End, Format, KeyFile};
+use crate::text::Collide;
+use crate::{Error, KeyChains};
 
 /// The most octets of a file of keys: more than any router configuration has.
 pub const MAX_KEY_FILE: usize = 64 << 20;
@@ -18,20 +19,44 @@ pub const MAX_KEY_FILE: usize = 64 << 20;
 /// [`Error`], with the file and the place in it.
 pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, Error> {
     let in_file = |error: io::Error| Error::text(error.to_string()).in_file(path);
-    let (octets, warning) = if path == Path::new("-") {
-        (read_wiped(&mut io::stdin().lock(), 0, MAX_KEY_FILE).map_err(in_file)?, None)
-    } else {
-        let mut file = File::open(path).map_err(in_file)?;
-        let metadata = file.metadata().map_err(in_file)?;
-        (
-            read_wiped(&mut file, metadata.len(), MAX_KEY_FILE).map_err(in_file)?,
-            permission_warning(path, &metadata),
-        )
+    let (octets, warning) = match path == Path::new("-") {
+        true => (read_wiped(&mut io::stdin().lock(), 0, MAX_KEY_FILE).map_err(in_file)?, None),
+        false => octets(path).map_err(in_file)?,
     };
-    let text = str::from_utf8(&octets).map_err(|_| Error::text("not UTF-8 text").in_file(path))?;
-    let mut file = read(path, text, format)?;
+    let mut file = read(path, text(path, &octets)?, format)?;
     file.warnings.extend(warning);
     Ok(file)
+}
+
+/// Reads the key chains of a file of any format, for this end to sign and verify with, if the file is of `end`; and the file itself, for
+/// the neighbors of its chains and for warnings. A file that is not recognized is TOML.
+///
+/// # Errors
+/// [`Error`], with the file and the place in it: also for keys that collide, and for secrets that only the router can decrypt.
+pub fn load_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
+    let octets = octets(path).map_err(|error| Error::text(error.to_string()).in_file(path));
+    let (octets, warning) = octets?;
+    let text = text(path, &octets)?;
+    let read = || {
+        let format = Format::of(path, text).unwrap_or(Format::Toml);
+        let chains = chains(format, text, false, Collide::No)?;
+        let file = KeyFile { format: Some(format), chains, warnings: warning.into_iter().collect() };
+        Ok((file.key_chains(end)?, file))
+    };
+    read().map_err(|error: Error| error.in_file(path))
+}
+
+/// The octets of a file, and a warning if others can read it.
+fn octets(path: &Path) -> io::Result<(Zeroizing<Vec<u8>>, Option<String>)> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let octets = read_wiped(&mut file, metadata.len(), MAX_KEY_FILE)?;
+    Ok((octets, permission_warning(path, &metadata)))
+}
+
+fn text<'a>(path: &Path, octets: &'a [u8]) -> Result<&'a str, Error> {
+    let text = str::from_utf8(octets).map_err(|_| Error::text("not UTF-8 text").in_file(path))?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 /// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows; `expected` are probably there.
@@ -70,14 +95,25 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let unknown = "unknown format of keys: name it with --format (--keys-format for files given with --keys)";
     let read = || {
-        let format = format.or_else(|| Format::of(path, text)).ok_or_else(|| Error::text(unknown))?;
-        let chains: Vec<Chain> = (format.table().read)(text)?;
+        let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| Error::text(unknown))?;
+        let chains = chains(known, text, format.is_some(), Collide::Yes)?;
         if chains.iter().all(|chain| chain.keys.is_empty()) {
             return Err(Error::text("has no key for TCP-AO"));
         }
-        Ok(KeyFile { format: Some(format), chains, warnings: Vec::new() })
+        Ok(KeyFile { format: Some(known), chains, warnings: Vec::new() })
     };
     read().map_err(|error| error.in_file(path))
+}
+
+/// The chains of a text in this format, which is certain or what the file's name says.
+fn chains(format: Format, text: &str, is_certain: bool, may: Collide) -> Result<Vec<Chain>, Error> {
+    (format.table().read)(text, may).map_err(|error| match Format::of(Path::new(""), text) {
+        Some(shown) if shown != format && !is_certain => Error::text(format!(
+            "its name says {format}, but its text looks like {}: give it another name",
+            shown.about()
+        )),
+        _ => error,
+    })
 }
 
 /// A warning if every user of the machine can read or write this file of secrets.

@@ -156,7 +156,7 @@ const FILES: [(&str, Format, File); 7] = [
                 writeln!(text, " neighbor 10.{high}.{low}.1\n  ao c{number} include-tcp-options enable")
             })
     }),
-    // Its keys collide, so that each is read by itself.
+    // Its keys collide.
     ("JSON", Format::Json, |count| {
         let mut keys = written(count, |text, number| {
             write!(

@@ -29,7 +29,7 @@ fn configured(ports: &[u16], md5: Md5) -> (TempDir, Supervisor, Config) {
     let keys = folder.path().join("keys.toml");
     fs::write(&keys, KEYS).unwrap();
     let peers = ["127.0.0.1", "::1"].map(|peer| peer.parse().unwrap());
-    let source = Source { keys: Some(keys), peers: peers.into(), ports: ports.to_vec(), config: None };
+    let source = Source { keys: Some(keys), peers: peers.into(), ports: ports.to_vec(), ..Source::default() };
     let config = Config { md5, ..source.read().unwrap() };
     (folder, Supervisor { source, ..Supervisor::default() }, config)
 }
