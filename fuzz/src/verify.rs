@@ -38,7 +38,7 @@ pub fn check(input: &[u8]) {
         limits: if sum.is_multiple_of(1024) { SearchLimits::default() } else { LIMITS },
         ..VerifyOptions::default()
     };
-    let keys = KEYS.iter().flat_map(|text| from_argument(text).and_then(|file| file.keys()));
+    let keys = KEYS.iter().flat_map(|text| from_argument(text).ok()?.keys().ok());
     let keys = Keys { keys: keys.flat_map(|keys| keys.keys).collect() };
     let mut verifier = Verifier::new(&keys, options);
     let (mut number, mut seconds, mut judged) = (0, 1_780_000_000, 0);

@@ -26,12 +26,11 @@
 //! ```
 //! # Features
 //! Neither is on by default. With or without them, the crate needs neither std nor a heap.
-//! * `serde`: algorithms by their names; read in any spelling that `FromStr` takes.
+//! * `serde`: [`TcpAoAlgorithm`] by its name; read in any spelling that `FromStr` takes.
 //! * `defmt`: `defmt::Format`, for firmware that logs with defmt.
 #![no_std]
 
 mod aead;
-mod by_name;
 mod mac;
 mod spelling;
 mod tcp_ao;

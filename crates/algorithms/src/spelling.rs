@@ -106,6 +106,45 @@ impl FromStr for TcpAoAlgorithm {
     }
 }
 
+#[cfg(feature = "serde")]
+mod with_serde {
+    use core::fmt;
+
+    use serde::de::{Deserialize, Deserializer, Error, Visitor};
+    use serde::ser::{Serialize, Serializer};
+
+    use crate::TcpAoAlgorithm;
+
+    /// Reads a text without keeping it, so that no heap is needed.
+    struct Name;
+
+    impl Visitor<'_> for Name {
+        type Value = TcpAoAlgorithm;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("the name of an algorithm")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<TcpAoAlgorithm, E> {
+            text.parse().map_err(E::custom)
+        }
+    }
+
+    /// Writes the name (feature `serde`).
+    impl Serialize for TcpAoAlgorithm {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_str(self.name())
+        }
+    }
+
+    /// Reads what `FromStr` reads (feature `serde`).
+    impl<'de> Deserialize<'de> for TcpAoAlgorithm {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_str(Name)
+        }
+    }
+}
+
 /// Why a name was refused. Change the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
