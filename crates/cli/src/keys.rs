@@ -70,7 +70,7 @@ pub fn from_argument(text: &str) -> Result<KeyFile, ArgumentError> {
     };
     let neighbors = parts.peer()?.into_iter().map(Neighbor::from).collect();
     let chain = Chain { neighbors, keys: vec![key], ..Chain::default() };
-    Ok(KeyFile { format: None, chains: vec![chain], warnings })
+    Ok(KeyFile { chains: vec![chain], warnings, ..KeyFile::default() })
 }
 
 /// Whether a message may quote this part, which cannot be read. Anything may be the secret in the wrong place, however short, so only

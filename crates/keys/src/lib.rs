@@ -6,7 +6,7 @@
 //! | have them in a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
 //! | read a file of any format, a router's configuration too | `load` and `KeyFile::key_chains` (feature `formats`) |
 //! | explain a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
-//! | write one | [`KeyChains::to_toml`], [`KeyChains::to_json`] |
+//! | write one | `KeyChains::to_toml`, `KeyChains::to_json` |
 //! | find a peer's chain | [`KeyChains::get`] |
 //! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], and again at [`KeyChain::next_change`] |
 //! | see which keys are valid | [`KeyChain::at`] |
@@ -81,7 +81,7 @@
 //! # In a configuration file of your own
 //! With feature `serde`, [`KeyChains`] are read as an array of tables with the fields of [`KeyChains::from_toml`], in any format
 //! that serde reads; where that has no dates, a moment is a text as in RFC 3339. Single [`KeyChain`]s and [`Key`]s can be read, too.
-//! Nothing writes them: a secret gets out only by [`KeyChains::to_toml`] and [`KeyChains::to_json`].
+//! Nothing writes them: a secret gets out only by `KeyChains::to_toml` and `KeyChains::to_json`.
 //!
 //! Errors name the key and the field, and their place is that of the key's or the chain's table. The `toml` crate's errors
 //! print the whole line, which may hold a secret: show their message and the line's number.

@@ -247,6 +247,10 @@ fn problem(written: &str, said: &str) -> String {
 fn read_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
     let (chains, file) = wireseal_keys::load_key_chains(path, end)?;
     file.warnings.iter().for_each(|warning| warn(warning));
+    #[cfg(any(feature = "run", feature = "gateway"))]
+    for skipped in &file.skipped {
+        tracing::info!("{}: line {}: skipped: {}", path.display(), skipped.position.line, skipped.what);
+    }
     Ok((chains, file))
 }
 

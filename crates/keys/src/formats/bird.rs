@@ -7,7 +7,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{MAX_MASTER_KEY_LENGTH, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Neighbor, Notation, Preference, Secret};
+use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secret, Skipped};
 use super::obscured::{hexadecimal, push_octet};
 use super::table::{Limits, Table, begins};
 use super::tree::{Blocks, Dialect, Kind, Statement, Tree, Word};
@@ -52,11 +52,11 @@ const MAC_LENGTH: usize = 12;
 
 /// The protocols with keys for TCP-AO, each with its neighbor, or a bare `keys` block. Protocols without a name get BIRD's:
 /// `bgp1`, `bgp2` and so on.
-fn read(text: &str) -> Result<Vec<Chain>, Error> {
+fn read(text: &str) -> Result<Content, Error> {
     let tree = Tree::read(text, &DIALECT)?;
     let mut defined = Defined::default();
     let mut templates: HashMap<&str, Protocol> = HashMap::new();
-    let mut chains = Vec::new();
+    let mut content = Content::default();
     let mut unnamed = 0;
     for statement in tree.top() {
         let word = statement.word(0);
@@ -72,17 +72,21 @@ fn read(text: &str) -> Result<Vec<Chain>, Error> {
             if word.is("protocol") {
                 let name =
                     if header.name.is_empty() { format!("bgp{unnamed}") } else { header.name.to_owned() };
-                chains.extend(protocol.clone().chain(name));
+                content.chains.extend(protocol.clone().chain(name));
+                if !protocol.keys.is_empty() && protocol.is_ao == Some(false) {
+                    let what = "the keys of a protocol with another authentication than ao";
+                    content.skipped.push(Skipped { position: word.position(), what });
+                }
             }
             templates.insert(header.name, protocol);
         } else if word.is("keys") {
             let keys = defined.keys(statement)?;
             if !keys.is_empty() {
-                chains.push(Chain { keys, ..Chain::default() });
+                content.chains.push(Chain { keys, ..Chain::default() });
             }
         }
     }
-    Ok(chains)
+    Ok(content)
 }
 
 /// `protocol bgp NAME from TEMPLATE {`; name and template are optional.

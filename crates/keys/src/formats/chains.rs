@@ -4,7 +4,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Notation, Preference, Secret};
+use super::file::{Chain, ChainKey, Content, Notation, Preference, Secret};
 use super::table::{Limits, Table, begins};
 use super::write::{Names, lose_preferences};
 use crate::{Error, Key, KeyChain, KeyChains};
@@ -39,7 +39,7 @@ pub(super) const JSON: Table = Table {
     ..TOML
 };
 
-fn read(chains: &KeyChains) -> Vec<Chain> {
+fn read(chains: &KeyChains) -> Content {
     let chain = |chain: &KeyChain| Chain {
         name: chain.name().to_owned(),
         description: chain.description().map(ToOwned::to_owned),
@@ -47,7 +47,7 @@ fn read(chains: &KeyChains) -> Vec<Chain> {
         keys: chain.keys().iter().map(ChainKey::from).collect(),
         ..Chain::default()
     };
-    chains.chains().iter().map(chain).collect()
+    Content { chains: chains.chains().iter().map(chain).collect(), ..Content::default() }
 }
 
 impl From<&Key> for ChainKey {

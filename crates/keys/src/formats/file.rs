@@ -10,6 +10,22 @@ use zeroize::Zeroizing;
 use crate::error::Fault;
 use crate::{Error, Key, KeyChain, Lifetime, Position, Problem};
 
+/// What a text says.
+#[derive(Default)]
+pub(super) struct Content {
+    pub(super) chains: Vec<Chain>,
+    pub(super) skipped: Vec<Skipped>,
+}
+
+/// Keys that are not for TCP-AO.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Skipped {
+    /// Where they begin in the text.
+    pub position: Position,
+    /// What they are.
+    pub what: &'static str,
+}
+
 /// A list of keys for some neighbors.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Chain {

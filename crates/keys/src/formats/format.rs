@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::file::{Chain, ChainKey, ConfiguredKey, End, Keys, Notation};
+use super::file::{Chain, ChainKey, ConfiguredKey, End, Keys, Notation, Skipped};
 use super::table::{Limits, Table};
 use super::{bird, chains, ios_xr, junos};
 use crate::{Error, KeyChains};
@@ -203,12 +203,14 @@ impl FromStr for Implementation {
 /// Everything read from one file, or from one key of a command line.
 ///
 /// The keys may contradict each other; [`check`](super::check()) reports that.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct KeyFile {
     /// The format of the file; `None` if there is no file.
     pub format: Option<Format>,
     /// Its chains, in order.
     pub chains: Vec<Chain>,
+    /// The keys that are not for TCP-AO.
+    pub skipped: Vec<Skipped>,
     /// Warnings for people: who else can read the secrets.
     pub warnings: Vec<String>,
 }

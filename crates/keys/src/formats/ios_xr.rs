@@ -8,7 +8,7 @@ use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
-use super::file::{Chain, ChainKey, Neighbor, Notation, Preference, Secret};
+use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secret, Skipped};
 use super::obscured::{cisco_seven, to_cisco_seven};
 use super::table::{Limits, Table, begins};
 use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once};
@@ -67,7 +67,7 @@ const GROUPS: usize = 16;
 /// The key chains with ids in `tcp ao`, with the BGP neighbors that use them.
 ///
 /// A chain that neighbors use both with and without TCP options becomes two.
-fn read(text: &str) -> Result<Vec<Chain>, Error> {
+fn read(text: &str) -> Result<Content, Error> {
     let mut drafts = Drafts::default();
     Tree::read(text, &DIALECT)?.each(|command, _| drafts.take(command))?;
     drafts.finish()
@@ -227,7 +227,7 @@ impl<'a> Drafts<'a> {
         None
     }
 
-    fn finish(self) -> Result<Vec<Chain>, Error> {
+    fn finish(self) -> Result<Content, Error> {
         let mut users: HashMap<_, Vec<Neighbor>> = HashMap::new();
         for (name, address) in &self.neighbors {
             if let Some(chain) = self.chain_of(name) {
@@ -238,14 +238,20 @@ impl<'a> Drafts<'a> {
         for (chain, key_id, _, ids) in &self.ids {
             ids_of.entry(*chain).or_default().insert(*key_id, *ids);
         }
-        let mut chains = Vec::new();
+        let (mut chains, mut skipped) = (Vec::new(), Vec::new());
         for draft in &self.chains {
             let ids = ids_of.remove(draft.name).unwrap_or_default();
-            let keys = draft.keys.iter().filter_map(|key| {
-                let key_id = key.key_id.parse().ok()?;
-                ids.get(&key_id).map(|ids| key.finish(key_id, *ids))
-            });
-            let keys = keys.collect::<Result<Vec<_>, _>>()?;
+            let mut keys = Vec::with_capacity(draft.keys.len());
+            for key in &draft.keys {
+                let ids = key.key_id.parse().ok().and_then(|key_id| Some((key_id, *ids.get(&key_id)?)));
+                match ids {
+                    Some((key_id, ids)) => keys.push(key.finish(key_id, ids)?),
+                    None => skipped.push(Skipped {
+                        position: key.at.position(),
+                        what: "a key without ids in \"tcp ao\"",
+                    }),
+                }
+            }
             if keys.is_empty() {
                 continue;
             }
@@ -274,7 +280,7 @@ impl<'a> Drafts<'a> {
         let there: HashSet<_> = self.chains.iter().flat_map(numbers).collect();
         match self.ids.iter().find(|(name, key_id, ..)| !there.contains(&(*name, *key_id))) {
             Some((_, _, at, _)) => Err(at.missing("key chain ... key")),
-            None => Ok(chains),
+            None => Ok(Content { chains, skipped }),
         }
     }
 }

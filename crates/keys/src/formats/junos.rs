@@ -9,7 +9,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Neighbor, Notation, Preference, Secret};
+use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secret, Skipped};
 use super::obscured::{JUNOS_NINE, junos_nine, to_junos_nine};
 use super::table::{Limits, Table, begins, first_line};
 use super::tree::{Blocks, Dialect, Kind, Tree, Word, digits, moment, once};
@@ -61,7 +61,7 @@ const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
 const MAX_TOLERANCE: u32 = 999_999_999;
 
 /// The key chains with keys for TCP-AO, with the BGP and LDP peers that use them.
-fn read(text: &str) -> Result<Vec<Chain>, Error> {
+fn read(text: &str) -> Result<Content, Error> {
     let mut statements = Vec::new();
     let mut deactivated: HashSet<Vec<&str>> = HashSet::new();
     Tree::read(text, &DIALECT)?.each(|path, statement| {
@@ -174,11 +174,13 @@ impl<'a> Drafts<'a> {
         }
     }
 
-    fn finish(self, users: &Users<'_>) -> Result<Vec<Chain>, Error> {
-        let mut chains = Vec::new();
+    fn finish(self, users: &Users<'_>) -> Result<Content, Error> {
+        let mut content = Content::default();
         let mut peers = users.by_chain();
         for draft in self.chains {
-            let keys: Vec<_> = draft.keys.iter().filter(|key| key.is_for_ao).collect();
+            let (keys, others): (Vec<_>, Vec<_>) = draft.keys.iter().partition(|key| key.is_for_ao);
+            let what = "a key without algorithm ao";
+            content.skipped.extend(others.iter().map(|key| Skipped { position: key.at.position(), what }));
             let mut starts = Vec::with_capacity(keys.len());
             for key in &keys {
                 starts.extend(key.start()?);
@@ -186,7 +188,7 @@ impl<'a> Drafts<'a> {
             starts.sort_unstable();
             let keys = keys.iter().map(|key| key.finish(&starts)).collect::<Result<Vec<_>, _>>()?;
             if !keys.is_empty() {
-                chains.push(Chain {
+                content.chains.push(Chain {
                     name: draft.name.to_owned(),
                     description: draft.description,
                     accept_tolerance: draft.tolerance.unwrap_or(TOLERANCE),
@@ -196,7 +198,7 @@ impl<'a> Drafts<'a> {
                 });
             }
         }
-        Ok(chains)
+        Ok(content)
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::{Chain, End, Format, KeyFile};
+use super::file::Content;
+use super::{End, Format, KeyFile};
 use crate::text::Collide;
 use crate::{Error, KeyChains};
 
@@ -39,8 +40,8 @@ pub fn load_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Er
     let text = text(path, &octets)?;
     let read = || {
         let format = Format::of(path, text).unwrap_or(Format::Toml);
-        let chains = chains(format, text, false, Collide::No)?;
-        let file = KeyFile { format: Some(format), chains, warnings: warning.into_iter().collect() };
+        let Content { chains, skipped } = content(format, text, false, Collide::No)?;
+        let file = KeyFile { format: Some(format), chains, skipped, warnings: warning.into_iter().collect() };
         Ok((file.key_chains(end)?, file))
     };
     read().map_err(|error: Error| error.in_file(path))
@@ -96,17 +97,17 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
     let unknown = "unknown format of keys: name it with --format (--keys-format for files given with --keys)";
     let read = || {
         let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| Error::text(unknown))?;
-        let chains = chains(known, text, format.is_some(), Collide::Yes)?;
+        let Content { chains, skipped } = content(known, text, format.is_some(), Collide::Yes)?;
         if chains.iter().all(|chain| chain.keys.is_empty()) {
             return Err(Error::text("has no key for TCP-AO"));
         }
-        Ok(KeyFile { format: Some(known), chains, warnings: Vec::new() })
+        Ok(KeyFile { format: Some(known), chains, skipped, warnings: Vec::new() })
     };
     read().map_err(|error| error.in_file(path))
 }
 
-/// The chains of a text in this format, which is certain or what the file's name says.
-fn chains(format: Format, text: &str, is_certain: bool, may: Collide) -> Result<Vec<Chain>, Error> {
+/// The content of a text in this format, which is certain or what the file's name says.
+fn content(format: Format, text: &str, is_certain: bool, may: Collide) -> Result<Content, Error> {
     (format.table().read)(text, may).map_err(|error| match Format::of(Path::new(""), text) {
         Some(shown) if shown != format && !is_certain => Error::text(format!(
             "its name says {format}, but its text looks like {}: give it another name",

@@ -16,7 +16,7 @@ mod write;
 
 pub use check::{Finding, Usable, Weight, check};
 pub use convert::{Conversion, convert};
-pub use file::{Chain, ChainKey, ConfiguredKey, End, Keys, Neighbor, Notation, Preference, Secret};
+pub use file::{Chain, ChainKey, ConfiguredKey, End, Keys, Neighbor, Notation, Preference, Secret, Skipped};
 pub use format::{Format, Implementation, KeyFile};
 pub use load::{MAX_KEY_FILE, load, load_key_chains, permission_warning, read, read_wiped};
 pub use obscured::hexadecimal;

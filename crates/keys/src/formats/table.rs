@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, Neighbor};
+use super::file::{Chain, Content, Neighbor};
 use crate::Error;
 use crate::text::Collide;
 
@@ -22,8 +22,8 @@ pub(super) struct Table {
     pub(super) extension: Option<&'static str>,
     /// Whether a text that starts at the beginning of some line has a first line that only this format has.
     pub(super) starts: fn(&str) -> bool,
-    /// Its chains, for the end that has the file. Only what has no room for keys that collide refuses them here.
-    pub(super) read: fn(&str, Collide) -> Result<Vec<Chain>, Error>,
+    /// Its chains and what was skipped, for the end that has the file. Only what has no room for keys that collide refuses them here.
+    pub(super) read: fn(&str, Collide) -> Result<Content, Error>,
     /// What of a chain can be written, without the neighbors of chains before it.
     pub(super) fit: fn(Chain, &mut HashSet<Neighbor>, &mut Vec<String>) -> Option<Chain>,
     /// The text of such chains.

@@ -127,7 +127,7 @@ proptest! {
 
     #[test]
     fn what_is_written_is_read_again(chains in prop::collection::vec(chain(), 1..3), to in format()) {
-        let file = KeyFile { format: None, chains, warnings: Vec::new() };
+        let file = KeyFile { chains, ..KeyFile::default() };
         match convert(&file, to) {
             Ok(conversion) => {
                 let again = read_again(&conversion.text, to);
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn no_secret_is_in_what_was_lost_or_found(chains in prop::collection::vec(chain(), 1..3), to in format()) {
         const SECRET: &[u8] = b"hunter2 hunter2";
-        let mut file = KeyFile { format: None, chains, warnings: Vec::new() };
+        let mut file = KeyFile { chains, ..KeyFile::default() };
         for key in file.chains.iter_mut().flat_map(|chain| &mut chain.keys) {
             key.secret = Secret::new(SECRET.to_vec().into(), Notation::Text);
         }

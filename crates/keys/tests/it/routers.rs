@@ -155,6 +155,42 @@ fn ios_xr_has_its_keys_by_chain_with_ids_from_tcp_ao() {
 }
 
 #[test]
+fn what_is_not_for_tcp_ao_is_skipped_with_its_place() {
+    let key = |id: &str| format!("key {{ id {id}; secret \"x\"; }};");
+    let protocol = |authentication: &str| {
+        format!("protocol bgp {{\n authentication {authentication}; keys {{ {} }}; }}\n", key("1"))
+    };
+    let junos = |algorithm: &str| {
+        format!(
+            "key-chain c {{\n key 1 {{ secret x; algorithm {algorithm}; ao-attribute {{ send-id 1; recv-id 1; }} }}\n key 2 {{ secret \
+             x; algorithm ao; ao-attribute {{ send-id 2; recv-id 2; }} }} }}"
+        )
+    };
+    let ios_xr = |id: u8| {
+        format!(
+            "key chain c\n key 1\n  key-string x\n  cryptographic-algorithm HMAC-SHA1-96\n key 2\n  key-string x\n  \
+             cryptographic-algorithm HMAC-SHA1-96\ntcp ao\n keychain c\n  key {id} SendID 1 ReceiveID 1\n"
+        )
+    };
+    for (format, text, expected) in [
+        (
+            Format::Bird,
+            protocol("ao") + &protocol("md5"),
+            Some((3, "the keys of a protocol with another authentication than ao")),
+        ),
+        (Format::Junos, junos("md5"), Some((2, "a key without algorithm ao"))),
+        (Format::Junos, junos("ao"), None),
+        (Format::IosXr, ios_xr(2), Some((2, "a key without ids in \"tcp ao\""))),
+        (Format::IosXr, ios_xr(1), Some((5, "a key without ids in \"tcp ao\""))),
+    ] {
+        let file = read(Path::new("keys"), &text, Some(format)).unwrap();
+        let skipped: Vec<_> =
+            file.skipped.iter().map(|skipped| (skipped.position.line, skipped.what)).collect();
+        assert_eq!(skipped, Vec::from_iter(expected), "{text}");
+    }
+}
+
+#[test]
 fn the_two_ends_of_a_published_session_agree() {
     let junos = &load_data("junos.conf", Format::Junos).chains[0].keys[0];
     let ios_xr = &load_data("ios-xr.cfg", Format::IosXr).chains[0].keys[0];
