@@ -57,7 +57,7 @@ impl Format {
         by_name.or_else(|| {
             let mut from = 0;
             text.split_inclusive('\n').find_map(|line| {
-                let rest = text[from..].trim_start();
+                let rest = &text[from + line.len() - line.trim_start().len()..];
                 from += line.len();
                 // Lines of the later ones have words of the earlier ones in them.
                 Self::ALL.into_iter().rev().find(|format| (format.table().starts)(rest))

@@ -176,7 +176,8 @@ pub(super) struct Statement<'t, 'a> {
 impl<'a> Tree<'a> {
     /// Reads a text.
     pub(super) fn read(text: &'a str, dialect: &Dialect) -> Result<Self, Error> {
-        let tokens = Tokens { text, dialect, offset: 0, at: Position { line: 1, column: 1 } };
+        let at = Position { line: 1, column: 1 };
+        let tokens = Tokens { text, dialect, offset: 0, line_start: 0, at };
         let tree = Self { words: Vec::new(), nodes: Vec::new() };
         match dialect.blocks {
             Blocks::Braces { commands, is_balanced, .. } => tree.with_braces(tokens, commands, is_balanced),
@@ -351,6 +352,7 @@ struct Tokens<'a, 'd> {
     text: &'a str,
     dialect: &'d Dialect,
     offset: usize,
+    line_start: usize,
     at: Position,
 }
 
@@ -368,10 +370,12 @@ impl<'a> Tokens<'a, '_> {
 
     /// Moves on by `length` octets, counting lines and columns.
     fn pass(&mut self, length: usize) {
-        for c in self.rest()[..length].chars() {
-            match c {
-                '\n' => self.at = Position { line: self.at.line + 1, column: 1 },
-                _ => self.at.column += 1,
+        for (index, c) in self.rest()[..length].char_indices() {
+            if c == '\n' {
+                self.at = Position { line: self.at.line + 1, column: 1 };
+                self.line_start = self.offset + index + 1;
+            } else {
+                self.at.column += 1;
             }
         }
         self.offset += length;
@@ -429,8 +433,7 @@ impl<'a> Tokens<'a, '_> {
     }
 
     fn is_first_on_line(&self) -> bool {
-        let before = &self.text[..self.offset];
-        before[before.rfind('\n').map_or(0, |line| line + 1)..].chars().all(char::is_whitespace)
+        self.text[self.line_start..self.offset].chars().all(char::is_whitespace)
     }
 
     /// The string that begins here.
