@@ -263,7 +263,7 @@ fn warn_of_neighbors(file: &KeyFile, chain: &str, peer: &PeerArgument) {
     let neighbors = &chain.neighbors;
     if !neighbors.is_empty() && !neighbors.iter().any(|known| overlaps(known.address, peer.network)) {
         warn(&format!(
-            "key chain {:?} is not for {} in the file it is from: if the file is the peer's, say key-chains-of = \"peer\"",
+            "key chain {:?} is not for {} in the file it is from: if the file is the peer's, say --keys-of peer or key-chains-of = \"peer\"",
             chain.name,
             peer.text()
         ));
