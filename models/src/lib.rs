@@ -1,5 +1,5 @@
 //! Every interleaving of two small ends, searched with the real code: TCP-AO's key roll-over on `wireseal_tcp_ao::Connection`, and QUIC's
-//! key update on `wireseal_quic::OneRtt`. docs/models.md says what is modelled and what was found.
+//! key update on `wireseal_quic::OneRtt`. docs/dev/models.md says what is modelled and what was found.
 //!
 //! `cargo run --release -p wireseal-models` searches the [scopes](COMPLETE) of the CI stage `models`; the tests search smaller ones.
 //!

@@ -307,7 +307,7 @@ fn keys_of_other_peers_are_ignored() {
 
 #[test]
 fn the_documented_examples_are_real() {
-    let document = include_str!("../../docs/derive.md");
+    let document = String::from_utf8(workspace_file("../docs/derive.md")).unwrap();
     let files = Files::new();
     files.file("secret", "testvector");
     files.file("hex-secret", "9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b\n");

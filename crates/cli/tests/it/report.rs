@@ -11,7 +11,7 @@ use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Standing, Totals, Verdict};
 use wireseal_tcp_ao::{Endpoint, KeyId};
 
-use crate::support::files::{Files, assert_documented};
+use crate::support::files::{Files, assert_documented, workspace_file};
 use crate::support::reports::{SECRET, every_verdict, keys, options_excluded, rollover, totals};
 use crate::support::session::{ACK, IPV4_KEY, Session, set_checksum, verify};
 
@@ -285,8 +285,8 @@ fn json_is_one_object_of_a_stable_schema() {
 fn the_documented_example_of_json_is_real() {
     let (written, _) = report(&[options_excluded()], JSON_WITH_SEGMENTS, true);
     let written = written.replace("<i>session</i>", "session");
-    let document = include_str!("../../docs/verify-json.md");
-    assert_documented(document, &serde_json::from_str(&written).unwrap());
+    let document = String::from_utf8(workspace_file("../docs/verify-json.md")).unwrap();
+    assert_documented(&document, &serde_json::from_str(&written).unwrap());
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub fn verify(lab: &Lab, recording: &Recording, mkts: &[Mkt]) -> Result<Verdicts
         "wireseal: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    // crates/cli/docs/verify-json.md describes the report.
+    // docs/verify-json.md describes the report.
     let report: Value = serde_json::from_slice(&output.stdout)?;
     let totals = &report["totals"];
     let answer = totals["answer"].to_string();

@@ -1,4 +1,4 @@
-//! A segment whose TCP checksum is zero, which Linux takes for one of its own (docs/findings.md).
+//! A segment whose TCP checksum is zero, which Linux takes for one of its own (docs/dev/findings.md).
 
 use agent::Counted;
 use speaker::forge::Forgery;
