@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anyhow::{Error, Result};
 use async_trait::async_trait;
-use speaker::bgp::message::Closed;
+use speaker::message::Closed;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tracing::{Span, info_span};
 

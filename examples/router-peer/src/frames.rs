@@ -12,12 +12,11 @@ use wireseal_keys::{KeyChain, Timestamp};
 
 use crate::config::{self, Config, Neighbour, TransportKind};
 use crate::connection::{Connection, Listener, Transport, peer_span};
-use speaker::bgp::session::SessionConfig;
-use speaker::bgp::update::Export;
-use speaker::link::{self, Link};
+use speaker::link::{Link, Wire};
+use speaker::message::Export;
 use speaker::protection;
+use speaker::session::SessionConfig;
 use speaker::stack::{Stack, StackConfig, TcpListener, TcpStream};
-use speaker::wire::Wire;
 
 /// A stack on a link.
 struct Frames {
@@ -45,7 +44,7 @@ pub(crate) fn start(Config { transport, neighbours, .. }: &Config, seed: u64) ->
         #[cfg(target_os = "linux")]
         TransportKind::Tun => {
             let device = transport.device.as_deref().context("the configuration was checked")?;
-            link::tun::open(transport.mtu, device)?
+            speaker::tun::open(transport.mtu, device)?
         }
         kind => bail!("this system has no {kind:?} transport"),
     };

@@ -11,8 +11,8 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::ParsedCertificate;
 use serde::de::DeserializeOwned;
-use speaker::bgp::rib::Route;
 use speaker::routes;
+use speaker::routes::Route;
 use zeroize::Zeroizing;
 
 /// Reads TOML. An error names field and line, and quotes no value but the wrong one.

@@ -17,11 +17,11 @@ use wireseal_keys::{KeyChain, KeyChains, Timestamp};
 use wireseal_tcp_ao::{MKTS_PER_PEER, MasterKey};
 
 use crate::quic::{Fingerprint, Tls, provider, suite_name};
-use speaker::bgp;
-use speaker::bgp::rib::{Family, Route};
-use speaker::bgp::session::SessionConfig;
-use speaker::bgp::update::Export;
 use speaker::link::DEFAULT_IP_MTU;
+use speaker::message::Export;
+use speaker::routes::{Family, Route};
+use speaker::session;
+use speaker::session::SessionConfig;
 
 /// Addresses that the stack can hold.
 const MAX_ADDRESSES: usize = 8;
@@ -275,7 +275,7 @@ impl Transport {
 impl Peer {
     fn check(&self, file: &ConfigFile, chains: &KeyChains, directory: &Path) -> Result<Neighbour> {
         let ConfigFile { router, transport, .. } = file;
-        let (port, hold_time) = (self.port.unwrap_or(bgp::PORT), self.hold_time.unwrap_or(HOLD_TIME));
+        let (port, hold_time) = (self.port.unwrap_or(session::PORT), self.hold_time.unwrap_or(HOLD_TIME));
         ensure!(self.r#as != 0, "as: 0 is reserved");
         ensure!(!matches!(hold_time, 1 | 2), "hold-time: 0 or at least 3 seconds (RFC 4271 §4.2)");
         ensure!(port != 0, "port: 0 is reserved");

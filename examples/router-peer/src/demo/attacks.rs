@@ -12,9 +12,9 @@ use wireseal_tcp_ao::{KeyId, MktSet, Segment, SocketPair};
 
 use super::pair::{Pair, SECRET, carries_data, key, usual_key, usual_keys};
 use super::sessions::{Conditions, Sessions, next_route};
-use speaker::bgp::rib::Family;
 use speaker::forge::{Forgery, correct_checksum};
-use speaker::wire::Direction;
+use speaker::link::Direction;
+use speaker::routes::Family;
 
 /// A secret that an attacker might guess.
 pub const GUESS: &[u8; 32] = b"someone else guesses this secret";

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use rustls::CipherSuite as Suite;
-use speaker::bgp::rib::Family::{Ipv4, Ipv6};
+use speaker::routes::Family::{Ipv4, Ipv6};
 use wireseal_algorithms::TcpAoAlgorithm::{
     Aes128Cmac, HmacSha1, HmacSha256_128, Kmac256_128, LinuxHmacSha256,
 };

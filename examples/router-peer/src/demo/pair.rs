@@ -12,13 +12,13 @@ use wireseal_tcp_ao::{KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktSet, Segment, Soc
 use super::sessions::{
     Conditions, FEW, GLANCE, PATIENCE, ROUTES, Sessions, address, grouped, start, within_memory,
 };
-use speaker::bgp;
-use speaker::bgp::rib::Family;
 use speaker::link::{DEFAULT_IP_MTU, Link};
+use speaker::link::{Direction, Wire};
 use speaker::protection::peer;
+use speaker::routes::Family;
 use speaker::routes::generate;
+use speaker::session;
 use speaker::stack::{Stack, StackConfig, Tally, TcpStream};
-use speaker::wire::{Direction, Wire};
 
 /// A wire without packets for this long is quiet. Longer than TCP delays an acknowledgment.
 const QUIET: Duration = Duration::from_millis(100);
@@ -87,9 +87,9 @@ impl Pair {
 
     /// Connects the routers from the given port, or from a free one with port 0. Fails as soon as a router drops a packet.
     pub async fn connect(&self, family: Family, port: u16) -> Result<(TcpStream, TcpStream)> {
-        let mut listener = self.b.listen(None, bgp::PORT)?;
-        let [local, remote] =
-            [(1, port), (2, bgp::PORT)].map(|(router, port)| SocketAddr::new(address(family, router), port));
+        let mut listener = self.b.listen(None, session::PORT)?;
+        let [local, remote] = [(1, port), (2, session::PORT)]
+            .map(|(router, port)| SocketAddr::new(address(family, router), port));
         let dropped = async {
             while self.tallies().iter().all(|(_, tally)| tally.dropped() == 0) {
                 sleep(GLANCE).await;

@@ -14,9 +14,9 @@ use tracing::Span;
 
 use super::sessions::{Conditions, FEW, GLANCE, ROUTES, Sessions, grouped, start, within_memory};
 use crate::quic::{Acceptor, Connector, Tls, is_wireseal, provider, suite_name};
-use speaker::bgp::rib::Route;
-use speaker::bgp::session::{Session, State, Status};
+use speaker::routes::Route;
 use speaker::routes::generate;
+use speaker::session::{Session, State, Status};
 use wireseal_rustls::{CountedKeys, KeyUse};
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -10,11 +10,11 @@ use wireseal_tcp_ao::{Connection, MKTS_PER_PEER, Segment};
 
 use super::pair::Pair;
 use super::sessions::{Conditions, GLANCE, Sessions, grouped};
-use speaker::bgp::rib::Family;
+use speaker::link::Direction;
 use speaker::protection;
+use speaker::routes::Family;
 use speaker::routes::generate;
 use speaker::stack::Stack;
-use speaker::wire::Direction;
 
 /// Three keys, one after the other.
 const CHAIN: &str = include_str!("../../configs/demonstration.toml");

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 use inetnum::addr::Prefix;
-use speaker::bgp::rib::{Attributes, Family, Route};
-use speaker::bgp::session::{Session, SessionConfig, Status};
-use speaker::bgp::update::Export;
+use speaker::message::Export;
 use speaker::routes::generate;
+use speaker::routes::{Attributes, Family, Route};
+use speaker::session::{Session, SessionConfig, Status};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// How long a handshake or a change may take, even on a bad wire.

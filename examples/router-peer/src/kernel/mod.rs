@@ -21,7 +21,7 @@ use wireseal_tcp_ao::Counters;
 use self::protection::{Managed, Protection, Refused, StepLog, counters, log_refused};
 use crate::config::Neighbour;
 use crate::connection::{Connection, Listener, Transport, Upkeep, cannot_open};
-use speaker::bgp::message::Closed;
+use speaker::message::Closed;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 64;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use async_trait::async_trait;
 use quinn::{ConnectionError, VarInt};
-use speaker::bgp::message::Closed;
+use speaker::message::Closed;
 use tokio::time::timeout;
 use tracing::{Span, info, info_span, warn};
 use wireseal_rustls::CountedKeys;

@@ -13,9 +13,9 @@ use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
 use crate::lab::Lab;
-use crate::net::Port;
 use crate::wait::becomes;
 use crate::wire::Plug;
+use crate::wire::Port;
 
 /// How often the console is asked.
 const CHECK: Duration = Duration::from_millis(20);

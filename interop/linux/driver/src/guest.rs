@@ -17,7 +17,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use crate::net::Port;
+use crate::wire::Port;
 use crate::wire::{Plug, Wire};
 
 /// Time limit for booting until the agent answers; it usually takes four seconds, and twenty with Debian.
@@ -131,19 +131,9 @@ impl Guest {
         self.call(Run { line: line.to_owned() }).await
     }
 
-    /// Starts a command in the background, which is killed when the guest ends. Ends what a failed row has left of it.
-    pub async fn start(&self, name: &str, command: &str) -> Result<()> {
-        self.shell(&format!(
-            "kill -9 $(cat /tmp/{name}.pid 2>/dev/null) 2>/dev/null; \
-             {command} </dev/null >/tmp/{name}.log 2>&1 & echo $! >/tmp/{name}.pid"
-        ))
-        .await
-        .map(drop)
-    }
-
-    /// What a started command has printed so far. It may have ended.
-    pub async fn log(&self, name: &str) -> Result<String> {
-        self.shell(&format!("cat /tmp/{name}.log")).await
+    /// Sets the clock, in seconds since 1970.
+    pub async fn set_clock(&self, seconds: i64) -> Result<()> {
+        self.shell(&format!("date -u -s @{seconds}")).await.map(drop)
     }
 
     /// The machine's TCP-AO and TCP-MD5 counters.

@@ -7,11 +7,11 @@ use anyhow::Result;
 use tokio::sync::OnceCell;
 use wireseal_tcp_ao::{SeqNum, SocketPair};
 
-use crate::forge::{arp_replies, arp_request};
 use crate::guest::{Guest, Setting};
-use crate::net::Port;
-use crate::recording::Recording;
+use crate::wire::Port;
+use crate::wire::Recording;
 use crate::wire::Wire;
+use crate::wire::{arp_replies, arp_request};
 
 /// Ends the programs that a failed row has left.
 const END_ALL: &str = "for program in bird wireseal gobgpd bgpd ldpd zebra exabgp; do kill -9 $(pidof $program) 2>/dev/null; done; true";

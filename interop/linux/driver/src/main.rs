@@ -2,25 +2,20 @@
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | `wire`, `recording`, `forge` | the switch between all, what it records, what it forges |
+//! | `wire` | the switch between all: what it records, loses and forges |
 //! | `guest` | a virtual machine and the line to the agent in it |
 //! | `firmware` | a microcontroller and its console |
 //! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
 //! | `lab` | what all rows share |
 //! | `wait` | polling |
+//! | `row` | what a row is and how its outcome is reported, in RESULTS.md too |
 //! | `verify` | a recording, judged by the program `wireseal` |
-//! | `rows`, `prelude` | the rows and their negative twins, and what they all use |
-//! | `results` | RESULTS.md |
+//! | `rows` | the rows and their negative twins |
 
 mod carrier;
 mod firmware;
-mod forge;
 mod guest;
 mod lab;
-mod net;
-mod prelude;
-mod recording;
-mod results;
 mod row;
 mod rows;
 mod userspace;
@@ -89,19 +84,18 @@ async fn run() -> Result<bool> {
     let mut outcomes = Vec::new();
     for row in chosen {
         let outcome = row.carry_out(&lab).await;
-        println!("{}", results::line(&outcome));
+        println!("{}", row::line(&outcome));
         outcomes.push(outcome);
     }
     // Once more, where the end of a long log shows them.
-    let failures: Vec<_> =
-        outcomes.iter().filter(|outcome| !outcome.has_passed()).map(results::line).collect();
+    let failures: Vec<_> = outcomes.iter().filter(|outcome| !outcome.has_passed()).map(row::line).collect();
     let failed = failures.len();
     for failure in failures {
         println!("\n{failure}");
     }
     println!("\n{} rows, {failed} failed, in {:.0} s", outcomes.len(), started.elapsed().as_secs_f64());
     if is_full {
-        results::write(&variable("WIRESEAL_LAB_RESULTS")?, &versions, &outcomes)?;
+        row::write_results(&variable("WIRESEAL_LAB_RESULTS")?, &versions, &outcomes)?;
     }
     Ok(failed == 0)
 }

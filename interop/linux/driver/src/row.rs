@@ -1,7 +1,9 @@
-//! A row and its negative twin, and what comes of them.
+//! A row and its negative twin, what comes of them, and how that is reported: on the terminal and in RESULTS.md.
 
-use std::fmt;
+use std::fmt::{self, Write};
+use std::fs;
 use std::future::Future;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -11,9 +13,10 @@ use futures_util::FutureExt;
 use futures_util::future::LocalBoxFuture;
 use tokio::time::timeout;
 
+use crate::guest::Guest;
 use crate::lab::Lab;
-use crate::recording::Recording;
 use crate::verify::Verdicts;
+use crate::wire::Recording;
 
 /// The longest that a row or its twin may take.
 const ROW: Duration = Duration::from_secs(180);
@@ -101,6 +104,35 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// What the kernels of two guests count from now on.
+pub struct Both<'a>([(&'a Guest, Counted); 2]);
+
+impl<'a> Both<'a> {
+    pub async fn of(first: &'a Guest, second: &'a Guest) -> Result<Self> {
+        Ok(Self([(first, first.counters().await?), (second, second.counters().await?)]))
+    }
+
+    /// What each has counted since; fails unless it is good segments and nothing else.
+    pub async fn good(&self) -> Result<[Counted; 2]> {
+        let good = async |(guest, before): &(&Guest, Counted)| {
+            guest.counters().await?.since(before).check_good(&guest.port().to_string())
+        };
+        let [first, second] = &self.0;
+        Ok([good(first).await?, good(second).await?])
+    }
+
+    /// Waits until each has counted a bad segment.
+    pub async fn bad(&self) -> Result<Refusal> {
+        let bad = async |(guest, before): &(&Guest, Counted)| {
+            let counted = guest.await_counted(before, Counted::bad(1)).await?;
+            anyhow::Ok(Refusal::by(&guest.port().to_string(), &counted))
+        };
+        let [first, second] = &self.0;
+        let (first, second) = tokio::try_join!(bad(first), bad(second))?;
+        Ok(first.and(second))
+    }
+}
+
 /// What came of a row.
 pub struct Outcome<'a> {
     pub row: &'a Row,
@@ -179,4 +211,73 @@ impl Row {
         ensure!(undelivered.is_empty(), "the wire could not deliver: {}", undelivered.join("; "));
         Ok(result)
     }
+}
+
+/// The version of a program, from lines of `name=version`.
+fn version<'a>(versions: &'a str, name: &str) -> &'a str {
+    let found = versions.lines().find_map(|line| line.split_once('=').filter(|(of, _)| *of == name));
+    found.map_or("unknown", |(_, version)| version)
+}
+
+/// A row's line on the terminal, with what it and its twin have shown.
+pub fn line(outcome: &Outcome<'_>) -> String {
+    let (Row { name, what, twin_what, .. }, seconds) = (outcome.row, outcome.seconds);
+    match (&outcome.evidence, &outcome.refusal) {
+        (Err(failure), _) => format!("FAILED {name}: {failure:#}"),
+        (Ok(_), Err(failure)) => format!("FAILED {name}: its twin ({twin_what}): {failure:#}"),
+        (Ok(evidence), Ok(refusal)) => {
+            let counted = evidence.counters.iter().map(|(end, counted)| format!("{end} {counted}"));
+            let shown = counted.chain([evidence.wire.to_string(), evidence.figures.clone()]);
+            let shown: Vec<_> = shown.filter(|shown| !shown.is_empty()).collect();
+            format!(
+                "passed {name} ({seconds:.1} s): {what}\n    {}\n    twin: {twin_what}: {refusal}",
+                shown.join("; ")
+            )
+        }
+    }
+}
+
+/// Writes the outcomes of all rows, a short line for each: the terminal has had the rest.
+pub fn write_results(path: &Path, versions: &str, outcomes: &[Outcome<'_>]) -> Result<()> {
+    let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
+    let mut text = format!(
+        "# Wireseal and Linux's TCP-AO\n\n\
+         Written by `interop/linux/run` on {} at commit {}; [README.md](README.md) says what decides a row. Linux {} (Debian {}), \
+         without TCP-AO {}, BIRD {}, FRR {}, GoBGP {}, ExaBGP {}, QEMU {}, rustc {}. {passed} rows passed, {} failed.\n\n\
+         | row | what was done | outcome | seconds |\n\
+         |---|---|---|---|\n",
+        version(versions, "date"),
+        version(versions, "commit"),
+        version(versions, "kernel"),
+        version(versions, "kernel_package"),
+        version(versions, "own_kernel"),
+        version(versions, "bird"),
+        version(versions, "frr"),
+        version(versions, "gobgpd"),
+        version(versions, "exabgp"),
+        version(versions, "qemu"),
+        version(versions, "rustc"),
+        outcomes.len() - passed,
+    );
+    for outcome in outcomes {
+        let result = match (&outcome.evidence, &outcome.refusal) {
+            (Err(_), _) => "FAILED",
+            (Ok(_), Err(_)) => "FAILED by its twin",
+            (Ok(_), Ok(_)) => "passed",
+        };
+        let (row, seconds) = (outcome.row, outcome.seconds);
+        writeln!(text, "| {} | {} | {result} | {seconds:.1} |", row.name, row.in_short())?;
+    }
+    fs::write(path, text)?;
+    Ok(())
+}
+
+/// What nearly every row uses.
+pub mod prelude {
+    pub use anyhow::{Context, Result, anyhow, bail, ensure};
+
+    pub use crate::lab::Lab;
+    pub use crate::row::{Both, Evidence, Refusal, Row};
+    pub use crate::wait::refused;
+    pub use crate::wire::{Family, Frame, Port, Recording};
 }

@@ -16,8 +16,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use wireseal_tcp_ao::{Mkt, MktSet, Peer};
 
-use crate::net::{Family, Port};
 use crate::wait::becomes;
+use crate::wire::{Family, Port};
 use crate::wire::{Plug, Wire};
 
 /// Octets that are handed to or taken from a stream at once.

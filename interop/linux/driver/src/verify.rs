@@ -11,7 +11,7 @@ use wireseal_keys::{Key, KeyChain, KeyChains};
 use wireseal_tcp_ao::Mkt;
 
 use crate::lab::Lab;
-use crate::recording::Recording;
+use crate::wire::Recording;
 
 /// What became of the segments in a recording.
 #[derive(Clone, Debug, Default)]

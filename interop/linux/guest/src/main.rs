@@ -1,6 +1,5 @@
 //! The agent in a guest: does what the driver asks for, each request in a thread of its own.
 
-mod managers;
 mod provoke;
 mod sockets;
 
@@ -17,8 +16,7 @@ use serde_json::Value;
 use wireseal_interop_linux_guest::{Counted, Message, PORT, Reply, Request, TIME_LIMIT};
 use wireseal_tcp_ao::Isn;
 
-use crate::managers::Managers;
-use crate::sockets::Sockets;
+use crate::sockets::{Managers, Sockets};
 
 /// How often the kernel's counters are read while something waits for them.
 const COUNTERS_CHECK: Duration = Duration::from_millis(2);

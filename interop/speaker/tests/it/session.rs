@@ -9,11 +9,11 @@ use routecore::bgp::message::Message;
 use routecore::bgp::message::notification::{
     CeaseSubcode, Details, MessageHeaderSubcode, OpenMessageSubcode, UpdateMessageSubcode,
 };
-use speaker::bgp::message::{Closed, KEEPALIVE, Notification, decode};
-use speaker::bgp::rib::{Family, Route};
-use speaker::bgp::session::{Session, SessionConfig, State, Status};
-use speaker::bgp::update::{Export, announcements, changes, withdrawals};
+use speaker::message::{Closed, KEEPALIVE, Notification, decode};
+use speaker::message::{Export, announcements, changes, withdrawals};
 use speaker::routes::generate;
+use speaker::routes::{Family, Route};
+use speaker::session::{Session, SessionConfig, State, Status};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::time::timeout;
 
@@ -203,7 +203,7 @@ fn no_octets_make_it_panic() {
         message[16..18].copy_from_slice(&length);
         message[18] = random.u8(1..=5);
         if let Ok(Some(routecore::bgp::message::Message::Update(update))) = decode(&mut message[..].into()) {
-            let _ = speaker::bgp::update::changes(&update, 1);
+            let _ = speaker::message::changes(&update, 1);
         }
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use smoltcp::socket::tcp::State;
+use speaker::link::Wire;
 use speaker::link::{DEFAULT_IP_MTU, Link};
 use speaker::stack::{Stack, StackConfig, TcpStream};
-use speaker::wire::Wire;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 

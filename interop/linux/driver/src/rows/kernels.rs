@@ -12,7 +12,7 @@ use wireseal_linux::Exported;
 use wireseal_tcp_ao::{Endpoint, Isn, Mkt, SocketPair};
 
 use crate::guest::Guest;
-use crate::prelude::*;
+use crate::row::prelude::*;
 use crate::verify::verify;
 
 /// The seeds of what the ends send.

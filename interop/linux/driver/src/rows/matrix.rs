@@ -10,7 +10,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage, Segment};
 
 use super::session::{End, Session, Setup};
-use crate::prelude::*;
+use crate::row::prelude::*;
 use crate::userspace::Userspace;
 
 /// The algorithms that Linux has, and their names in rows.

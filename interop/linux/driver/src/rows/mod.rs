@@ -1,8 +1,11 @@
 //! The rows: what each one does, what has to come of it, and its negative twin.
 
+mod attacks;
 mod bgp;
+mod bird;
 mod closing;
 mod firmware;
+mod half_open;
 mod kernels;
 mod manager;
 mod matrix;
@@ -11,7 +14,7 @@ mod outside;
 mod refusals;
 mod rollover;
 mod session;
-mod wait;
+mod vrf;
 mod wrap;
 
 use crate::row::Row;
@@ -35,24 +38,26 @@ pub fn all() -> Vec<Row> {
     [
         matrix::rows(),
         rollover::rows(),
-        refusals::syn::rows(),
-        refusals::md5::rows(),
-        refusals::attacks::rows(),
-        refusals::icmp::rows(),
-        refusals::checksum::rows(),
-        closing::orderly::rows(),
-        closing::time_wait::rows(),
-        closing::closed_port::rows(),
-        closing::half_open::rows(),
+        refusals::syn(),
+        refusals::md5(),
+        attacks::forged(),
+        attacks::icmp(),
+        attacks::checksum(),
+        closing::orderly(),
+        closing::time_wait(),
+        closing::closed_port(),
+        half_open::rows(),
         bgp::rows(),
         outside::rows(),
         wrap::rows(),
         moving::rows(),
-        manager::rolling::rows(),
-        manager::accepting::rows(),
-        manager::calls::rows(),
-        manager::vrf::rows(),
-        firmware::rows(),
+        manager::rolling(),
+        manager::accepting(),
+        manager::calls(),
+        vrf::rows(),
+        firmware::sessions(),
+        firmware::attacks(),
+        firmware::quic(),
     ]
     .into_iter()
     .flatten()

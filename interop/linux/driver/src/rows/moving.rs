@@ -8,7 +8,7 @@ use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 use super::kernels::{Kernels, REFUSED, to_north, to_south};
 use super::session::{key, key_with};
 use crate::carrier::{Carrier, Place};
-use crate::prelude::*;
+use crate::row::prelude::*;
 
 /// Octets that south sends in each place. North's go slower at first, so that much is under way when south is moved.
 const PART: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
 use super::session::{End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
-use crate::prelude::*;
+use crate::row::prelude::*;
 
 /// A kind of key: algorithm, octets of MAC, coverage of options.
 type Kind = (TcpAoAlgorithm, usize, OptionCoverage);

@@ -1,11 +1,11 @@
-//! Daemons without TCP-AO, as their packages have them.
+//! Daemons without TCP-AO, as their packages have them, and programs under `wireseal run` on a guest.
 
 use agent::WriteFile;
 
 use crate::guest::Guest;
-use crate::prelude::*;
-use crate::rows::bgp::bird::{AS, HOLD_TIME, PEER_AS};
-use crate::rows::wait::wait;
+use crate::row::prelude::*;
+use crate::rows::bird::{AS, HOLD_TIME, PEER_AS};
+use crate::wait::Program;
 
 /// The folder of a daemon's configuration, and of its keys.
 pub const FOLDER: &str = "/tmp/daemon";
@@ -75,9 +75,9 @@ impl Daemon {
         if self == Self::Frr {
             guest.shell("mkdir -p /run/frr /var/tmp/frr && chown frr:frr /run/frr /var/tmp/frr").await?;
             let zebra = "/usr/lib/frr/zebra -i /run/frr/zebra.pid -z /run/frr/zserv.api --vty_socket /run/frr -A 127.0.0.1";
-            guest.start("zebra", zebra).await?;
+            let zebra = Program::start(guest, "zebra", zebra).await?;
             let is_there = async || Ok(guest.shell("test -S /run/frr/zserv.api").await.is_ok());
-            wait("zebra", is_there, async || guest.log("zebra").await).await?;
+            zebra.wait("zebra", is_there).await?;
         }
         Ok(())
     }
@@ -175,4 +175,40 @@ fn exabgp(speaker: &Speaker) -> String {
         );
     }
     text
+}
+
+/// What the log says of a session that the program opens, and of every session that it has.
+pub const CONNECTING: &str = "connecting with the keys of the peer";
+pub const SESSION: &str = "a session with the keys of the peer";
+pub const LISTENING: &str = "listening with the keys of all peers";
+
+/// Any of the commands of `wireseal` that goes on.
+pub async fn start<'a>(guest: &'a Guest, name: &'static str, arguments: &str) -> Result<Program<'a>> {
+    Program::start(guest, name, &format!("wireseal {arguments}")).await
+}
+
+/// A daemon under `wireseal run`, once it listens.
+pub async fn supervise<'a>(
+    guest: &'a Guest,
+    daemon: Daemon,
+    speaker: &Speaker,
+    keys: &str,
+) -> Result<Program<'a>> {
+    write(guest, "daemon.conf", &daemon.configuration(speaker)).await?;
+    write(guest, "wireseal.toml", &peers(speaker.peer, speaker.vrf)).await?;
+    write(guest, "keys.toml", keys).await?;
+    daemon.prepare(guest).await?;
+    let command = format!("run --config {FOLDER}/wireseal.toml -- {}", daemon.command());
+    let supervised = start(guest, "run", &command).await?;
+    supervised.await_log(LISTENING, 1).await?;
+    Ok(supervised)
+}
+
+/// Changes the key chain of a supervisor or a gateway while it runs.
+pub async fn change_keys(program: &Program<'_>, keys: &str) -> Result<()> {
+    let read = "the configuration was read again";
+    let times = program.log().await?.matches(read).count();
+    write(program.guest, "keys.toml", keys).await?;
+    program.signal("HUP").await?;
+    program.await_log(read, times + 1).await
 }

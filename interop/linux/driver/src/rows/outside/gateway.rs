@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use agent::Counted;
 
-use super::daemon::{Daemon, FOLDER, Speaker, await_no_sockets, peers, write};
-use super::run::first_key;
-use super::supervised::Supervised;
-use crate::guest::Guest;
-use crate::prelude::*;
-use crate::rows::bgp::bird::{Bird, tcp_ao};
-use crate::rows::bgp::common::{
-    FIRST, SECRET, await_routes, check_still_up, evidence, key_chain, key_file, roll,
+use super::daemon::{
+    Daemon, FOLDER, Speaker, await_no_sockets, change_keys, peers, start as start_wireseal, write,
 };
+use super::run::first_key;
+use crate::guest::Guest;
+use crate::row::prelude::*;
+use crate::rows::bgp::{FIRST, SECRET, await_routes, check_still_up, evidence, key_chain, key_file, roll};
+use crate::rows::bird::{Bird, tcp_ao};
+use crate::wait::Program;
 
 const CARRIES: &str = "carries the packets of its peers";
 const WHAT: &str = "behind wireseal gateway, on Debian's own kernel without TCP-AO, against BIRD: sessions over IPv4 (opened by the daemon) and \
@@ -58,7 +58,7 @@ pub fn rows() -> Vec<Row> {
 struct Behind<'a> {
     guest: &'a Guest,
     daemon: Daemon,
-    gateway: Supervised<'a>,
+    gateway: Program<'a>,
 }
 
 impl<'a> Behind<'a> {
@@ -70,7 +70,7 @@ impl<'a> Behind<'a> {
         write(guest, "keys.toml", keys).await?;
         let gateway = start_gateway(guest).await?;
         daemon.prepare(guest).await?;
-        guest.start("daemon", daemon.command()).await?;
+        Program::start(guest, "daemon", daemon.command()).await?;
         Ok(Self { guest, daemon, gateway })
     }
 
@@ -91,9 +91,9 @@ impl<'a> Behind<'a> {
     }
 }
 
-async fn start_gateway(guest: &Guest) -> Result<Supervised<'_>> {
+async fn start_gateway(guest: &Guest) -> Result<Program<'_>> {
     let arguments = format!("gateway --config {FOLDER}/wireseal.toml --state {FOLDER}/sessions");
-    let gateway = Supervised::start(guest, "gateway", &arguments).await?;
+    let gateway = start_wireseal(guest, "gateway", &arguments).await?;
     gateway.await_log(CARRIES, 1).await?;
     Ok(gateway)
 }
@@ -103,7 +103,7 @@ async fn run(lab: &Lab, daemon: Daemon, trial: Trial) -> Result<Evidence> {
     let (_, keys) = key_chain(SECRET)?;
     let both = key_file(SECRET);
     let before = lab.north.counters().await?;
-    let set_clock = async |seconds: i64| stock.shell(&format!("date -u -s @{seconds}")).await.map(drop);
+    let set_clock = async |seconds| stock.set_clock(seconds).await;
     set_clock(FIRST).await?;
     if trial == Trial::Loss {
         lab.wire.lose(|_, _| fastrand::u8(..20) == 0);
@@ -116,7 +116,7 @@ async fn run(lab: &Lab, daemon: Daemon, trial: Trial) -> Result<Evidence> {
     let since = await_routes(&bird, 0).await?;
     let seconds = started.elapsed().as_secs_f64();
 
-    behind.gateway.change_keys(&both).await?;
+    change_keys(&behind.gateway, &both).await?;
     roll(lab, &bird, Port::Stock, &keys, set_clock).await?;
     check_still_up(&bird, 0, &since).await?;
     match trial {
@@ -139,12 +139,11 @@ async fn run(lab: &Lab, daemon: Daemon, trial: Trial) -> Result<Evidence> {
         }
         Trial::Loss => lab.wire.reset(),
     }
-    let counted = lab.north.counters().await?.since(&before);
-    counted.check_good("north")?;
+    let counted = lab.north.counters().await?.since(&before).check_good("north")?;
     // First, so that its last segments are still answered.
     bird.stop_alone().await?;
     behind.stop().await?;
-    let mut evidence = evidence(lab, &keys, &[("BIRD's kernel", counted.to_string())], seconds)?;
+    let mut evidence = evidence(lab, &keys, &[("BIRD's kernel", counted)], seconds)?;
     evidence.figures = evidence.figures.replace("routes each way", "routes from BIRD");
     Ok(evidence)
 }
@@ -153,7 +152,7 @@ async fn refuse(lab: &Lab, daemon: Daemon) -> Result<Refusal> {
     let stock = lab.stock().await?;
     let (_, keys) = key_chain(SECRET)?;
     let before = lab.north.counters().await?;
-    stock.shell(&format!("date -u -s @{FIRST}")).await?;
+    stock.set_clock(FIRST).await?;
     let bird = Bird::start(&lab.north, Port::Stock, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
     let behind = Behind::start(stock, daemon, &key_file("what one end knows")).await?;
     bird.open().await?;

@@ -1,21 +1,68 @@
-//! TCP-AO from outside: daemons without it, unchanged, under `wireseal run`, and behind `wireseal gateway`.
+//! TCP-AO from outside: daemons without it, unchanged, under `wireseal run`, and behind `wireseal gateway`; and an operator's random
+//! days, which `second-days` plays on a guest.
 
 mod daemon;
 mod gateway;
-mod ldp;
 mod pair;
 mod program;
 mod run;
-mod second_days;
-mod service;
-mod supervised;
-mod vrf;
 
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+
+use crate::guest::Guest;
 use crate::row::Row;
+use crate::row::prelude::*;
+use crate::wait::Program;
 
 pub fn rows() -> Vec<Row> {
-    let mut rows = run::rows();
-    rows.extend([pair::row(), ldp::row(), vrf::row(), program::row(), service::row(), second_days::row()]);
+    let mut rows = run::daemons();
+    rows.extend([pair::bgp(), pair::ldp(), run::vrf(), program::row(), run::service(), second_days()]);
     rows.extend(gateway::rows());
     rows
+}
+
+/// No more days begin after so many seconds.
+const SECONDS: &str = "--days 6 --seconds 40";
+const TWIN: &str = "--days 1 --open";
+/// How long to wait for the end.
+const LIMIT: Duration = Duration::from_secs(170);
+
+pub fn second_days() -> Row {
+    Row::new(
+        "second-days",
+        "random days of an operator of wireseal run and wireseal gateway with nftables; in two network namespaces of a guest, beside an \
+         attacker who injects all the while; files are read again, keys roll over, programs and supervisors are killed and started again, the log \
+         is not read, the clock is set",
+        async |lab| {
+            let said = days(lab.south().await?, SECONDS).await?;
+            let days = said.lines().last().unwrap_or_default();
+            Ok(Evidence::default().with_figures(days))
+        },
+        "the rules are removed in secret: each day's witness sees unsigned segments",
+        async |lab| {
+            let said = days(lab.south().await?, TWIN).await?;
+            let seen = said.lines().filter(|line| line.contains("sent an unsigned segment")).count();
+            Ok(Refusal::of("witness: unsigned segments of some kind", seen as u64))
+        },
+    )
+}
+
+/// Runs days; returns what was said of them, if each went as it should.
+async fn days(guest: &Guest, options: &str) -> Result<String> {
+    let program = "wireseal-second-days --program /usr/local/sbin/wireseal --guest";
+    let days =
+        Program::start(guest, "days", &format!("sh -c '{program} {options}; echo it ended with $?'")).await?;
+    let started = Instant::now();
+    let said = loop {
+        let said = days.log().await?;
+        if said.contains("it ended with ") {
+            break said;
+        }
+        ensure!(started.elapsed() < LIMIT, "it has not ended: {said}");
+        sleep(Duration::from_secs(1)).await;
+    };
+    let Some(said) = said.strip_suffix("it ended with 0\n") else { bail!("{said}") };
+    Ok(said.to_owned())
 }

@@ -1,17 +1,16 @@
-//! Two daemons without TCP-AO, each under `wireseal run`, against each other.
+//! Two daemons without TCP-AO, each under `wireseal run`, against each other: over BGP, and over LDP (RFC 5036).
 
 use std::time::Duration;
 
-use wireseal_keys::{KeyChains, Timestamp};
-use wireseal_tcp_ao::Mkt;
-
-use super::daemon::{Daemon, Speaker};
-use super::supervised::{SESSION, Supervised};
-use crate::guest::Guest;
-use crate::prelude::*;
-use crate::rows::bgp::common::{FIRST, await_signed, evidence};
-use crate::rows::wait::wait;
 use agent::Counted;
+use wireseal_keys::{KeyChains, Timestamp};
+use wireseal_tcp_ao::{KeyId, Mkt};
+
+use super::daemon::{Daemon, FOLDER, SESSION, Speaker, start as start_wireseal, supervise, write};
+use crate::guest::Guest;
+use crate::row::prelude::*;
+use crate::rows::bgp::{ALONE, BOTH, FIRST, SECOND, SECRET, await_signed, evidence, key_chain, key_file};
+use crate::wait::Program;
 
 /// Routes that FRR announces.
 const ROUTES: usize = 1_000;
@@ -19,7 +18,7 @@ const ALGORITHMS: [&str; 3] = ["AES-128-CMAC-96", "HMAC-SHA-1-96", "hmac(sha256)
 /// Seconds from one moment of the key chain to the next: a key is accepted one before it is sent with, and one after.
 const STEP: i64 = 1000;
 
-pub fn row() -> Row {
+pub fn bgp() -> Row {
     Row::new(
         "run-frr-gobgp",
         format!(
@@ -34,7 +33,7 @@ pub fn row() -> Row {
 }
 
 /// The key chain of one end; FRR's SendIDs begin with 11, GoBGP's with 21.
-fn key_file(is_frr: bool, secret: &str) -> String {
+fn pair_key_file(is_frr: bool, secret: &str) -> String {
     let mut text = "[[key-chain]]\nname = \"lab\"\n".to_owned();
     for (number, algorithm) in (0..).zip(ALGORITHMS) {
         let (own, other) = if is_frr { (11, 21) } else { (21, 11) };
@@ -54,13 +53,13 @@ fn key_file(is_frr: bool, secret: &str) -> String {
 }
 
 fn mkts(secret: &str) -> Result<Vec<Mkt>> {
-    let chains = KeyChains::from_toml(&key_file(true, secret))?;
+    let chains = KeyChains::from_toml(&pair_key_file(true, secret))?;
     let chain = chains.get("lab").context("the chain is there")?;
     Ok(chain.keys().iter().map(|key| key.mkt().clone()).collect())
 }
 
 /// Starts both, FRR on the second guest and GoBGP on the first.
-async fn start<'a>(lab: &'a Lab, secrets: [&str; 2]) -> Result<[Supervised<'a>; 2]> {
+async fn start<'a>(lab: &'a Lab, secrets: [&str; 2]) -> Result<[Program<'a>; 2]> {
     let south = lab.south().await?;
     let frr = Speaker { routes: ROUTES, ..Speaker::of_bird(Port::South) };
     let gobgp = Speaker {
@@ -74,15 +73,14 @@ async fn start<'a>(lab: &'a Lab, secrets: [&str; 2]) -> Result<[Supervised<'a>; 
     };
     set_clocks(lab, 0).await?;
     Ok([
-        Supervised::daemon(&lab.north, Daemon::GoBgp, &gobgp, &key_file(false, secrets[0])).await?,
-        Supervised::daemon(south, Daemon::Frr, &frr, &key_file(true, secrets[1])).await?,
+        supervise(&lab.north, Daemon::GoBgp, &gobgp, &pair_key_file(false, secrets[0])).await?,
+        supervise(south, Daemon::Frr, &frr, &pair_key_file(true, secrets[1])).await?,
     ])
 }
 
 /// Takes both guests to a moment of the key chains.
 async fn set_clocks(lab: &Lab, step: i64) -> Result<()> {
-    let set = format!("date -u -s @{}", FIRST + step * STEP);
-    tokio::try_join!(lab.north.shell(&set), lab.south().await?.shell(&set)).map(drop)
+    set_guest_clocks([&lab.north, lab.south().await?], FIRST + step * STEP).await
 }
 
 /// The sessions that FRR has established, how often each was, and the routes that it has announced in all of them.
@@ -97,11 +95,11 @@ async fn established(guest: &Guest) -> Result<(usize, u64, u64)> {
 
 async fn run(lab: &Lab) -> Result<Evidence> {
     let south = lab.south().await?;
-    let before = (lab.north.counters().await?, south.counters().await?);
+    let before = Both::of(&lab.north, south).await?;
     let [gobgp, frr] = start(lab, ["what both ends know"; 2]).await?;
     let expected = (2, 2, 2 * ROUTES as u64);
     let are_up = async || Ok(established(south).await? == expected);
-    wait("FRR's routes", are_up, async || frr.log().await).await?;
+    frr.wait("FRR's routes", are_up).await?;
     // Otherwise the first new key may come to a session before it is looked at, which happens once a second.
     tokio::time::sleep(Duration::from_secs(2)).await;
     // A daemon may have tried once more until the other was ready for it.
@@ -124,15 +122,13 @@ async fn run(lab: &Lab) -> Result<Evidence> {
         }
     }
     ensure!(established(south).await? == expected, "a session did not stay up");
-    let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
-    counted.0.check_good("north")?;
-    counted.1.check_good("south")?;
+    let counted = before.good().await?;
     for (end, opened) in [gobgp, frr].into_iter().zip(opened) {
         let log = end.stop().await?;
         ensure!(log.matches(SESSION).count() == opened, "there were other sessions: {log}");
     }
     Daemon::Frr.end(south).await?;
-    let counters = [("GoBGP's kernel", counted.0.to_string()), ("FRR's kernel", counted.1.to_string())];
+    let counters = [("GoBGP's kernel", counted[0]), ("FRR's kernel", counted[1])];
     let evidence = evidence(lab, &mkts("what both ends know")?, &counters, 0.0)?;
     let by_key = format!("segments by key: {:?}", evidence.wire.by_key);
     ensure!(evidence.wire.by_key.len() == 6, "{by_key}");
@@ -141,16 +137,128 @@ async fn run(lab: &Lab) -> Result<Evidence> {
 
 async fn twin(lab: &Lab) -> Result<Refusal> {
     let south = lab.south().await?;
-    let before = (lab.north.counters().await?, south.counters().await?);
+    let before = Both::of(&lab.north, south).await?;
     let [gobgp, frr] = start(lab, ["what one end knows", "what the other knows"]).await?;
-    let bad = Counted::bad(1);
-    let counted =
-        tokio::try_join!(lab.north.await_counted(&before.0, bad), south.await_counted(&before.1, bad))?;
+    let refusal = before.bad().await?;
     for end in [gobgp, frr] {
         end.await_log("bad MAC under the", 1).await?;
         let log = end.stop().await?;
         ensure!(!log.contains(SESSION), "there was a session: {log}");
     }
     Daemon::Frr.end(south).await?;
-    Ok(Refusal::by("north", &counted.0).and(Refusal::by("south", &counted.1)))
+    Ok(refusal)
+}
+
+pub fn ldp() -> Row {
+    Row::new(
+        "run-ldp",
+        "wireseal run at both ends, LDP between Debian's FRRs on two guests; the key chains roll over from AES-128-CMAC-96 to hmac(sha256), the \
+         session stays up",
+        run_ldp,
+        "another secret at one end: no session",
+        ldp_twin,
+    )
+}
+
+/// The key chain of one end: the other's has the ids the other way round.
+fn ldp_keys(at: Port, secret: &str) -> String {
+    let text = key_file(secret);
+    if at == Port::South {
+        return text;
+    }
+    let exchanged = text.lines().map(|line| match line.split_once("-id = ") {
+        Some(("send", id)) => format!("recv-id = {id}"),
+        Some(("recv", id)) => format!("send-id = {id}"),
+        _ => line.to_owned(),
+    });
+    exchanged.collect::<Vec<_>>().join("\n")
+}
+
+async fn start_ldp<'a>(guest: &'a Guest, peer: Port, secret: &str) -> Result<Program<'a>> {
+    let (own, peer) = (guest.port().ipv4(), peer.ipv4());
+    let configuration = format!(
+        "log stdout informational\nmpls ldp\n router-id {own}\n neighbor {peer} session holdtime 15\n \
+         address-family ipv4\n  discovery transport-address {own}\n  interface eth0\n  exit\n exit-address-family\n"
+    );
+    write(guest, "daemon.conf", &configuration).await?;
+    write(guest, "keys.toml", &ldp_keys(guest.port(), secret)).await?;
+    guest.shell("sysctl -q -w net.mpls.platform_labels=1000 net.mpls.conf.eth0.input=1").await?;
+    Daemon::Frr.prepare(guest).await?;
+    let command = format!(
+        "run --keys {FOLDER}/keys.toml --peer {peer} --port 646 -- /usr/lib/frr/ldpd -f {FOLDER}/daemon.conf -i /run/frr/ldpd.pid \
+         -z /run/frr/zserv.api --vty_socket /run/frr --ctl_socket /run/frr -A 127.0.0.1"
+    );
+    start_wireseal(guest, "run", &command).await
+}
+
+async fn set_guest_clocks(guests: [&Guest; 2], moment: i64) -> Result<()> {
+    tokio::try_join!(guests[0].set_clock(moment), guests[1].set_clock(moment)).map(drop)
+}
+
+/// Waits until a port has sent a segment under a key, from now on.
+async fn await_signed_by(lab: &Lab, from: Port, key_id: KeyId) -> Result<()> {
+    let mut seen = None;
+    let is_signed = |recording: &Recording| {
+        let frames = &recording.frames[*seen.get_or_insert(recording.frames.len())..];
+        let mut segments = frames.iter().filter(|frame| frame.from == Some(from)).filter_map(Frame::segment);
+        let is_wanted =
+            segments.any(|segment| segment.ao_option().ok().flatten().is_some_and(|ao| ao.key_id == key_id));
+        is_wanted.then_some(())
+    };
+    lab.wire.await_recorded(&format!("{from}'s segment under key {key_id}"), is_signed).await
+}
+
+async fn run_ldp(lab: &Lab) -> Result<Evidence> {
+    let (south, east) = (lab.south().await?, lab.east().await?);
+    let (_, mkts) = key_chain(SECRET)?;
+    let before = Both::of(south, east).await?;
+    set_guest_clocks([south, east], FIRST).await?;
+    let ends = [start_ldp(south, Port::East, SECRET).await?, start_ldp(east, Port::South, SECRET).await?];
+    let is_operational = async || {
+        let mut all = true;
+        for end in &ends {
+            let said = end.guest.shell("vtysh -c 'show mpls ldp neighbor' 2>/dev/null; true").await?;
+            all &= said.contains("OPERATIONAL");
+        }
+        Ok(all)
+    };
+    ends[0].wait("the session", is_operational).await?;
+    for (moment, ldp_keys) in [(BOTH, None), (SECOND, Some((12, 22))), (ALONE, Some((12, 22)))] {
+        set_guest_clocks([south, east], moment).await?;
+        if let Some((of_south, of_east)) = ldp_keys {
+            await_signed_by(lab, Port::South, KeyId(of_south)).await?;
+            await_signed_by(lab, Port::East, KeyId(of_east)).await?;
+        }
+    }
+    ensure!(is_operational().await?, "the session did not stay up");
+    let counted = before.good().await?;
+    for end in ends {
+        let guest = end.guest;
+        let log = end.stop().await?;
+        ensure!(log.matches(SESSION).count() == 1, "there were other sessions: {log}");
+        Daemon::Frr.end(guest).await?;
+    }
+    let counters = [("south", counted[0]), ("east", counted[1])];
+    let evidence = evidence(lab, &mkts, &counters, 0.0)?;
+    let by_key = format!("segments by key: {:?}", evidence.wire.by_key);
+    Ok(evidence.with_figures(by_key))
+}
+
+async fn ldp_twin(lab: &Lab) -> Result<Refusal> {
+    let (south, east) = (lab.south().await?, lab.east().await?);
+    let before = south.counters().await?;
+    set_guest_clocks([south, east], FIRST).await?;
+    let ends = [
+        start_ldp(south, Port::East, SECRET).await?,
+        start_ldp(east, Port::South, "what one end knows").await?,
+    ];
+    // The one with the higher address opens.
+    let counted = south.await_counted(&before, Counted::bad(1)).await?;
+    for end in ends {
+        let guest = end.guest;
+        let log = end.stop().await?;
+        ensure!(!log.contains(SESSION), "there was a session: {log}");
+        Daemon::Frr.end(guest).await?;
+    }
+    Ok(Refusal::by("south", &counted))
 }

@@ -2,12 +2,11 @@
 
 use agent::Counted;
 
-use super::daemon::{FOLDER, write};
-use super::supervised::{LISTENING, Supervised};
+use super::daemon::{FOLDER, LISTENING, start as start_wireseal, write};
 use crate::guest::Guest;
-use crate::prelude::*;
-use crate::rows::bgp::common::{FIRST, SECRET, evidence, key_chain, key_file};
-use crate::rows::wait::wait;
+use crate::row::prelude::*;
+use crate::rows::bgp::{FIRST, SECRET, evidence, key_chain, key_file};
+use crate::wait::Program;
 
 /// Threads, and the connections that each opens one after the other.
 const THREADS: usize = 16;
@@ -126,13 +125,13 @@ async fn start<'a>(
     keys: &str,
     peer: Port,
     arguments: &str,
-) -> Result<Supervised<'a>> {
+) -> Result<Program<'a>> {
     write(guest, "program.py", program).await?;
     write(guest, "keys.toml", keys).await?;
     let peers = Family::ALL.map(|family| format!("--peer {} ", peer.address(family))).concat();
     let command = format!("run --keys {FOLDER}/keys.toml {peers} -- python3 {FOLDER}/program.py {arguments}");
-    guest.shell(&format!("date -u -s @{FIRST}")).await?;
-    Supervised::start(guest, "run", &command).await
+    guest.set_clock(FIRST).await?;
+    start_wireseal(guest, "run", &command).await
 }
 
 /// The key chain with its ids the other way round.
@@ -148,19 +147,16 @@ fn client_arguments() -> String {
 async fn run(lab: &Lab) -> Result<Evidence> {
     let (south, east) = (lab.south().await?, lab.east().await?);
     let (_, keys) = key_chain(SECRET)?;
-    let before = (south.counters().await?, east.counters().await?);
+    let before = Both::of(south, east).await?;
     let server = start(east, SERVER, &mirrored(&key_file(SECRET)), Port::South, "").await?;
     server.await_log(LISTENING, 2).await?;
     let client = start(south, CLIENT, &key_file(SECRET), Port::East, &client_arguments()).await?;
     client.await_log(&format!("connections: {}", THREADS * CONNECTIONS), 1).await?;
     client.await_end().await?;
-    let counted = (south.counters().await?.since(&before.0), east.counters().await?.since(&before.1));
-    counted.0.check_good("south")?;
-    counted.1.check_good("east")?;
-    south.shell("true").await?;
+    let counted = before.good().await?;
     east.shell("pkill python3").await?;
     server.await_end().await?;
-    let counters = [("client's kernel", counted.0.to_string()), ("server's kernel", counted.1.to_string())];
+    let counters = [("client's kernel", counted[0]), ("server's kernel", counted[1])];
     let evidence = evidence(lab, &keys[..1], &counters, 0.0)?;
     beside(south, east).await?;
     Ok(evidence.with_figures(format!("{} connections, 20,000 octets each way", THREADS * CONNECTIONS)))
@@ -169,9 +165,9 @@ async fn run(lab: &Lab) -> Result<Evidence> {
 /// What is left alone beside the peer's sessions, and what is refused.
 async fn beside(south: &Guest, east: &Guest) -> Result<()> {
     write(east, "echo.py", ECHO).await?;
-    east.start("echo", &format!("python3 {FOLDER}/echo.py")).await?;
+    let echo = Program::start(east, "echo", &format!("python3 {FOLDER}/echo.py")).await?;
     let is_up = async || Ok(east.shell("ss -tln | grep -q :8080").await.is_ok());
-    wait("the echo", is_up, async || east.log("echo").await).await?;
+    echo.wait("the echo", is_up).await?;
     let arguments = format!("{} {}", Port::East.ipv4(), Port::North.ipv4());
     let supervised = start(south, BESIDE, &key_file(SECRET), Port::East, &arguments).await?;
     supervised.await_end().await?;
@@ -200,12 +196,8 @@ async fn twin(lab: &Lab) -> Result<Refusal> {
     for guest in [south, east] {
         guest.shell("pkill -9 python3").await?;
     }
-    let ended = async || {
-        client.await_end().await?;
-        server.await_end().await?;
-        Ok(true)
-    };
-    wait("both to end", ended, async || client.log().await).await?;
+    client.await_end().await?;
+    server.await_end().await?;
     ensure!(!log.contains("connections:"), "the client was served: {log}");
     Ok(Refusal::by("east", &counted))
 }

@@ -1,23 +1,27 @@
-//! Daemons under `wireseal run` on the second guest, against BIRD.
+//! Daemons under `wireseal run` on the second guest, against BIRD: by themselves, in a VRF, and as a service of systemd.
 
 use std::time::{Duration, Instant};
 
-use agent::Counted;
+use agent::{Counted, WriteFile};
 use wireseal_keys::Timestamp;
 
-use super::daemon::{Daemon, FOLDER, Speaker};
-use super::supervised::{CONNECTING, SESSION, Supervised};
-use crate::prelude::*;
-use crate::rows::bgp::bird::{Bird, HOLD_TIME, Since, tcp_ao};
-use crate::rows::bgp::common::{
+use super::daemon::{
+    CONNECTING, Daemon, FOLDER, SESSION, Speaker, change_keys, peers, start as start_wireseal, supervise,
+    write,
+};
+use crate::guest::Guest;
+use crate::row::prelude::*;
+use crate::rows::bgp::{
     FIRST, OVER, SECRET, await_routes, by_clock, check_still_up, evidence, key_chain, key_file, key_file_at,
     roll,
 };
+use crate::rows::bird::{Bird, HOLD_TIME, Since, tcp_ao};
+use crate::wait::Program;
 
 const WHAT: &str = "against BIRD: sessions over IPv4 (opened by the daemon) and IPv6 (opened by BIRD) with 10,000 routes in each; the key chain \
                     changes on SIGHUP and rolls over from AES-128-CMAC-96 to hmac(sha256), sessions stay up";
 
-pub fn rows() -> Vec<Row> {
+pub fn daemons() -> Vec<Row> {
     let row = |name: &str, program: &str, daemon: Daemon, end: &str| {
         Row::new(
             format!("run-{name}"),
@@ -54,13 +58,13 @@ async fn run(lab: &Lab, daemon: Daemon) -> Result<Evidence> {
     let south = lab.south().await?;
     let (_, keys) = key_chain(SECRET)?;
     let both = key_file(SECRET);
-    let before = (lab.north.counters().await?, south.counters().await?);
-    let set_clock = async |seconds: i64| south.shell(&format!("date -u -s @{seconds}")).await.map(drop);
+    let before = Both::of(&lab.north, south).await?;
+    let set_clock = async |seconds| south.set_clock(seconds).await;
     set_clock(FIRST).await?;
     let started = Instant::now();
     let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
     let speaker = Speaker::of_bird(Port::South);
-    let supervised = Supervised::daemon(south, daemon, &speaker, first_key(&both)?).await?;
+    let supervised = supervise(south, daemon, &speaker, first_key(&both)?).await?;
     supervised.await_log(CONNECTING, 1).await?;
     bird.open().await?;
     let since = await_routes(&bird, 0).await?;
@@ -70,38 +74,36 @@ async fn run(lab: &Lab, daemon: Daemon) -> Result<Evidence> {
         // Its timers go by the clock, so that one that is set ends its sessions.
         let now: i64 = south.shell("date +%s").await?.trim().parse()?;
         let at = |moment| Timestamp::from_unix_seconds(by_clock(now, moment));
-        supervised.change_keys(&key_file_at(SECRET, at)).await?;
+        change_keys(&supervised, &key_file_at(SECRET, at)).await?;
         let wait = async |moment| {
             let until = by_clock(now, moment);
             south.shell(&format!("while [ $(date +%s) -lt {until} ]; do sleep 0.2; done")).await.map(drop)
         };
         roll(lab, &bird, Port::South, &keys, wait).await?;
     } else {
-        supervised.change_keys(&both).await?;
+        change_keys(&supervised, &both).await?;
         roll(lab, &bird, Port::South, &keys, set_clock).await?;
     }
     check_still_up(&bird, 0, &since).await?;
     let log = supervised.log().await?;
     ensure!(log.matches(SESSION).count() == 2, "there were other sessions: {log}");
     check_status(&supervised).await?;
-    let counted = (lab.north.counters().await?.since(&before.0), south.counters().await?.since(&before.1));
-    counted.0.check_good("north")?;
-    counted.1.check_good("south")?;
+    let counted = before.good().await?;
     let end = match daemon {
         Daemon::GoBgp => kill(&bird, supervised, &since).await?,
         Daemon::Frr => run_out(lab, &bird, supervised, set_clock).await?,
         Daemon::ExaBgp => {
             supervised.stop().await?;
             bird.close().await?;
-            south.counters().await?.since(&before.1).check_good("south")?
+            before.good().await?[1]
         }
     };
     daemon.end(south).await?;
     bird.stop().await?;
     let counters = [
-        ("BIRD's kernel", counted.0.to_string()),
-        ("the daemon's kernel", counted.1.to_string()),
-        ("the daemon's kernel, of what came at the end", end.to_string()),
+        ("BIRD's kernel", counted[0]),
+        ("the daemon's kernel", counted[1]),
+        ("the daemon's kernel, of what came at the end", end),
     ];
     let mut evidence = evidence(lab, &keys, &counters, seconds)?;
     evidence.figures = evidence.figures.replace("routes each way", "routes from BIRD");
@@ -109,8 +111,10 @@ async fn run(lab: &Lab, daemon: Daemon) -> Result<Evidence> {
 }
 
 /// Whether `wireseal status` knows both sessions, their keys at both ends, and their segments.
-async fn check_status(supervised: &Supervised<'_>) -> Result<()> {
-    let status = supervised.status().await?;
+async fn check_status(supervised: &Program<'_>) -> Result<()> {
+    let command = "wireseal status --json --pid $(cat /tmp/run.pid)";
+    let said = supervised.guest.shell(command).await?;
+    let status = serde_json::from_str::<serde_json::Value>(&said)?[0].take();
     let peers = status["peers"].as_array().context("there are peers")?;
     ensure!(peers.len() == 2, "status: {status}");
     for peer in peers {
@@ -127,7 +131,7 @@ async fn check_status(supervised: &Supervised<'_>) -> Result<()> {
 
 /// Kills the supervisor: the sessions go on for longer than the hold time, and once they are closed no other opens, until the daemon is
 /// started again under another.
-async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[Since; 2]) -> Result<Counted> {
+async fn kill(bird: &Bird<'_>, supervised: Program<'_>, since: &[Since; 2]) -> Result<Counted> {
     let south = supervised.guest;
     supervised.signal("KILL").await?;
     tokio::time::sleep(Duration::from_secs(u64::from(HOLD_TIME) + 2)).await;
@@ -140,7 +144,7 @@ async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[Since; 2]) -
     ensure!(state.state != "Established", "a session was opened without the supervisor");
     Daemon::GoBgp.end(south).await?;
     let run = format!("run --config {FOLDER}/wireseal.toml -- {}", Daemon::GoBgp.command());
-    let again = Supervised::start(south, "run", &run).await?;
+    let again = start_wireseal(south, "run", &run).await?;
     bird.await_routes(Family::Ipv4, 0).await?;
     again.await_log(SESSION, 1).await?;
     let counted = south.counters().await?.since(&before);
@@ -155,7 +159,7 @@ async fn kill(bird: &Bird<'_>, supervised: Supervised<'_>, since: &[Since; 2]) -
 async fn run_out(
     lab: &Lab,
     bird: &Bird<'_>,
-    supervised: Supervised<'_>,
+    supervised: Program<'_>,
     set_clock: impl AsyncFn(i64) -> Result<()>,
 ) -> Result<Counted> {
     let south = lab.south().await?;
@@ -165,10 +169,7 @@ async fn run_out(
     // FRR calls BIRD again, and BIRD calls FRR, whose listener has a key that nobody knows.
     supervised.await_log("connect was refused", 1).await?;
     let refused = south.await_counted(&before, Counted::key_not_found(1)).await?;
-    for family in Family::ALL {
-        let state = bird.state(family).await?;
-        ensure!(state.state != "Established", "BIRD's session over {family} is up");
-    }
+    bird.check_kept_out().await?;
     bird.close().await?;
     supervised.stop().await?;
     Ok(refused)
@@ -177,20 +178,160 @@ async fn run_out(
 async fn twin(lab: &Lab, daemon: Daemon) -> Result<Refusal> {
     let south = lab.south().await?;
     let (_, keys) = key_chain(SECRET)?;
-    let before = (lab.north.counters().await?, south.counters().await?);
-    south.shell(&format!("date -u -s @{FIRST}")).await?;
+    let before = Both::of(&lab.north, south).await?;
+    south.set_clock(FIRST).await?;
     let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
     let speaker = Speaker::of_bird(Port::South);
-    let supervised = Supervised::daemon(south, daemon, &speaker, &key_file("what one end knows")).await?;
+    let supervised = supervise(south, daemon, &speaker, &key_file("what one end knows")).await?;
     bird.open().await?;
-    let bad = Counted::bad(1);
-    let counted =
-        tokio::try_join!(lab.north.await_counted(&before.0, bad), south.await_counted(&before.1, bad))?;
+    let refusal = before.bad().await?;
     supervised.await_log("bad MAC under the", 1).await?;
     let log = supervised.stop().await?;
     daemon.end(south).await?;
     bird.close().await?;
     bird.stop().await?;
     ensure!(!log.contains(SESSION), "there was a session: {log}");
-    Ok(Refusal::by("north", &counted.0).and(Refusal::by("south", &counted.1)))
+    Ok(refusal)
+}
+
+const VRF: &str = "vrf-blue";
+
+pub fn vrf() -> Row {
+    Row::new(
+        "run-vrf",
+        "wireseal run, with Debian's FRR in a VRF, whose peer is named with that VRF, against BIRD: sessions over IPv4 (opened by FRR) and IPv6 \
+         (opened by BIRD) with 10,000 routes in each",
+        async |lab| within(lab, async |south| run_in_vrf(lab, south).await).await,
+        "the peer is named with another VRF: FRR calls unsigned, and BIRD's kernel refuses it",
+        async |lab| within(lab, async |south| twin_in_vrf(lab, south).await).await,
+    )
+}
+
+/// Does something while the guest's interface is in the VRF.
+async fn within<T>(lab: &Lab, act: impl AsyncFn(&Guest) -> Result<T>) -> Result<T> {
+    let south = lab.south().await?;
+    let enter = format!(
+        "ip link add {VRF} type vrf table 1001 && ip link add vrf-other type vrf table 1002 && ip link set {VRF} up && \
+         ip link set vrf-other up && sysctl -q -w net.ipv6.conf.eth0.keep_addr_on_down=1 && ip link set eth0 master {VRF}"
+    );
+    south.shell(&enter).await?;
+    let result = act(south).await;
+    Daemon::Frr.end(south).await?;
+    let leave = format!(
+        "ip link set eth0 nomaster && ip link del {VRF} && ip link del vrf-other && \
+         (ip -6 address show dev eth0 | grep -q {0}/ || ip -6 address add {0}/64 dev eth0)",
+        Port::South.ipv6()
+    );
+    south.shell(&leave).await?;
+    result
+}
+
+async fn run_in_vrf(lab: &Lab, south: &Guest) -> Result<Evidence> {
+    let (_, keys) = key_chain(SECRET)?;
+    let before = Both::of(&lab.north, south).await?;
+    south.set_clock(FIRST).await?;
+    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let speaker = Speaker { vrf: Some(VRF), ..Speaker::of_bird(Port::South) };
+    let supervised = supervise(south, Daemon::Frr, &speaker, &key_file(SECRET)).await?;
+    bird.open().await?;
+    await_routes(&bird, 0).await?;
+    supervised.await_log(SESSION, 2).await?;
+    let counted = before.good().await?;
+    bird.stop().await?;
+    supervised.stop().await?;
+    let counters = [("BIRD's kernel", counted[0]), ("FRR's kernel", counted[1])];
+    let evidence = evidence(lab, &keys[..1], &counters, 0.0)?;
+    Ok(evidence.with_figures("10,000 routes from BIRD in each of 2 sessions"))
+}
+
+async fn twin_in_vrf(lab: &Lab, south: &Guest) -> Result<Refusal> {
+    let (_, keys) = key_chain(SECRET)?;
+    let before = lab.north.counters().await?;
+    south.set_clock(FIRST).await?;
+    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let speaker = Speaker { vrf: Some(VRF), ..Speaker::of_bird(Port::South) };
+    let supervised = supervise(south, Daemon::Frr, &speaker, &key_file(SECRET)).await?;
+    write(south, "wireseal.toml", &peers(Port::North, Some("vrf-other"))).await?;
+    change_keys(&supervised, &key_file(SECRET)).await?;
+    let counted = lab.north.await_counted(&before, Counted::required(1)).await?;
+    let log = supervised.log().await?;
+    let state = bird.state(Family::Ipv4).await?;
+    bird.stop().await?;
+    supervised.stop().await?;
+    ensure!(state.state != "Established", "there was a session: {log}");
+    Ok(Refusal::by("north", &counted))
+}
+
+const SERVICE: &str = "wireseal-run@gobgpd";
+
+pub fn service() -> Row {
+    Row::new(
+        "run-service",
+        "Debian's GoBGP as systemd's wireseal-run@gobgpd.service, against BIRD: a session with 10,000 routes; then the supervisor is killed, systemd \
+         kills the daemon and starts both again, and the next session is signed",
+        async |lab| around(lab, run_service).await,
+        "another secret at one end: no session",
+        async |lab| around(lab, twin_of_service).await,
+    )
+}
+
+/// Takes the guest back to where it was.
+async fn around<T>(lab: &Lab, act: impl AsyncFn(&Lab, &Guest) -> Result<T>) -> Result<T> {
+    let south = lab.south().await?;
+    let result = act(lab, south).await;
+    let log = south.shell(&format!("journalctl --no-pager -o cat -u {SERVICE}")).await?;
+    south.shell(&format!("systemctl stop {SERVICE}; rm -rf /etc/wireseal /usr/local/bin/wireseal; journalctl --rotate --vacuum-time=1s -q")).await?;
+    result.with_context(|| format!("the service's log: {log}"))
+}
+
+async fn start_service(south: &Guest, secret: &str) -> Result<()> {
+    let speaker = Speaker::of_bird(Port::South);
+    south.shell(&format!("date -u -s @{FIRST}; mkdir -p /etc/wireseal; ln -sf ../sbin/wireseal /usr/local/bin/wireseal; cp systemd/*.service /etc/systemd/system/; systemctl daemon-reload")).await?;
+    write(south, "daemon.conf", &Daemon::GoBgp.configuration(&speaker)).await?;
+    for (name, contents) in [
+        (
+            "gobgpd.env",
+            format!("DAEMON={}\n", Daemon::GoBgp.command().replace("gobgpd ", "/usr/bin/gobgpd ")),
+        ),
+        ("gobgpd.toml", peers(Port::North, None)),
+        ("keys.toml", first_key(&key_file(secret))?.to_owned()),
+    ] {
+        south.call(WriteFile { path: format!("/etc/wireseal/{name}"), contents }).await?;
+    }
+    south.shell(&format!("systemctl start {SERVICE}")).await.map(drop)
+}
+
+async fn run_service(lab: &Lab, south: &Guest) -> Result<Evidence> {
+    let (_, keys) = key_chain(SECRET)?;
+    let before = Both::of(&lab.north, south).await?;
+    start_service(south, SECRET).await?;
+    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let first = bird.await_routes(Family::Ipv4, 0).await?;
+    let main = format!("systemctl show -p MainPID --value {SERVICE}");
+    let supervisor = south.shell(&main).await?;
+    south.shell(&format!("kill -9 {supervisor}")).await?;
+    let is_another = async || {
+        let state = bird.state(Family::Ipv4).await?;
+        Ok(state.state == "Established" && state.since != first.since)
+    };
+    bird.program.wait("the next session", is_another).await?;
+    bird.await_routes(Family::Ipv4, 0).await?;
+    ensure!(south.shell(&main).await? != supervisor, "it was not started again");
+    let counted = before.good().await?;
+    bird.stop_alone().await?;
+    let counters = [("BIRD's kernel", counted[0]), ("the daemon's kernel", counted[1])];
+    let evidence = evidence(lab, &keys[..1], &counters, 0.0)?;
+    Ok(evidence.with_figures("10,000 routes from BIRD, in each of two sessions"))
+}
+
+async fn twin_of_service(lab: &Lab, south: &Guest) -> Result<Refusal> {
+    let (_, keys) = key_chain(SECRET)?;
+    let before = lab.north.counters().await?;
+    start_service(south, "what one end knows").await?;
+    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let counted = lab.north.await_counted(&before, Counted::bad(1)).await?;
+    let state = bird.state(Family::Ipv4).await?;
+    bird.stop().await?;
+    ensure!(state.state != "Established", "there was a session");
+    Ok(Refusal::by("north", &counted))
 }
