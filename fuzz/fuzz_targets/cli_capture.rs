@@ -4,4 +4,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|file: &[u8]| wireseal_fuzz::capture::check(file));
+fuzz_target!(|file: &[u8]| wireseal_fuzz::cli::check_capture(file));

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wireseal::keys::from_argument;
-use wireseal_fuzz::keys::check_file;
+use wireseal_fuzz::cli::check_keys;
 
 fuzz_target!(|text: &str| {
     // A made-up argument must not open files or keyrings of this machine.
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
         return;
     }
     match from_argument(text) {
-        Ok(file) => check_file(&file),
+        Ok(file) => check_keys(&file),
         Err(error) => assert!(error.to_string().starts_with("--key: ")),
     }
 });

@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| wireseal_fuzz::verify::check(input));
+fuzz_target!(|input: &[u8]| wireseal_fuzz::cli::check_verification(input));

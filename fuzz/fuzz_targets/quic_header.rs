@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::quic::slow::{self, Fault};
+use wireseal_fuzz::quic::{self, Fault};
 use wireseal_quic::{
     AeadAlgorithm, ConnectionId, HeaderError, LongHeader, LongType, MAX_PACKET_NUMBER, NumberLength,
     PacketType, Protected, SealError, ShortHeader, Version, decode_packet_number, decode_varint,
@@ -25,7 +25,7 @@ fuzz_target!(|input: &[u8]| {
 /// Takes a datagram apart as the slow reader does.
 fn split(datagram: &[u8], id_length: usize) {
     let mut buffer = datagram.to_vec();
-    match (slow::packet(datagram, id_length), Protected::split_first(&mut buffer, id_length)) {
+    match (quic::first_packet(datagram, id_length), Protected::split_first(&mut buffer, id_length)) {
         (Ok(expected), Ok((packet, rest))) => {
             assert_eq!(packet.packet_type(), expected.kind);
             assert_eq!(packet.version().map(Version::to_wire), expected.version);
@@ -57,7 +57,7 @@ fn split(datagram: &[u8], id_length: usize) {
     let mut at = 0;
     let mut first: Option<Vec<u8>> = None;
     for packet in Protected::split(&mut buffer, id_length) {
-        let expected = slow::packet(&datagram[at..], id_length);
+        let expected = quic::first_packet(&datagram[at..], id_length);
         let Ok(packet) = packet else {
             let other = expected.map(|expected| Some(datagram[at..][expected.destination].to_vec()) != first);
             assert!(other.unwrap_or(true));
@@ -73,7 +73,7 @@ fn split(datagram: &[u8], id_length: usize) {
 }
 
 fn varints(octets: &[u8]) {
-    assert_eq!(decode_varint(octets), slow::varint(octets));
+    assert_eq!(decode_varint(octets), quic::varint(octets));
 }
 
 fn numbers(largest: u64, octets: &[u8]) {
@@ -82,8 +82,8 @@ fn numbers(largest: u64, octets: &[u8]) {
     for (bits, length) in [8, 16, 24, 32].into_iter().zip(NUMBER_LENGTHS) {
         let truncated = truncated & (u32::MAX >> (32 - bits));
         let found = decode_packet_number(Some(largest), truncated, length);
-        assert_eq!(found, slow::closest(largest + 1, truncated.into(), bits));
-        assert_eq!(decode_packet_number(None, truncated, length), slow::closest(0, truncated.into(), bits));
+        assert_eq!(found, quic::closest(largest + 1, truncated.into(), bits));
+        assert_eq!(decode_packet_number(None, truncated, length), quic::closest(0, truncated.into(), bits));
         // The receiver decodes the number, whichever of the packets since the largest acknowledged have reached it.
         let number = found.max(largest + 1);
         let needed = NumberLength::needed(number, Some(largest));
@@ -131,7 +131,7 @@ fn long(choice: &[u8; 8], octets: &[u8]) {
 
     let end = number_offset + number_length.octets() + payload_length + AeadAlgorithm::TAG_LENGTH;
     written.resize(end, 0xa5);
-    let found = slow::packet(&written, 0).expect("as it was written");
+    let found = quic::first_packet(&written, 0).expect("as it was written");
     assert_eq!((found.number, found.end), (number_offset, end));
     written.push(0xa5);
     let (packet, rest) = Protected::split_first(&mut written, 0).expect("as it was written");
@@ -146,7 +146,7 @@ fn short(choice: &[u8; 8], octets: &[u8]) {
     let header = ShortHeader { destination: id(octets, choice[2]), spin: choice[0] & 1 == 1 };
     let mut written = [0xa5; 22];
     let number_offset = header.encode(&mut written).expect("room");
-    let found = slow::packet(&written, header.destination.len()).expect("as it was written");
+    let found = quic::first_packet(&written, header.destination.len()).expect("as it was written");
     assert_eq!((found.kind, found.number), (PacketType::OneRtt, number_offset));
     assert_eq!(written[found.destination], *header.destination);
     assert_eq!((written[0] & 0xc0, written[0] & 0x20 > 0), (0x40, header.spin));

@@ -2,6 +2,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::quic::ends::Ends;
+use wireseal_fuzz::quic::Ends;
 
 fuzz_target!(|script: &[u8]| Ends::run(script));

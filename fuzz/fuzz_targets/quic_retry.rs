@@ -6,7 +6,7 @@
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use aes_gcm::{Aes128Gcm, Nonce};
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::quic::slow;
+use wireseal_fuzz::quic;
 use wireseal_quic::{ConnectionId, HeaderError, Retry, SealError, Version, retry_integrity_tag};
 
 /// Key and nonce of a version (RFC 9001 §5.8, RFC 9369 §3.3.3).
@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
     let found = Retry::open(version, &original, datagram);
     let is_genuine =
         datagram.split_last_chunk().is_some_and(|(packet, last)| *last == tag(version, &original, packet));
-    let is_retry = slow::packet(datagram, 0) == Err(slow::Fault::Retry);
+    let is_retry = quic::first_packet(datagram, 0) == Err(quic::Fault::Retry);
     match found {
         Ok(retry) => {
             assert!(is_genuine && is_retry && !retry.token.is_empty() && retry.source != original);

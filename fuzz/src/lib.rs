@@ -2,12 +2,8 @@
 //! kernels on every path, and the checks on keys, captures and their verification.
 
 #[cfg(feature = "program")]
-pub mod capture;
+pub mod cli;
 pub mod hosts;
 pub mod kernels;
-#[cfg(feature = "program")]
-pub mod keys;
 pub mod quic;
 pub mod slow;
-#[cfg(feature = "program")]
-pub mod verify;

@@ -1,10 +1,15 @@
-//! Breadth-first search through every state that a model can reach.
+//! Breadth-first search through every state that a model can reach, with a shortest counterexample; and the real code of one end, run
+//! once for each of its states and each event.
+//!
+//! A state of the model is two numbers of end states and the packets in flight. Millions of them share a few thousand end states,
+//! so that the search itself computes no MAC.
 
+use std::collections::hash_map::DefaultHasher;
 use std::fmt;
-use std::hash::Hash;
+use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
-use foldhash::{HashSet, HashSetExt};
+use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
 /// An action, and the state it leads to, or what it broke.
 pub type Next<M> = (<M as Model>::Action, Result<<M as Model>::State, String>);
@@ -118,4 +123,213 @@ fn counterexample<M: Model>(
         last.into_iter().chain(path.map(|(_, action)| action)).map(|action| model.describe(action)).collect();
     steps.reverse();
     Counterexample { steps, fault }
+}
+
+/// The two ends.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Side {
+    /// The one that opened the connection.
+    Left,
+    /// Its peer.
+    Right,
+}
+
+impl Side {
+    /// Both.
+    pub const BOTH: [Self; 2] = [Self::Left, Self::Right];
+
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        if self == Self::Left { Self::Right } else { Self::Left }
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Left { "left" } else { "right" })
+    }
+}
+
+/// The number of an end state, and that of a packet.
+pub type EndId = u32;
+/// The number of a packet; 0 is none.
+pub type PacketId = u32;
+
+/// One end: the code under test, with as much of a stack around it as it takes.
+pub trait End: Sized {
+    /// What the rules of the model look at.
+    type Facts: Copy;
+    /// What can happen to it.
+    type Event: Copy + Eq + Hash;
+    /// What it sends.
+    type Packet: Clone + Eq + Hash;
+    /// What it is made with.
+    type Setup: Copy;
+
+    /// An end at the beginning.
+    fn new(side: Side, setup: Self::Setup) -> Self;
+
+    /// Lets something happen to it. `packets` are those with the numbers from 1 on.
+    ///
+    /// # Errors
+    /// What went wrong: a fault in the code under test.
+    fn handle(
+        &mut self,
+        event: Self::Event,
+        packets: &[Self::Packet],
+    ) -> Result<Option<Self::Packet>, String>;
+
+    /// Tries what an attacker could do instead of this event. It must not change anything.
+    ///
+    /// # Errors
+    /// What succeeded.
+    fn attack(&mut self, event: Self::Event, packets: &[Self::Packet]) -> Result<(), String>;
+
+    /// The same end, exported and imported, for connections that can be.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    fn moved(self) -> Result<Self, String> {
+        Ok(self)
+    }
+
+    /// What the rules of the model look at.
+    fn facts(&self) -> Self::Facts;
+
+    /// Everything that decides how it goes on.
+    fn identity(self) -> Vec<u8>;
+}
+
+/// What an event led to.
+pub type Step = Result<(EndId, PacketId), String>;
+
+/// All end states reached so far.
+pub struct Ends<E: End> {
+    setup: E::Setup,
+    /// By a hash of 128 bits of what makes each of them.
+    numbers: HashMap<u128, EndId>,
+    facts: Vec<E::Facts>,
+    /// A shortest way to each.
+    origins: Vec<Origin<E>>,
+    steps: HashMap<(EndId, E::Event), Step>,
+    packets: Vec<E::Packet>,
+    packet_numbers: HashMap<E::Packet, PacketId>,
+}
+
+enum Origin<E: End> {
+    Start(Side),
+    After(EndId, E::Event),
+}
+
+impl<E: End> Ends<E> {
+    /// The two ends at the beginning have the numbers 0 and 1.
+    pub fn new(setup: E::Setup) -> Self {
+        let mut ends = Self {
+            setup,
+            numbers: HashMap::new(),
+            facts: Vec::new(),
+            origins: Vec::new(),
+            steps: HashMap::new(),
+            packets: Vec::new(),
+            packet_numbers: HashMap::new(),
+        };
+        for side in Side::BOTH {
+            ends.number(E::new(side, setup), Origin::Start(side));
+        }
+        ends
+    }
+
+    /// What is known of an end state.
+    pub fn facts(&self, id: EndId) -> E::Facts {
+        self.facts[id as usize]
+    }
+
+    /// The packet of this number, which is not 0.
+    pub fn packet(&self, id: PacketId) -> &E::Packet {
+        &self.packets[id as usize - 1]
+    }
+
+    /// How many end states there are, how many packets, and how often the code under test has run.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        (self.facts.len(), self.packets.len(), self.steps.len())
+    }
+
+    /// What an event leads to: the next state, and what is sent.
+    pub fn step(&mut self, id: EndId, event: E::Event) -> Step {
+        if let Some(step) = self.steps.get(&(id, event)) {
+            return step.clone();
+        }
+        let step = self.run(id, event);
+        self.steps.insert((id, event), step.clone());
+        step
+    }
+
+    fn run(&mut self, id: EndId, event: E::Event) -> Step {
+        let mut end = self.revive(id);
+        end.attack(event, &self.packets)?;
+        let sent = end.handle(event, &self.packets)?;
+        let mut moved = self.revive(id).moved()?;
+        let sent_after_move = moved.handle(event, &self.packets)?;
+        let after = self.number(end, Origin::After(id, event));
+        if sent != sent_after_move || self.numbers.get(&digest(&moved.identity())) != Some(&after) {
+            return Err("an end that was moved before goes on differently".into());
+        }
+        Ok((after, sent.map_or(0, |packet| self.packet_number(packet))))
+    }
+
+    /// The end in this state, by repeating what led to it.
+    fn revive(&self, id: EndId) -> E {
+        let (mut events, mut at) = (Vec::new(), id);
+        let side = loop {
+            match self.origins[at as usize] {
+                Origin::Start(side) => break side,
+                Origin::After(from, event) => {
+                    events.push(event);
+                    at = from;
+                }
+            }
+        };
+        let mut end = E::new(side, self.setup);
+        for event in events.into_iter().rev() {
+            let repeated = end.handle(event, &self.packets);
+            assert!(repeated.is_ok(), "what was possible once is so again");
+        }
+        end
+    }
+
+    fn number(&mut self, end: E, origin: Origin<E>) -> EndId {
+        let facts = end.facts();
+        let next = self.facts.len() as EndId;
+        let number = *self.numbers.entry(digest(&end.identity())).or_insert(next);
+        if number == next {
+            self.facts.push(facts);
+            self.origins.push(origin);
+        }
+        number
+    }
+
+    fn packet_number(&mut self, packet: E::Packet) -> PacketId {
+        let next = PacketId::try_from(self.packets.len() + 1).expect("fewer than 2^32 packets");
+        let number = *self.packet_numbers.entry(packet.clone()).or_insert(next);
+        if number == next {
+            self.packets.push(packet);
+        }
+        number
+    }
+}
+
+impl<E: End> fmt::Debug for Ends<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ends").field("counts", &self.counts()).finish_non_exhaustive()
+    }
+}
+
+fn digest(octets: &[u8]) -> u128 {
+    let half = |seed: u8| {
+        let mut hasher = DefaultHasher::new();
+        (seed, octets).hash(&mut hasher);
+        hasher.finish()
+    };
+    u128::from(half(0)) << 64 | u128::from(half(1))
 }

@@ -14,17 +14,17 @@
 //! | TCP-AO runs under smoltcp | [`speaker::stack`] |
 //! | keys change on live connections | [`speaker::protection`] |
 //! | kernel sockets get their keys | `kernel` |
-//! | quinn gets Wireseal's packet protection | [`quic::provider`] |
+//! | quinn gets Wireseal's packet protection | [`tls::provider`] |
 
-pub mod certificate;
 pub mod config;
 mod connection;
 pub mod demo;
 mod frames;
 #[cfg(target_os = "linux")]
 mod kernel;
-pub mod quic;
+mod quic;
 pub mod run;
+pub mod tls;
 
 /// The code in the workspace's README compiles.
 #[cfg(all(doctest, target_os = "linux"))]

@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Parser, Subcommand};
 use router_peer::config::{Config, TransportKind};
 use router_peer::demo::{self, CHECKS};
-use router_peer::{certificate, run};
+use router_peer::{run, tls};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 
@@ -92,7 +92,7 @@ async fn carry_out(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn make_certificate(out: &Path, name: &str) -> Result<ExitCode> {
-    let fingerprint = certificate::create(out, name)?;
+    let fingerprint = tls::create_certificate(out, name)?;
     println!("certificate: {}", out.join(format!("{name}.pem")).display());
     println!("private key: {}", out.join(format!("{name}.key")).display());
     println!("certificate-sha256: {fingerprint}");

@@ -55,17 +55,26 @@ pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
     }
 }
 
-/// Logs at most once a second that segments of the peer at `index` were refused, with the counters.
-pub async fn log_refusals(stack: Stack, index: usize) {
-    let mut logged = [0; 3];
-    loop {
-        let counters = stack.with_device(|device| device.shim().peer_counters(index).copied());
-        if let Some(Counters { bad, key_not_found, required, .. }) = counters
-            && logged != [bad, key_not_found, required]
-        {
-            logged = [bad, key_not_found, required];
+/// Logs refused segments, whenever there are more of them.
+#[derive(Debug, Default)]
+pub struct RefusalLog([u64; 3]);
+
+impl RefusalLog {
+    /// Logs the counters if other segments were refused since the last call.
+    pub fn look(&mut self, counters: Option<Counters>) {
+        let Some(Counters { bad, key_not_found, required, .. }) = counters else { return };
+        if self.0 != [bad, key_not_found, required] {
+            self.0 = [bad, key_not_found, required];
             warn!(bad, key_not_found, required, "segments were refused: wrongly signed or unsigned");
         }
+    }
+}
+
+/// Logs at most once a second that segments of the peer at `index` were refused, with the counters.
+pub async fn log_refusals(stack: Stack, index: usize) {
+    let mut log = RefusalLog::default();
+    loop {
+        log.look(stack.with_device(|device| device.shim().peer_counters(index).copied()));
         sleep(REFUSAL_CHECK).await;
     }
 }

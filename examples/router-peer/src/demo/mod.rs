@@ -1,16 +1,15 @@
 //! The demonstration: checks that can fail, and a sabotage of each that makes it fail.
 
 mod attacks;
-mod pair;
 mod quic;
-mod report;
-mod rollover;
 mod sessions;
 
+use std::fmt;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
+use comfy_table::{ContentArrangement, Table, presets};
 use rustls::CipherSuite as Suite;
 use speaker::routes::Family::{Ipv4, Ipv6};
 use wireseal_algorithms::TcpAoAlgorithm::{
@@ -18,10 +17,7 @@ use wireseal_algorithms::TcpAoAlgorithm::{
 };
 
 use self::attacks::{Attack, GUESS, UNKNOWN_ID, attack, bad_key_session, flipped_bit, replay};
-use self::pair::SECRET;
-use self::report::Line;
-pub use self::report::Report;
-use self::sessions::Conditions;
+use self::sessions::{Conditions, SECRET, peak_memory};
 
 /// Time limit for one check.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -55,18 +51,22 @@ const FORGED_RESET: Attack = Attack { is_reset: true, ..BAD_KEY };
 
 /// All checks in the order in which they run.
 pub const CHECKS: &[Check] = &[
-    check!("hmac-sha-1-96/ipv4", SESSION, pair::session, HmacSha1, Ipv4),
-    check!("hmac-sha-1-96/ipv6", SESSION, pair::session, HmacSha1, Ipv6),
-    check!("aes-128-cmac-96/ipv4", SESSION, pair::session, Aes128Cmac, Ipv4),
-    check!("aes-128-cmac-96/ipv6", SESSION, pair::session, Aes128Cmac, Ipv6),
-    check!("linux-hmac-sha-256/ipv4", SESSION, pair::session, LinuxHmacSha256, Ipv4),
-    check!("linux-hmac-sha-256/ipv6", SESSION, pair::session, LinuxHmacSha256, Ipv6),
-    check!("hmac-sha256-128/ipv4", SESSION, pair::session, HmacSha256_128, Ipv4),
-    check!("hmac-sha256-128/ipv6", SESSION, pair::session, HmacSha256_128, Ipv6),
-    check!("kmac256-128/ipv4", SESSION, pair::session, Kmac256_128, Ipv4),
-    check!("kmac256-128/ipv6", SESSION, pair::session, Kmac256_128, Ipv6),
-    check!("routes", "a full table goes each way", pair::full_table),
-    check!("rollover", "a key chain changes the key twice while routes flow each way", rollover::twice),
+    check!("hmac-sha-1-96/ipv4", SESSION, sessions::tcp_ao_session, HmacSha1, Ipv4),
+    check!("hmac-sha-1-96/ipv6", SESSION, sessions::tcp_ao_session, HmacSha1, Ipv6),
+    check!("aes-128-cmac-96/ipv4", SESSION, sessions::tcp_ao_session, Aes128Cmac, Ipv4),
+    check!("aes-128-cmac-96/ipv6", SESSION, sessions::tcp_ao_session, Aes128Cmac, Ipv6),
+    check!("linux-hmac-sha-256/ipv4", SESSION, sessions::tcp_ao_session, LinuxHmacSha256, Ipv4),
+    check!("linux-hmac-sha-256/ipv6", SESSION, sessions::tcp_ao_session, LinuxHmacSha256, Ipv6),
+    check!("hmac-sha256-128/ipv4", SESSION, sessions::tcp_ao_session, HmacSha256_128, Ipv4),
+    check!("hmac-sha256-128/ipv6", SESSION, sessions::tcp_ao_session, HmacSha256_128, Ipv6),
+    check!("kmac256-128/ipv4", SESSION, sessions::tcp_ao_session, Kmac256_128, Ipv4),
+    check!("kmac256-128/ipv6", SESSION, sessions::tcp_ao_session, Kmac256_128, Ipv6),
+    check!("routes", "a full table goes each way", sessions::full_table),
+    check!(
+        "rollover",
+        "a key chain changes the key twice while routes flow each way",
+        attacks::roll_over_twice
+    ),
     check!("bad-key", "an attacker signs a NOTIFICATION with a guessed secret", attack, BAD_KEY),
     check!("bad-key-session", "a router with a guessed secret tries to open a session", bad_key_session),
     check!("unknown-key-id", "a NOTIFICATION with an unknown KeyID", attack, UNKNOWN_KEY_ID),
@@ -74,7 +74,7 @@ pub const CHECKS: &[Check] = &[
     check!("forged-reset", "the same RST, signed with a guessed secret", attack, FORGED_RESET),
     check!("replay", "a segment of this session comes again, then one of an earlier session", replay),
     check!("flipped-bit", "copies of a segment come first, each with one bit flipped", flipped_bit),
-    check!("impairments", "5 % of segments are lost, 5 % reordered, 5 % duplicated", pair::impairments),
+    check!("impairments", "5 % of segments are lost, 5 % reordered, 5 % duplicated", sessions::impairments),
     check!("quic/aes-128-gcm", QUIC, quic::session, Suite::TLS13_AES_128_GCM_SHA256),
     check!("quic/aes-256-gcm", QUIC, quic::session, Suite::TLS13_AES_256_GCM_SHA384),
     check!("quic/chacha20-poly1305", QUIC, quic::session, Suite::TLS13_CHACHA20_POLY1305_SHA256),
@@ -97,4 +97,56 @@ pub async fn run(only: Option<&str>, sabotage: Option<&str>, seed: u64) -> Repor
         report.0.push(Line { name, action, took: started.elapsed(), outcome });
     }
     report
+}
+
+/// Width of the table in columns, at most.
+const WIDTH: u16 = 120;
+
+/// One check that was run.
+#[derive(Debug)]
+struct Line {
+    name: &'static str,
+    action: &'static str,
+    took: Duration,
+    outcome: Result<String>,
+}
+
+/// The outcome of each check that was run.
+#[derive(Debug)]
+pub struct Report(Vec<Line>);
+
+impl Report {
+    /// The names of the checks that failed.
+    #[must_use]
+    pub fn failed(&self) -> Vec<&'static str> {
+        self.0.iter().filter(|line| line.outcome.is_err()).map(|line| line.name).collect()
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new();
+        table
+            .load_style(presets::ASCII_BORDERS_ONLY_CONDENSED)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(WIDTH)
+            .set_header(["check", "what is done", "what was seen", "verdict"]);
+        for Line { name, action, took, outcome } in &self.0 {
+            let (verdict, seen) = match outcome {
+                Ok(seen) => ("ok", seen.clone()),
+                Err(error) => ("FAILED", format!("{error:#}")),
+            };
+            let verdict = format!("{verdict}, {:.2} s", took.as_secs_f64());
+            table.add_row([*name, *action, &seen, &verdict]);
+        }
+        let took: Duration = self.0.iter().map(|line| line.took).sum();
+        write!(f, "{table}\nchecks: {} in {:.1} s", self.0.len(), took.as_secs_f64())?;
+        if let Some(peak) = peak_memory() {
+            write!(f, ", {peak} MiB of memory at most")?;
+        }
+        match self.failed().as_slice() {
+            [] => write!(f, "\nrouter-peer: all checks passed"),
+            failed => write!(f, "\nrouter-peer: failed: {}", failed.join(", ")),
+        }
+    }
 }

@@ -12,8 +12,9 @@ use rustls::pki_types::PrivateKeyDer;
 use tokio::time::{sleep, timeout};
 use tracing::Span;
 
-use super::sessions::{Conditions, FEW, GLANCE, ROUTES, Sessions, grouped, start, within_memory};
-use crate::quic::{Acceptor, Connector, Tls, is_wireseal, provider, suite_name};
+use super::sessions::{Conditions, FEW, GLANCE, ROUTES, Sessions, grouped, start_session, within_memory};
+use crate::quic::{Acceptor, Caller, Connector};
+use crate::tls::{Tls, is_wireseal, provider, suite_name};
 use speaker::routes::Route;
 use speaker::routes::generate;
 use speaker::session::{Session, State, Status};
@@ -55,7 +56,8 @@ impl Pair {
     fn new(a: &Tls, b: &Tls, expected: [&Tls; 2]) -> Result<Self> {
         let [by_a, by_b] = expected.map(Tls::fingerprint);
         let any_port = SocketAddr::new(LOOPBACK, 0);
-        let acceptor = Acceptor::bind(any_port, b, vec![(LOOPBACK, by_b, Span::none())])?;
+        let caller = Caller { neighbour: 0, address: LOOPBACK, certificate: by_b, span: Span::none() };
+        let acceptor = Acceptor::bind(any_port, b, vec![caller])?;
         let connector = Connector::new(any_port, acceptor.endpoint.local_addr()?, a, by_a)?;
         Ok(Self { connector, acceptor })
     }
@@ -75,11 +77,11 @@ impl Pair {
         let calling = async {
             let (connection, stream) = connector.connect().await.context("caller")?;
             // The session sends OPEN; without data the other end would not see the stream.
-            Ok((connection, start(stream, 1)))
+            Ok((connection, start_session(stream, 1)))
         };
-        let called = async { acceptor.accept().await?.1 };
+        let called = async { acceptor.call().await?.1 };
         let ((a, caller), (b, stream)) = tokio::try_join!(calling, called)?;
-        Ok(Up { sessions: Sessions::of(caller, start(stream, 2)).await?, a, b })
+        Ok(Up { sessions: Sessions::of(caller, start_session(stream, 2)).await?, a, b })
     }
 
     /// Fails unless both routers have opened every packet that reached them; returns how many that were.
@@ -197,13 +199,13 @@ async fn refused(mut pair: Pair) -> Result<()> {
     let calling = async {
         // A caller that accepts the certificate it sees learns only later that its own was refused.
         let Ok((_connection, stream)) = connector.connect().await else { return Ok(()) };
-        let session = start(stream, 1);
+        let session = start_session(stream, 1);
         let is_decided = |status: &Status| matches!(status.state, State::Established | State::Closed);
         let status = session.until(PATIENCE, "the caller to be told", is_decided).await?;
         ensure!(status.state == State::Closed, "the caller has a session");
         Ok(())
     };
-    let (called, calling) = tokio::join!(acceptor.accept(), calling);
+    let (called, calling) = tokio::join!(acceptor.call(), calling);
     calling?;
     let Err(reason) = called?.1 else { bail!("the router called has a connection") };
     ensure!(reason.to_string().contains("certificate"), "refused for another reason: {reason:#}");

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use router_peer::certificate;
+use router_peer::tls::create_certificate;
 use serde::Deserialize;
 
 use super::program::{Place, last_words};
@@ -40,7 +40,7 @@ fn changed(text: &str, old: &str, new: &str) -> String {
 fn place(files: &BTreeMap<String, String>) -> Place {
     let place = Place::new();
     for name in ["own", "peer"] {
-        certificate::create(place.0.path(), name).unwrap();
+        create_certificate(place.0.path(), name).unwrap();
     }
     files.iter().for_each(|(file, text)| place.write(file, text));
     let own = place.read("own.pem");

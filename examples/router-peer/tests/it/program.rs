@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use router_peer::certificate;
+use router_peer::tls::create_certificate;
 use tempfile::TempDir;
 
 /// The longest that a line of the log is waited for.
@@ -41,7 +41,7 @@ impl Place {
             }
         }
         for name in ["east", "west"] {
-            certificate::create(&place.0.path().join("certificates"), name).unwrap();
+            create_certificate(&place.0.path().join("certificates"), name).unwrap();
         }
         place
     }

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::Duration;
 
-use router_peer::certificate;
+use router_peer::tls::create_certificate;
 use wireseal_keys::Timestamp;
 use wireseal_linux::probe;
 
@@ -175,7 +175,7 @@ fn a_peer_with_another_certificate_gets_no_session() {
     let is_refused = "the peer refused our certificate";
     for (stranger, in_east, in_west) in [("east", is_refused, verifies), ("west", verifies, is_refused)] {
         let (place, mut west) = quic(|place| {
-            certificate::create(&place.0.path().join("stranger"), stranger).unwrap();
+            create_certificate(&place.0.path().join("stranger"), stranger).unwrap();
             let pair =
                 |from| format!("certificate = \"{from}/{stranger}.pem\"\nkey = \"{from}/{stranger}.key\"");
             place.edit(&format!("quic-{stranger}.toml"), &pair("certificates"), &pair("stranger"));

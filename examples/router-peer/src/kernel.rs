@@ -1,27 +1,27 @@
-//! Sessions over the system's TCP sockets, protected by the kernel.
-
-mod protection;
+//! Sessions over the system's TCP sockets, protected by the kernel: with TCP-AO, or with TCP-MD5 until a peer has migrated.
 
 use std::collections::HashMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use async_trait::async_trait;
+use cidr::IpCidr;
+use speaker::message::Closed;
+use speaker::protection::{KeyChangeLog, RefusalLog};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tracing::{Span, info, warn};
-use wireseal_keys::Timestamp;
-use wireseal_linux::{Error, KeyManager, TcpAoSocket};
-use wireseal_tcp_ao::Counters;
+use tracing::{Span, debug, info, warn};
+use wireseal_keys::{KeyChain, Timestamp};
+use wireseal_linux::{Attachment, Error, KeyManager, PeerName, StepReport, TcpAoSocket, probe};
+use wireseal_tcp_ao::{Counters, MasterKey};
 
-use self::protection::{Managed, Protection, Refused, StepLog, counters, log_refused};
 use crate::config::Neighbour;
-use crate::connection::{Connection, Listener, Transport, Upkeep, cannot_open};
-use speaker::message::Closed;
+use crate::connection::{Connection, Listener, Transport, Upkeep, cannot_open, peer_span};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 64;
@@ -113,8 +113,7 @@ impl Transport for Kernel {
             // The manager made the socket require TCP-AO of everyone; keys still require it of their own peers.
             TcpAoSocket::new(&socket).set_required(false)?;
         }
-        let refused = Refused::default();
-        Ok(Box::new(KernelListener { _managed: managed, socket, callers, refused }))
+        Ok(Box::new(KernelListener { _managed: managed, socket, callers, refused: RefusalLog::default() }))
     }
 }
 
@@ -130,7 +129,7 @@ struct KernelListener {
     _managed: Option<Managed>,
     socket: TcpListener,
     callers: Vec<Caller>,
-    refused: Refused,
+    refused: RefusalLog,
 }
 
 #[async_trait]
@@ -139,7 +138,7 @@ impl Listener for KernelListener {
     async fn accept(&mut self) -> Result<(usize, Connection)> {
         loop {
             let accepted = timeout(CHECK, self.socket.accept()).await;
-            log_refused(&self.socket, &mut self.refused);
+            self.refused.look(counters(&self.socket));
             let Ok(accepted) = accepted else { continue };
             let (stream, remote) = accepted?;
             let caller = self.callers.iter().find(|(_, (neighbour, _))| neighbour.address == remote.ip());
@@ -168,13 +167,13 @@ fn take_over(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> 
 struct Watched {
     managed: Option<Managed>,
     socket: TcpStream,
-    refused: Refused,
+    refused: RefusalLog,
 }
 
 impl Watched {
     fn connection(remote: SocketAddr, stream: TcpStream, managed: Option<Managed>) -> Result<Connection> {
         let socket = TcpStream::from_std(stream.as_fd().try_clone_to_owned()?.into())?;
-        let upkeep = Box::new(Self { managed, socket, refused: Refused::default() });
+        let upkeep = Box::new(Self { managed, socket, refused: RefusalLog::default() });
         Ok(Connection { remote, stream: Box::new(stream), span: Span::none(), upkeep })
     }
 }
@@ -186,7 +185,7 @@ impl Upkeep for Watched {
         let Some((_, chain)) = &self.managed else { return std::future::pending().await };
         while chain.at(Timestamp::now()).preferred().is_some() {
             sleep(CHECK).await;
-            log_refused(&self.socket, &mut self.refused);
+            self.refused.look(counters(&self.socket));
         }
         warn!("no key may be sent with: connection reset");
         let _ = self.socket.set_zero_linger();
@@ -198,4 +197,102 @@ impl Upkeep for Watched {
             info!(good, bad, key_not_found, required, dropped_icmp, "TCP-AO of the connection");
         }
     }
+}
+
+/// A socket's keys are managed while the attachment is kept.
+type Managed = (Attachment, Arc<KeyChain>);
+
+/// How the connections with one peer are protected.
+#[derive(Clone)]
+enum Protection {
+    /// The manager installs the chain's keys on sockets.
+    TcpAo(KeyManager, Arc<KeyChain>),
+    /// TCP-MD5 (RFC 2385).
+    TcpMd5(Arc<MasterKey>),
+    Nothing,
+}
+
+impl Protection {
+    /// The configured protection, if this kernel supports it. A key chain is given to the manager.
+    fn of(neighbour: &Neighbour, manager: &KeyManager) -> Result<Self> {
+        if let Some(chain) = &neighbour.key_chain {
+            let support = probe()?;
+            ensure!(support.tcp_ao, Error::NotSupported);
+            let mut algorithms = chain.keys().iter().map(|key| key.mkt().parameters().algorithm);
+            if let Some(missing) = algorithms.find(|algorithm| !support.algorithms.contains(algorithm)) {
+                return Err(Error::AlgorithmMissing(missing).into());
+            }
+            manager.set_peer(peer_name(neighbour), KeyChain::clone(chain))?;
+            return Ok(Self::TcpAo(manager.clone(), Arc::clone(chain)));
+        }
+        let Some(secret) = &neighbour.md5_secret else { return Ok(Self::Nothing) };
+        ensure!(probe()?.md5, "this kernel has no TCP-MD5 (it needs CONFIG_TCP_MD5SIG)");
+        warn!(parent: &peer_span(neighbour), "TCP-MD5 is weak: give this peer a key chain");
+        Ok(Self::TcpMd5(Arc::clone(secret)))
+    }
+
+    /// Has the manager install the chain's keys on a socket for as long as the attachment is kept; on one that will connect, with
+    /// the address to which.
+    fn manage(&self, socket: &impl AsFd, remote: Option<IpAddr>) -> Result<Option<Managed>, Error> {
+        let Self::TcpAo(manager, chain) = self else { return Ok(None) };
+        let attachment = match remote {
+            Some(remote) => manager.attach_connecting(socket, remote, Timestamp::now()),
+            None => manager.attach(socket, Timestamp::now()),
+        };
+        Ok(Some((attachment?, Arc::clone(chain))))
+    }
+
+    /// Installs the TCP-MD5 secret for a peer, if there is one, on a socket that is not connected yet.
+    fn set_md5_key(&self, socket: &TcpSocket, peer: SocketAddr) -> Result<(), Error> {
+        let Self::TcpMd5(secret) = self else { return Ok(()) };
+        TcpAoSocket::new(socket).set_md5_key(IpCidr::new_host(peer.ip()), None, secret)
+    }
+}
+
+/// A neighbour's name in its manager.
+fn peer_name(neighbour: &Neighbour) -> PeerName {
+    PeerName::new(IpCidr::new_host(neighbour.address))
+}
+
+/// Logs what a manager does, under the name of the neighbour that it concerns.
+#[derive(Default)]
+struct StepLog(HashMap<PeerName, (Span, Arc<KeyChain>, KeyChangeLog)>);
+
+impl StepLog {
+    /// Adds a neighbour of the manager's.
+    fn add(&mut self, neighbour: &Neighbour, chain: &Arc<KeyChain>) {
+        let new = (peer_span(neighbour), Arc::clone(chain), KeyChangeLog::default());
+        self.0.insert(peer_name(neighbour), new);
+    }
+
+    fn step(&mut self, step: &StepReport) {
+        for (span, chain, log) in self.0.values_mut() {
+            span.in_scope(|| log.has_changed(chain, Timestamp::now()));
+        }
+        for socket in &step.sockets {
+            for action in &socket.done {
+                let (socket, span) = (socket.attachment, self.span(Some(action.key().peer())));
+                span.in_scope(|| debug!(socket, "keys changed: {action}"));
+            }
+            for (action, error) in &socket.failed {
+                let peer = action.as_ref().map(|action| action.key().peer()).or(socket.peer);
+                let action = action.as_ref().map_or("read the keys".to_owned(), ToString::to_string);
+                self.span(peer).in_scope(|| warn!(%error, "cannot {action}, trying again"));
+            }
+            for key in socket.taken_away() {
+                let warning =
+                    || warn!("the peer was still asking for the {key}: its keys or its clock are behind");
+                self.span(socket.peer).in_scope(warning);
+            }
+        }
+    }
+
+    fn span(&self, peer: Option<PeerName>) -> Span {
+        peer.and_then(|peer| self.0.get(&peer)).map_or_else(Span::none, |(span, ..)| span.clone())
+    }
+}
+
+/// A socket's TCP-AO counters, if it uses TCP-AO.
+fn counters(socket: &impl AsFd) -> Option<Counters> {
+    TcpAoSocket::new(socket).info().ok().flatten().map(|info| info.counters)
 }

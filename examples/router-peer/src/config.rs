@@ -1,27 +1,32 @@
-//! The configuration file: all of it is checked before anything is started.
-
-mod files;
+//! The configuration file and the files that it names: all of it is checked before anything is started.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use ipnet::IpNet;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::ParsedCertificate;
 use serde::Deserialize;
-use wireseal_keys::{KeyChain, KeyChains, Timestamp};
-use wireseal_tcp_ao::{MKTS_PER_PEER, MasterKey};
-
-use crate::quic::{Fingerprint, Tls, provider, suite_name};
+use serde::de::DeserializeOwned;
 use speaker::link::DEFAULT_IP_MTU;
 use speaker::message::Export;
-use speaker::routes::{Family, Route};
-use speaker::session;
-use speaker::session::SessionConfig;
+use speaker::routes::{self, Family, Route};
+use speaker::session::{self, SessionConfig};
+use wireseal_keys::{KeyChain, KeyChains, Timestamp};
+use wireseal_tcp_ao::{MKTS_PER_PEER, MasterKey};
+use zeroize::Zeroizing;
+
+use crate::tls::{Fingerprint, Tls, provider, suite_name};
 
 /// Addresses that the stack can hold.
 const MAX_ADDRESSES: usize = 8;
@@ -170,12 +175,12 @@ impl Config {
     /// # Errors
     /// The first mistake, with file and field.
     pub fn load(path: &Path, kind: Option<TransportKind>) -> Result<Self> {
-        let mut file: ConfigFile = named(path, files::toml)?;
+        let mut file: ConfigFile = named(path, read_toml)?;
         file.transport.kind = kind.unwrap_or(file.transport.kind);
         let directory = path.parent().unwrap_or(Path::new(""));
         let chains = match file.key_chains.as_ref().map(|keys| directory.join(keys)) {
             Some(keys) => {
-                let text = named(path, |_| named(&keys, files::secret).context("key-chains"))?;
+                let text = named(path, |_| named(&keys, read_secret).context("key-chains"))?;
                 named(&keys, |_| Ok(KeyChains::from_toml(&text)?))?
             }
             None => KeyChains::default(),
@@ -220,9 +225,9 @@ impl Quic {
     fn load(self, directory: &Path) -> Result<Tls> {
         let provider = provider();
         let suites = self.suites.map(|names| suites(&provider, &names)).transpose().context("suites")?;
-        let certificate = named(&directory.join(&self.certificate), files::certificate);
+        let certificate = named(&directory.join(&self.certificate), read_certificate);
         let certificate = certificate.context("certificate")?;
-        let with_key = |file: &Path| Tls::new(provider, suites, certificate, files::private_key(file)?);
+        let with_key = |file: &Path| Tls::new(provider, suites, certificate, read_private_key(file)?);
         named(&directory.join(&self.key), with_key).context("key")
     }
 }
@@ -284,7 +289,7 @@ impl Peer {
         let md5_secret = self.md5_secret(transport.kind, directory).context("md5-secret-file")?;
         let certificate = self.pinned(transport.kind, directory)?;
         let routes = match &self.routes {
-            Some(file) => named(&directory.join(file), files::routes).context("routes")?,
+            Some(file) => named(&directory.join(file), read_routes).context("routes")?,
             None => Arc::default(),
         };
         let local_address = transport.local_address(self)?;
@@ -321,7 +326,7 @@ impl Peer {
         ensure!(kind == TransportKind::Kernel, "only the kernel transport has TCP-MD5");
         ensure!(self.key_chain.is_none(), "give either this or `key-chain`");
         let secret = |file: &Path| {
-            let secret = files::secret(file)?;
+            let secret = read_secret(file)?;
             Ok(MasterKey::new(secret.strip_suffix('\n').unwrap_or(&secret).as_bytes())?)
         };
         named(&directory.join(file), secret).map(Arc::new).map(Some)
@@ -341,7 +346,7 @@ impl Peer {
             (None, None) => bail!("certificate: missing"),
             (Some(_), Some(_)) => bail!("certificate-sha256: give either this or `certificate`"),
             (Some(file), None) => {
-                let certificate = named(&directory.join(file), files::certificate);
+                let certificate = named(&directory.join(file), read_certificate);
                 Fingerprint::of(&certificate.context("certificate")?)
             }
             (None, Some(text)) => text.parse().context("certificate-sha256")?,
@@ -360,4 +365,68 @@ fn key_chain(chains: &KeyChains, name: &str, kind: TransportKind) -> Result<Arc<
     }
     chain.check_room(MKTS_PER_PEER)?;
     Ok(Arc::new(chain.clone()))
+}
+
+/// Reads TOML. An error names field and line, and quotes no value but the wrong one.
+fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<T> {
+    let text = fs::read_to_string(file).context("cannot read")?;
+    let described = |error: &toml::de::Error| {
+        let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+        let line = line.map(|line| format!(" (line {line})")).unwrap_or_default();
+        anyhow!("{}{line}", error.message())
+    };
+    let deserializer = toml::Deserializer::parse(&text).map_err(|error| described(&error))?;
+    serde_path_to_error::deserialize(deserializer).map_err(|error| {
+        let problem = described(error.inner());
+        match error.path().to_string().as_str() {
+            "." => problem,
+            field => problem.context(field.to_owned()),
+        }
+    })
+}
+
+/// Reads a list of routes.
+fn read_routes(file: &Path) -> Result<Arc<[Route]>> {
+    routes::parse(&fs::read_to_string(file).context("cannot read")?)
+}
+
+/// Reads a secret file, which must not be accessible to others.
+fn read_secret(file: &Path) -> Result<Zeroizing<String>> {
+    let mut file = File::open(file).context("cannot read")?;
+    let metadata = file.metadata().context("cannot read")?;
+    if !metadata.is_file() {
+        return Err(Error::from(io::Error::from(io::ErrorKind::InvalidInput)).context("cannot read"));
+    }
+    let mode = metadata.permissions().mode() & 0o7777;
+    ensure!(mode & 0o077 == 0, "mode {mode:04o} lets others read these secrets, chmod it to 0600");
+    // Large enough from the start: growing would leave copies behind.
+    let octets = usize::try_from(metadata.len()).unwrap_or_default();
+    let mut text = Zeroizing::new(String::with_capacity(octets + 1));
+    file.read_to_string(&mut text).context("cannot read")?;
+    Ok(text)
+}
+
+/// Reads a private key, which must not be accessible to others.
+fn read_private_key(file: &Path) -> Result<PrivateKeyDer<'static>> {
+    let pem = read_secret(file)?;
+    PrivateKeyDer::from_pem_slice(pem.as_bytes()).map_err(|error| not_pem(&error, "private key"))
+}
+
+/// Reads a PEM file with exactly one certificate.
+fn read_certificate(file: &Path) -> Result<CertificateDer<'static>> {
+    let pem = fs::read(file).context("cannot read")?;
+    let read_certificate =
+        CertificateDer::from_pem_slice(&pem).map_err(|error| not_pem(&error, "certificate"))?;
+    let count = CertificateDer::pem_slice_iter(&pem).count();
+    ensure!(count == 1, "there is more than one certificate, and one alone is pinned");
+    ParsedCertificate::try_from(&read_certificate).map_err(|_| anyhow!("not an X.509 certificate"))?;
+    Ok(read_certificate)
+}
+
+/// Describes the error without quoting the file, which may hold a key.
+fn not_pem(error: &pem::Error, wanted: &str) -> Error {
+    match error {
+        pem::Error::NoItemsFound => anyhow!("there is no {wanted} in PEM"),
+        _ => anyhow!("the {wanted} is not proper PEM"),
+    }
 }

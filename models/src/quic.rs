@@ -1,14 +1,149 @@
-//! One end: the real `OneRtt`, and acknowledgments in every packet.
+//! Two QUIC ends over a network that loses, repeats, reorders and reflects, while both update their keys.
 
 use std::time::Duration;
 
 use wireseal_quic::{
-    AeadAlgorithm, AuthenticationFailures, KeyError, Now, OneRtt, OneRttSealer, OpenError,
-    PacketNumberCounter, Protected, ReceiveSpace, TrafficSecret, Version,
+    AeadAlgorithm, AuthenticationFailures, ConnectionId, KeyError, Now, OneRtt, OneRttSealer, OpenError,
+    Outgoing, PacketNumberCounter, Protected, ReceiveSpace, ShortHeader, TrafficSecret, Version,
 };
 
-use crate::ends::{End, PacketId, Side};
-use crate::quic::packet::{Sealed, destination_length, seal};
+use crate::explore::{End, EndId, Ends, PacketId, Side};
+use crate::explore::{Model, Next};
+
+/// Packets that a state has room for.
+const MOST_SEALED: usize = 8;
+
+/// How much is searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Scope {
+    /// How many packets each end seals, together at most 8. None is ever forgotten: each arrives any number of times, at any time,
+    /// or never.
+    pub packets: [u8; 2],
+    /// A fault to be found.
+    pub fault: Option<Fault>,
+}
+
+/// Both ends, by their numbers, and the packets sealed, sorted; 0 is none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct State {
+    ends: [EndId; 2],
+    sealed: [PacketId; MOST_SEALED],
+}
+
+/// The model.
+#[derive(Debug)]
+pub struct Pair {
+    scope: Scope,
+    ends: Ends<QuicEnd>,
+}
+
+impl Pair {
+    /// A model of this scope.
+    #[must_use]
+    pub fn new(scope: Scope) -> Self {
+        Self { scope, ends: Ends::new(scope.fault) }
+    }
+
+    /// How many end states there are, how many packets, and how often the code under test has run.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize, usize) {
+        self.ends.counts()
+    }
+
+    /// From here on nothing is lost: every packet opens at once, both ends come to the same keys, and either can update them.
+    fn mend(&mut self, mut ends: [EndId; 2]) -> Result<(), String> {
+        self.exchange(&mut ends)?;
+        for side in Side::BOTH {
+            for side in Side::BOTH {
+                (ends[side as usize], _) = self.ends.step(ends[side as usize], Event::Wait)?;
+            }
+            let before = self.ends.facts(ends[side as usize]).generation;
+            (ends[side as usize], _) = self.ends.step(ends[side as usize], Event::Update)?;
+            if self.ends.facts(ends[side as usize]).generation == before {
+                return Err(format!("nothing is lost any more, but {side} can never update its keys"));
+            }
+            self.exchange(&mut ends)?;
+        }
+        Ok(())
+    }
+
+    /// Both ends send, and again to acknowledge.
+    fn exchange(&mut self, ends: &mut [EndId; 2]) -> Result<(), String> {
+        for from in [Side::Left, Side::Right, Side::Left, Side::Right] {
+            let number = self.ends.facts(ends[from as usize]).sealed;
+            let (after, sealed) = self.ends.step(ends[from as usize], Event::Seal)?;
+            ends[from as usize] = after;
+            let to = from.other() as usize;
+            (ends[to], _) = self.ends.step(ends[to], Event::Arrive(sealed))?;
+            if self.ends.facts(ends[to]).opened & 1 << number == 0 {
+                return Err(format!("nothing is lost any more, but {from}'s packets are not opened"));
+            }
+        }
+        let [left, right] = ends.map(|end| self.ends.facts(end));
+        if left.generation != right.generation || !left.has_acknowledgment() || !right.has_acknowledgment() {
+            return Err(format!("the ends do not come together: {left:?}, {right:?}"));
+        }
+        Ok(())
+    }
+
+    fn show(&self, id: PacketId) -> String {
+        let Sealed { from, number, generation, acknowledges, .. } = self.ends.packet(id);
+        format!("{from}'s packet {number} of generation {generation}, acknowledging {acknowledges:#b}")
+    }
+}
+
+impl Model for Pair {
+    type State = State;
+    type Action = (Side, Event);
+
+    fn start(&mut self) -> State {
+        State { ends: [0, 1], sealed: [0; MOST_SEALED] }
+    }
+
+    fn actions(&mut self, state: &State, found: &mut Vec<Next<Self>>) {
+        for side in Side::BOTH {
+            let end = state.ends[side as usize];
+            let mut events = vec![Event::Update, Event::Wait];
+            if self.ends.facts(end).sealed < self.scope.packets[side as usize] {
+                events.push(Event::Seal);
+            }
+            let sealed = state.sealed.into_iter().filter(|id| *id != 0);
+            let arriving = sealed.filter(|id| self.ends.packet(*id).from != side);
+            events.extend(arriving.map(Event::Arrive));
+            for event in events {
+                let to = self.ends.step(end, event).map(|(to, sealed)| {
+                    let mut next = *state;
+                    next.ends[side as usize] = to;
+                    if sealed != 0 {
+                        // Sorted, so that there is room in front.
+                        next.sealed[0] = sealed;
+                        next.sealed.sort_unstable();
+                    }
+                    next
+                });
+                found.push(((side, event), to));
+            }
+        }
+    }
+
+    fn check(&mut self, state: &State) -> Result<(), String> {
+        for id in state.sealed.into_iter().filter(|id| *id != 0) {
+            let end = state.ends[self.ends.packet(id).from as usize];
+            let (after, _) = self.ends.step(end, Event::Reflect(id))?;
+            if after != end {
+                return Err("its own packet changed an end".into());
+            }
+        }
+        self.mend(state.ends)
+    }
+
+    fn describe(&self, (side, event): Self::Action) -> String {
+        match event {
+            Event::Arrive(id) => format!("{side} receives {}", self.show(id)),
+            event => format!("{side}: {event:?}"),
+        }
+    }
+}
 
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 
@@ -23,7 +158,7 @@ pub enum Fault {
 
 /// What becomes of the keys of the previous phase.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Previous {
+enum Previous {
     Gone,
     /// No packet of the present phase was opened yet.
     Kept,
@@ -34,23 +169,23 @@ pub(super) enum Previous {
 /// What the model knows of an end, counted without the code under test.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Facts {
-    pub(super) side: Side,
+    side: Side,
     /// Key updates so far.
-    pub(super) generation: u8,
-    pub(super) previous: Previous,
+    generation: u8,
+    previous: Previous,
     /// Whether three probe timeouts have yet to pass since the present phase was acknowledged.
-    pub(super) is_too_soon: bool,
+    is_too_soon: bool,
     /// How many packets were sealed, and the first of the present phase.
-    pub(super) sealed: u8,
-    pub(super) first: Option<u8>,
+    sealed: u8,
+    first: Option<u8>,
     /// The peer's packets that were opened, and this end's that were acknowledged: a bit for each.
-    pub(super) opened: u16,
-    pub(super) acknowledged: u16,
+    opened: u16,
+    acknowledged: u16,
 }
 
 impl Facts {
     /// Whether a packet of the present phase was acknowledged.
-    pub(super) fn has_acknowledgment(self) -> bool {
+    fn has_acknowledgment(self) -> bool {
         self.first.is_some_and(|first| self.acknowledged >> first != 0)
     }
 
@@ -76,7 +211,7 @@ pub enum Event {
     Wait,
 }
 
-pub struct QuicEnd {
+struct QuicEnd {
     one_rtt: OneRtt,
     space: ReceiveSpace,
     failures: AuthenticationFailures,
@@ -280,4 +415,57 @@ impl End for QuicEnd {
         };
         format!("{state} {expires:?} {update}").into_bytes()
     }
+}
+
+/// The connection ID that every packet goes to.
+const DESTINATION: [u8; 4] = [0xd0, 0xd1, 0xd2, 0xd3];
+
+const TAG: usize = 16;
+
+/// A packet in flight.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Sealed {
+    from: Side,
+    number: u8,
+    /// How many key updates its sender had seen.
+    generation: u8,
+    /// The peer's packets that its sender had opened: a bit for each.
+    acknowledges: u16,
+    octets: Vec<u8>,
+}
+
+impl Sealed {
+    fn payload(&self) -> [u8; 5] {
+        let [high, low] = self.acknowledges.to_be_bytes();
+        [self.from as u8, self.number, self.generation, high, low]
+    }
+}
+
+/// Seals the next packet of an end.
+fn seal(
+    one_rtt: &mut OneRtt,
+    from: Side,
+    number: u8,
+    generation: u8,
+    acknowledges: u16,
+) -> Result<Sealed, String> {
+    let mut sealed =
+        Sealed { from, number, generation, acknowledges, octets: vec![0; 1 + DESTINATION.len()] };
+    let destination = ConnectionId::new(&DESTINATION).map_err(|error| error.to_string())?;
+    let header = ShortHeader { destination, spin: false };
+    let number_offset = header.encode(&mut sealed.octets).map_err(|error| error.to_string())?;
+    let number_length = one_rtt.number_length();
+    sealed.octets.resize(number_offset + number_length.octets(), 0);
+    sealed.octets.extend(sealed.payload());
+    sealed.octets.resize(sealed.octets.len() + TAG, 0);
+    let outgoing = Outgoing { packet: &mut sealed.octets, number_offset, number_length };
+    match one_rtt.seal(outgoing) {
+        Ok(used) if used == u64::from(number) => Ok(sealed),
+        Ok(used) => Err(format!("sealed with number {used} instead of {number}")),
+        Err(error) => Err(format!("cannot seal: {error}")),
+    }
+}
+
+const fn destination_length() -> usize {
+    DESTINATION.len()
 }

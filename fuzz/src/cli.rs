@@ -1,0 +1,202 @@
+//! Checks for the program: files of keys, captures, and their verification.
+
+use std::convert::Infallible;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use wireseal::capture::{Content, Packet, Reader, Time};
+use wireseal::keys::from_argument;
+use wireseal::verify::{SearchLimits, Verifier, VerifyEvent, VerifyOptions};
+use wireseal_keys::{Chain, Format, Implementation, KeyFile, Keys, Problem, Timestamp, check, convert, read};
+
+/// Reads a text. An error has one line; keys that were read pass [`check_file`].
+pub fn check_text(text: &str, format: Format) {
+    match read(Path::new("keys"), text, Some(format)) {
+        Ok(file) => check_keys(&file),
+        Err(error) => {
+            let shown = error.to_string();
+            assert!(!shown.is_empty() && !shown.contains('\n'), "{shown}");
+        }
+    }
+}
+
+/// Explains keys, and writes them in every format and reads them again.
+pub fn check_keys(file: &KeyFile) {
+    let now = Timestamp::from_unix_seconds(1_800_000_000);
+    for finding in check(file, now, &Implementation::all().collect::<Vec<_>>()) {
+        assert!(!finding.sentence.is_empty());
+    }
+    if let Err(error) = file.keys() {
+        assert!(!error.to_string().is_empty());
+    }
+    for to in Format::ALL {
+        let conversion = match convert(file, to) {
+            Ok(conversion) => conversion,
+            Err(error) => {
+                match error.problem() {
+                    Problem::NothingLeft { losses, .. } => assert!(!losses.is_empty()),
+                    _ => assert!(matches!(to, Format::Toml | Format::Json), "{error}"),
+                }
+                continue;
+            }
+        };
+        let again = read_again(&conversion.text, to);
+        if conversion.losses.is_empty() {
+            assert!(is_same(&again.chains, &file.chains), "{to}: {file:?} {again:?}");
+        }
+        let once_more = convert(&again, to).expect("keys that were written can be written again");
+        assert!(is_same(&read_again(&once_more.text, to).chains, &again.chains), "{to}: {again:?}");
+    }
+}
+
+fn read_again(text: &str, format: Format) -> KeyFile {
+    read(Path::new("written"), text, Some(format)).unwrap_or_else(|error| panic!("{format}: {error}\n{text}"))
+}
+
+/// Whether two files have the same keys; chains without a name may have one in `one`.
+fn is_same(one: &[Chain], other: &[Chain]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| {
+            (one.name == other.name || other.name.is_empty())
+                && one.description == other.description
+                && one.accept_tolerance == other.accept_tolerance
+                && one.neighbors == other.neighbors
+                && one.keys.len() == other.keys.len()
+                && one.keys.iter().zip(&other.keys).all(|(one, other)| one.is_same_key(other))
+        })
+}
+
+/// Only compressed input has more packets than this.
+const MOST_PACKETS: usize = 5000;
+/// Octets of the longest packet.
+const LONGEST_PACKET: usize = 262_144;
+
+/// Returns a few octets at a time, as a pipe may.
+struct Slow(Cursor<Vec<u8>>);
+
+impl Read for Slow {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = buffer.len().min(7);
+        self.0.read(&mut buffer[..length])
+    }
+}
+
+/// Reads a capture, at once and slowly.
+pub fn check_capture(file: &[u8]) {
+    let length = file.len() as u64;
+    let mut slow = Reader::new(Slow(Cursor::new(file.to_vec())), None);
+    let mut reader = match Reader::new(Cursor::new(file.to_vec()), Some(length)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            let error = error.to_string();
+            assert_eq!(slow.err().map(|error| error.to_string()), Some(error));
+            return;
+        }
+    };
+    let slow = slow.as_mut().expect("a file begins the same at any speed");
+    let is_plain = !file.starts_with(&[0x1f, 0x8b]) && !is_zstd(file);
+    let mut octets = 0;
+    for number in 1..=MOST_PACKETS {
+        match (reader.next_packet(), slow.next_packet()) {
+            (Some(Ok(packet)), Some(Ok(again))) => {
+                assert_eq!(packet.number, number as u64);
+                assert!(packet.octets.len() <= packet.original_length.min(LONGEST_PACKET));
+                let fields =
+                    (packet.number, packet.time, packet.link_type, packet.octets, packet.original_length);
+                assert_eq!(
+                    fields,
+                    (again.number, again.time, again.link_type, again.octets, again.original_length)
+                );
+                octets += packet.octets.len();
+                assert!(!is_plain || octets <= file.len());
+                let (held, whole) = match Content::of(&packet) {
+                    Content::Tcp(segment) => (segment.octets.len(), segment.octets.len() + segment.missing),
+                    _ => (0, 0),
+                };
+                assert!(held <= packet.octets.len() && whole <= packet.original_length);
+            }
+            (Some(Err(error)), Some(Err(again))) => {
+                assert_eq!(error.to_string(), again.to_string());
+                assert!(reader.next_packet().is_none() && slow.next_packet().is_none());
+                break;
+            }
+            (None, None) => break,
+            (first, second) => panic!("{first:?} at once, but {second:?} slowly"),
+        }
+    }
+    assert!(reader.progress().read <= length);
+}
+
+fn is_zstd(file: &[u8]) -> bool {
+    let magic = file.first_chunk().map_or(0, |octets| u32::from_le_bytes(*octets));
+    magic == 0xfd2f_b528 || magic & 0xffff_fff0 == 0x184d_2a50
+}
+
+/// A key that verifies the recorded session, one for some peers, and one for short MACs.
+const KEYS: [&str; 3] = [
+    "send=100,recv=100,alg=aes-128-cmac-96,secret=first-secret",
+    "send=7,recv=9,alg=hmac-sha-1-96,secret=another,peer=10.0.0.0/8",
+    "send=100,recv=1,alg=hmac(sha256),secret=first-secret,mac=4,options=excluded",
+];
+
+/// LINKTYPE_RAW.
+const RAW: u16 = 101;
+
+/// How much is tried on most inputs. With the program's limits, a segment that nothing explains takes tens of thousands of MACs, and
+/// a few packets never reach them.
+const LIMITS: SearchLimits = SearchLimits { searches: 5, size_searches: 1, sizes: 8, snes: 4 };
+
+/// Verifies packets. The input has a line with a hint, then packets, each after two octets of its length, one of the seconds since
+/// the last, and one of how many octets are missing. About one input of a thousand is verified with the program's limits.
+///
+/// Every packet is counted once, by a verdict or as something else, and every segment is in its connection's report.
+pub fn check_verification(input: &[u8]) {
+    let (line, mut rest) = match input.iter().position(|octet| *octet == b'\n') {
+        Some(place) => (&input[..place], &input[place + 1..]),
+        None => (&[][..], input),
+    };
+    let line = String::from_utf8_lossy(line);
+    let sum: usize = input.iter().map(|octet| usize::from(*octet)).sum();
+    let options = VerifyOptions {
+        isns: line.parse().into_iter().collect(),
+        nat: line.parse().into_iter().collect(),
+        keep_segments: true,
+        limits: if sum.is_multiple_of(1024) { SearchLimits::default() } else { LIMITS },
+        ..VerifyOptions::default()
+    };
+    let keys = KEYS.iter().flat_map(|text| from_argument(text).ok()?.keys().ok());
+    let keys = Keys { keys: keys.flat_map(|keys| keys.keys).collect() };
+    let mut verifier = Verifier::new(&keys, options);
+    let (mut number, mut seconds, mut judged) = (0, 1_780_000_000, 0);
+    let mut connections = Vec::new();
+    let mut each = |event: VerifyEvent<'_>| {
+        match event {
+            VerifyEvent::Segment { .. } => judged += 1,
+            VerifyEvent::Connection(connection) => connections.push(connection),
+        }
+        Ok::<_, Infallible>(())
+    };
+    while let Some(([high, low, wait, missing], octets)) = rest.split_first_chunk() {
+        let length = usize::from(u16::from_be_bytes([*high, *low])).min(octets.len());
+        let (octets, behind) = octets.split_at(length);
+        rest = behind;
+        number += 1;
+        seconds += u64::from(*wait);
+        let time = Some(Time::from_unix_nanoseconds(seconds * 1_000_000_000));
+        let original_length = octets.len() + usize::from(*missing);
+        let packet = Packet { number, time, link_type: RAW, octets, original_length };
+        let Ok(()) = verifier.packet(&packet, &mut each);
+    }
+    let Ok(totals) = verifier.finish(None, each);
+    let segments: u64 = totals.counts.iter().sum();
+    assert_eq!(segments, judged);
+    assert_eq!(segments + totals.fragments + totals.other + totals.unreadable, number);
+    assert_eq!(connections.len() as u64, totals.connections);
+    let counted = connections.iter().flat_map(|connection| &connection.directions);
+    assert_eq!(counted.flat_map(|direction| direction.counts).sum::<u64>(), segments);
+    for connection in &connections {
+        let counted: u64 = connection.directions.iter().flat_map(|direction| direction.counts).sum();
+        assert_eq!(connection.segments.len() as u64 + connection.segments_left_out, counted);
+        assert!(connection.diagnoses.iter().all(|diagnosis| !diagnosis.sentence().contains("first-secret")));
+    }
+}
