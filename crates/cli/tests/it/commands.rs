@@ -50,7 +50,8 @@ fn a_subcommand_that_is_not_in_the_build_says_how_to_get_it() {
 #[test]
 fn lines_fit_the_terminal_and_no_word_is_broken() {
     let capture = capture_path(IPV4_SESSION);
-    let [capture, keys] = [capture.to_str().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/core.toml")];
+    let [capture, keys] =
+        [capture.to_str().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/core.toml")];
     let bird = concat!(env!("CARGO_MANIFEST_DIR"), "/../keys/tests/data/routers/bird.conf");
     let packet = "4500003c1d2c400040060000c0000201c0000202c35000b3000003e800000000c002ffff00000000020405b41d10646400000000000000000000000000";
     for arguments in [

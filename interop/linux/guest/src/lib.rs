@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use cidr::IpCidr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wireseal_keys::{KeyChain, Error, KeyChains};
+use wireseal_keys::{Error, KeyChain, KeyChains};
 use wireseal_tcp_ao::Mkt;
 
 /// The virtio serial port: the first of the only device.
