@@ -398,9 +398,7 @@ pub struct Packet {
 }
 
 /// Reads the first packet of a datagram whose short headers have connection IDs of `id_length` octets.
-///
-/// # Errors
-/// [`Fault`] when there is none that keys would open.
+/// Fails when there is none that keys would open.
 pub fn first_packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> {
     let first = *datagram.first().ok_or(Fault::Truncated)?;
     if first < 0x80 {

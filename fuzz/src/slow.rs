@@ -38,9 +38,7 @@ pub fn options(octets: &[u8]) -> (Vec<Option<'_>>, bool) {
 pub struct MustDiscard;
 
 /// The one AO option of a header (RFC 5925 §2.2): where it starts, and what follows kind and length.
-///
-/// # Errors
-/// [`MustDiscard`] when the RFC says so.
+/// Fails when the RFC says that the segment must be discarded.
 pub fn ao(octets: &[u8]) -> Result<std::option::Option<(usize, &[u8])>, MustDiscard> {
     let (options, is_well_formed) = options(octets);
     let aos: Vec<_> = options.iter().filter(|option| option.0 == 29).collect();

@@ -28,9 +28,6 @@ pub trait Model {
     fn actions(&mut self, state: &Self::State, found: &mut Vec<Next<Self>>);
 
     /// What must hold in every state.
-    ///
-    /// # Errors
-    /// What does not hold.
     fn check(&mut self, state: &Self::State) -> Result<(), String>;
 
     /// An action in words.
@@ -75,12 +72,8 @@ struct Node<M: Model> {
 }
 
 /// Searches until every reachable state is checked.
-///
-/// # Errors
-/// A shortest counterexample, if there is one.
-///
-/// # Panics
-/// With more than 2^32 states.
+/// Fails with a shortest counterexample, if there is one.
+/// Panics with more than 2^32 states.
 pub fn explore<M: Model>(model: &mut M) -> Result<Explored, Counterexample> {
     let started = Instant::now();
     let start = model.start();
@@ -139,7 +132,6 @@ impl Side {
     pub const BOTH: [Self; 2] = [Self::Left, Self::Right];
 
     /// The other one.
-    #[must_use]
     pub fn other(self) -> Self {
         if self == Self::Left { Self::Right } else { Self::Left }
     }
@@ -171,9 +163,6 @@ pub trait End: Sized {
     fn new(side: Side, setup: Self::Setup) -> Self;
 
     /// Lets something happen to it. `packets` are those with the numbers from 1 on.
-    ///
-    /// # Errors
-    /// What went wrong: a fault in the code under test.
     fn handle(
         &mut self,
         event: Self::Event,
@@ -181,15 +170,9 @@ pub trait End: Sized {
     ) -> Result<Option<Self::Packet>, String>;
 
     /// Tries what an attacker could do instead of this event. It must not change anything.
-    ///
-    /// # Errors
-    /// What succeeded.
     fn attack(&mut self, event: Self::Event, packets: &[Self::Packet]) -> Result<(), String>;
 
     /// The same end, exported and imported, for connections that can be.
-    ///
-    /// # Errors
-    /// Why it cannot be.
     fn moved(self) -> Result<Self, String> {
         Ok(self)
     }

@@ -78,7 +78,6 @@ pub struct Outcome {
 
 impl Scope {
     /// Searches it.
-    #[must_use]
     pub fn search(self) -> Outcome {
         match self {
             Self::TcpAo(scope) => {

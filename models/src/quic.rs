@@ -39,13 +39,11 @@ pub struct Pair {
 
 impl Pair {
     /// A model of this scope.
-    #[must_use]
     pub fn new(scope: Scope) -> Self {
         Self { scope, ends: Ends::new(scope.fault) }
     }
 
     /// How many end states there are, how many packets, and how often the code under test has run.
-    #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         self.ends.counts()
     }

@@ -40,18 +40,14 @@ fn end_of_sent<'a>(packets: impl Iterator<Item = &'a [u8]>, pair: SocketPair) ->
 }
 
 /// The ISN in the last SYN of `pair.local`.
-///
-/// # Errors
-/// When none was recorded.
+/// Fails when none was recorded.
 pub fn isn<'a>(packets: impl Iterator<Item = &'a [u8]>, pair: SocketPair) -> Result<Isn> {
     let syn = sent(packets, pair).filter(|segment| segment.flags().syn()).last();
     Ok(Isn(syn.with_context(|| format!("{pair}: no SYN was recorded"))?.sequence().0))
 }
 
 /// Corrects the TCP checksum of an IP packet.
-///
-/// # Errors
-/// When it is not a whole TCP segment.
+/// Fails when it is not a whole TCP segment.
 pub fn correct_checksum(packet: &mut [u8]) -> Result<()> {
     let segment = Segment::parse(packet)?;
     let (source, destination) = (segment.source().address().into(), segment.destination().address().into());
@@ -62,22 +58,18 @@ pub fn correct_checksum(packet: &mut [u8]) -> Result<()> {
 
 impl Forgery {
     /// A SYN.
-    #[must_use]
     pub fn syn(pair: SocketPair, isn: Isn) -> Self {
         let control = TcpControl::Syn;
         Self { pair, control, sequence: SeqNum(isn.0), acknowledgment: None, payload: Vec::new() }
     }
 
     /// The reset that refuses a SYN, whose end it acknowledges (RFC 9293 §3.10.7.1).
-    #[must_use]
     pub fn refusal(pair: SocketPair, end: SeqNum) -> Self {
         Self { control: TcpControl::Rst, acknowledgment: Some(end), ..Self::syn(pair, Isn(0)) }
     }
 
     /// The acknowledgment that `pair.local` could send next. `packets` are the IP packets recorded so far, in order.
-    ///
-    /// # Errors
-    /// When an end has not sent anything.
+    /// Fails when an end has not sent anything.
     pub fn next<'a>(packets: impl Iterator<Item = &'a [u8]> + Clone, pair: SocketPair) -> Result<Self> {
         Ok(Self {
             pair,
@@ -89,36 +81,28 @@ impl Forgery {
     }
 
     /// Makes it a reset.
-    #[must_use]
     pub fn reset(self) -> Self {
         Self { control: TcpControl::Rst, ..self }
     }
 
     /// Adds data.
-    #[must_use]
     pub fn carrying(self, payload: &[u8]) -> Self {
         Self { control: TcpControl::Psh, payload: payload.to_vec(), ..self }
     }
 
     /// Moves it back to before its data, so that it repeats octets which the peer already has.
-    #[must_use]
     pub fn stale(self) -> Self {
         let sequence = SeqNum(self.sequence.0.wrapping_sub(self.payload.len() as u32));
         Self { sequence, ..self }
     }
 
     /// The unsigned IP packet.
-    ///
-    /// # Errors
-    /// None: as [`Self::signed`] has some.
     pub fn unsigned(&self) -> Result<Vec<u8>> {
         self.emit(None)
     }
 
     /// The IP packet, signed with `mkt` and the connection's ISNs, at SNE 0.
-    ///
-    /// # Errors
-    /// When `packets` lack one of the SYNs.
+    /// Fails when `packets` lack one of the SYNs.
     pub fn signed<'a>(&self, mkt: &Mkt, packets: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Vec<u8>> {
         let (local, remote) = (isn(packets.clone(), self.pair)?, isn(packets, self.pair.reversed())?);
         let state = ConnectionState {

@@ -37,7 +37,6 @@ pub struct Link {
 
 impl Link {
     /// A link for IP packets of at most `ip_mtu` octets.
-    #[must_use]
     pub fn new(medium: Medium, ip_mtu: usize) -> Self {
         let header = if medium == Medium::Ethernet { ETHERNET_HEADER } else { 0 };
         let (to_stack, from_stack) = Default::default();
@@ -139,7 +138,6 @@ impl FrameQueue {
     }
 
     /// How many frames wait.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.frames.lock().unwrap().len()
     }
@@ -155,7 +153,6 @@ impl FrameQueue {
     }
 
     /// Frames dropped: because the queue was full, or because they could not be moved on.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -215,10 +212,7 @@ impl fmt::Debug for Wire {
 
 impl Wire {
     /// A good wire for IP packets of at most `mtu` octets; the seed decides which ones impairments will hit.
-    ///
-    /// # Panics
-    /// When called outside a tokio runtime.
-    #[must_use]
+    /// Panics when called outside a tokio runtime.
     pub fn new(mtu: usize, seed: u64) -> Self {
         let (a, b) = (Link::new(Medium::Ip, mtu), Link::new(Medium::Ip, mtu));
         let rng = Rng::with_seed(seed);
@@ -249,13 +243,11 @@ impl Wire {
     }
 
     /// The recorded packets.
-    #[must_use]
     pub fn recording(&self) -> Vec<(Direction, Vec<u8>)> {
         self.state.lock().unwrap().recording.clone().unwrap_or_default()
     }
 
     /// The recorded packets that went this way.
-    #[must_use]
     pub fn recorded(&self, direction: Direction) -> Vec<Vec<u8>> {
         let one_way = self.recording().into_iter().filter(|(went, _)| *went == direction);
         one_way.map(|(_, packet)| packet).collect()
@@ -267,7 +259,6 @@ impl Wire {
     }
 
     /// What it has done so far.
-    #[must_use]
     pub fn counters(&self) -> WireCounters {
         self.state.lock().unwrap().counters
     }

@@ -107,9 +107,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     }
 
     /// The next message. Cancelling the call loses nothing.
-    ///
-    /// # Errors
-    /// The end of the stream; or the NOTIFICATION to send for a malformed message.
+    /// Fails at the end of the stream, and with the NOTIFICATION to send for a malformed message.
     pub async fn next(&mut self) -> Result<Message<Bytes>, Closed> {
         loop {
             if let Some(message) = decode(&mut self.buffer)? {
@@ -123,9 +121,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
 }
 
 /// Takes the first message from the buffer, if it is complete.
-///
-/// # Errors
-/// The NOTIFICATION to send (RFC 4271 §6.1).
+/// Fails with the NOTIFICATION to send (RFC 4271 §6.1).
 pub fn decode(buffer: &mut BytesMut) -> Result<Option<Message<Bytes>>, Notification> {
     let Some(header) = buffer.first_chunk::<HEADER>() else { return Ok(None) };
     let (length, kind) = ([header[16], header[17]], header[18]);
@@ -240,7 +236,6 @@ fn messages<N: AfiSafiNlri + NlriCompose + Clone>(builder: UpdateBuilder<Vec<u8>
 }
 
 /// The message that ends the initial table of a family: an UPDATE that withdraws nothing (RFC 4724 §2).
-#[must_use]
 pub fn end_of_rib(family: Family) -> Vec<u8> {
     let mp_unreach: &[u8] = match family {
         Family::Ipv4 => &[],
@@ -253,9 +248,7 @@ pub fn end_of_rib(family: Family) -> Vec<u8> {
 
 /// Reads what an UPDATE changes. Routes with an AS_SET in their path, and routes that have been through `local_as`,
 /// count as withdrawn (RFC 9774 §3, RFC 4271 §9.1.2).
-///
-/// # Errors
-/// The NOTIFICATION to send when the message is malformed or an announced route lacks an attribute (RFC 4271 §6.3).
+/// Fails with the NOTIFICATION to send when the message is malformed or an announced route lacks an attribute (RFC 4271 §6.3).
 pub fn changes(update: &UpdateMessage<Bytes>, local_as: u32) -> Result<Changes, Notification> {
     macro_rules! well_formed {
         ($part:expr) => {

@@ -19,15 +19,11 @@ const REFUSAL_CHECK: Duration = Duration::from_secs(1);
 const EXPIRY_WARNING: u32 = 7 * 24 * 3600;
 
 /// All connections between two addresses, whichever end opens them.
-#[must_use]
 pub fn peer(local: IpAddr, remote: IpAddr, mkts: MktSet<MKTS_PER_PEER>) -> Peer {
     Peer { connections: ConnectionIdentifier::between(local.into(), remote.into()), mkts }
 }
 
 /// A key as the other end has it: what is sent with here is accepted there.
-///
-/// # Errors
-/// None for a key that this end can have.
 pub fn mirrored(mkt: &Mkt) -> Result<Mkt, MktError> {
     let (parameters, master_key) = (mkt.parameters(), mkt.master_key().clone());
     let mirrored =
@@ -36,9 +32,6 @@ pub fn mirrored(mkt: &Mkt) -> Result<Mkt, MktError> {
 }
 
 /// The key chain of the other end.
-///
-/// # Errors
-/// None for a chain that this end can have.
 pub fn mirrored_chain(chain: &KeyChain) -> Result<KeyChain> {
     let mirrored = chain.keys().iter().map(|key| {
         let mirrored = Key::new(key.key_id(), mirrored(key.mkt())?);

@@ -21,7 +21,6 @@ impl Family {
     pub const ALL: [Self; 2] = [Self::Ipv4, Self::Ipv6];
 
     /// The family of a prefix.
-    #[must_use]
     pub fn of(prefix: Prefix) -> Self {
         if prefix.is_v4() { Self::Ipv4 } else { Self::Ipv6 }
     }
@@ -72,13 +71,11 @@ impl AdjRibIn {
     }
 
     /// The attributes of a prefix that the peer reaches.
-    #[must_use]
     pub fn get(&self, prefix: Prefix) -> Option<&Arc<Attributes>> {
         self.0[Family::of(prefix) as usize].get(&prefix)
     }
 
     /// How many IPv4 and IPv6 prefixes the peer reaches.
-    #[must_use]
     pub fn counts(&self) -> [usize; 2] {
         [self.0[0].len(), self.0[1].len()]
     }
@@ -90,7 +87,6 @@ const PREFIXES_PER_PATH: u32 = 5;
 /// Makes `count` routes, at most 13 million, the same ones each time: four fifths are IPv4 prefixes of 24 bits, one fifth
 /// IPv6 prefixes of 48 bits, the commonest lengths in the Internet's table. Every five share a path of three to six AS
 /// numbers, most of which need four octets.
-#[must_use]
 pub fn generate(count: u32) -> Arc<[Route]> {
     let mut attributes = Arc::default();
     let route = |number: u32| {
@@ -115,9 +111,7 @@ pub fn generate(count: u32) -> Arc<[Route]> {
 }
 
 /// Parses a list: one prefix per line, then its next hop unless that is the speaker itself. `#` starts a comment.
-///
-/// # Errors
-/// The first line with anything else, by number.
+/// Fails with the number of the first line that has anything else.
 pub fn parse(text: &str) -> Result<Arc<[Route]>> {
     let mut shared: HashMap<Option<IpAddr>, Arc<Attributes>> = HashMap::new();
     let routes = text.lines().enumerate().filter_map(|(index, line)| {

@@ -108,9 +108,7 @@ pub struct Session {
 
 impl Session {
     /// Starts a session over an open stream, as a task of the current tokio runtime.
-    ///
-    /// # Panics
-    /// When called outside a tokio runtime.
+    /// Panics when called outside a tokio runtime.
     pub fn start<S>(stream: S, config: SessionConfig) -> Self
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
@@ -124,15 +122,12 @@ impl Session {
     }
 
     /// The session as it is now and as it changes. The sender is gone once the stream is closed.
-    #[must_use]
     pub fn status(&self) -> watch::Receiver<Status> {
         self.status.clone()
     }
 
     /// Waits until something is true of the session.
-    ///
-    /// # Errors
-    /// When the session ends instead, or after `limit`; both say `what` was waited for.
+    /// Fails when the session ends instead, or after `limit`; both say `what` was waited for.
     pub async fn until(
         &self,
         limit: Duration,
@@ -150,42 +145,31 @@ impl Session {
     }
 
     /// Waits until the session is established.
-    ///
-    /// # Errors
-    /// As [`Self::until`].
     pub async fn established(&self, limit: Duration) -> Result<Status> {
         let is_up = |status: &Status| status.state == State::Established;
         self.until(limit, "the session to be established", is_up).await
     }
 
     /// The routes that the peer has announced. The session waits while the lock is held.
-    ///
-    /// # Panics
-    /// When the session's task has panicked.
+    /// Panics when the session's task has panicked.
     pub fn rib(&self) -> MutexGuard<'_, AdjRibIn> {
         self.rib.lock().unwrap()
     }
 
     /// Announces routes once the session is established, and then that the initial table is complete.
-    ///
-    /// # Errors
-    /// When the session is over, as for all orders.
+    /// Fails when the session is over, as for all orders.
     pub async fn announce(&self, routes: Arc<[Route]>) -> Result<()> {
         self.order(Order::Announce(routes)).await
     }
 
     /// Withdraws prefixes.
-    ///
-    /// # Errors
-    /// When the session is over.
+    /// Fails when the session is over.
     pub async fn withdraw(&self, prefixes: Vec<Prefix>) -> Result<()> {
         self.order(Order::Withdraw(prefixes)).await
     }
 
     /// Ends the session with a Cease: administrative shutdown (RFC 4486).
-    ///
-    /// # Errors
-    /// When the session is over.
+    /// Fails when the session is over.
     pub async fn shutdown(&self) -> Result<()> {
         self.order(Order::Shutdown).await
     }

@@ -81,12 +81,9 @@ impl std::fmt::Debug for Stack {
 impl Stack {
     /// Starts a stack on a link, on the current tokio runtime. It protects connections with `peers`; all others pass
     /// unprotected.
-    ///
-    /// # Errors
-    /// When two equally specific peers overlap and share key ids, or there are more addresses or gateways than smoltcp was built for.
-    ///
-    /// # Panics
-    /// Outside a tokio runtime, and on an Ethernet link with a hardware address that is not unicast.
+    /// Fails when two equally specific peers overlap and share key ids, or there are more addresses or gateways than smoltcp
+    /// was built for.
+    /// Panics outside a tokio runtime, and on an Ethernet link with a hardware address that is not unicast.
     pub fn start(link: Link, peers: Vec<Peer>, config: &StackConfig) -> Result<Self> {
         let table: Vec<_> = ShimSlot::many(peers.len() * CONNECTIONS_PER_PEER);
         let peers: Vec<_> = peers.into_iter().map(PeerSlot::from).collect();
@@ -124,16 +121,14 @@ impl Stack {
     }
 
     /// What the device has counted so far.
-    #[must_use]
     pub fn tally(&self) -> Tally {
         self.with_device(|device| Tally::of(device))
     }
 
     /// Opens a connection to `remote`, from `local` if given, whose port may be 0, and waits until it is established.
-    ///
-    /// # Errors
-    /// `ConnectionRefused` when the peer resets the attempt, `AddrNotAvailable` when there is no address of that family.
-    /// A peer that never answers is never given up: put a timeout around the call, which may be cancelled at any time.
+    /// Fails with `ConnectionRefused` when the peer resets the attempt, `AddrNotAvailable` when there is no address of that
+    /// family. A peer that never answers is never given up: put a timeout around the call, which may be cancelled at any
+    /// time.
     pub async fn connect(&self, remote: SocketAddr, local: Option<SocketAddr>) -> io::Result<TcpStream> {
         let (stream, connecting) = {
             let mut core = self.0.core();
@@ -158,9 +153,7 @@ impl Stack {
     }
 
     /// Listens on a port, on one address or on all.
-    ///
-    /// # Errors
-    /// `InvalidInput` for port 0.
+    /// Fails with `InvalidInput` for port 0.
     pub fn listen(&self, address: Option<IpAddr>, port: u16) -> io::Result<TcpListener> {
         let endpoint = IpListenEndpoint { addr: address.map(Into::into), port };
         TcpListener::new(&self.0, endpoint)
@@ -325,14 +318,12 @@ impl TcpStream {
     }
 
     /// This end's address and port and the peer's, or nothing once the connection is gone.
-    #[must_use]
     pub fn ends(&self) -> Option<[SocketAddr; 2]> {
         let ends = self.with(|socket| Some([socket.local_endpoint()?, socket.remote_endpoint()?]))?;
         Some(ends.map(|end| SocketAddr::new(end.addr.into(), end.port)))
     }
 
     /// The state of the connection (RFC 9293 §3.3.2).
-    #[must_use]
     pub fn state(&self) -> State {
         self.with(|socket| socket.state())
     }
@@ -408,9 +399,7 @@ impl TcpListener {
     }
 
     /// Waits for a connection whose handshake is over. Cancelling the wait loses no connection.
-    ///
-    /// # Errors
-    /// When the port cannot be listened on again.
+    /// Fails when the port cannot be listened on again.
     pub async fn accept(&mut self) -> io::Result<TcpStream> {
         let is_open = |stream: &TcpStream, context: &Context<'_>| {
             stream.with(|socket| {
@@ -452,19 +441,16 @@ impl Tally {
     }
 
     /// Packets that were dropped before TCP.
-    #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.0[0]
     }
 
     /// Segments that verified.
-    #[must_use]
     pub const fn verified(&self) -> u64 {
         self.0[1]
     }
 
     /// The growth since `earlier`.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self(from_fn(|place| self.0[place] - earlier.0[place]))
     }

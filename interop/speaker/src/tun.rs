@@ -12,12 +12,8 @@ use tun_rs::{AsyncDevice, DeviceBuilder, Layer};
 use crate::link::Link;
 
 /// Opens the device `name`, or creates one with this MTU in octets. It is closed when the link is dropped.
-///
-/// # Errors
-/// Without `/dev/net/tun` or the privilege, and when the device is no tun device.
-///
-/// # Panics
-/// When called outside a tokio runtime.
+/// Fails without `/dev/net/tun` or the privilege, and when the device is no tun device.
+/// Panics when called outside a tokio runtime.
 pub fn open(ip_mtu: u16, name: &str) -> Result<Link> {
     let builder = DeviceBuilder::new().name(name).layer(Layer::L3);
     // A device made for this user beforehand can be attached to without privilege, but not set up.

@@ -56,7 +56,6 @@ pub struct Pair {
 
 impl Pair {
     /// A model of this scope.
-    #[must_use]
     pub fn new(scope: Scope) -> Self {
         let sees_key = scope.operators == Operators::Careful;
         let setup = Setup { fault: scope.fault, sees_key, spacing: scope.spacing };
@@ -64,13 +63,11 @@ impl Pair {
     }
 
     /// How many end states there are, how many segments, and how often the code under test has run.
-    #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
         self.ends.counts()
     }
 
     /// The most segments that an end sent after the network was mended until everything was through.
-    #[must_use]
     pub const fn rounds(&self) -> usize {
         self.rounds
     }

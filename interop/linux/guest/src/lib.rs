@@ -155,7 +155,6 @@ impl Amount {
     pub const NONE: Self = Self::of(0);
 
     /// So many octets of the pattern with seed 0.
-    #[must_use]
     pub const fn of(octets: u64) -> Self {
         Self { octets, seed: 0, from: 0 }
     }
@@ -179,16 +178,12 @@ pub struct Stepped {
 pub struct Chain(String);
 
 impl Chain {
-    /// # Errors
-    /// As [`KeyChains::new`].
     pub fn new(chain: KeyChain) -> Result<Self, Error> {
         Ok(Self(KeyChains::new(vec![chain])?.to_toml().to_string()))
     }
 
     /// The chain.
-    ///
-    /// # Errors
-    /// The text is not a key chain.
+    /// Fails when the text is not a key chain.
     pub fn key_chain(&self) -> Result<KeyChain> {
         let chains = KeyChains::from_toml(&self.0)?;
         chains.chains().first().cloned().context("there is no key chain")
@@ -210,18 +205,12 @@ pub struct Key {
 
 impl Key {
     /// A key with the guest's ids, for one peer and no VRF.
-    ///
-    /// # Errors
-    /// As [`Chain::new`].
     pub fn new(remote: IpAddr, mkt: &Mkt) -> Result<Self, Error> {
         let chain = Chain::new(KeyChain::new("lab", vec![wireseal_keys::Key::new(0, mkt.clone())])?)?;
         Ok(Self { remote: remote.into(), vrf: None, chain, is_preferred: false })
     }
 
     /// The MKT.
-    ///
-    /// # Errors
-    /// As [`Chain::key_chain`].
     pub fn mkt(&self) -> Result<Mkt> {
         let chain = self.chain.key_chain()?;
         chain.keys().first().map(|key| key.mkt().clone()).context("there is no key")
@@ -253,7 +242,6 @@ macro_rules! counters {
             const NOTHING: Self = Self { $($counter: 0,)* };
 
             $(
-                #[must_use]
                 pub const fn $counter($counter: u64) -> Self {
                     Self { $counter, ..Self::NOTHING }
                 }
@@ -284,35 +272,26 @@ counters! {
 
 impl Counted {
     /// Whether each counter is at least as high as the other's.
-    #[must_use]
     pub fn has_reached(&self, other: &Self) -> bool {
         self.named().zip(other.named()).all(|((_, own), (_, other))| own >= other)
     }
 
     /// What was counted since an earlier moment.
-    #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         self.combine(earlier, |now, earlier| now - earlier)
     }
 
-    #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         self.combine(other, |own, other| own + other)
     }
 
     /// The same, if an end has counted what it should.
-    ///
-    /// # Errors
-    /// It has counted something else.
     pub fn check(self, end: &str, expected: &Self) -> Result<Self> {
         ensure!(self == *expected, "{end} has counted {self} instead of {expected}");
         Ok(self)
     }
 
     /// The same, if an end has counted good segments and nothing else.
-    ///
-    /// # Errors
-    /// It has counted something else.
     pub fn check_good(self, end: &str) -> Result<Self> {
         ensure!(self.good > 0 && self == Self::good(self.good), "{end} has counted {self}");
         Ok(self)
@@ -348,14 +327,12 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    #[must_use]
     pub const fn of(amount: Amount) -> Self {
         let Amount { octets, seed, from } = amount;
         Self { seed, position: from, end: from + octets }
     }
 
     /// How many octets are left.
-    #[must_use]
     pub const fn left(&self) -> usize {
         (self.end - self.position) as usize
     }
@@ -375,9 +352,7 @@ impl Pattern {
     }
 
     /// Takes as many octets as were received.
-    ///
-    /// # Errors
-    /// The octets differ; says which is the first.
+    /// Fails when the octets differ, and names the first that does.
     pub fn check(&mut self, received: &[u8]) -> Result<()> {
         let from = self.position;
         let expected = self.take(received.len());

@@ -329,19 +329,20 @@ impl Managers {
     pub fn accept(&self, sockets: &Sockets, listener: u64) -> Result<u64> {
         let listener = self.listeners.lock().unwrap().get(&listener).cloned();
         let (stream, _) = listener.context("the listener is not managed")?.accept()?;
+        Ok(self.keep(sockets, stream))
+    }
+
+    fn keep(&self, sockets: &Sockets, stream: TcpAoStream) -> u64 {
         let (stream, attachment) = stream.into_parts();
         let socket = sockets.add(stream.into());
         self.attachments.lock().unwrap().insert(socket, attachment);
-        Ok(socket)
+        socket
     }
 
     pub fn connect_from(&self, sockets: &Sockets, connect: &ConnectFrom) -> Result<u64> {
         let local = Local { address: None, vrf: connect.vrf };
         let stream = TcpAoStream::connect_from(local, connect.remote, &self.get(connect.manager)?)?;
-        let (stream, attachment) = stream.into_parts();
-        let socket = sockets.add(stream.into());
-        self.attachments.lock().unwrap().insert(socket, attachment);
-        Ok(socket)
+        Ok(self.keep(sockets, stream))
     }
 
     pub fn detach(&self, socket: u64) -> Result<()> {

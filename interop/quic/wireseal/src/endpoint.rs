@@ -9,18 +9,12 @@ use std::time::Duration;
 use peer_program::Failure;
 use quinn::{AsyncUdpSocket, ClientConfig, Connection, Endpoint, EndpointConfig, ServerConfig, TokioRuntime};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
-use rustls::RootCertStore;
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::time::timeout;
 use wireseal_quinn::{CountedKeys, KeyUse, TokenKey, counted_client, counted_server};
 
-use crate::provider::{Keys, with_suite};
-use crate::recording::Wire;
-use crate::report::{Report, Used};
-use crate::task::{Application, Task};
-use crate::updates::Updates;
-use crate::{echo, http3, report};
+use crate::recording::{Report, Used, Wire, print_report};
+use crate::task::{Application, Keys, Task, with_suite};
+use crate::transfer::{Updates, echo_client, echo_server, http3_client, http3_server};
 
 const NAME: &str = "localhost";
 const CLOSED: u32 = 0;
@@ -46,13 +40,7 @@ pub(crate) fn write_certificates(folder: &Path) -> Result<(), Failure> {
 pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     let provider = Arc::new(with_suite(&task.suite)?);
     let wire = Wire::bind((Ipv4Addr::LOCALHOST, 0).into(), task.record.as_deref())?;
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(task.certificates.join("ca.pem"))?)?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    let mut tls = task.client_tls(provider)?;
     tls.key_log = wire.key_log;
     let (crypto, keys) = counted_client(task.keys.client(tls)?);
     let mut config = ClientConfig::new(crypto);
@@ -66,8 +54,8 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     task.keys.check(&connection)?;
     let mut updates = Updates::new(&connection, Arc::clone(&keys), task.update_keys, payload.len());
     let received = match task.application {
-        Application::Echo => echo::client(&connection, &payload, &mut updates).await?,
-        Application::Http3 => http3::client(&connection, &payload, &mut updates).await?,
+        Application::Echo => echo_client(&connection, &payload, &mut updates).await?,
+        Application::Http3 => http3_client(&connection, &payload, &mut updates).await?,
     };
     connection.close(CLOSED.into(), b"");
     // Long enough to send CONNECTION_CLOSE, without the draining period.
@@ -83,13 +71,7 @@ pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
     let provider = Arc::new(with_suite(&task.suite)?);
     let random = provider.secure_random;
     let wire = Wire::bind(task.address, task.record.as_deref())?;
-    let chain = vec![CertificateDer::from_pem_file(task.certificates.join("server.pem"))?];
-    let key = PrivateKeyDer::from_pem_file(task.certificates.join("server.key"))?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    let mut tls = task.server_tls(provider)?;
     tls.key_log = wire.key_log;
     let (crypto, keys) = counted_server(task.keys.server(tls)?);
     let config = match task.keys {
@@ -103,8 +85,8 @@ pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
     task.keys.check(&connection)?;
     let mut updates = Updates::new(&connection, Arc::clone(&keys), task.update_keys, payload_length(task)?);
     let received = match task.application {
-        Application::Echo => echo::server(&connection, &mut updates).await?,
-        Application::Http3 => http3::server(&connection, &mut updates).await?,
+        Application::Echo => echo_server(&connection, &mut updates).await?,
+        Application::Http3 => http3_server(&connection, &mut updates).await?,
     };
     connection.closed().await;
     print(task, &keys, &received, updates.started(), retries_sent > 0);
@@ -114,7 +96,7 @@ pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
 fn print(task: &Task, keys: &CountedKeys, received: &[u8], updates_started: usize, retry: bool) {
     let used =
         |keys: Vec<KeyUse>| keys.iter().map(|key| Used { sealed: key.sealed, opened: key.opened }).collect();
-    report::print(&Report {
+    print_report(&Report {
         suite: &task.suite,
         initial: used(keys.initial_keys()),
         others: used(keys.packet_keys()),

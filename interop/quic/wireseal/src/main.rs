@@ -3,16 +3,11 @@
 //! It carries the octets of a file to the peer and back over one stream, and prints a report as one line of JSON. The exit status
 //! is 0 if the exchange was completed, 1 if it was not, and 2 if the arguments are wrong.
 
-mod echo;
 mod endpoint;
-mod http3;
-mod provider;
 mod recording;
-mod report;
 mod s2n;
-mod stated_limit;
 mod task;
-mod updates;
+mod transfer;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

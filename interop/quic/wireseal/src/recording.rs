@@ -1,4 +1,4 @@
-//! The socket of one end, and what tshark needs to read along: a recording of the datagrams, and a key log.
+//! What a run leaves behind: a report as one line of JSON, and for tshark a recording of the datagrams and a key log.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -12,10 +12,12 @@ use std::time::{Duration, SystemTime};
 use etherparse::PacketBuilder;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, TsResolution};
-use peer_program::Failure;
+use peer_program::{Failure, sha256};
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, Runtime, TokioRuntime, UdpPoller};
 use rustls::{KeyLog, KeyLogFile, NoKeyLog};
+use serde_json::{Value, json};
+use wireseal_rustls::Backend;
 
 const HOPS: u8 = 64;
 
@@ -110,4 +112,53 @@ impl AsyncUdpSocket for Recorded {
     fn may_fragment(&self) -> bool {
         self.socket.may_fragment()
     }
+}
+
+/// What one packet key has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Used {
+    pub(crate) sealed: u64,
+    pub(crate) opened: u64,
+}
+
+/// A connection that has ended.
+#[derive(Debug)]
+pub(crate) struct Report<'a> {
+    /// The suite whose keys protected the connection.
+    pub(crate) suite: &'a str,
+    /// Wireseal's Initial keys, each time the local key before the remote one.
+    pub(crate) initial: Vec<Used>,
+    /// Wireseal's other keys: those of Handshake packets, then those of each generation of 1-RTT packets.
+    pub(crate) others: Vec<Used>,
+    /// What this end received.
+    pub(crate) received: &'a [u8],
+    /// Key updates that this end started on demand.
+    pub(crate) updates_started: usize,
+    /// Whether a Retry packet was sent or received.
+    pub(crate) retry: bool,
+}
+
+/// Prints a report.
+pub(crate) fn print_report(report: &Report<'_>) {
+    let mut pairs = report.others.chunks(2).map(packets);
+    let report = json!({
+        "suite": report.suite,
+        // The library behind Wireseal's ciphers.
+        "backend": Backend::active().name(),
+        "received": report.received.len(),
+        "sha256": sha256(report.received),
+        "initial": packets(&report.initial),
+        "handshake": pairs.next().unwrap_or_else(|| packets(&[])),
+        // One for each generation of 1-RTT keys derived, used or not.
+        "generations": pairs.collect::<Vec<_>>(),
+        "updates_started": report.updates_started,
+        "retry": report.retry,
+    });
+    println!("{report}");
+}
+
+/// Packets sealed with the local keys and opened with the remote ones.
+fn packets(keys: &[Used]) -> Value {
+    let sum = |count: fn(&Used) -> u64| keys.iter().map(count).sum::<u64>();
+    json!({ "sealed": sum(|key| key.sealed), "opened": sum(|key| key.opened) })
 }

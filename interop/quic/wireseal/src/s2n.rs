@@ -6,18 +6,13 @@ use std::sync::Arc;
 
 use peer_program::Failure;
 use peer_s2n_quic::{AddressValidation, Events, exchange, serve};
-use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use s2n_quic::provider::tls;
 use s2n_quic::{Client, Server};
 use wireseal_rustls::{CountedKeys, KeyUse, counted};
 
-use crate::provider::with_suite;
-use crate::report::{self, Report, Used};
-use crate::stated_limit::with_limit;
-use crate::task::Task;
+use crate::recording::{Report, Used, print_report};
+use crate::task::{Task, with_limit, with_suite};
 
 /// s2n-quic updates a key this many packets before its confidentiality limit.
 const UPDATE_WINDOW: u64 = 10_000;
@@ -28,13 +23,7 @@ const PACKETS_BEFORE_UPDATE: u64 = 500;
 /// Connects, carries the payload to the server and back, and prints a report.
 pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
     let (provider, keys) = provider(task)?;
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(task.certificates.join("ca.pem"))?)?;
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    let tls = task.client_tls(provider)?;
 
     let events = Events::default();
     let client = Client::builder()
@@ -49,13 +38,7 @@ pub(crate) async fn client(task: &Task) -> Result<(), Failure> {
 /// Serves one connection, and prints a report.
 pub(crate) async fn server(task: &Task) -> Result<(), Failure> {
     let (provider, keys) = provider(task)?;
-    let chain = vec![CertificateDer::from_pem_file(task.certificates.join("server.pem"))?];
-    let key = PrivateKeyDer::from_pem_file(task.certificates.join("server.key"))?;
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    tls.alpn_protocols = vec![task.application.alpn().to_vec()];
+    let tls = task.server_tls(provider)?;
 
     let events = Events::default();
     let server = Server::builder()
@@ -86,7 +69,7 @@ fn print(task: &Task, keys: &CountedKeys, events: &Events, received: &[u8]) -> R
         return Err("a key was used at another level than its own".into());
     }
     let seen = events.seen();
-    report::print(&Report {
+    print_report(&Report {
         suite: &suite,
         // s2n-quic makes these itself.
         initial: Vec::new(),

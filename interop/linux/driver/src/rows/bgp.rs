@@ -136,6 +136,16 @@ pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[Since; 2]
     Ok(())
 }
 
+/// Takes the second guest to the first moment of the key chain, and starts BIRD with the chain's first key; also says what both
+/// kernels count from now on.
+pub async fn begin(lab: &Lab) -> Result<(Bird<'_>, Both<'_>)> {
+    let south = lab.south().await?;
+    let (_, [first, _]) = key_chain(SECRET)?;
+    let before = Both::of(&lab.north, south).await?;
+    south.set_clock(FIRST).await?;
+    Ok((Bird::start(&lab.north, Port::South, &tcp_ao(&[&first], &first)?).await?, before))
+}
+
 /// The evidence of what went over the wire, all of which has to verify, with what was counted.
 pub fn evidence(lab: &Lab, mkts: &[Mkt], counters: &[(&str, Counted)], seconds: f64) -> Result<Evidence> {
     let recording = lab.wire.take_recording();
@@ -333,11 +343,9 @@ pub fn kernel_row() -> Row {
 async fn kernel(lab: &Lab) -> Result<Evidence> {
     let south = lab.south().await?;
     let (_, keys) = key_chain(SECRET)?;
-    let before = Both::of(&lab.north, south).await?;
     let set_clock = async |seconds| south.set_clock(seconds).await;
-    set_clock(FIRST).await?;
     let started = Instant::now();
-    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let (bird, before) = begin(lab).await?;
     let program = start(south, UNDER_AO, &key_file(SECRET)).await?;
     let since = exchange(&program, &bird).await?;
     let seconds = started.elapsed().as_secs_f64();
@@ -388,10 +396,7 @@ async fn run_out(
 
 async fn kernel_twin(lab: &Lab) -> Result<Refusal> {
     let south = lab.south().await?;
-    let (_, keys) = key_chain(SECRET)?;
-    let before = Both::of(&lab.north, south).await?;
-    south.set_clock(FIRST).await?;
-    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let (bird, before) = begin(lab).await?;
     let program = start(south, UNDER_AO, &key_file("what one end knows")).await?;
     bird.open().await?;
     let refusal = before.bad().await?;

@@ -1,18 +1,14 @@
 //! quiche as the other end: `peer-quiche client|server` runs one connection and prints one line of JSON.
 
-mod echo;
-mod log;
-
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use peer_program::{ALPN, Failure, Task, print_report};
-use quiche::{Config, Connection, ConnectionId, Header, RecvInfo, Type};
-
-use crate::echo::Echo;
-use crate::log::Log;
+use peer_program::{ALPN, Failure, Seen, Task, print_report};
+use quiche::{Config, Connection, ConnectionId, Error, Header, RecvInfo, Type};
+use serde_json::Value;
 
 const DATAGRAM: usize = 1350;
 const CONNECTION_ID: usize = 16;
@@ -162,4 +158,113 @@ fn random() -> Result<[u8; CONNECTION_ID], Failure> {
     let mut octets = [0; CONNECTION_ID];
     File::open("/dev/urandom")?.read_exact(&mut octets)?;
     Ok(octets)
+}
+
+const STREAM: u64 = 0;
+
+/// One end of the stream.
+struct Echo {
+    is_server: bool,
+    payload: Vec<u8>,
+    received: Vec<u8>,
+    /// Whether everything was received.
+    complete: bool,
+    sent: usize,
+    finished: bool,
+}
+
+impl Echo {
+    fn client(payload: Vec<u8>) -> Self {
+        Self { is_server: false, payload, received: Vec::new(), complete: false, sent: 0, finished: false }
+    }
+
+    fn server() -> Self {
+        Self { is_server: true, ..Self::client(Vec::new()) }
+    }
+
+    fn received(&self) -> &[u8] {
+        &self.received
+    }
+
+    /// Receives and sends as much as possible now. A client that has received everything closes the connection.
+    fn progress(&mut self, connection: &mut Connection) -> Result<(), Failure> {
+        if !connection.is_established() {
+            return Ok(());
+        }
+        let mut piece = [0; 16_384];
+        while connection.stream_readable(STREAM) {
+            let (length, complete) = connection.stream_recv(STREAM, &mut piece)?;
+            self.received.extend_from_slice(&piece[..length]);
+            self.complete |= complete;
+        }
+        // A server sends nothing before the client has opened the stream.
+        if !self.finished && (!self.is_server || !self.received.is_empty()) {
+            self.send(connection)?;
+        }
+        if self.complete && !self.is_server {
+            connection.close(true, 0, b"")?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, connection: &mut Connection) -> Result<(), Failure> {
+        let (octets, last) =
+            if self.is_server { (&self.received, self.complete) } else { (&self.payload, true) };
+        match connection.stream_send(STREAM, &octets[self.sent..], last) {
+            Ok(length) => self.sent += length,
+            Err(Error::Done) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.finished = last && self.sent == octets.len();
+        Ok(())
+    }
+}
+
+/// Starts each record (RFC 7464).
+const RECORD_SEPARATOR: u8 = 0x1e;
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(octets)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// What the log reports about the connection, except `retry`, which it does not have.
+    fn seen(&self, retry: bool) -> Result<Seen, Failure> {
+        let mut seen = Seen { retry, ..Seen::default() };
+        let log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in log.split(|&octet| octet == RECORD_SEPARATOR).filter(|record| !record.is_empty()) {
+            let record: Value = serde_json::from_slice(record)?;
+            let data = &record["data"];
+            if let Some(cipher) = data["tls_cipher"].as_str() {
+                seen.suite = suite(cipher).into();
+            }
+            // There is one event for each direction.
+            if data["key_type"] == "server_1rtt_secret" {
+                match data["trigger"].as_str() {
+                    Some("remote_update") => seen.updates_remote += 1,
+                    Some("local_update") => seen.updates_local += 1,
+                    _ => {}
+                }
+            }
+        }
+        Ok(seen)
+    }
+}
+
+fn suite(cipher: &str) -> &str {
+    match cipher {
+        "AES128_GCM" => "TLS_AES_128_GCM_SHA256",
+        "AES256_GCM" => "TLS_AES_256_GCM_SHA384",
+        "ChaCha20_Poly1305" => "TLS_CHACHA20_POLY1305_SHA256",
+        other => other,
+    }
 }

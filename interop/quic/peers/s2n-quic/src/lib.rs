@@ -1,15 +1,16 @@
 //! What two programs around s2n-quic share, whatever its TLS: the echo, what its events say, and Retry on demand.
 
-mod events;
-
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use peer_program::Failure;
+use peer_program::{Failure, Seen};
 use s2n_quic::client::Connect;
 use s2n_quic::provider::endpoint_limits::{ConnectionAttempt, Limiter, Outcome};
+use s2n_quic::provider::event::events::{
+    CipherSuite, EndpointMeta, EndpointPacketSent, KeyType, KeyUpdate, PacketHeader, PacketReceived,
+};
+use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber};
 use s2n_quic::{Client, Connection, Server};
-
-pub use crate::events::Events;
 
 /// Connects to `address`, sends `payload`, and returns the echo.
 pub async fn exchange(mut client: Client, address: SocketAddr, payload: Vec<u8>) -> Result<Vec<u8>, Failure> {
@@ -64,5 +65,49 @@ pub struct AddressValidation {
 impl Limiter for AddressValidation {
     fn on_connection_attempt(&mut self, _: &ConnectionAttempt<'_>) -> Outcome {
         if self.wanted { Outcome::retry() } else { Outcome::allow() }
+    }
+}
+
+/// What s2n-quic reported. It does not say which end started a key update, so all are counted as the peer's: it starts none of its own
+/// below 2^23 packets.
+#[derive(Clone, Default, Debug)]
+pub struct Events(Arc<Mutex<Seen>>);
+
+impl Events {
+    /// So far.
+    pub fn seen(&self) -> Seen {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Subscriber for Events {
+    type ConnectionContext = ();
+
+    fn create_connection_context(&mut self, _: &ConnectionMeta, _: &ConnectionInfo<'_>) {}
+
+    fn on_key_update(&mut self, (): &mut (), _: &ConnectionMeta, event: &KeyUpdate) {
+        if let KeyType::OneRtt { generation, .. } = event.key_type {
+            let mut seen = self.lock();
+            seen.updates_remote = usize::from(generation);
+            seen.suite = match event.cipher_suite {
+                CipherSuite::TLS_AES_128_GCM_SHA256 { .. } => "TLS_AES_128_GCM_SHA256",
+                CipherSuite::TLS_AES_256_GCM_SHA384 { .. } => "TLS_AES_256_GCM_SHA384",
+                CipherSuite::TLS_CHACHA20_POLY1305_SHA256 { .. } => "TLS_CHACHA20_POLY1305_SHA256",
+                _ => "unknown",
+            }
+            .into();
+        }
+    }
+
+    fn on_packet_received(&mut self, (): &mut (), _: &ConnectionMeta, event: &PacketReceived) {
+        self.lock().retry |= matches!(event.packet_header, PacketHeader::Retry { .. });
+    }
+
+    fn on_endpoint_packet_sent(&mut self, _: &EndpointMeta, event: &EndpointPacketSent) {
+        self.lock().retry |= matches!(event.packet_header, PacketHeader::Retry { .. });
     }
 }

@@ -12,8 +12,8 @@ use super::daemon::{
 use crate::guest::Guest;
 use crate::row::prelude::*;
 use crate::rows::bgp::{
-    FIRST, OVER, SECRET, await_routes, by_clock, check_still_up, evidence, key_chain, key_file, key_file_at,
-    roll,
+    FIRST, OVER, SECRET, await_routes, begin, by_clock, check_still_up, evidence, key_chain, key_file,
+    key_file_at, roll,
 };
 use crate::rows::bird::{Bird, HOLD_TIME, Since, tcp_ao};
 use crate::wait::Program;
@@ -58,11 +58,9 @@ async fn run(lab: &Lab, daemon: Daemon) -> Result<Evidence> {
     let south = lab.south().await?;
     let (_, keys) = key_chain(SECRET)?;
     let both = key_file(SECRET);
-    let before = Both::of(&lab.north, south).await?;
     let set_clock = async |seconds| south.set_clock(seconds).await;
-    set_clock(FIRST).await?;
     let started = Instant::now();
-    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let (bird, before) = begin(lab).await?;
     let speaker = Speaker::of_bird(Port::South);
     let supervised = supervise(south, daemon, &speaker, first_key(&both)?).await?;
     supervised.await_log(CONNECTING, 1).await?;
@@ -177,10 +175,7 @@ async fn run_out(
 
 async fn twin(lab: &Lab, daemon: Daemon) -> Result<Refusal> {
     let south = lab.south().await?;
-    let (_, keys) = key_chain(SECRET)?;
-    let before = Both::of(&lab.north, south).await?;
-    south.set_clock(FIRST).await?;
-    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let (bird, before) = begin(lab).await?;
     let speaker = Speaker::of_bird(Port::South);
     let supervised = supervise(south, daemon, &speaker, &key_file("what one end knows")).await?;
     bird.open().await?;
@@ -228,9 +223,7 @@ async fn within<T>(lab: &Lab, act: impl AsyncFn(&Guest) -> Result<T>) -> Result<
 
 async fn run_in_vrf(lab: &Lab, south: &Guest) -> Result<Evidence> {
     let (_, keys) = key_chain(SECRET)?;
-    let before = Both::of(&lab.north, south).await?;
-    south.set_clock(FIRST).await?;
-    let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
+    let (bird, before) = begin(lab).await?;
     let speaker = Speaker { vrf: Some(VRF), ..Speaker::of_bird(Port::South) };
     let supervised = supervise(south, Daemon::Frr, &speaker, &key_file(SECRET)).await?;
     bird.open().await?;
