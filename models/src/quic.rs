@@ -402,8 +402,8 @@ impl End for QuicEnd {
     }
 
     fn identity(mut self) -> Vec<u8> {
-        // Its text says everything that decides how `OneRtt` goes on, but for secrets, which the side decides, and times, which count from
-        // now. Refused packets are counted up to a limit of 2^52, which nobody reaches here.
+        // Side and generation decide the keys. The text of `OneRtt` says everything else that decides how it goes on, but for times, which
+        // count from now. Refused packets are counted up to a limit of 2^52, which nobody reaches here.
         let Facts { side, acknowledged, .. } = self.facts;
         let state = format!("{side} {:?} {:?} {acknowledged}", self.one_rtt, self.space);
         let expires = self.one_rtt.expires().map(|expires| expires.saturating_sub(self.time));
