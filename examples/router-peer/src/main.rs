@@ -114,7 +114,7 @@ async fn configured(arguments: &Arguments, path: &Path, seed: u64) -> Result<Exi
         println!("{}: good, peers: {}", path.display(), config.peers());
         return Ok(ExitCode::SUCCESS);
     }
-    // From here on: a reader of the first log line may already send them.
+    // Before the first log line, whose reader may already send a signal.
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let stop = async {
         tokio::select! {

@@ -57,8 +57,9 @@ pub async fn run(config: Config, seed: u64, stop: impl Future<Output = ()>) -> R
                 callers.entry(neighbour.local()).or_default().push((index, span.clone(), sender));
                 calls
             });
-            let source = Source { transport: Arc::clone(transport), index, calls };
-            sessions.spawn(keep_session(source, neighbour.clone(), stopping.subscribe()).instrument(span));
+            let neighbour = (index, neighbour.clone());
+            let session = keep_session(Arc::clone(transport), neighbour, calls, stopping.subscribe());
+            sessions.spawn(session.instrument(span));
         }
         for (local, callers) in callers {
             let neighbours: Vec<usize> = callers.iter().map(|(index, ..)| *index).collect();
@@ -102,28 +103,18 @@ async fn answer(mut listener: Box<dyn Listener>, callers: Vec<Caller>) {
     }
 }
 
-/// Where the connections with a neighbour come from.
-struct Source {
+/// Opens a session with a neighbour whenever there is none, until told to stop. `calls` is set if the neighbour calls.
+async fn keep_session(
     transport: Arc<dyn Transport>,
-    index: usize,
-    /// Set if the neighbour calls.
-    calls: Option<mpsc::Receiver<Connection>>,
-}
-
-impl Source {
-    async fn open(&mut self) -> Result<Connection> {
-        match &mut self.calls {
-            Some(calls) => calls.recv().await.context("no longer listening"),
-            None => {
-                timeout(CONNECT_TIMEOUT, self.transport.connect(self.index)).await.context("timed out")?
-            }
-        }
-    }
-}
-
-/// Opens a session with a neighbour whenever there is none, until told to stop.
-async fn keep_session(mut source: Source, neighbour: Neighbour, mut stop: watch::Receiver<bool>) {
+    (index, neighbour): (usize, Neighbour),
+    mut calls: Option<mpsc::Receiver<Connection>>,
+    mut stop: watch::Receiver<bool>,
+) {
     let remote = neighbour.remote();
+    let mut open = async || match &mut calls {
+        Some(calls) => calls.recv().await.context("no longer listening"),
+        None => timeout(CONNECT_TIMEOUT, transport.connect(index)).await.context("timed out")?,
+    };
     let mut is_trying = neighbour.passive;
     loop {
         if !is_trying {
@@ -133,7 +124,7 @@ async fn keep_session(mut source: Source, neighbour: Neighbour, mut stop: watch:
         tokio::select! {
             biased;
             () = told_to(&mut stop) => return,
-            opened = source.open() => match opened {
+            opened = open() => match opened {
                 Ok(connection) => {
                     is_trying = neighbour.passive;
                     info!(remote = %connection.remote, "connected, waiting for the peer's OPEN");

@@ -61,7 +61,7 @@ fn initial() -> Result<Suite> {
     suite.and_then(|suite| suite.quic_suite()).context("no suite for Initial packets")
 }
 
-/// What a router brings to TLS handshakes.
+/// This router's part in TLS handshakes.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
     provider: CryptoProvider,

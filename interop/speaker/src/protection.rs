@@ -11,11 +11,11 @@ use wireseal_tcp_ao::{ConnectionIdentifier, Counters, MKTS_PER_PEER, Mkt, MktErr
 
 use crate::stack::Stack;
 
-/// Longest wait before the clock is looked at again: it may be set while keys wait for their time.
+/// Longest wait between two looks at the clock, which may be set meanwhile.
 const CLOCK_CHECK: Duration = Duration::from_secs(30);
-/// How often refused segments are looked for: anybody can send any number of them.
+/// How often refused segments are logged: anybody can send any number of them.
 const REFUSAL_CHECK: Duration = Duration::from_secs(1);
-/// How long ahead of its end a key chain is complained about, in seconds.
+/// How early the log warns that a key chain ends, in seconds.
 const EXPIRY_WARNING: u32 = 7 * 24 * 3600;
 
 /// All connections between two addresses, whichever end opens them.
@@ -23,7 +23,7 @@ pub fn peer(local: IpAddr, remote: IpAddr, mkts: MktSet<MKTS_PER_PEER>) -> Peer 
     Peer { connections: ConnectionIdentifier::between(local.into(), remote.into()), mkts }
 }
 
-/// A key as the other end has it: what is sent with here is accepted there.
+/// The other end's view of a key: SendID and RecvID are swapped.
 pub fn mirrored(mkt: &Mkt) -> Result<Mkt, MktError> {
     let (parameters, master_key) = (mkt.parameters(), mkt.master_key().clone());
     let mirrored =

@@ -189,7 +189,7 @@ pub type Device = AuthenticatedDevice<'static, Link, TracingObserver>;
 
 /// Octets of each socket's buffers, one each way; the receive buffer is also the largest window.
 const BUFFER: usize = 256 * 1024;
-/// How long a stack without users keeps sending what its sockets still owe; also the longest it sleeps.
+/// How long a stack without users goes on sending what is queued; also its longest sleep.
 const LINGER: Duration = Duration::from_secs(1);
 /// Wait before asking again a device that had no room; tokio's timer counts milliseconds.
 const DEVICE_BUSY: Duration = Duration::from_millis(1);
@@ -213,7 +213,7 @@ impl Core {
         self.sockets.add(socket)
     }
 
-    /// Runs TCP, and says when to do it again at the latest.
+    /// Polls TCP; returns the longest time until the next poll.
     fn poll(&mut self, now: Instant) -> Option<Duration> {
         self.interface.poll(now, &mut self.device, &mut self.sockets);
         let sockets = &mut self.sockets;
@@ -250,7 +250,7 @@ impl Shared {
         self.core.lock().unwrap()
     }
 
-    /// Uses a socket, and has the driver look at it.
+    /// Uses a socket and wakes the driver.
     fn with<R>(&self, handle: SocketHandle, f: impl FnOnce(&mut Socket<'static>) -> R) -> R {
         let result = f(self.core().sockets.get_mut(handle));
         self.wake.notify_one();

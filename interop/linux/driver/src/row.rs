@@ -34,10 +34,10 @@ fn boxed<T: 'static>(run: impl AsyncFn(&Lab) -> Result<T> + 'static) -> Run<T> {
 pub struct Row {
     /// What it is called on the command line, in the table and in file names.
     pub name: String,
-    /// What is done: in short, then, behind a colon, a semicolon or a full stop, the details.
+    /// What is done: a short sentence, then details after a colon, semicolon or full stop.
     pub what: String,
     run: Run<Evidence>,
-    /// What is wrong in its twin, which must not succeed: without one, a row might pass whatever happens.
+    /// What is wrong in its twin, which must not succeed: it shows that the row can fail.
     pub twin_what: String,
     twin: Run<Refusal>,
 }
@@ -51,7 +51,7 @@ pub struct Evidence {
     pub wire: Verdicts,
     /// Amounts, times and the like.
     pub figures: String,
-    /// How many unsigned segments the wire has to have seen; a row that wants any says so.
+    /// Unsigned segments expected on the wire.
     pub unsigned: u64,
     /// All that went over the wire.
     pub recording: Recording,
@@ -71,21 +71,21 @@ impl Evidence {
     }
 }
 
-/// What a twin has shown: what was refused, by the counters that say so.
+/// What a twin has shown: refusals, by counter.
 #[derive(Clone, Debug, Default)]
 pub struct Refusal {
-    /// Who counted, what, and how often; each at least once.
+    /// What was counted, by whom, and how often: at least once each.
     pub counted: Vec<(String, u64)>,
 }
 
 impl Refusal {
-    /// What an end has counted, good segments left out.
+    /// An end's counters, without good segments.
     pub fn by(end: &str, counted: &Counted) -> Self {
         let counted = counted.named().filter(|(name, segments)| *segments > 0 && *name != "good");
         Self { counted: counted.map(|(name, segments)| (format!("{end}: {name}"), segments)).collect() }
     }
 
-    /// The same for something else.
+    /// A refusal that no counter shows.
     pub fn of(what: impl Into<String>, times: u64) -> Self {
         Self { counted: vec![(what.into(), times)] }
     }
@@ -133,7 +133,7 @@ impl<'a> Both<'a> {
     }
 }
 
-/// What came of a row.
+/// A row's outcome.
 pub struct Outcome<'a> {
     pub row: &'a Row,
     pub evidence: Result<Evidence>,
@@ -144,7 +144,7 @@ pub struct Outcome<'a> {
 }
 
 impl Outcome<'_> {
-    /// Whether the row and its twin came out as they have to.
+    /// Whether the row succeeded and its twin was refused.
     pub const fn has_passed(&self) -> bool {
         self.evidence.is_ok() && self.refusal.is_ok()
     }

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::guest::Guest;
 
-/// How long something may take to become so. Programs need longer than a call to a guest: from the start of ExaBGP, which is Python, to the
+/// Time limit for polling. Programs need longer than a call to a guest: from the start of ExaBGP, which is Python, to the
 /// last route took 25 seconds on an idle machine and 40 on a busy one.
 const POLLING_LIMIT: Duration = TIME_LIMIT.saturating_mul(4);
 
@@ -52,7 +52,7 @@ pub struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    /// Starts a command in the background, which is killed when the guest ends. Ends what a failed row has left of it.
+    /// Starts a command in the background, which is killed when the guest ends. Ends one that a failed row has left.
     pub async fn start(guest: &'a Guest, name: &'static str, command: &str) -> Result<Self> {
         let line = format!(
             "kill -9 $(cat /tmp/{name}.pid 2>/dev/null) 2>/dev/null; \

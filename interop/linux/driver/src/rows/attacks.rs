@@ -86,7 +86,7 @@ fn last_sent(
     found.map(<[u8]>::to_vec).with_context(|| format!("{pair}: there is nothing to replay"))
 }
 
-/// The session's key as the end has it in whose name an attack on `victim` goes.
+/// The session's key as the end has it that an attack on `victim` impersonates.
 fn key_against(victim: End, mkt: &Mkt) -> Result<Mkt> {
     Ok(if victim == End::Kernel { mkt.clone() } else { mirrored(mkt)? })
 }
@@ -119,7 +119,7 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
     Ok(evidence.with_figures(format!("{} attacks on each end", ATTACKS.len())))
 }
 
-/// What an attacker would achieve without TCP-AO, or with the key: the same resets have an effect then.
+/// Without TCP-AO, or with the key, the same resets work.
 async fn reset_both(lab: &Lab, family: Family, opener: End) -> Result<Refusal> {
     let mkt = key(1, ALGORITHM)?;
     let mut refusal = Refusal::default();
@@ -203,7 +203,7 @@ async fn ignored(lab: &Lab, family: Family) -> Result<Evidence> {
     Ok(evidence.with_figures(format!("{dropped} errors to each end, the session went on")))
 }
 
-/// Each error then reaches the program, or makes segments shorter.
+/// Each error reaches the program, or makes segments shorter.
 async fn accepted(lab: &Lab, family: Family) -> Result<Refusal> {
     let mut refusal = Refusal::default();
     for error in hard_errors(family) {
@@ -233,7 +233,7 @@ async fn accepted(lab: &Lab, family: Family) -> Result<Refusal> {
     Ok(refusal)
 }
 
-/// The error that a read ends with which waits while the ICMP error comes.
+/// The error of a read that is waiting when the ICMP error comes.
 async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String> {
     send_error(session, End::Kernel, error)?;
     let read = Transfer { socket: session.ends.socket, send: Amount::NONE, receive: Amount::of(1) };
@@ -287,7 +287,7 @@ fn old_data_with(recording: &Recording, pair: SocketPair, mkt: &Mkt, form: [u8; 
     bail!("no payload makes the checksum zero")
 }
 
-/// Sends the kernel such a segment; gives what it counts of it.
+/// Sends the kernel such a segment, and checks how it is counted.
 async fn send(session: &Session<'_>, form: [u8; 2], counts: Counted) -> Result<()> {
     let (ends, wire) = (&session.ends, &session.ends.lab.wire);
     let before = ends.kernel_counted().await?;

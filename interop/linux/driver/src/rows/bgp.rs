@@ -25,7 +25,7 @@ pub fn rows() -> Vec<Row> {
     vec![userspace_row(), kernel_row(), migration_row()]
 }
 
-/// What the rows have in common.
+/// The description that these rows share.
 pub const WHAT: &str = "sessions over IPv4 (opened by router-peer) and IPv6 (opened by BIRD), 10,000 routes each way in each; key \
                 chain and BIRD's configuration roll over from AES-128-CMAC-96 to hmac(sha256), sessions stay up";
 /// Routes each way in each session.
@@ -42,7 +42,7 @@ pub const OVER: i64 = FIRST + 4000;
 
 /// Seconds from one moment of the key chain to the next where a clock is not set but waited for.
 const STEP: i64 = 8;
-/// What stands for a time that does not come.
+/// Far enough away that a row never comes to it.
 const DAY: i64 = 24 * 3600;
 
 /// A moment of the key chain, by a clock at which it begins at `start`.

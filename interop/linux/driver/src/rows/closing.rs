@@ -162,7 +162,7 @@ async fn end_all(lab: &Lab, end: End, ending: Ending) -> Result<Evidence> {
     }))
 }
 
-/// The other end counts it bad, and does not take it for the end.
+/// The other end counts it bad and keeps the connection.
 async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result<Refusal> {
     let setup = Setup::with_keys(Family::Ipv4, End::Userspace, &[the_key()?]);
     let mut session = Session::open_used(lab, setup).await?;
@@ -229,7 +229,7 @@ fn fins(recording: &Recording, port: Port) -> usize {
     recording.delivered_from(port).filter(|segment| segment.flags().fin()).count()
 }
 
-/// Closes the waiter's end first. Comes back when the other has closed too, and its FIN has not been acknowledged.
+/// Closes the waiter's end first. Returns when the other has closed too and its FIN is unacknowledged.
 async fn close_unacknowledged(session: &mut Session<'_>, waiter: End) -> Result<()> {
     lose_last_acknowledgment(session.ends.lab, waiter.port());
     close_in_turn(session, waiter).await
@@ -245,7 +245,7 @@ async fn open_used(lab: &Lab, family: Family) -> Result<Session<'_>> {
     session
 }
 
-/// Whether the waiter has answered to a FIN that has come again: by an acknowledgment of it, and by no reset.
+/// Whether the waiter has answered a repeated FIN with an acknowledgment, and with no reset.
 fn has_answered(recording: &Recording, waiter: Port, other: Port) -> bool {
     let mut fins = 0;
     let mut has_acknowledged = false;
@@ -307,14 +307,14 @@ async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
     Ok(())
 }
 
-/// The end that verifies then counts the other's segments bad: the FIN that comes again, or the answer to it.
+/// The verifying end counts the repeated FIN, or the answer to it, bad.
 async fn wait_with_wrong_secret(lab: &Lab, waiter: End) -> Result<Refusal> {
     let mut session = open_used(lab, Family::Ipv4).await?;
     close_unacknowledged(&mut session, waiter).await?;
     spoil(&session.ends)?;
     let counters = session.ends.userspace.await_counted(Counted::bad(1)).await?;
     match waiter {
-        // Linux has answered to a FIN that does not verify, but the answer does not help.
+        // Linux answers a FIN that does not verify, but userspace refuses the answer.
         End::Kernel => {
             let state = session.stream.state();
             ensure!(state == State::LastAck, "userspace is in state {state}");
@@ -357,7 +357,7 @@ async fn refused_by_userspace(lab: &Lab) -> Result<Evidence> {
         let setup = Setup::with_keys(family, End::Kernel, &[the_key()?]);
         let userspace = setup.userspace(lab)?;
         let socket = setup.kernel_socket(lab).await?;
-        // The kernel has to ask where userspace is, so that the new stack there learns where the kernel is.
+        // Makes the kernel ask for userspace's address, from which the new stack learns the kernel's.
         lab.north.shell("ip neigh flush dev eth0").await?;
         let remote = setup.userspace_listens_at();
         let connected = lab.north.call(Connect { socket, remote }).await;

@@ -34,8 +34,8 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Pulls the userspace end out and starts another in its place, which knows of nothing. The old one has to be kept: at its end
-/// it would have last words.
+/// Pulls the userspace end out and starts another in its place, which does not know the connection. The old stream must be kept:
+/// dropping it would close the connection.
 fn start_anew<'a>(lab: &'a Lab, session: Session<'a>) -> Result<(Userspace, TcpStream)> {
     let Session { ends, stream, .. } = session;
     let setup = ends.setup.clone();

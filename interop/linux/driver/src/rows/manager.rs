@@ -150,7 +150,7 @@ const SECOND_SENT_UNTIL: i64 = 200 + BEHIND;
 
 pub fn rolling() -> Vec<Row> {
     let mut rows: Vec<Row> = Family::ALL.into_iter().map(row).collect();
-    // What is accepted has the keys of the moment of its handshake, and gets those of now when it is attached.
+    // An accepted socket has the keys of its handshake, and gets the current ones when it is attached.
     rows.push(Row::new(
         "manager-accepted-while-keys-change",
         "a second key comes to the listener between the handshake and the accepting; then the session is \

@@ -28,7 +28,7 @@ enum Wrong {
     ListenerHasKeyOfAnotherPeer,
 }
 
-/// What can be wrong, and what is counted of one such SYN.
+/// What can be wrong, and how one such SYN is counted.
 const ALL: [(Wrong, Counted); 8] = [
     (Wrong::Secret, Counted::bad(1)),
     (Wrong::KeyId, Counted::key_not_found(1)),
@@ -280,7 +280,7 @@ async fn md5_refused_by_kernel(lab: &Lab, family: Family) -> Result<Counted> {
     south.call(Close { socket }).await?;
     let syns = lab.wire.segments_from(Port::South);
     let counted = lab.north.await_counted(&before, Counted::md5_unexpected(syns)).await?;
-    // TCP-MD5's counters are not a socket's.
+    // Sockets do not count TCP-MD5.
     check_listener(lab, listener, true, Counted::default()).await?;
     Ok(counted)
 }

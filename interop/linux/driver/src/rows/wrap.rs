@@ -190,7 +190,7 @@ async fn take_out(lab: &Lab, session: &Session<'_>) -> Result<Exported> {
     Ok(Exported::from_octets(&lab.north.call(Export { socket: session.ends.socket }).await?)?)
 }
 
-/// Puts it back.
+/// Restores it in the kernel.
 async fn put_back(lab: &Lab, session: &mut Session<'_>, exported: &Exported) -> Result<SocketInfo> {
     let ends = &mut session.ends;
     let keys = ends.setup.kernel_keys()?;
@@ -333,7 +333,7 @@ async fn leave_in_time_wait(lab: &Lab, family: Family, mkts: &[Mkt], ports: (u16
     let ends = [(Port::South, ports.1), (Port::North, ports.0)];
     let [local, remote] = ends.map(|(guest, port)| guest.at(family, port).into());
     let pair = SocketPair { local, remote };
-    // Of this connection, since one before may have sent its FIN again; and south is to know that it is through.
+    // This connection's alone: an earlier one may send its FIN again. South must have had the acknowledgment.
     let last = |recording: &Recording| {
         let last = recording.sent(pair).find(|segment| segment.flags().fin())?.end();
         recording.sent(pair.reversed()).any(|segment| segment.acknowledgment() == last).then_some(last)

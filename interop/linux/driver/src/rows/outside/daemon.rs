@@ -69,7 +69,7 @@ impl Daemon {
         }
     }
 
-    /// Starts what it needs beside itself, without supervision.
+    /// Starts what it needs beside itself, unsupervised.
     pub async fn prepare(self, guest: &Guest) -> Result<()> {
         self.end(guest).await?;
         if self == Self::Frr {
@@ -82,7 +82,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Ends it, and what was started for it; also what a failed row has left.
+    /// Ends it and what was started for it, also after a failed row.
     pub async fn end(self, guest: &Guest) -> Result<()> {
         let end = "for p in bgpd zebra ldpd gobgpd exabgp; do pkill -9 $p; done 2>/dev/null; rm -rf /run/frr/*; true";
         guest.shell(end).await.map(drop)
@@ -108,7 +108,7 @@ pub async fn write(guest: &Guest, name: &str, contents: &str) -> Result<()> {
     guest.call(WriteFile { path: format!("{FOLDER}/{name}"), contents: contents.to_owned() }).await
 }
 
-/// Which peers have which keys: those at a port, in both families.
+/// The peers at a port, in both families, with their key chain.
 pub fn peers(at: Port, vrf: Option<&str>) -> String {
     let device = vrf.map(|device| format!("%{device}")).unwrap_or_default();
     let peers = Family::ALL.map(|family| format!("\"{}{device}\" = \"lab\"\n", at.address(family)));
@@ -177,7 +177,7 @@ fn exabgp(speaker: &Speaker) -> String {
     text
 }
 
-/// What the log says of a session that the program opens, and of every session that it has.
+/// Log lines of a session that the program opens, and of any session.
 pub const CONNECTING: &str = "connecting with the keys of the peer";
 pub const SESSION: &str = "a session with the keys of the peer";
 pub const LISTENING: &str = "listening with the keys of all peers";

@@ -19,7 +19,7 @@ const WHAT: &str = "behind wireseal gateway, on Debian's own kernel without TCP-
                     IPv6 (opened by BIRD) with 10,000 routes in each; the key chain changes on SIGHUP and rolls over from AES-128-CMAC-96 to \
                     hmac(sha256)";
 
-/// What is done to the sessions of a row.
+/// What a row does to its sessions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
     /// The gateway is restarted in order.
@@ -140,7 +140,7 @@ async fn run(lab: &Lab, daemon: Daemon, trial: Trial) -> Result<Evidence> {
         Trial::Loss => lab.wire.reset(),
     }
     let counted = lab.north.counters().await?.since(&before).check_good("north")?;
-    // First, so that its last segments are still answered.
+    // First BIRD, so that its last segments are still answered.
     bird.stop_alone().await?;
     behind.stop().await?;
     let mut evidence = evidence(lab, &keys, &[("BIRD's kernel", counted)], seconds)?;

@@ -162,7 +162,7 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     Ok(evidence.with_figures(format!("{} connections, 20,000 octets each way", THREADS * CONNECTIONS)))
 }
 
-/// What is left alone beside the peer's sessions, and what is refused.
+/// Checks what `wireseal run` leaves alone beside the peer's sessions, and what it refuses.
 async fn beside(south: &Guest, east: &Guest) -> Result<()> {
     write(east, "echo.py", ECHO).await?;
     let echo = Program::start(east, "echo", &format!("python3 {FOLDER}/echo.py")).await?;

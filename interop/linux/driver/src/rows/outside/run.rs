@@ -108,7 +108,7 @@ async fn run(lab: &Lab, daemon: Daemon) -> Result<Evidence> {
     Ok(evidence)
 }
 
-/// Whether `wireseal status` knows both sessions, their keys at both ends, and their segments.
+/// Checks that `wireseal status` knows both sessions, their keys at both ends, and their segments.
 async fn check_status(supervised: &Program<'_>) -> Result<()> {
     let command = "wireseal status --json --pid $(cat /tmp/run.pid)";
     let said = supervised.guest.shell(command).await?;
@@ -202,7 +202,7 @@ pub fn vrf() -> Row {
     )
 }
 
-/// Does something while the guest's interface is in the VRF.
+/// Runs `act` while the guest's interface is in the VRF.
 async fn within<T>(lab: &Lab, act: impl AsyncFn(&Guest) -> Result<T>) -> Result<T> {
     let south = lab.south().await?;
     let enter = format!(
@@ -268,7 +268,7 @@ pub fn service() -> Row {
     )
 }
 
-/// Takes the guest back to where it was.
+/// Runs `act`, and undoes on the guest what the service has changed.
 async fn around<T>(lab: &Lab, act: impl AsyncFn(&Lab, &Guest) -> Result<T>) -> Result<T> {
     let south = lab.south().await?;
     let result = act(lab, south).await;
