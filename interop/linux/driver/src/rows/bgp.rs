@@ -82,23 +82,27 @@ pub fn key_chain(secret: &str) -> Result<(KeyChain, [Mkt; 2])> {
 /// Waits until a port has sent a segment under a key in both families, from now on.
 pub async fn await_signed(lab: &Lab, from: Port, key_id: KeyId) -> Result<()> {
     for family in Family::ALL {
-        let source = from.address(family);
-        let mut next = None;
-        let is_signed = |recording: &Recording| {
-            let frames = &recording.frames[*next.get_or_insert(recording.frames.len())..];
-            next = Some(recording.frames.len());
-            let mut segments = frames.iter().filter_map(|frame| frame.segment());
-            let has_key = |ao: wireseal_tcp_ao::AoOption<'_>| ao.key_id == key_id;
-            let is_wanted = segments.any(|segment| {
-                segment.source_address() == source && segment.ao_option().ok().flatten().is_some_and(has_key)
-            });
-            is_wanted.then_some(())
-        };
-        lab.wire
-            .await_recorded(&format!("{from}'s segment under key {key_id} over {family}"), is_signed)
-            .await?;
+        await_signed_over(lab, family, from, key_id).await?;
     }
     Ok(())
+}
+
+/// The same in one family.
+pub async fn await_signed_over(lab: &Lab, family: Family, from: Port, key_id: KeyId) -> Result<()> {
+    let source = from.address(family);
+    let mut next = None;
+    let is_signed = |recording: &Recording| {
+        let frames = &recording.frames[*next.get_or_insert(recording.frames.len())..];
+        next = Some(recording.frames.len());
+        let mut segments = frames.iter().filter_map(|frame| frame.segment());
+        let has_key = |ao: wireseal_tcp_ao::AoOption<'_>| ao.key_id == key_id;
+        let is_wanted = segments.any(|segment| {
+            segment.source_address() == source && segment.ao_option().ok().flatten().is_some_and(has_key)
+        });
+        is_wanted.then_some(())
+    };
+    let what = format!("{from}'s segment under key {key_id} over {family}");
+    lab.wire.await_recorded(&what, is_signed).await
 }
 
 /// Rolls the key over at both ends of both sessions: `at` has Wireseal's end live at a moment of the key chain.

@@ -9,7 +9,9 @@ use wireseal_tcp_ao::{KeyId, Mkt};
 use super::daemon::{Daemon, FOLDER, SESSION, Speaker, start as start_wireseal, supervise, write};
 use crate::guest::Guest;
 use crate::row::prelude::*;
-use crate::rows::bgp::{ALONE, BOTH, FIRST, SECOND, SECRET, await_signed, evidence, key_chain, key_file};
+use crate::rows::bgp::{
+    ALONE, BOTH, FIRST, SECOND, SECRET, await_signed, await_signed_over, evidence, key_chain, key_file,
+};
 use crate::wait::Program;
 
 /// Routes that FRR announces.
@@ -195,19 +197,6 @@ async fn set_guest_clocks(guests: [&Guest; 2], moment: i64) -> Result<()> {
     tokio::try_join!(guests[0].set_clock(moment), guests[1].set_clock(moment)).map(drop)
 }
 
-/// Waits until a port has sent a segment under a key, from now on.
-async fn await_signed_by(lab: &Lab, from: Port, key_id: KeyId) -> Result<()> {
-    let mut seen = None;
-    let is_signed = |recording: &Recording| {
-        let frames = &recording.frames[*seen.get_or_insert(recording.frames.len())..];
-        let mut segments = frames.iter().filter(|frame| frame.from == Some(from)).filter_map(Frame::segment);
-        let is_wanted =
-            segments.any(|segment| segment.ao_option().ok().flatten().is_some_and(|ao| ao.key_id == key_id));
-        is_wanted.then_some(())
-    };
-    lab.wire.await_recorded(&format!("{from}'s segment under key {key_id}"), is_signed).await
-}
-
 async fn run_ldp(lab: &Lab) -> Result<Evidence> {
     let (south, east) = (lab.south().await?, lab.east().await?);
     let (_, mkts) = key_chain(SECRET)?;
@@ -226,8 +215,8 @@ async fn run_ldp(lab: &Lab) -> Result<Evidence> {
     for (moment, ldp_keys) in [(BOTH, None), (SECOND, Some((12, 22))), (ALONE, Some((12, 22)))] {
         set_guest_clocks([south, east], moment).await?;
         if let Some((of_south, of_east)) = ldp_keys {
-            await_signed_by(lab, Port::South, KeyId(of_south)).await?;
-            await_signed_by(lab, Port::East, KeyId(of_east)).await?;
+            await_signed_over(lab, Family::Ipv4, Port::South, KeyId(of_south)).await?;
+            await_signed_over(lab, Family::Ipv4, Port::East, KeyId(of_east)).await?;
         }
     }
     ensure!(is_operational().await?, "the session did not stay up");
