@@ -2,7 +2,7 @@
 //! key update on `wireseal_quic::OneRtt`. docs/dev/models.md says what is modelled and what was found.
 //!
 //! `cargo run --release -p wireseal-models` searches the [scopes](COMPLETE) of the CI stage `models`; the tests search smaller ones.
-//! [`explore`] is the search.
+//! [`mod@explore`] is the search.
 
 pub mod explore;
 pub mod quic;
