@@ -30,6 +30,7 @@ macro_rules! initial_state {
     }};
 }
 #[cfg(target_arch = "x86_64")]
+#[cfg(target_arch = "x86_64")]
 pub(super) use initial_state;
 
 /// The first eight octets of key stream, in little-endian order.
