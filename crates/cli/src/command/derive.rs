@@ -306,7 +306,7 @@ fn explain_kdf(output: &mut impl Write, steps: &[Step]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes the fields, their octets on the left, 16 per line, and their names on the right.
+/// Writes the fields, their octets on the left, 16 per line, and their names on the right. An asterisk stands for lines like the one above.
 fn write_fields(output: &mut impl Write, fields: &[Field]) -> io::Result<()> {
     let mut offset = 0;
     for Field { name, octets } in fields {
@@ -316,12 +316,16 @@ fn write_fields(output: &mut impl Write, fields: &[Field]) -> io::Result<()> {
                 offset += length;
             }
             Octets::Shown(octets) => {
-                for (place, octets) in octets.chunks(16).enumerate() {
+                let lines: Vec<&[u8]> = octets.chunks(16).collect();
+                for (place, line) in lines.iter().enumerate() {
+                    let is_repeated = |place: usize| place > 0 && lines[place - 1] == lines[place];
                     match place {
-                        0 => writeln!(output, "  {offset:04x}  {:<32}  {name}", Hex(octets))?,
-                        _ => writeln!(output, "  {offset:04x}  {}", Hex(octets))?,
+                        0 => writeln!(output, "  {offset:04x}  {:<32}  {name}", Hex(line))?,
+                        _ if !is_repeated(place) => writeln!(output, "  {offset:04x}  {}", Hex(line))?,
+                        _ if !is_repeated(place - 1) => writeln!(output, "  *")?,
+                        _ => {}
                     }
-                    offset += octets.len();
+                    offset += line.len();
                 }
             }
         }
