@@ -17,9 +17,9 @@ pub(crate) const fn feature(algorithm: MacAlgorithm) -> (&'static str, bool) {
     }
 }
 
-/// A key of any length for a MAC. `customization` and `output_length` are KMAC256's.
+/// A MAC with a key of any length. `customization` and `output_length` apply to KMAC256 only.
 ///
-/// `None` if it is not built in, which does not happen: keys come from MKTs, which are refused without the code of their algorithm.
+/// `None` if the algorithm is not built in. That cannot happen: an MKT with such an algorithm is refused when it is made.
 pub(crate) fn mac_key(
     algorithm: MacAlgorithm,
     key: &[u8],
@@ -48,8 +48,8 @@ pub(crate) fn mac_key(
     }
 }
 
-/// A master key of other than 16 octets goes through AES-CMAC under a zero key first (RFC 5926 §3.1.1.2). Apart, so that others take less
-/// of the stack.
+/// A master key that is not 16 octets long first goes through AES-CMAC under a zero key (RFC 5926 §3.1.1.2). A separate function, so that
+/// the other algorithms need less stack.
 #[cfg(feature = "aes-128-cmac")]
 #[cold]
 #[inline(never)]

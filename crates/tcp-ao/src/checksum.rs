@@ -36,7 +36,6 @@ fn reduce(mut total: u64) -> u16 {
     total as u16
 }
 
-/// The checksum for a sum.
 fn fold(total: u64) -> u16 {
     !u16::from_be(reduce(total))
 }
@@ -45,20 +44,19 @@ fn fold(total: u64) -> u16 {
 pub(crate) struct PayloadSum(u64);
 
 impl PayloadSum {
-    /// Adds up the payload.
     pub(crate) fn of(payload: &[u8]) -> Self {
         Self(sum(payload))
     }
 
-    /// The payload's sum, derived from a segment whose checksum is right: with header and pseudo-header it gives zero (RFC 1071 §1).
-    /// The segment has `length` octets; the payload is not read.
+    /// Derives the payload's sum from a segment of `length` octets with a correct checksum: header, pseudo-header and payload add up to
+    /// zero (RFC 1071 §1). The payload is not read.
     pub(crate) fn behind(source: IpAddr, destination: IpAddr, header: &[u8], length: usize) -> Self {
         Self(u64::from(!reduce(pseudo_header(source, destination, length) + sum(header))))
     }
 }
 
-/// The checksum to send, as [`tcp_to_send`], of a segment of `length` octets with this header, whose checksum field is zero, and this
-/// payload.
+/// The checksum to send, as [`tcp_to_send`], for a segment of `length` octets with this payload and this header, whose checksum field is
+/// zero.
 pub(crate) fn tcp_header_to_send(
     source: IpAddr,
     destination: IpAddr,
@@ -94,9 +92,9 @@ pub fn tcp(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
 
 /// The checksum to send: that of [`tcp`], but 0xffff instead of zero, the same number in ones' complement (RFC 1071 §2).
 ///
-/// A receiver that adds up cannot tell the two apart. Linux, seen in 7.2 and 7.3, mistakes a received segment whose
-/// checksum field is zero for an outgoing one, swaps the addresses of the pseudo-header, and refuses the MAC. That hits one
-/// segment in 65,536, and its retransmissions as long as they do not change.
+/// Receivers accept both. But Linux, seen in 7.2 and 7.3, mistakes a received segment whose checksum field is zero for an outgoing one,
+/// swaps the addresses of the pseudo-header, and refuses the MAC. A zero would hit one segment in 65,536, and its retransmissions as long
+/// as they do not change.
 #[must_use]
 pub fn tcp_to_send(source: IpAddr, destination: IpAddr, segment: &[u8]) -> u16 {
     not_zero(tcp(source, destination, segment))

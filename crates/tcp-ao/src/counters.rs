@@ -1,5 +1,5 @@
-//! Counters: of segments by verdict, with the meaning that Linux gives them (`struct tcp_ao_info_opt`, `/proc/net/netstat`), and of packets
-//! that a shim refused, by reason.
+//! Counters of received segments by verdict, with the meaning that Linux gives them (`struct tcp_ao_info_opt`, `/proc/net/netstat`), and of
+//! packets that a shim refused, by reason.
 
 use crate::error::{Refusal, VerifyError};
 

@@ -1,9 +1,9 @@
-//! What can be wrong with a packet, a segment, and a connection's state. Errors of keys and peers are in `mkt.rs`.
+//! Errors of packets, segments and connection state. Errors of keys and peers are in `mkt.rs`.
 
 use crate::mkt::{MktError, PeerError};
 use crate::types::KeyId;
 
-/// Why octets are not a TCP segment in an IP packet. The sender's fault.
+/// Why octets are not a TCP segment in an IP packet. Sender error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub enum ParseError {
     /// An IPv6 routing header with segments left, of a type whose final destination Wireseal cannot read.
     #[error("IPv6 routing header of type {0} hides the destination")]
     RoutingHeader(u8),
-    /// More than one Home Address option, so that stacks may differ about the source.
+    /// More than one Home Address option; stacks may disagree about the source.
     #[error("IPv6 packet has more than one home address")]
     HomeAddresses,
     /// The packet carries a protocol other than TCP.
@@ -35,7 +35,7 @@ pub enum ParseError {
     /// The segment is shorter than a TCP header, or than its data offset says.
     #[error("TCP segment is cut off inside its header")]
     TcpTooShort,
-    /// The segment is longer than an IPv4 packet can be, so that the length in the pseudo-header would wrap.
+    /// The segment is longer than an IPv4 packet can be: its length in the pseudo-header would wrap.
     #[error("TCP segment is longer than an IPv4 packet can be")]
     TcpTooLong,
     /// The data offset field is below 5.
@@ -43,7 +43,7 @@ pub enum ParseError {
     DataOffset,
 }
 
-/// Malformed TCP options in a header. The peer's fault in a received one, the caller's in one to be signed.
+/// Malformed TCP options in a header. Peer error in a received header, caller error in one to be signed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[non_exhaustive]
@@ -98,8 +98,8 @@ pub enum VerifyError {
     /// Caller error: the segment belongs to another connection.
     #[error("segment belongs to another connection")]
     OtherConnection,
-    /// The segment cannot come in the connection's present state: its ISNs are not the connection's, or it is a SYN and the
-    /// connection is established.
+    /// The segment does not fit the connection's state: its ISNs are not the connection's, or it is a SYN and the connection is
+    /// established.
     #[error("segment does not fit the connection's state")]
     State,
 }
@@ -126,7 +126,7 @@ pub enum SignError {
     /// The header has no AO option to fill in; [`append_ao`](crate::Connection::append_ao) puts one there.
     #[error("header has no AO option to fill in")]
     NoOption,
-    /// The header's AO option has room for a MAC of another length than the MKT's.
+    /// The AO option in the header has room for a MAC of another length than the MKT's.
     #[error("AO option has room for a MAC of {got} octets, the key says {expected}")]
     MacLength {
         /// The MKT's length, in octets.
@@ -156,15 +156,15 @@ pub enum StateError {
     /// No MKT has the rnext key's RecvID.
     #[error("no key has the rnext key's RecvID {0}")]
     RnextKeyMissing(KeyId),
-    /// The octets have a form that this version of the crate does not know.
+    /// This version of the crate does not know the encoding of the octets.
     #[error("state of a connection in the unknown form {0}")]
     Version(u8),
-    /// The octets are too few or too many.
+    /// The number of octets is wrong.
     #[error("state of a connection in {got} octets instead of {expected}")]
     Length {
-        /// How many octets the form has.
+        /// Octets that the encoding has.
         expected: usize,
-        /// How many octets came.
+        /// Octets that were given.
         got: usize,
     },
 }
@@ -177,21 +177,21 @@ pub enum Refusal {
     /// Not an IP packet with a whole TCP segment, in either direction.
     #[error(transparent)]
     Malformed(#[from] ParseError),
-    /// Received with a wrong TCP or IPv4 checksum, or an ICMP error with a wrong one. Not in [`Counters`](crate::Counters): what is
-    /// damaged says nothing reliable about keys.
+    /// Received with a wrong TCP or IPv4 checksum, or an ICMP error with a wrong one. Not in [`Counters`](crate::Counters): a damaged
+    /// segment says nothing reliable about keys.
     #[error("TCP, ICMP or IPv4 header checksum is wrong")]
     Checksum,
     /// Received and not authentic.
     #[error(transparent)]
     Verify(VerifyError),
-    /// A verified SYN, counted good, for an open connection. It is a replay, or the peer restarted; since nothing tells which,
-    /// the open connection stays.
+    /// A verified SYN, counted good, for an open connection. It is a replay, or the peer has restarted. Nothing tells which, so the open
+    /// connection stays.
     #[error("SYN for a connection that is open")]
     ConnectionExists,
     /// A segment of a protected connection whose handshake the shim has not seen.
     #[error("segment of a protected connection whose handshake was not seen")]
     NoConnection,
-    /// Received with a routing header that still leads on, or with a Home Address option, to or from a protected address.
+    /// Received, to or from a protected address, with a routing header that names a further destination, or with a Home Address option.
     #[error("routing header leads on, or home address, to or from a protected address")]
     SourceRouted,
     /// For a connection without a configured peer. [`Unmatched`](crate::shim::Unmatched) says which segments this is for.
@@ -203,7 +203,7 @@ pub enum Refusal {
     /// The table of connections is full.
     #[error("the table of connections is full")]
     TableFull,
-    /// A hard ICMP error about an established connection, or one that might be and cannot be read.
+    /// A hard ICMP error about an established connection, or one that cannot be read and might be about one.
     #[error("ICMP error about a protected connection")]
     Icmp,
     /// The stack's segment could not be signed.
@@ -229,8 +229,8 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether the ends' keys do not match yet, so that the packet passes while
-    /// [mismatches are accepted](crate::shim::Shim::accept_mismatches). A stack that still signs with TCP-MD5 is a mismatch too.
+    /// Whether the refusal shows that the ends' keys do not match yet. Such a packet passes while [mismatches are
+    /// accepted](crate::shim::Shim::accept_mismatches). A stack that still signs with TCP-MD5 is a mismatch too.
     pub(crate) const fn is_mismatch(&self) -> bool {
         match self {
             Self::Verify(error) => !matches!(error, VerifyError::Options(_)),
@@ -241,9 +241,9 @@ impl Refusal {
     }
 }
 
-/// Any error of this crate, for callers that handle all of them alike: `?` turns each into this one.
+/// Any error of this crate, for callers that handle all alike: `?` converts each into it.
 ///
-/// No call returns it; each returns the narrower type, which says what can happen. It prints as the error that it holds.
+/// No call returns it; each returns a narrower type that says what can happen. It prints as the error that it holds.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

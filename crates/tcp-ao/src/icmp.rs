@@ -51,22 +51,22 @@ impl IcmpError {
         is_hard(self.is_ipv6, self.kind, self.code)
     }
 
-    /// Lowers the path MTU in an ICMPv6 Packet Too Big or an ICMPv4 "fragmentation needed" by so many octets, and corrects its
-    /// checksum; other errors stay as they are (RFC 4443 §3.2, RFC 1191 §4). `icmp` is the payload that the error was read from.
+    /// Lowers the path MTU in an ICMPv6 Packet Too Big or an ICMPv4 "fragmentation needed" by `octets`, and corrects its checksum; other
+    /// errors are unchanged (RFC 4443 §3.2, RFC 1191 §4). `icmp` is the payload that the error was read from.
     pub(crate) fn lower_mtu(&self, icmp: &mut [u8], octets: u16) {
         let has_mtu = if self.is_ipv6 { self.kind == 2 } else { (self.kind, self.code) == (3, 4) };
         let Some([_, _, c0, c1, _, _, m0, m1]) = icmp.first_chunk_mut::<ICMP_HEADER_LENGTH>() else {
             return;
         };
         let mtu = u16::from_be_bytes([*m0, *m1]);
-        // Zero comes from a router older than RFC 1191, an ICMPv6 MTU over 65,535 is left to the stack, and a stack ignores one
-        // under 1280 (RFC 8201 §4).
+        // A router older than RFC 1191 reports zero. An ICMPv6 MTU over 65,535 is left to the stack. A stack ignores an IPv6 MTU under 1280
+        // (RFC 8201 §4).
         let least = if self.is_ipv6 { mtu.min(IPV6_LEAST_MTU) } else { 0 };
         let lowered = mtu.saturating_sub(octets).max(least);
         if !has_mtu || lowered == 0 {
             return;
         }
-        // RFC 1624 §3: the checksum changes with the word that does.
+        // RFC 1624 §3: update the checksum for the one word that changed.
         let sum = u32::from(!u16::from_be_bytes([*c0, *c1])) + u32::from(!mtu) + u32::from(lowered);
         let sum = (sum & 0xffff) + (sum >> 16);
         let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
@@ -92,20 +92,20 @@ pub(crate) fn is_damaged(ip: &IpHeader, packet: &[u8]) -> bool {
         Some(true) => !ip.is_fragment && checksum::icmpv6(ip.source, ip.destination, icmp) != 0,
         _ => {
             checksum::ipv4_header(headers) != 0
-                // Over the message alone, as over an IPv4 header (RFC 792).
+                // ICMPv4's checksum is over the message alone, like an IPv4 header's (RFC 792).
                 || !ip.is_fragment && checksum::ipv4_header(icmp) != 0
         }
     }
 }
 
-/// Which hard errors a packet may contain that [`IcmpError`] does not show.
+/// A hard error in a packet that [`IcmpError`] does not show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Hidden {
-    /// None: it is no hard error, quotes something other than TCP, or could be read.
+    /// No hard error, a quote of something other than TCP, or an error that could be read.
     Nothing,
-    /// A hard error about some connection of one of these addresses with one of the others.
+    /// A hard error about a connection of one of `locals` with one of `remotes`.
     Between { locals: [IpAddr; 2], remotes: [IpAddr; 2] },
-    /// A hard error about anything.
+    /// A hard error about any connection.
     Anything,
 }
 
@@ -124,12 +124,12 @@ pub(crate) fn hidden(ip: &IpHeader, packet: &[u8]) -> Hidden {
         None if ip.is_fragment => return Hidden::Anything,
         _ => return Hidden::Nothing,
     }
-    // The only reason to fragment so short a packet as an error is to hide what it quotes.
+    // So short a packet is fragmented only to hide what it quotes.
     let Some(quoted) = icmp.get(ICMP_HEADER_LENGTH..).filter(|_| !ip.is_fragment) else {
         return Hidden::Anything;
     };
     let is_plain = |ip: &IpHeader| match ip.fragment_offset {
-        // At offset 0 either the ports are quoted, or no stack can tell which connection it is.
+        // At offset 0, either the ports are quoted or no stack can tell the connection.
         0 => ip.protocol != PROTOCOL_TCP || ip.is_direct(),
         _ => ip.protocol != PROTOCOL_TCP && !is_ipv6,
     };

@@ -77,7 +77,8 @@ impl IpHeader {
         packet.get(self.payload_offset..self.total_length).ok_or(ParseError::IpLength)
     }
 
-    /// Whether all stacks agree on the addresses: no routing header leads on, and no Home Address option stands for the source.
+    /// Whether all stacks agree on the addresses: no routing header names a further destination, and no Home Address option replaces the
+    /// source.
     pub(crate) fn is_direct(&self) -> bool {
         (self.header_source, self.header_destination) == (self.source, self.destination)
     }

@@ -89,10 +89,10 @@ impl AddressOctets {
     }
 }
 
-/// Derives a traffic key from the two parts of an MKT that count, and writes its octets to the start of `place`.
+/// Derives a traffic key from the algorithm and the master key of an MKT, and writes its octets to the start of `place`.
 ///
-/// `None` if the algorithm is not built in, or its MAC too short: the compiler does not see that neither happens, and a connection has an
-/// error for that.
+/// `None` if the algorithm is not built in or its MAC is too short. Neither can happen, but the compiler does not see that; a connection
+/// then returns an error.
 pub(crate) fn derive(
     algorithm: TcpAoAlgorithm,
     master_key: &MasterKey,
@@ -201,7 +201,7 @@ impl TrafficKey {
     #[inline(always)]
     pub(crate) fn prefetch(&self, algorithm: TcpAoAlgorithm) {
         match algorithm.mac() {
-            // The discriminant in its own 16 octets, then two chaining values of at most 32.
+            // The discriminant in its own 16 octets, then two chaining values of at most 32 octets.
             MacAlgorithm::HmacSha1 | MacAlgorithm::HmacSha256 => prefetch(self, 16 + 2 * 32),
             _ => prefetch(self, size_of::<Self>()),
         }

@@ -9,15 +9,15 @@
 //! |---|---|---|
 //! | a TCP stack without TCP-AO that speaks IP packets | TCP-AO under it | [`shim::Shim::outbound`], [`shim::Shim::inbound`] |
 //! | a TCP stack of my own | keys, SNEs and counters kept per connection | [`Connection::active`], [`MktSet::verify_syn`] and [`Connection::passive`], then [`Connection::verify`] and [`Connection::sign`] |
-//! | segments of many connections at once, as a router takes them from its network card | less time for each | [`verify_batch`], [`sign_batch`]; [`Connection::prefetch`] for the packets after these |
-//! | a verified segment | to see what it changed | [`Verified`], [`Connection::highest_received`], [`Connection::newest_acknowledgment`] |
-//! | ICMP errors about my connections | to ignore those of RFC 5925 §7.8 | [`IcmpError::parse`], [`Connection::ignores_icmp`] |
+//! | segments of many connections at once, as from a router's network card | less time for each | [`verify_batch`], [`sign_batch`]; [`Connection::prefetch`] for the packets after these |
+//! | a verified segment | what it changed | [`Verified`], [`Connection::highest_received`], [`Connection::newest_acknowledgment`] |
+//! | ICMP errors about my connections | those of RFC 5925 §7.8 ignored | [`IcmpError::parse`], [`Connection::ignores_icmp`] |
 //! | a stack that keeps all state itself | the pure functions | [`TrafficKey::derive`], [`append_ao`], [`sign_segment`], [`verify_segment`], [`SneTracker`] |
 //! | segments to diagnose | what their MAC covers, field by field | [`Segment::mac_input`] |
 //! | a header to build | the option in it | [`Connection::append_ao`], then [`Connection::sign`]; [`Connection::option_length`] says how much less data fits |
 //! | a key to replace | no lost segment | [`Connection::add_key`], [`Connection::set_rnext_key`], [`Connection::remove_key`], or [`shim::Shim::set_mkts`] |
-//! | a shim | to see what it refuses, and events of connections and keys | [`shim::Shim::refused`], [`shim::Observer`] |
-//! | a peer that is still being configured | its sessions to work unprotected until then | [`shim::Shim::accept_mismatches`] |
+//! | a shim | counters of what it refuses, and events of connections and keys | [`shim::Shim::refused`], [`shim::Observer`] |
+//! | a peer that is still being configured | sessions that work unprotected until then | [`shim::Shim::accept_mismatches`] |
 //! | a live connection | to move it elsewhere | [`Connection::export`], [`Connection::import`]; [`shim::Shim::export`], [`shim::Shim::adopt`] |
 //! | a file of key chains | the keys that are valid now | the crate `wireseal-keys` |
 //! | several of these | one type for `?` | [`Error`] |
@@ -111,16 +111,16 @@
 //!
 //! Not wiped: copies that a move leaves behind, mostly on the stack, and what the compiler spills there. An [`Mkt`], a [`MktSet`] or a
 //! [`Connection`] moves when it is returned or passed by value. Make it where it will stay, or on a thread that ends, and keep it in a
-//! `Box` or in its slot of a table. Core dumps and swap may contain secrets: keeping them out is up to the program.
+//! `Box` or in its slot of a table. Core dumps and swap may contain secrets; preventing that is up to the program.
 //!
 //! # Features
 //! The algorithms are on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false` only those that
-//! you name are built. [`Mkt::new`] refuses the others, with an error that names the feature.
+//! you name are built in. [`Mkt::new`] refuses the others with an error that names the feature.
 //!
 //! All other features are off by default. Without them the crate needs neither std nor a heap; with them no heap.
 //! * `std`: `shim::HashKey` from the system's random numbers.
-//! * `serde`: ids, addresses, algorithms, parameters and counters. Secrets are never serialised. [`ConnectionState`] has octets with a
-//!   version instead ([`ConnectionState::to_octets`]).
+//! * `serde`: ids, addresses, algorithms, parameters and counters. Secrets are never serialised. [`ConnectionState`] has a versioned
+//!   encoding instead ([`ConnectionState::to_octets`]).
 //! * `tracing`: an observer that logs the shim's events.
 //! * `defmt`: `defmt::Format` for ids, errors, events, counters and segments, for firmware.
 #![warn(clippy::unwrap_used)]

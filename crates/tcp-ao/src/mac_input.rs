@@ -111,7 +111,8 @@ impl<'a> MacInput<'a> {
         self.try_message(head).expect("the place of the option is in the header of a checked segment")
     }
 
-    /// [`message`](Self::message) without a panic: `None` if the option is not inside the header, which the compiler cannot rule out. Destructure the array; passing it whole costs a copy (7 ns).
+    /// [`message`](Self::message) without a panic: `None` if the option is not inside the header, which the compiler cannot rule out.
+    /// Destructure the array; passing it whole costs a copy (7 ns).
     #[inline(always)]
     pub(crate) fn try_message<'m>(&self, head: &'m mut MessageHead) -> Option<[&'m [u8]; 2]>
     where
@@ -124,7 +125,8 @@ impl<'a> MacInput<'a> {
         Some([head, self.tcp.get(taken..)?])
     }
 
-    /// Writes SNE, pseudo-header, and as much of `tcp` as there is room for, with zeros for checksum and MAC. Returns how much it is.
+    /// Writes SNE, pseudo-header, and as much of `tcp` as there is room for, with zeros for checksum and MAC. Also returns how many octets
+    /// of `tcp` were written.
     #[inline(always)]
     fn write_head<'m>(
         &self,
@@ -133,7 +135,7 @@ impl<'a> MacInput<'a> {
         ao: AoPlace,
     ) -> Option<(&'m [u8], usize)> {
         let (checksum, mac, length) = (field::CHECKSUM, ao.mac(), self.tcp.len());
-        // The conditions that `MessageHead::write` asserts, so that the compiler drops its panics.
+        // `MessageHead::write` asserts the same; checked here, the compiler drops its panics.
         let within = |body: &[u8], [checksum, mac]: &[Range<usize>; 2]| {
             checksum.end <= body.len() && mac.end <= body.len() && mac.end <= MAX_HEADER_LENGTH
         };
@@ -171,7 +173,7 @@ impl<'a> MacInput<'a> {
         })
     }
 
-    /// The message without other options: the fixed header and the AO option are joined first.
+    /// The message when the MAC excludes other options: the fixed header and the AO option are joined first.
     #[inline(never)]
     fn message_without_options<'m>(self, head: &'m mut MessageHead) -> Option<[&'m [u8]; 2]>
     where

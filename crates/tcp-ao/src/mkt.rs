@@ -95,7 +95,7 @@ pub struct MasterKey {
     length: u8,
 }
 
-/// `clone_from` writes into place, so that it leaves no copy behind.
+/// `clone_from` overwrites the key in place and leaves no copy behind.
 impl Clone for MasterKey {
     fn clone(&self) -> Self {
         let mut copy = Self::BLANK;
@@ -283,7 +283,7 @@ impl Mkt {
         algorithm: TcpAoAlgorithm,
         master_key: MasterKey,
     ) -> Result<Self, MktError> {
-        // The only check: whoever holds an MKT can rely on its algorithm being built in.
+        // The only such check: every MKT has a built-in algorithm.
         if !feature(algorithm.mac()).1 {
             return Err(MktError::NotBuiltIn { algorithm });
         }
@@ -351,7 +351,7 @@ impl Mkt {
 }
 
 /// The MKTs for one peer, at most `N`, the preferred one first. No two share a SendID or a RecvID.
-// Empty places are blank MKTs, not `None`: the octets of a `None` are whatever was in memory before, perhaps another set's secrets.
+// Empty places are blank MKTs, not `None`: a `None` keeps the octets that were in memory before, perhaps another set's secrets.
 #[derive(Clone)]
 pub struct MktSet<const N: usize> {
     mkts: [Mkt; N],
@@ -460,12 +460,12 @@ impl ConnectionIdentifier {
             && port(self.remote_port, pair.remote)
     }
 
-    /// Whether this covers some connection between these addresses, which are all that a fragment shows.
+    /// Whether this covers any connection between these addresses. A fragment does not show the ports.
     pub(crate) fn contains_addresses(&self, pair: &SocketPair) -> bool {
         contains(self.local, pair.local.address()) && contains(self.remote, pair.remote.address())
     }
 
-    /// Whether both cover some connection.
+    /// Whether there is a connection that both cover.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let nets = |a: &IpCidr, b: &IpCidr| {
@@ -496,12 +496,12 @@ fn contains(network: IpCidr, address: IpAddr) -> bool {
 
 /// Connections that must be authenticated, and their keys. Without keys, nothing gets through.
 ///
-/// A connection that several peers cover belongs to the one with the longest remote prefix, then the longest local one, then the
-/// most ports. Of equally specific ones, a received SYN's KeyID decides (RFC 5925 §3.3).
+/// A connection that several peers cover belongs to the one with the longest remote prefix, then the longest local one, then the most
+/// ports. Of equally specific ones, a received SYN's KeyID decides (RFC 5925 §3.3).
 ///
 /// RFC 5925 §3.1 forbids MKTs to share an id where their connection identifiers overlap: a connection and a KeyID name one MKT. Equally
-/// specific peers that cover the same connection may therefore not share ids. A host and a network around it may: the host's
-/// connections are not the network's.
+/// specific peers that cover the same connection may therefore not share ids. A host and a network around it may: the host's connections
+/// belong only to the host's peer.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The connections.

@@ -129,8 +129,8 @@ impl<'a> AoOption<'a> {
     /// `None` means that the segment is unsigned. An AO option after End-of-List is padding.
     ///
     /// # Errors
-    /// What RFC 5925 §2.2 and §7.5 refuse: two AO options, AO beside TCP-MD5, an AO option under 4 octets, and
-    /// any option with an impossible length, because nothing after it can be told from its data.
+    /// What RFC 5925 §2.2 and §7.5 refuse: two AO options, AO beside TCP-MD5, an AO option under 4 octets, and any option with an
+    /// impossible length, because what follows it cannot be parsed.
     #[inline]
     pub fn find(options: &'a [u8]) -> Result<Option<Self>, OptionError> {
         // Most segments have no other option: nothing to walk.
@@ -188,7 +188,7 @@ impl<'a> AoOption<'a> {
     }
 }
 
-/// The place of an AO option in a TCP header, as numbers, so that the header can be written to.
+/// The place of an AO option in a TCP header, as offsets: unlike [`AoOption`] it borrows nothing, so the header can be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AoPlace {
     /// Octets of the header before the option.
@@ -222,7 +222,7 @@ impl AoPlace {
     #[must_use]
     pub(crate) fn write_mac(self, tcp: &mut [u8], mac: &Mac) -> Option<()> {
         let (place, mac) = (tcp.get_mut(self.mac())?, mac.as_bytes());
-        // A copy of a constant length, as RFC 5926's 12 octets, is one or two instructions.
+        // A copy of constant length, such as RFC 5926's 12 octets, is one or two instructions.
         match place.len() {
             12 => *place.first_chunk_mut::<12>()? = *mac.first_chunk()?,
             16 => *place.first_chunk_mut::<16>()? = *mac.first_chunk()?,

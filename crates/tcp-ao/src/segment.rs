@@ -1,4 +1,4 @@
-//! Views of TCP segments, of which nothing is copied, and signing and verifying one, for stacks that keep keys and SNEs themselves.
+//! Views of TCP segments, without copies, and signing and verifying single segments, for stacks that keep keys and SNEs themselves.
 
 use core::fmt;
 use core::net::IpAddr;
@@ -48,8 +48,8 @@ impl<'a> Segment<'a> {
     /// Views a TCP segment, header and payload, between these addresses.
     ///
     /// # Errors
-    /// [`ParseError::TcpTooShort`], [`ParseError::DataOffset`], and [`ParseError::TcpTooLong`] for more than 65,535 octets
-    /// between IPv4 addresses, as receive offload merges segments.
+    /// [`ParseError::TcpTooShort`], [`ParseError::DataOffset`], and [`ParseError::TcpTooLong`] for more than 65,535 octets between IPv4
+    /// addresses, which receive offload can produce.
     #[inline]
     pub fn from_tcp(source: IpAddr, destination: IpAddr, tcp: &'a [u8]) -> Result<Self, ParseError> {
         Ok(Self { source, destination, tcp: Tcp::parse(&source, tcp)? })
@@ -264,7 +264,7 @@ pub fn sign_segment(
     ao.write_mac(tcp, &mac).ok_or(SignError::NoOption)
 }
 
-/// A checked segment has the option, but the compiler does not see that. Cold, to keep it out of the way.
+/// Unreachable, because a checked segment has the option, but the compiler does not see that. Cold, to keep it off the hot path.
 #[cold]
 pub(crate) fn no_option() -> SignError {
     SignError::NoOption

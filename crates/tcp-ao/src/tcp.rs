@@ -53,7 +53,7 @@ impl Flags {
         self.0 & 0x10 != 0
     }
 
-    /// Whether each is set, by its name.
+    /// Each flag, set or not, with its name.
     pub(crate) const fn named(self) -> [(bool, &'static str); 4] {
         [(self.syn(), "SYN"), (self.ack(), "ACK"), (self.fin(), "FIN"), (self.rst(), "RST")]
     }
@@ -67,7 +67,7 @@ impl fmt::Debug for Flags {
     }
 }
 
-/// Flags by their names.
+/// The flags by name.
 #[cfg(feature = "defmt")]
 impl defmt::Format for Flags {
     fn format(&self, f: defmt::Formatter<'_>) {

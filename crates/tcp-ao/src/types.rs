@@ -51,7 +51,7 @@ pub struct SeqNum(pub u32);
 impl SeqNum {
     /// Whether this number comes before `other`, taking the shorter way round.
     ///
-    /// Of two that are exactly 2^31 octets apart neither comes before the other (RFC 1982 §3.2). So test for the answer that you want:
+    /// If two are exactly 2^31 octets apart, neither comes before the other (RFC 1982 §3.2). So test for the answer that you want:
     /// `highest.before(new)`, not `!new.before(highest)`.
     #[inline]
     #[must_use]

@@ -24,8 +24,8 @@ fn refusal(algorithm: TcpAoAlgorithm) -> String {
     format!("{algorithm} is not built in: it needs the feature {feature} of wireseal-tcp-ao")
 }
 
-/// Another crate in the same build could turn an algorithm on again, and the tests would show nothing. `.ci/stages/features` says in the
-/// environment which algorithm is alone.
+/// Another crate in the same build could turn an algorithm on again, and the tests would not show it. `.ci/stages/features` sets in the
+/// environment which algorithm is built alone.
 #[test]
 fn nothing_turns_an_algorithm_on_again() {
     let Ok(alone) = std::env::var("WIRESEAL_ALONE") else { return };

@@ -21,7 +21,7 @@ use crate::types::{Isn, Sne};
 pub(crate) const BATCH: usize = 16;
 /// How many octets of each segment are prefetched. Hardware prefetch covers the rest.
 const AHEAD: usize = 256;
-/// The first of these, which locate the key.
+/// How many of these are prefetched first; they locate the key.
 const START: usize = 64;
 /// Up to this many connections, L1 holds everything.
 const NEAR: usize = 64;
@@ -46,8 +46,8 @@ pub(crate) fn mac_batch<'a>(
     }
 }
 
-/// Prefetches the next batch while this one is computed, in two steps spread over its segments: first what locates the rest, then the
-/// rest. A processor waits for few cache lines at a time.
+/// Prefetches the next batch while this one is computed: first the lines that locate the keys, then the keys. The work is spread over this
+/// batch's segments, because a processor waits for only a few cache lines at a time.
 impl<const N: usize> Connection<N> {
     #[inline(always)]
     fn fetch_start(&self, tcp: &[u8]) {
@@ -104,7 +104,7 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
             |((ahead, (connection, segment)), number)| {
                 fetch(connections, number + BATCH, Connection::fetch_start);
                 let connection = connections.get(*connection)?.borrow();
-                // An error is reported and counted when the segment's turn comes.
+                // Errors are reported and counted when the segment's turn comes.
                 let found = connection.find(segment).ok()?;
                 let key = connection.ready_key(&found)?;
                 *ahead = Some((found.ao, found.sne));
@@ -226,7 +226,7 @@ impl<const N: usize> Connection<N> {
         Some((key, self.input_received(segment, &found), ahead))
     }
 
-    /// [`verify`](Self::verify) with a MAC that was computed ahead, if it still counts.
+    /// [`verify`](Self::verify) with a MAC that was computed ahead, if that is still valid.
     pub(crate) fn verify_with<'a>(
         &mut self,
         segment: &Segment<'a>,

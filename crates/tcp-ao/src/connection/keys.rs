@@ -25,7 +25,7 @@ impl<const N: usize> Connection<N> {
         self.key(self.rnext)
     }
 
-    /// The key that the peer signs with: that of its newest segment, or before the first the one that it is asked for.
+    /// The key that the peer signs with: that of its newest segment or, before the first segment, the one that this end asks for.
     #[inline]
     #[must_use]
     pub fn peers_key(&self) -> &MktParameters {
@@ -90,14 +90,14 @@ impl<const N: usize> Connection<N> {
         Ok(())
     }
 
-    /// Removes the MKT of this SendID and wipes its keys. If it is the current or the rnext key, `replacement`, also a
-    /// SendID, takes its place in the same step.
+    /// Removes the MKT of this SendID and wipes its keys. If it is the current or the rnext key, `replacement`, also a SendID, takes its
+    /// place in the same step.
     ///
-    /// Do so once both ends hold the replacement. A peer that still signs with the removed MKT changes over with this end's next segment.
+    /// Do so once both ends hold the replacement. A peer that still signs with the removed MKT switches with this end's next segment.
     ///
     /// # Errors
-    /// [`MktError::UnknownSendId`] for either id; [`MktError::Last`]; [`MktError::InUse`] if the MKT is the current or the
-    /// rnext key and no other replacement is named. The keys are then unchanged.
+    /// [`MktError::UnknownSendId`] for either id; [`MktError::Last`]; [`MktError::InUse`] if the MKT is the current or the rnext key and no
+    /// other replacement is named. The keys are then unchanged.
     pub fn remove_key(&mut self, send_id: KeyId, replacement: Option<KeyId>) -> Result<(), MktError> {
         let index_of = |id| self.index(|key| key.send_id == id).ok_or(MktError::UnknownSendId(id));
         let removed = index_of(send_id)?;
@@ -134,9 +134,9 @@ impl<const N: usize> Connection<N> {
         self.replace_keys_but(mkts, |_| false)
     }
 
-    /// Like [`replace_keys`](Self::replace_keys), but keeps keys that are not valid yet, if there is room and `mkts` does not have
-    /// their ids. If `mkts` has no preferred key, the current and rnext keys stay if they can. `is_early` says whether a key is not valid
-    /// yet; it gets a function that recognises the key's MKT.
+    /// Like [`replace_keys`](Self::replace_keys), but keeps keys that are not valid yet, if there is room and `mkts` does not have their
+    /// ids. If `mkts` has no preferred key, the current and rnext keys stay if they can. `is_early` tells whether a key is not valid yet;
+    /// its argument is a function that recognises the key's MKT.
     pub(crate) fn replace_keys_but(
         &mut self,
         mkts: &MktSet<N>,
@@ -147,7 +147,7 @@ impl<const N: usize> Connection<N> {
         let is_kept = |key: &MktParameters| mkts.check_ids(key).is_ok() && is_early(key);
         let mut kept: [bool; N] = array::from_fn(|slot| self.parameters[slot].as_ref().is_some_and(is_kept));
         let (current, rnext) = (usize::from(self.current), usize::from(self.rnext));
-        // A current key that is kept comes first, in place of the set's last if need be: the peer may hold no other.
+        // A current key that is kept has priority, if necessary over the set's last MKT: the peer may hold no other.
         let has_place = kept[current] && (self.heard.peer_uses_current || mkts.preferred().is_none());
         let taken = mkts.iter().take(N - usize::from(has_place));
         let mut room = N - usize::from(has_place) - taken.clone().count();
@@ -158,8 +158,8 @@ impl<const N: usize> Connection<N> {
         let id = |slot: usize| self.parameters[slot].as_ref().filter(|_| kept[slot]).map(|key| key.send_id);
         let preferred = taken.clone().find(|mkt| !mkt.parameters().accept_only).map(Mkt::send_id);
         let preferred = preferred.or_else(|| id(rnext)).or_else(|| id(current)).ok_or(MktError::NoKey)?;
-        // A key whose send lifetime is still to come is accept-only. If the peer signs with it, this end's clock was set back, and the
-        // peer may hold no other. If not, the clock was ahead.
+        // A key whose send lifetime has not begun is accept-only. If the peer already signs with it, this end's clock was set back, and the
+        // peer may hold no other key. If not, the clock was ahead.
         let signs =
             |key: &MktParameters| if is_early(key) { self.heard.peer_uses_current } else { !key.accept_only };
         let kept_current = self.parameters[current].as_ref().filter(|_| kept[current]);
@@ -192,12 +192,13 @@ impl<const N: usize> Connection<N> {
         self.secrets.wipe(slot);
     }
 
-    /// Both ISNs, as far as they are known.
+    /// Both ISNs; an unknown one is [`Isn::UNKNOWN`].
     fn isns(&self) -> (Isn, Isn) {
         (self.local_isn.unwrap_or(Isn::UNKNOWN), self.remote_isn)
     }
 
-    /// Signs with a key unasked. A later request for it does not count as the first: it may be older than one for another key.
+    /// Signs with a key that the peer has not asked for. A later request for it does not count as the first: it may be older than one for
+    /// another key.
     fn sign_with(&mut self, slot: u8) {
         self.make_current(slot);
         self.heard.chosen(self.current);
@@ -257,8 +258,8 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Makes these slots those of the current and the rnext key, and their keys ready, after a change of the keys.
-    /// `before` is what [`check_values`](Self::check_values) returned before it.
+    /// After a change of keys, makes these slots the current and the rnext one, and their keys ready. `before` is what
+    /// [`check_values`](Self::check_values) returned before the change.
     pub(super) fn settle_keys(&mut self, current: u8, rnext: u8, before: [u32; N]) {
         let previous = self.current;
         (self.current, self.rnext, self.verifies_with) = (current, rnext, rnext);
@@ -277,7 +278,8 @@ impl<const N: usize> Connection<N> {
         self.keep_heard(before, previous);
     }
 
-    /// After a change of the keys, carries over what was heard of those that are still held. `previous` was the current key's slot.
+    /// After a change of keys, carries over what was heard about those that are still held. `previous` is the slot of the former current
+    /// key.
     pub(super) fn keep_heard(&mut self, before: [u32; N], previous: u8) {
         let now = self.check_values();
         self.heard.peer_uses_current &=

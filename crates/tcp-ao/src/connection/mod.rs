@@ -25,7 +25,7 @@ pub use state::ConnectionState;
 pub(crate) use syn::Handshake;
 pub use syn::VerifiedSyn;
 
-/// How far the handshake has come, which decides the traffic keys.
+/// The progress of the handshake, which decides the traffic keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// Our SYN has been sent; the peer's ISN is unknown.
@@ -67,7 +67,7 @@ pub struct Connection<const N: usize = 2> {
     good: u64,
     secrets: Secrets<N>,
     remote_isn: Isn,
-    /// All but the good ones.
+    /// Counts all segments except the good ones.
     refused: Counters,
 }
 
@@ -121,7 +121,7 @@ impl<const N: usize> Connection<N> {
             *parameters = Some(*mkt.parameters());
             master_key.clone_from(mkt.master_key());
         }
-        // Slots have the indices of their MKTs in the set, which is filled from the front. The ids are of MKTs in the set.
+        // A slot has the index of its MKT in the set, which is filled from the front. The ids are of MKTs in the set.
         let index = |id| {
             let found = mkts.iter().position(|mkt| mkt.send_id() == id);
             found.map_or(u8::MAX, |index| index as u8)
@@ -149,8 +149,8 @@ impl<const N: usize> Connection<N> {
 
     /// Prefetches the two cache lines that locate a segment's key.
     ///
-    /// With thousands of connections, call it as soon as you know which one a packet belongs to, and look up those of the other packets
-    /// before you read this one. [`verify_batch`] and [`sign_batch`] fetch the keys themselves.
+    /// With thousands of connections, call it as soon as you know a packet's connection, then look up those of the other packets before you
+    /// read this packet. [`verify_batch`] and [`sign_batch`] fetch the keys themselves.
     #[inline(always)]
     pub fn prefetch(&self) {
         prefetch(self, core::mem::offset_of!(Self, secrets));
@@ -246,7 +246,7 @@ impl<const N: usize> Connection<N> {
         Some(Self::new(pair, Phase::SynReceived, None, isn, mkts, asked_for, signed_with))
     }
 
-    /// The present handshake; `None` unless the peer's SYN is the last that has verified.
+    /// The handshake so far; `None` unless the peer's SYN has verified and the connection is not yet established.
     pub(crate) fn handshake(&self) -> Option<Handshake> {
         let (signed_with, asked_for) = (self.key_in(self.rnext)?.recv_id, self.key_in(self.current)?.send_id);
         (self.phase == Phase::SynReceived).then_some(Handshake {

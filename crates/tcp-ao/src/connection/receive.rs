@@ -41,7 +41,7 @@ impl<'a> Verified<'a> {
         self.current_key_changed
     }
 
-    /// Whether its sequence or acknowledgment number is higher than any before. Neither is in a replay of a segment that was received.
+    /// Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
     #[must_use]
     pub const fn makes_progress(&self) -> bool {
         self.makes_progress
@@ -59,7 +59,7 @@ enum Age {
     Newest,
 }
 
-/// What verifies a received segment: the MKT of its KeyID and its slot, its AO option, its SNE.
+/// What is needed to verify a received segment: the MKT of its KeyID and its slot, its AO option, its SNE.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'c, 'a> {
     pub(super) slot: u8,
@@ -102,7 +102,7 @@ impl<const N: usize> Connection<N> {
         }
     }
 
-    /// Finds MKT, AO option and SNE of a segment, and refuses segments that need no MAC to be refused.
+    /// Finds MKT, AO option and SNE of a segment, and refuses what can be refused without a MAC.
     #[inline(always)]
     pub(super) fn find<'a>(&self, segment: &Segment<'a>) -> Result<Found<'_, 'a>, VerifyError> {
         if !segment.is_between(&self.pair.remote, &self.pair.local) {
@@ -113,7 +113,7 @@ impl<const N: usize> Connection<N> {
         let found = self.find_key(|key| key.recv_id == ao.key_id);
         let (slot, parameters) = found.ok_or(VerifyError::UnknownKeyId(ao.key_id))?;
         let is_established = self.phase == Phase::Established;
-        // The key of a late copy of the SYN was wiped with the master key; TCP has no use for the copy.
+        // A late copy of the SYN: its key was wiped with the master key, and TCP has no use for it.
         if is_established && tcp.opens() {
             return Err(VerifyError::State);
         }
@@ -249,7 +249,7 @@ impl<const N: usize> Connection<N> {
             return Age::Unknown;
         }
         let is_newer = self.newest_acknowledgment.is_none_or(|newest| newest.before(acknowledgment));
-        // An acknowledgment of what was never sent is a replay from 2^31 octets ago: a pure acknowledgment that old still verifies.
+        // An acknowledgment of data that was never sent is a replay from 2^31 octets ago; a pure acknowledgment that old still verifies.
         if !is_newer || self.send.highest().1.before(acknowledgment) {
             return Age::Older;
         }
@@ -257,7 +257,7 @@ impl<const N: usize> Connection<N> {
         Age::Newest
     }
 
-    /// Signs with the key that a verified segment asks for, if it asks for it now. Returns whether it does.
+    /// Signs with the key that a verified segment asks for, unless the request may be old. Returns whether it was obeyed.
     ///
     /// RFC 5925 §7.5 obeys any segment; a late or replayed one could then bring back a key that the peer has removed.
     #[cold]

@@ -85,7 +85,7 @@ impl<const N: usize> Connection<N> {
         }
         let ao = place_to_sign(view, self.key_in(self.current).ok_or_else(no_option)?)?;
         let head = Head::from(view);
-        // A SYN's sequence number is an ISN, whatever came before, and a refusal's stands for one.
+        // The sequence number of a SYN is an ISN, whatever came before, and that of a refusal stands for one.
         let is_first = !is_established && (view.flags().syn() || self.is_refusal_sent(head));
         let sne = if is_first { Sne(0) } else { self.send.sne_of(head.sequence) };
         Ok(Prepared { sne, ao, head })
@@ -143,8 +143,8 @@ impl<const N: usize> Connection<N> {
             (Phase::SynSent | Phase::SynReceived, Some(local_isn)) if syn && !ack && local_isn == isn => {
                 Ok(KdfContext::syn(self.pair.local, self.pair.remote, isn))
             }
-            // A stack that forgot a half-open connection, or keeps none, answers a repeated SYN with another ISN.
-            // A listener that refuses a SYN, perhaps a repeated one, resets without an ISN of its own.
+            // A stack that forgot a half-open connection, or keeps none, answers a repeated SYN with another ISN. A listener that refuses a
+            // SYN, perhaps a repeated one, resets without an ISN of its own.
             (Phase::SynReceived, _) if syn && ack || self.is_refusal_sent(head) => {
                 Ok(KdfContext::send_other(self.pair, isn, self.remote_isn))
             }
@@ -159,8 +159,8 @@ impl<const N: usize> Connection<N> {
     }
 }
 
-/// Whether a reset is a listener's answer to a SYN. Its sequence number is zero (RFC 9293 §3.10.7.1), and stands for the ISN that the
-/// listener never had. After an ISN of all ones, zero is the next number of a half-open end, and the reset is that end's.
+/// Whether a reset is a listener's answer to a SYN. Its sequence number is zero (RFC 9293 §3.10.7.1), in place of the ISN that the listener
+/// never had. But if the ISN was 0xffff_ffff, zero is the next number of a half-open end, and the reset comes from that end.
 pub(super) fn is_refusal(flags: Flags, sequence: SeqNum, isn: Option<Isn>) -> bool {
     flags.rst() && sequence.0 == 0 && isn != Some(Isn(u32::MAX))
 }

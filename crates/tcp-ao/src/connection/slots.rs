@@ -1,5 +1,5 @@
-//! What a connection keeps of each key, by slot: its secrets, written and wiped in place, so changes leave no copies; and whether the peer
-//! has asked for it, to tell a new request (RNextKeyID) from a replayed or late one.
+//! What a connection keeps of each key, by slot: its secret, written and wiped in place so that changes leave no copies, and whether the
+//! peer has asked for it, which tells a new request (RNextKeyID) from a replayed or late one.
 
 use core::{array, fmt};
 
@@ -18,14 +18,14 @@ pub(super) enum Secrets<const N: usize> {
     Traffic(TrafficKeys<N>),
 }
 
-/// How many octets fewer the master keys of a shim's connection take than its traffic keys, less one for the discriminant.
+/// By how many octets the master keys of a shim's connection are smaller than its traffic keys, less one for the discriminant.
 const SPARE: usize =
     size_of::<TrafficKeys<MKTS_PER_PEER>>().saturating_sub(size_of::<[MasterKey; MKTS_PER_PEER]>() + 1);
 
 /// The master keys, blank where there is no MKT.
 pub(super) struct MasterKeys<const N: usize> {
     pub(super) keys: [MasterKey; N],
-    /// Zeros. In padding, a move would bring along whatever was on the stack, perhaps a copy of these keys, and nothing would wipe it.
+    /// Zeros in place of padding. A move would copy into padding whatever was on the stack, perhaps these keys, and nothing would wipe it.
     _spare: [u8; SPARE],
 }
 
@@ -36,7 +36,7 @@ impl<const N: usize> MasterKeys<N> {
     pub(super) const BLANK: Self = Self { keys: [const { MasterKey::BLANK }; N], _spare: [0; SPARE] };
 }
 
-/// Only two keys are ready to compute MACs: a ready key takes much more than its octets.
+/// Only two keys are ready to compute MACs, because a ready key is much larger than its octets.
 #[repr(C)]
 pub(super) struct TrafficKeys<const N: usize> {
     /// Of the slot that the connection `verifies_with`.
@@ -135,9 +135,9 @@ impl<const N: usize> Secrets<N> {
 /// What a connection knows about earlier requests for one of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
-    /// It has not been the current key, as far as is remembered.
+    /// It is not known to have been the current key.
     Never,
-    /// It may have been the current key before the connection was imported: the exporter did not know.
+    /// It may have been the current key before the connection was imported; the exporter did not know.
     Unknown,
     /// It has been the current key, asked for or not; or it was removed as [`Unknown`](Self::Unknown) and added again.
     Before,
@@ -146,7 +146,7 @@ pub(super) enum Asked {
 /// How many removed keys are remembered.
 const REMOVED: usize = 3;
 
-/// How many keys that were asked for fit into an exported state. If there are more, any other key may have been.
+/// How many keys that were asked for fit into an exported state. If there are more, every other key counts as possibly asked for.
 const HELD: usize = 8;
 
 /// The requests that a connection has obeyed: for each key that it holds, by slot, and for the last that were removed.
@@ -158,7 +158,7 @@ pub(super) struct Heard<const N: usize> {
     /// Check values of removed keys that were asked for, the last one first; 0 is none.
     removed: [u32; REMOVED],
     pub(super) keys: [Asked; N],
-    /// Whether the last request obeyed went back to an earlier key, and only its sequence number said that it was new.
+    /// Whether the last obeyed request went back to an earlier key, with only its sequence number to show that it was new.
     is_doubtful: bool,
     /// Whether the peer has signed with the current key since it became current, as far as is known.
     pub(super) peer_uses_current: bool,
@@ -191,7 +191,7 @@ impl<const N: usize> Heard<N> {
 
     /// Records that a request was obeyed.
     ///
-    /// The second of two doubtful requests settles the matter; otherwise a replay could turn the key back each time.
+    /// After the second of two doubtful requests there is no more doubt; otherwise a replay could turn the key back each time.
     pub(super) fn obeyed(&mut self, slot: u8, is_proven: bool) {
         let was_asked = self.signs_with(slot) == Some(Asked::Before);
         self.is_doubtful = was_asked && !is_proven && !self.is_doubtful;
@@ -204,7 +204,7 @@ impl<const N: usize> Heard<N> {
         self.match_keys(&array::from_fn::<_, N, _>(|slot| (old[slot], keys[slot])), new, Asked::Never);
     }
 
-    /// Looks up each new key among the old and the removed ones; `others` is assumed of any other.
+    /// Looks up each new key among the old and the removed ones. Any other counts as `others`.
     fn match_keys(&mut self, old: &[(u32, Asked)], new: [u32; N], others: Asked) {
         for (asked, value) in self.keys.iter_mut().zip(new) {
             let held = old.iter().find(|(old, _)| *old == value).map(|(_, asked)| *asked);
@@ -222,7 +222,7 @@ impl<const N: usize> Heard<N> {
         }
     }
 
-    /// The part of an exported state; `values` are the keys' check values by slot.
+    /// This part of an exported state; `values` are the keys' check values by slot.
     pub(super) fn export(&self, values: [u32; N]) -> HeardKeys {
         let is_doubtful = u8::from(self.is_doubtful);
         let mut state = HeardKeys { removed: self.removed, is_doubtful, ..HeardKeys::NONE };
@@ -254,11 +254,11 @@ impl<const N: usize> Heard<N> {
 /// the move, unless it was removed before or missing at the move.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HeardKeys {
-    /// The check values of keys that were asked for; the second number is not 0 if that is uncertain. The value 0 is no key.
+    /// The check values of keys that were asked for. The second number is 0 if that is certain. The value 0 is no key.
     pub(super) held: [(u32, u8); HELD],
-    /// Whether other keys may have been: 0 is no.
+    /// Whether other keys may have been asked for: 0 is no.
     pub(super) others_unknown: u8,
-    /// 0 is no.
+    /// Whether the last obeyed request was doubtful: 0 is no.
     pub(super) is_doubtful: u8,
     pub(super) removed: [u32; REMOVED],
 }

@@ -12,10 +12,9 @@ use crate::types::{Endpoint, Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
 
 /// The state of a connection without its MKTs. It contains no secret; move the MKTs separately.
 ///
-/// Not `Copy`: of two connections that continue from one state, the SNEs soon differ.
+/// Not `Copy`, because only one connection may continue from it: the SNEs of two would soon differ.
 ///
-/// On Linux, `TCP_AO_REPAIR` has the ISNs and SNEs, `TCP_AO_INFO` the key ids and counters, and `TCP_REPAIR` the sequence
-/// numbers.
+/// On Linux, `TCP_AO_REPAIR` has the ISNs and SNEs, `TCP_AO_INFO` the key ids and counters, and `TCP_REPAIR` the sequence numbers.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConnectionState {
     /// The two ends.
@@ -28,13 +27,13 @@ pub struct ConnectionState {
     pub send_sne: Sne,
     /// Any sequence number within 2^31 octets of `sent_end`, such as the first octet that is not acknowledged.
     pub send_sequence: SeqNum,
-    /// The sequence number after the last octet sent. No acknowledgment beyond it is heard.
+    /// The sequence number after the last octet sent. A higher acknowledgment number is taken for a replay.
     pub sent_end: SeqNum,
     /// The SNE of `receive_sequence`.
     pub receive_sne: Sne,
-    /// The highest sequence number received, or a lower one: what arrives next must be less than 2^31 octets from it.
+    /// The highest sequence number received, or a lower one. What arrives next must be less than 2^31 octets from it.
     pub receive_sequence: SeqNum,
-    /// The newest acknowledgment number received, or, if it is not known, the first octet that was not acknowledged.
+    /// The newest acknowledgment number received. If it is not known, the first octet that was not acknowledged.
     pub acknowledged: SeqNum,
     /// The SendID of the current key.
     pub current_key: KeyId,
@@ -47,8 +46,8 @@ pub struct ConnectionState {
 }
 
 impl<const N: usize> Connection<N> {
-    /// The state with which another place, holding the same MKTs, can continue this connection. The connection itself is gone, and
-    /// its keys are wiped: if both went on, their SNEs would soon differ.
+    /// Ends this connection, wipes its keys, and returns the state to continue it in another place that holds the same MKTs. Only one of
+    /// the two may go on: their SNEs would soon differ.
     ///
     /// # Errors
     /// [`StateError::NotEstablished`]; the connection is gone then, too. [`Self::is_established`] tells beforehand.
@@ -79,7 +78,7 @@ impl<const N: usize> Connection<N> {
         })
     }
 
-    /// Continues a connection that was established elsewhere. Import a state once.
+    /// Continues a connection that was established elsewhere. Import each state only once.
     ///
     /// # Errors
     /// [`StateError::CurrentKeyMissing`] and [`StateError::RnextKeyMissing`] if `mkts` lacks a key in use.

@@ -1,5 +1,5 @@
-//! What a listener knows before a connection is established: the peer's SYN, checked without state, so that a flood of forged SYNs leaves
-//! none behind, and the handshakes that the peer may mean.
+//! A listener's view before a connection is established: the peer's SYN, checked without keeping state so that a flood of forged SYNs costs
+//! no memory, and the handshakes that may be genuine.
 
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
@@ -46,10 +46,10 @@ impl<'a, 'm, const N: usize> VerifiedSyn<'a, 'm, N> {
 }
 
 impl<const N: usize> MktSet<N> {
-    /// Verifies a SYN that would open a connection at this end, with the Receive_SYN key of the MKT of its KeyID (RFC 5925
-    /// §5.2, §7.5). Keeps no state.
+    /// Verifies a SYN that would open a connection at this end, with the Receive_SYN key of the MKT of its KeyID (RFC 5925 §5.2, §7.5).
+    /// Keeps no state.
     ///
-    /// A recorded SYN verifies again at any time, since its key depends on the SYN alone. Do not give up a connection for one.
+    /// A recorded SYN verifies again at any time, since its key depends on the SYN alone. Do not drop a connection because of one.
     ///
     /// # Errors
     /// [`VerifyError`]; [`VerifyError::State`] if the segment is not a SYN without ACK.
@@ -83,7 +83,7 @@ pub(crate) struct Handshake {
 }
 
 impl Handshake {
-    /// That of a verified SYN, not answered yet.
+    /// The handshake of a verified SYN that is not answered yet.
     pub(crate) fn of<const N: usize>(syn: &VerifiedSyn<'_, '_, N>) -> Self {
         Self {
             remote_isn: Isn(syn.segment().sequence().0),

@@ -1,4 +1,4 @@
-//! A connection in the table: how far it has come, and until when it may stay.
+//! A connection in the table: its stage, and how long it may stay.
 
 use core::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::segment::Segment;
 use crate::tcp::Flags;
 use crate::types::{Isn, KeyId, SeqNum};
 
-/// How long the table remembers each kind of connection. An open connection whose time is over is forgotten only if the table is full, by
+/// How long the table remembers each kind of connection. An open connection that has expired is forgotten only if the table is full, by
 /// [`Shim::expire`](crate::shim::Shim::expire), or when this end's stack answers a new SYN.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TimeLimits {
@@ -25,13 +25,13 @@ pub struct TimeLimits {
     pub closed: Duration,
     /// A connection whose peer does not acknowledge this end's FIN: 240 seconds without progress.
     pub fin: Duration,
-    /// An open connection without progress: three hours, longer than TCP's keepalive, which waits two hours and then probes
-    /// (RFC 9293 §3.8.4).
+    /// An open connection without progress: three hours, longer than TCP's keepalive, which waits two hours and then probes (RFC 9293
+    /// §3.8.4).
     ///
-    /// Call [`Shim::expire`](crate::shim::Shim::expire) every minute or so if your sessions are never silent for so long. Without it, a peer
-    /// that restarts on the same ports is refused ([`ConnectionExists`](crate::shim::Refusal::ConnectionExists)) while its ISN is up
-    /// to 2^30 + 2^16 ahead of what it sent last, as a quarter of all are: an older stack would reset a session for such a SYN, and it may
-    /// be a replay. With it, a session that has been silent for longer is gone, although both stacks still have it.
+    /// Call [`Shim::expire`](crate::shim::Shim::expire) every minute or so if your sessions are never silent for that long. Without it, a
+    /// peer that restarts on the same ports is refused ([`ConnectionExists`](crate::shim::Refusal::ConnectionExists)) while its ISN is up
+    /// to 2^30 + 2^16 ahead of what it sent last, as a quarter of all ISNs are. An older stack would reset the session for such a SYN,
+    /// which may be a replay. With it, a session that has been silent for longer is gone, although both stacks still have it.
     pub idle: Duration,
 }
 
@@ -62,10 +62,10 @@ impl Default for TimeLimits {
     }
 }
 
-/// The octets of the largest window and of the segment at its start.
+/// Octets of the largest window, plus those of the segment at its start.
 const LARGEST_WINDOW: i32 = (1 << 30) + (1 << 16);
 
-/// The state of a connection, as far as the table needs it.
+/// The stage of a connection, by which the table queues it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
     /// This end has sent a SYN.
@@ -101,15 +101,15 @@ pub(super) struct Entry {
     pub(super) queued: Duration,
     /// The peer's SYNs and this end's answers, until the connection is established; then SYNs that may open another.
     handshakes: Handshakes,
-    /// The RecvID of the key that this end's segments ask for.
+    /// The RecvID of the key that this end asks the peer to use.
     asked_for: Option<KeyId>,
-    /// The end of what had been sent when it was first asked for, until the peer acknowledges more.
+    /// The end of the data sent when that key was first asked for; `None` once the peer acknowledges more.
     asked_at: Option<SeqNum>,
-    /// The end of what has been sent.
+    /// The sequence number after all that was sent.
     sent_end: Option<SeqNum>,
     /// Whether the last SYN, to a peer whose mismatches are accepted, was signed.
     was_syn_signed: bool,
-    /// Whether it was adopted and no segment has shown that it goes on.
+    /// Whether it was adopted and no segment has yet shown that it goes on.
     may_have_ended: bool,
 }
 
@@ -189,7 +189,8 @@ impl Entry {
         }
     }
 
-    /// The handshake of a new connection that this end's stack answers: then the stack no longer has this one, which has expired.
+    /// The handshake of a new connection that this end's stack answers. The answer shows that the stack no longer has this one, which has
+    /// expired.
     pub(super) fn answered_anew(
         &self,
         flags: Flags,
@@ -228,8 +229,8 @@ impl Entry {
             // A handshake's time starts with the first answer to its SYN, not with a replay before it.
             self.last_used = if is_first { now } else { self.last_used };
         }
-        // A sent segment shows that this end's stack still has the connection, but nothing about the peer: neither a repeated SYN or
-        // FIN nor answers to a replayed SYN extend the time.
+        // A sent segment shows that this end's stack still has the connection, but nothing about the peer. So a repeated SYN or FIN, or an
+        // answer to a replayed SYN, does not extend the time.
         if self.connection.is_established() && self.stage != Stage::Closing {
             self.last_used = now;
             self.may_have_ended = false;
@@ -254,7 +255,7 @@ impl Entry {
     pub(super) fn key_not_used(&mut self, segment: &Segment<'_>, signed_with: KeyId) -> Option<KeyId> {
         let (asked_for, asked_at, sent_end) = (self.asked_for?, self.asked_at?, self.sent_end?);
         let acknowledged = segment.acknowledgment();
-        // A replayed acknowledgment from 2^31 octets ago seems to be ahead.
+        // A replayed acknowledgment from 2^31 octets ago looks as if it were ahead.
         let has_heard =
             segment.flags().ack() && asked_at.before(acknowledged) && !sent_end.before(acknowledged);
         if !has_heard {
@@ -270,7 +271,7 @@ impl Entry {
         self.fin_received |= flags.fin();
         self.fin_acknowledged |=
             flags.ack() && self.fin_sent.is_some_and(|end| segment.acknowledgment() == end);
-        // A replay makes no progress, and does not keep a dead connection.
+        // A replay makes no progress and must not keep a dead connection.
         if verified.makes_progress() && !flags.syn() {
             self.last_used = now;
             self.may_have_ended = false;
@@ -304,8 +305,7 @@ impl Entry {
     pub(super) fn may_be_replaced(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
         let is_another = self.connection.remote_isn() != Some(Isn(syn.0));
         let is_later = self.connection.highest_received().1.before(syn);
-        // After a reset nothing is left to protect; after FINs there is TIME-WAIT, where this end closed first
-        // (RFC 9293 §3.10.7.4).
+        // After a reset nothing is left to protect. After both FINs, this end is in TIME-WAIT if it closed first (RFC 9293 §3.10.7.4).
         let is_over = self.was_reset || !self.closes_first || is_later;
         match self.stage {
             Stage::Open | Stage::Closing => false,
@@ -314,9 +314,9 @@ impl Entry {
         }
     }
 
-    /// Whether this end's stack is asked about a verified SYN for this connection, which is established: its time is over, or it was
-    /// adopted and nothing has come since, so that the peer may have restarted. A stack that still has the connection drops the SYN or
-    /// acknowledges (RFC 5961 §4). An older one resets for a SYN in its window, which has at most 2^30 octets (RFC 7323 §2.3), so it
+    /// Whether a verified SYN for this connection, which is established, goes to this end's stack. It does if the connection has expired,
+    /// or was adopted and has received nothing since, because the peer may have restarted. A stack that still has the connection drops the
+    /// SYN or acknowledges (RFC 5961 §4). An older one resets for a SYN in its window, which has at most 2^30 octets (RFC 7323 §2.3), so it
     /// does not get such a SYN.
     pub(super) fn may_be_reopened(&self, syn: SeqNum, now: Duration, limits: &TimeLimits) -> bool {
         let ahead = syn.offset_from(self.connection.highest_received().1);
@@ -347,13 +347,13 @@ const fn is_answer(flags: Flags, sequence: SeqNum) -> bool {
     flags.ack() && (flags.syn() || flags.rst() && sequence.0 == 0)
 }
 
-/// How many handshakes are kept.
+/// How many handshakes are kept for a connection.
 const KEPT: usize = 4;
 
-/// The handshakes that a peer may mean before a connection is established, the newest first.
+/// The handshakes that may be genuine before a connection is established, the newest first.
 ///
-/// The key of a SYN depends only on the SYN, so that a recorded one verifies at any time. Which of several SYNs is genuine shows only
-/// when an acknowledgment verifies; until then the last few are kept, each with this end's answers.
+/// The key of a SYN depends only on the SYN, so a recorded one verifies at any time. Which of several SYNs is genuine shows only when an
+/// acknowledgment verifies; until then the last few are kept, each with this end's answers.
 #[derive(Default)]
 struct Handshakes([Option<Handshake>; KEPT]);
 

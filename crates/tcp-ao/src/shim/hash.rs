@@ -17,13 +17,13 @@ use crate::types::SocketPair;
 
 /// The secret key of a [`Shim`](crate::shim::Shim)'s tables: 16 random octets, drawn anew at every start.
 ///
-/// Anyone who knows it can choose addresses and ports for which each packet takes as many steps as there are connections. It protects
+/// Anyone who knows it can choose addresses and ports that make each packet take as many steps as there are connections. It protects
 /// nothing else.
 #[derive(Clone)]
 pub struct HashKey(Zeroizing<[u64; 2]>);
 
 impl HashKey {
-    /// A key of these octets, which come from a generator of random numbers, such as a microcontroller's own.
+    /// A key of these octets. Take them from a random number generator, such as a microcontroller's own.
     #[must_use]
     pub fn new(random: [u8; 16]) -> Self {
         let number = u128::from_le_bytes(random);
@@ -36,7 +36,7 @@ impl HashKey {
     #[must_use]
     pub fn random() -> Self {
         use std::hash::BuildHasher;
-        // Its hasher is keyed with them, and a pseudorandom function too.
+        // `RandomState` is keyed with random numbers, and its hasher is a pseudorandom function too.
         let state = std::hash::RandomState::new();
         Self(Zeroizing::new([0, 1].map(|number: u8| state.hash_one(number))))
     }
@@ -74,7 +74,7 @@ impl HashKey {
     }
 }
 
-/// Scales the upper half of a hash to a number of buckets: a multiplication, where a remainder takes a division.
+/// Scales the upper half of a hash to a number of buckets, with a multiplication instead of a division.
 const fn place(hash: u64, buckets: usize) -> usize {
     let buckets = if buckets < u32::MAX as usize { buckets as u64 } else { u32::MAX as u64 };
     (((hash >> 32) * buckets) >> 32) as usize
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::types::Endpoint;
 
-    /// Also for an address with which a hash without a key, that this one has replaced, gave every port the same place.
+    /// Includes an address for which an earlier hash without a key put every port into one bucket.
     #[test]
     fn ports_of_any_address_are_spread() {
         for (key, remote) in
@@ -105,7 +105,7 @@ mod tests {
                 let pair = SocketPair { local, remote: Endpoint::new(remote, port) };
                 buckets[key.place_of_pair(&pair, buckets.len())] += 1;
             }
-            // With one for each bucket on average, ten in one are one chance in a thousand.
+            // With one connection a bucket on average, ten in one bucket have a chance of one in a thousand.
             assert!(buckets.iter().all(|count| *count < 12), "{remote}");
         }
     }

@@ -52,8 +52,8 @@ where
         verdict.or_else(|refusal| self.refuse(now, Direction::Inbound, subject, refusal))
     }
 
-    /// Takes packets from the link, as [`inbound`](Self::inbound) does with each. For every packet in order, `each` gets its index and
-    /// the result.
+    /// Takes packets from the link, each as [`inbound`](Self::inbound) does. For every packet in order, `each` gets its index and the
+    /// result.
     ///
     /// MACs are computed 16 at a time, which takes a fraction of the time (see the benches). Pass what has arrived; do not wait for more.
     pub fn inbound_batch<B: AsMut<[u8]>>(
@@ -64,7 +64,7 @@ where
     ) {
         for (batch, packets) in packets.chunks_mut(BATCH).enumerate() {
             let mut ahead = [const { None }; BATCH];
-            // One alone gains nothing.
+            // A single packet gains nothing from a batch.
             if packets.len() > 1 {
                 self.look_ahead(packets, &mut ahead);
             }
@@ -112,8 +112,8 @@ where
             self.admit_icmp(&ip, packet)?;
             return Ok(whole);
         }
-        // A packet whose routing header leads on is not for this host, but some stacks would take it. And stacks differ about whether
-        // the home address or the header's source is TCP's source.
+        // A packet whose routing header names a further destination is not for this host, but some stacks would take it. And stacks differ
+        // about whether the home address or the header's source is TCP's source.
         if !ip.is_direct()
             && self.peers.cover(&[ip.header_destination, ip.destination], &[ip.header_source, ip.source])
         {
@@ -126,7 +126,7 @@ where
             return self.unmatched(whole);
         }
         let segment = Segment::from_packet(&ip, packet)?;
-        // Written in place: copying what was just written in parts would stall.
+        // Built in place: the processor would stall on copying what was just written in parts.
         let pair = subject.pair.insert(SocketPair { local: segment.destination(), remote: segment.source() });
         let arrived = Arrived { segment: &segment, packet, ip: &ip, ahead };
         if !self.admit(now, pair, &arrived, &mut subject.peer)? {
@@ -138,7 +138,7 @@ where
         let new = options::without_ao(old, is_syn, OPTION_ROOM, default_mss)
             .map_err(|error| Refusal::Verify(error.into()))?;
         let old_options = old.len();
-        // A checked checksum gives the payload's sum.
+        // A verified checksum gives the payload's sum.
         let payload = self
             .config
             .check_checksum
@@ -149,11 +149,11 @@ where
         Ok(start..ip.total_length)
     }
 
-    /// Takes an ICMP error that this host itself has made about a packet of its own, because that does not fit the link. Whatever
-    /// [`ShimConfig::accept_icmp`](crate::shim::ShimConfig::accept_icmp) says, it is for the stack; the room for the option is taken off
-    /// the MTU in it. Any other packet is unchanged.
+    /// Adjusts an ICMP error that this host made because its own packet does not fit the link: takes the room for the option off the MTU in
+    /// it. Pass the error on to the stack, whatever [`ShimConfig::accept_icmp`](crate::shim::ShimConfig::accept_icmp) says. Any other
+    /// packet is unchanged.
     ///
-    /// Be sure that nobody else has sent it, by the device that it came from.
+    /// Make sure that this host has sent it, by the device that it came from.
     pub fn own_icmp(&mut self, packet: &mut [u8]) {
         let Ok(ip) = IpHeader::parse(packet) else { return };
         if let Some(packet) = packet.get_mut(..ip.total_length)
@@ -227,7 +227,7 @@ where
             return Err(Refusal::NoKey);
         }
         if !opens {
-            // Without the ISNs there is no key to verify it; what can be judged without a MAC is counted.
+            // Without the ISNs there is no key to verify it with. Count what can be judged without a MAC.
             let verdict = match segment.ao_option() {
                 Err(error) => Err(error.into()),
                 Ok(None) => Err(VerifyError::Unsigned),
@@ -278,8 +278,8 @@ where
         if self.config.unmatched == Unmatched::DropAll { Err(Refusal::NoPeer) } else { Ok(passes) }
     }
 
-    /// Drops hard ICMP errors about established connections, and takes the room for the option off a path MTU that a router
-    /// reports, as it is taken off the link's.
+    /// Drops hard ICMP errors about established connections, and takes the room for the option off a path MTU that a router reports, as off
+    /// the link's MTU.
     fn admit_icmp(&mut self, ip: &IpHeader, packet: &mut [u8]) -> Result<(), Refusal> {
         let error = IcmpError::from_packet(ip, packet);
         let mut known = error.and_then(|error| Some((error, self.table.get_mut(&error.pair)?)));
@@ -308,7 +308,7 @@ where
     }
 }
 
-/// Counts a verdict among all and among its peer's.
+/// Counts a verdict in the totals and in its peer's counters.
 fn count<V>(all: &mut Counters, peers: Option<&mut Counters>, verdict: &Result<V, VerifyError>) {
     all.count(verdict);
     if let Some(counters) = peers {

@@ -56,7 +56,7 @@ pub enum Unmatched {
     Drop,
     /// Pass it unchanged; the stack ignores the option.
     Pass,
-    /// Drop and count it in both directions, signed or not, and its fragments: where nothing but peers' packets should come to the shim.
+    /// Drop and count it in both directions, signed or not, fragments included. Use it where only peers' packets should reach the shim.
     DropAll,
 }
 
@@ -96,11 +96,11 @@ impl ShimConfig {
 /// TCP-AO between a TCP stack and its link.
 ///
 /// `P` holds the peers and `T` the table of connections, in arrays, slices or vectors. Their length is the limit. Both are hash tables
-/// under a secret key: a packet takes a few steps however many there are, and nobody can choose addresses for which it takes more.
+/// under a secret key: a packet takes a few steps even in a large table, and nobody can choose addresses that make it take more.
 ///
-/// Give the table more slots than there are open connections and peers together. While only a few are free, peers that open connections
-/// take turns with them, of [`TimeLimits::turn`] each, and so do replays of their recorded SYNs. A connection may then need several
-/// SYNs, and recorded SYNs of more than seven peers for each of these slots keep others out.
+/// Give the table more slots than there are open connections and peers together. If only a few are free, the peers that open
+/// connections take turns of [`TimeLimits::turn`] with them, and so do replays of their recorded SYNs. A connection may then need
+/// several SYNs. Recorded SYNs of more than seven peers per free slot keep other peers out.
 ///
 /// ```
 /// use core::time::Duration;
@@ -136,8 +136,8 @@ pub struct Shim<P, T, O = ()> {
 }
 
 impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>, T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Shim<P, T> {
-    /// A shim for these peers, with room for one connection per slot of `table`. Connections that its slots held are gone. The key
-    /// is for the hash tables that peers and connections are found by.
+    /// A shim for these peers, with room for one connection per slot of `table`. Connections that its slots held are gone. `hash_key` keys
+    /// the hash tables of peers and connections.
     ///
     /// # Errors
     /// [`PeerError`] if equally specific peers overlap and share key ids.
@@ -212,16 +212,16 @@ where
     }
 
     /// Moves the peers into other slots, for example into more of them. Indices, counters and connections stay; the old content of `slots`
-    /// is dropped, and no secret is left in the old slots. Takes a few steps for each slot.
+    /// is dropped, and no secret is left in the old slots. The time grows with the number of slots.
     ///
     /// # Errors
-    /// [`PeerError::TooMany`] if there is a peer whose index `slots` does not have; nothing changes.
+    /// [`PeerError::TooMany`] if `slots` has no slot for a peer's index; nothing changes.
     pub fn move_peers(&mut self, slots: P) -> Result<(), PeerError> {
         self.peers.move_to(slots)
     }
 
-    /// Removes a peer and forgets its connections. They are no longer protected: their packets are those of no peer
-    /// ([`Unmatched`]), unless another one covers them.
+    /// Removes a peer and forgets its connections. They are no longer protected: their packets belong to no peer ([`Unmatched`]), unless
+    /// another one covers them.
     ///
     /// # Errors
     /// [`PeerError::NoSuchPeer`].
@@ -312,8 +312,8 @@ where
 
     /// Takes over a connection that was established elsewhere (see [`Connection::import`]). It replaces one with the same pair.
     ///
-    /// It gets the keys that its peer has now, as by [`Connection::replace_keys`]: what the peer has lost in the meantime is no key
-    /// of the connection's any more.
+    /// It gets the keys that its peer has now, as by [`Connection::replace_keys`]; keys that the peer has lost in the meantime are removed
+    /// from it.
     ///
     /// It may have ended in the meantime. Until a segment shows that it goes on, a SYN from its peer is treated as if the connection had
     /// been silent for longer than [`TimeLimits::idle`]: this end's stack decides.
@@ -334,11 +334,11 @@ where
         Ok(())
     }
 
-    /// The state with which another place can [adopt](Self::adopt) or [import](Connection::import) a connection. Here it is
-    /// [forgotten](Self::forget).
+    /// Returns the state with which another place can [adopt](Self::adopt) or [import](Connection::import) a connection, and
+    /// [forgets](Self::forget) the connection here.
     ///
-    /// `None`, and nothing changes, if there is no such connection, it is not established, or one end has sent a FIN or reset it: a state
-    /// does not record that, so the other place could not tell when it has ended.
+    /// `None`, and nothing changes, if there is no such connection, it is not established, or one end has sent a FIN or reset it. A state
+    /// does not record FINs and resets, so the other place could not tell when the connection has ended.
     pub fn export(&mut self, pair: &SocketPair) -> Option<ConnectionState> {
         let state = self.table.get(pair).filter(|entry| entry.is_open())?.connection.state().ok()?;
         self.forget(pair);
@@ -369,8 +369,8 @@ where
     /// Gives the peer at `index` and its live connections the keys that are valid now. `wireseal-keys` calls it for a key chain
     /// (`KeyChain::apply_to`).
     ///
-    /// A live connection keeps a key whose time is still to come, so that a clock that was set back costs no session. `is_early` tells
-    /// these: it gets a function that recognises an MKT, ids and secret. A connection that is left without a key to send with is
+    /// A live connection keeps keys that are not valid yet, so that setting a clock back costs no session. `is_early` tells which these
+    /// are: its argument is a function that recognises an MKT by ids and secret. A connection that is left without a key to send with is
     /// forgotten, and nothing gets through.
     ///
     /// # Errors
@@ -423,7 +423,7 @@ where
         self.table.insert(entry, now, &self.config.limits, ended).map_err(|()| Refusal::TableFull)
     }
 
-    /// Counts and reports a refusal. `Ok` if the packet passes nevertheless.
+    /// Counts and reports a refusal. `Ok` if the packet passes anyway.
     #[cold]
     fn refuse(
         &mut self,

@@ -103,7 +103,7 @@ pub(super) fn without_ao(
     mss_decrease: usize,
     default_mss: usize,
 ) -> Result<NewOptions, OptionError> {
-    // Some stacks take an MSS of zero as no limit.
+    // Some stacks take an MSS of zero for no limit.
     let lowered = |mss: usize| (mss.saturating_sub(mss_decrease).max(1) as u16).to_be_bytes();
     let mut new = NewOptions::new();
     let mut has_mss = false;
@@ -129,8 +129,8 @@ pub(super) fn without_ao(
     Ok(new.pad())
 }
 
-/// Whether it is Multipath TCP's MP_CAPABLE. Multipath TCP's other options leave no room for AO, and further subflows would have no keys;
-/// without the offer both ends fall back to TCP (RFC 8684 §3.7).
+/// Whether it is Multipath TCP's MP_CAPABLE. Multipath TCP's other options leave no room for AO, and further subflows would have no keys.
+/// Without the offer both ends fall back to TCP (RFC 8684 §3.7).
 fn offers_multipath(option: &TcpOption<'_>) -> bool {
     const MP_CAPABLE: u8 = 0;
     option.data.first().is_some_and(|first| first >> 4 == MP_CAPABLE)

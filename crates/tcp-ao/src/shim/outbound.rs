@@ -69,8 +69,8 @@ where
         verdict.or_else(|refusal| self.refuse(now, Direction::Outbound, subject, refusal))
     }
 
-    /// Takes packets from the stack, as [`outbound`](Self::outbound) does with each, and `room` is the same for all. For every packet in
-    /// order, `each` gets its index and the result.
+    /// Takes packets from the stack, each as [`outbound`](Self::outbound) does, with the same `room` for all. For every packet in order,
+    /// `each` gets its index and the result.
     ///
     /// MACs are computed 16 at a time, as in [`inbound_batch`](Self::inbound_batch).
     pub fn outbound_batch<B: AsMut<[u8]>>(
@@ -118,7 +118,7 @@ where
         pending.count = 0;
     }
 
-    /// [`outbound`](Self::outbound) without the report of a refusal. With `pending`, the MAC may be left to compute later.
+    /// [`outbound`](Self::outbound) without the report of a refusal. With `pending`, the MAC may be computed later.
     fn sign_outbound<'b>(
         &mut self,
         now: Duration,

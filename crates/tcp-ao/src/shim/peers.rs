@@ -86,7 +86,7 @@ pub(super) struct Peers<P> {
     counts: [u32; BITS as usize + 1],
     /// The lengths in use, without 0: bit 0 for a length of 1.
     lengths: u128,
-    /// When the last peer's mismatches stop being accepted. Usually in the past, which saves a look at a slot.
+    /// When the last peer's mismatches stop being accepted. Usually in the past, and then no slot needs to be read.
     accept_mismatches_until: Duration,
 }
 
@@ -133,8 +133,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok(())
     }
 
-    /// Whether mismatches pass on this connection of the peer's. Not if a strict peer that is at least as specific covers it too: a forged
-    /// segment could choose between the two by its KeyID.
+    /// Whether mismatches pass on this connection of the peer's. Not if a strict peer covers it too and is equally or more specific: a
+    /// forged segment could choose between the two by its KeyID.
     pub(super) fn accepts_mismatches(&self, index: usize, pair: &SocketPair, now: Duration) -> bool {
         let slot = |index: usize| self.slots.as_ref().get(index);
         let accepts = |index| slot(index).is_some_and(|slot| now < slot.accepts_mismatches_until);
@@ -195,8 +195,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         Ok(())
     }
 
-    /// [`set_mkts`](Self::set_mkts) without the MKTs that clash, so that removed keys are gone in any case. Returns the peer's keys, and
-    /// a clash.
+    /// [`set_mkts`](Self::set_mkts) that leaves out the MKTs that clash, so that removed keys are gone in any case. Returns the peer's
+    /// keys, and a clash if there is one.
     pub(super) fn set_mkts_that_fit(
         &mut self,
         index: usize,

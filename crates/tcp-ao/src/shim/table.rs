@@ -34,7 +34,7 @@ pub struct ShimSlot {
     share_newer: u32,
     /// The shares of the peers that have this slot's number: of what this end opens, and of what the peer opens.
     shares: [Share; 2],
-    /// The first share that has as many handshakes as this slot's number plus one, for each of the two kinds.
+    /// For each of the two kinds, the first share whose number of handshakes is this slot's number plus one.
     ranked: [u32; 2],
 }
 
@@ -91,14 +91,14 @@ impl fmt::Debug for ShimSlot {
     }
 }
 
-/// The handshakes of one peer that one end has opened. Peers whose indices have the same remainder share one.
+/// The handshakes that one end has opened with one peer. Peers whose indices have the same remainder share one.
 #[derive(Clone, Copy)]
 struct Share {
     count: u32,
     /// Its handshakes, linked from the oldest to the newest.
     oldest: u32,
     newest: u32,
-    /// The neighbours among the shares with as many handshakes.
+    /// The neighbours among the shares with equally many handshakes.
     before: u32,
     next: u32,
     /// From this second on, a peer without handshakes may evict another's after [`TimeLimits::turn`].
@@ -124,7 +124,7 @@ pub(super) struct Table<T> {
     hash_key: HashKey,
     free: u32,
     queues: [Queue; Stage::ALL.len()],
-    /// How many handshakes the largest shares have.
+    /// The number of handshakes in the largest share of each kind.
     most: [u32; 2],
 }
 
@@ -235,7 +235,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// Makes room for a peer's connection: by replacing one with the same pair, with a free slot, or by evicting one that has expired or
     /// closed, or a [handshake](Self::handshake_in_the_way).
     ///
-    /// An open connection is evicted only after hours without progress. `ended` hears which connection made way, and why.
+    /// An open connection is evicted only after hours without progress. `ended` is told which connection was removed, and why.
     pub(super) fn make_room(
         &mut self,
         pair: &SocketPair,
@@ -357,7 +357,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    /// The slot that has the first connection of a peer, which others with the same remainder share.
+    /// The slot that holds the head of a peer's list. Peers whose indices have the same remainder share a list.
     fn list_of(&self, peer: usize) -> Option<u32> {
         let slots = self.slots.as_ref().len().min(NONE as usize);
         peer.checked_rem(slots).map(|list| list as u32)
@@ -420,11 +420,11 @@ fn whole_seconds(time: Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// Half-open connections by peer, so that none takes the places of the others in a full table.
+/// Half-open connections by peer, so that no peer fills a full table at the cost of the others.
 ///
-/// A replayed SYN verifies as well as a genuine one, and a peer can send any number. So each peer has two shares, one for what it opens
-/// and one for what this end opens to it: in a full table, the share with the most handshakes gives one up. The shares are linked by how
-/// many handshakes they have, so that the largest is found at once.
+/// A replayed SYN verifies as well as a genuine one, and a peer can send any number. So each peer has two shares, one for what it opens and
+/// one for what this end opens to it. In a full table, the share with the most handshakes gives one up. Shares are linked by their number
+/// of handshakes, so that the largest is found at once.
 impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// The handshake that a full table evicts for a peer's new connection: one of a larger share, or the oldest of the peer's own share if
     /// that has had no answer for a while. An open connection takes the oldest of the largest share.
@@ -508,7 +508,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
     }
 
-    /// Puts a share among those that have one handshake more, or less.
+    /// Moves a share to those that have one handshake more, or less.
     fn recount(&mut self, list: u32, way: usize, change: i32) {
         let Share { count, before, next, .. } = self.slot(list).shares[way];
         if let Some(rank) = count.checked_sub(1) {
@@ -519,7 +519,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
             if next != NONE {
                 self.slot_mut(next).shares[way].before = before;
             }
-            // It moves to the rank below, or above, which then is the highest.
+            // The share leaves the highest rank empty and goes one rank down, or up.
             if self.most[way] == count && self.slot(rank).ranked[way] == NONE {
                 self.most[way] = rank;
             }

@@ -3,18 +3,18 @@
 use crate::support::*;
 use proptest::prelude::*;
 
-/// Connections in the world, the last of which is in its handshake.
+/// How many connections there are; the last one is in its handshake.
 const CONNECTIONS: usize = 4;
 
 fn set(algorithm: TcpAoAlgorithm, ids: &[(u8, u8)]) -> MktSet<3> {
     MktSet::from_mkts(ids.iter().map(|(send, recv)| mkt(*send, *recv, algorithm))).unwrap()
 }
 
-/// The same ends every time: of every kind of MAC, over IPv4 and IPv6, shortly before their numbers wrap.
+/// The same connections every time: every kind of MAC, over IPv4 and IPv6, shortly before their numbers wrap.
 struct World {
     ours: Vec<Connection<3>>,
     theirs: Vec<Connection<3>>,
-    /// What the peers send next.
+    /// The peers' next sequence numbers.
     next: [u32; CONNECTIONS],
 }
 
@@ -43,11 +43,11 @@ impl World {
         Self { ours, theirs, next: [0xffff_ff01, 0x7fff_ff81, 0x1000_0001, 0x2000_0000] }
     }
 
-    /// What the peer of a connection sends, as the action has it.
+    /// What the peer of a connection sends for this action.
     fn arriving(&mut self, index: usize, action: Action) -> Vec<u8> {
         let peer = &mut self.theirs[index];
         let next = &mut self.next[index];
-        // In the handshake the SYN-ACK comes first, and nothing else can be signed before it.
+        // In the handshake the SYN-ACK must be signed before anything else.
         let is_syn_ack = peer.local_isn().is_none();
         let flags = if is_syn_ack { SYN | ACK } else { ACK };
         let length = if is_syn_ack { 0 } else { usize::from(action.length) };
@@ -64,7 +64,7 @@ impl World {
             Kind::OtherKey => tcp[22] = 77,
             Kind::Unsigned => tcp = Parts::new(peer.pair(), ACK, *next, 6).unsigned(),
             Kind::Syn => tcp[13] = SYN,
-            // Another's segment, or of nobody at all.
+            // A segment of another connection, or of none.
             Kind::Stray => {}
         }
         tcp
@@ -107,7 +107,7 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     prop::collection::vec(action, 0..50)
 }
 
-/// All that can be seen of connections.
+/// Everything observable about connections.
 fn seen(connections: &[Connection<3>]) -> String {
     let seen = connections.iter().map(|connection| {
         format!("{connection:?} {:?} {:?}", connection.current_key(), connection.rnext_key())
@@ -206,7 +206,7 @@ fn a_sequence_number_that_changes_its_turn_in_mid_batch_changes_it_for_the_batch
         )
     };
     let (mut batch, mut single) = (world(), world());
-    // Half a turn away: behind what was sent before, and ahead once the first of the two is.
+    // 2^31 octets away: behind what was sent before, and ahead once the first of the two has passed.
     let sequences = [0xc000_0064, 0x4000_0032];
     let mut sent = sequences.map(|sequence| Parts::new(ipv4_pair(), ACK, sequence, 6).with_ao(12));
     let mut one_by_one = sent.clone();

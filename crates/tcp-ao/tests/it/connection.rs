@@ -21,7 +21,7 @@ fn half_open() -> (Connection<1>, Vec<u8>, Connection<1>) {
     (active, syn, passive)
 }
 
-/// A connection's answer to everything but its counters: what a refused segment must not change.
+/// Everything about a connection but its counters: a refused segment must not change it.
 fn state<const N: usize>(connection: &Connection<N>) -> String {
     let shown = format!("{connection:?}");
     let all_but_counters = shown.split_once(", counters: ").unwrap().0;
@@ -79,14 +79,14 @@ fn ao_06_syn_and_syn_ack_are_signed_with_the_keys_of_rfc_5925() {
 fn ao_06_a_repeated_syn_may_be_answered_with_another_isn() {
     let (mut active, syn, mut passive) = half_open();
     drop(sent(&mut passive, SYN | ACK, 700, 101));
-    // The stack has forgotten the half-open connection, or never kept it (SYN cookies).
+    // The stack has forgotten the half-open connection, or keeps none (SYN cookies).
     receive(&mut passive, &syn).unwrap();
     let syn_ack = sent(&mut passive, SYN | ACK, 900, 101);
     assert_eq!(passive.local_isn(), Some(Isn(900)));
     receive(&mut active, &syn_ack).unwrap();
     pass(&mut active, &mut passive, ACK, 101, 901);
     pass_with(&mut passive, &mut active, ACK, 901, 101, b"data");
-    // Once established, the ISN is what both ends have agreed on.
+    // Once established, the ISN is fixed.
     let mut other = Parts::new(ipv4_pair().reversed(), SYN | ACK, 1000, 101).with_ao(12);
     passive.sign(&mut other).unwrap();
     assert_eq!(passive.local_isn(), Some(Isn(900)));
@@ -113,7 +113,7 @@ fn ao_06_both_ends_may_open_at_once() {
 
 #[test]
 fn ao_06_a_replayed_syn_does_not_spoil_an_open() {
-    // The peer's own SYN of an earlier day, between the same ports.
+    // A SYN that the peer recorded earlier, between the same ports.
     let mut earlier = Connection::<1>::active(ipv4_pair().reversed(), Isn(42), &mirrored(&IDS)).unwrap();
     let replayed = sent(&mut earlier, SYN, 42, 0);
     let mut active = active();
@@ -137,7 +137,7 @@ fn ao_06_syns_may_be_lost_and_repeated() {
     sent(&mut passive, SYN | ACK, 700, 101);
     receive(&mut passive, &syn).unwrap();
     pass(&mut passive, &mut active, SYN | ACK, 700, 101);
-    // The SYN-ACK repeated, as its ACK was lost.
+    // The SYN-ACK again, because its ACK was lost.
     pass(&mut passive, &mut active, SYN | ACK, 700, 101);
     pass(&mut active, &mut passive, ACK, 101, 701);
     assert!(passive.is_established());
@@ -180,7 +180,7 @@ fn ao_06_a_handshake_signs_only_what_fits_its_state() {
     assert_eq!(elsewhere, before);
 }
 
-/// Why a listener does not take this segment for a SYN.
+/// Why a listener refuses this segment as a SYN.
 fn refused(tcp: &[u8]) -> VerifyError {
     mirrored::<1>(&IDS).verify_syn(view(ipv4_pair(), tcp)).unwrap_err()
 }
@@ -233,7 +233,7 @@ fn ao_27_counters_are_those_of_linux() {
             let _ = receive(&mut ends.passive, segment);
         }
     }
-    // Two good ones from the handshake; other lengths and malformed options are bad, other connections count nowhere.
+    // Two good ones from the handshake; other lengths and malformed options are bad; segments of other connections are not counted.
     let expected = Counters { good: 3, bad: 2 + 5 + 6, key_not_found: 3, required: 4, dropped_icmp: 0 };
     assert_eq!(ends.passive.counters(), expected);
 }
@@ -255,7 +255,7 @@ fn ao_29_a_segment_of_the_turn_before_does_not_verify_in_this_one() {
 
 #[test]
 fn ao_30_a_keepalive_from_before_the_isn_has_sne_zero() {
-    // A keep-alive probe takes the sequence number before the next one: with ISN 0 and SYN acknowledged, the ISN's.
+    // A keepalive probe has the sequence number before the next one: with ISN 0 and only the SYN acknowledged, that of the ISN.
     let mut ends = Ends::<1>::connect(ipv4_pair(), (0, 0), &mkts(&IDS), &mirrored(&IDS));
     for sequence in [0, 0xffff_ffff, 0xffff_fff0] {
         pass(&mut ends.active, &mut ends.passive, ACK, sequence, 1);
@@ -268,11 +268,11 @@ fn ao_30_a_keepalive_from_before_the_isn_has_sne_zero() {
 fn ao_31_a_half_open_connection_resets_and_is_reset() {
     let (mut active, _, mut passive) = half_open();
     pass(&mut passive, &mut active, SYN | ACK, 700, 101);
-    // The client thinks better of it before its ACK has arrived.
+    // The client gives up before its ACK has arrived.
     let reset = sent(&mut active, RST, 101, 0);
     assert!(receive(&mut passive, &reset).unwrap().segment().flags().rst());
     assert!(!passive.is_established());
-    // And the server, still in SYN-RECEIVED, gives up.
+    // The server, still in SYN-RECEIVED, gives up too.
     pass(&mut passive, &mut active, RST | ACK, 701, 101);
 }
 
@@ -293,7 +293,7 @@ fn ao_32_a_listeners_stateless_reset_verifies_at_the_peer() {
     assert!(!active.is_established());
 }
 
-/// The reset of a listener that is gone has sequence number 0, which after an ISN in the upper half is in the next turn.
+/// The reset of a listener that is gone has sequence number 0. After an ISN in the upper half, that number has wrapped.
 #[test]
 fn a_listener_that_is_gone_resets_whatever_its_isn_was() {
     for isn in [700, 0x7fff_ffff, 0x8000_0001, 0xffff_fff0] {

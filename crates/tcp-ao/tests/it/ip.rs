@@ -1,4 +1,4 @@
-//! Finding the TCP segment in IP packets, with whatever stands before it, and in the ICMP errors that quote it.
+//! Finding the TCP segment in IP packets, behind any headers, and in the ICMP errors that quote it.
 
 use std::net::Ipv6Addr;
 
@@ -21,7 +21,7 @@ fn tcp() -> Vec<u8> {
     Parts::new(ipv6_pair(), ACK, 1, 2).options(&TIMESTAMPS).payload(b"keepalive").with_ao(12)
 }
 
-/// An extension header of whole units of eight octets: next header, length, data, PadN or zeros up to the unit.
+/// An extension header in units of eight octets: next header, length, data, padding (PadN or zeros).
 fn extension(next_header: u8, data: &[u8]) -> Vec<u8> {
     let mut header = vec![next_header, 0];
     header.extend(data);
@@ -70,7 +70,7 @@ fn ao_11_routing_headers_of_type_0_and_2_end_at_their_last_address() {
 fn ao_11_a_segment_list_is_in_reverse_order() {
     let packet = behind(43, &routing(6, 4, 1, &[FINAL, SECOND_HOP]));
     assert_eq!(destination(&packet), IpAddr::from(FINAL));
-    // With options behind the list, which the length of the header counts too (RFC 8754 §2.1).
+    // Options follow the list, and the header's length includes them (RFC 8754 §2.1).
     let with_option = extension(6, &[&[4, 1, 0, 0, 0, 0][..], &FINAL, &[5, 6, 0, 0, 0, 0, 0, 0]].concat());
     assert_eq!(destination(&behind(43, &with_option)), IpAddr::from(FINAL));
 }
@@ -137,7 +137,7 @@ fn ao_11_ipv4_fragments_options_and_padding() {
     let length = with_options.len() as u16;
     with_options[2..4].copy_from_slice(&length.to_be_bytes());
     assert_eq!(Segment::parse(&with_options).unwrap().tcp(), tcp);
-    // An Ethernet frame of the smallest size is padded behind the packet.
+    // The smallest Ethernet frame has padding behind the packet.
     let padded = [&whole[..], &[0xa5; 46]].concat();
     assert_eq!(Segment::parse(&padded).unwrap().tcp(), tcp);
     let padded = [&ipv6_packet(SOURCE, FINAL, 6, &tcp)[..], &[0xa5; 46]].concat();
@@ -157,7 +157,7 @@ fn ao_12_mapped_addresses_in_an_ipv6_header_are_ipv4_endpoints() {
     assert_eq!(Endpoint::new(mapped(1), 5), Endpoint::new([192, 0, 2, 1], 5));
 }
 
-/// Its own copy of the addresses has them as IPv4.
+/// The connection stores such addresses as IPv4.
 #[test]
 fn ao_12_a_connection_takes_segments_between_mapped_addresses() {
     let mut ends = Ends::<1>::with_ids(&[(1, 2)]);
@@ -187,7 +187,7 @@ fn ao_11_a_home_address_takes_the_place_of_the_source() {
         assert_eq!((header.source, header.header_source), (SECOND_HOP.into(), SOURCE.into()), "{padding:?}");
         assert_eq!(Segment::parse(&packet).unwrap().source_address(), IpAddr::from(SECOND_HOP));
     }
-    // Not behind an option that is cut off, and not in a header of another kind.
+    // Not after a truncated option, and not in a header of another kind.
     for extensions in [(60, home_address(6, &[4, 40], SECOND_HOP)), (0, home_address(6, &[], SECOND_HOP))] {
         let header = IpHeader::parse(&behind(extensions.0, &extensions.1)).unwrap();
         assert_eq!((header.source, header.header_source), (SOURCE.into(), SOURCE.into()));
@@ -222,16 +222,16 @@ fn ao_37_what_is_no_tcp_segment_says_why() {
     assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 0, &[6])), ParseError::IpTooShort);
 }
 
-/// Chains of extension headers in an order that every parser takes, with the protocol number of the first.
+/// Chains of extension headers in an order that every parser accepts, and the protocol number of the first.
 fn extensions() -> impl Strategy<Value = (u8, Vec<u8>)> {
-    // Not the type of a home address, which etherparse does not read.
+    // Without the home address option, which etherparse does not read.
     let octet = || any::<u8>().prop_filter("a home address", |octet| *octet != 201);
     let data = || prop::option::of(vec(octet(), 0..24));
     let segment_list = prop::option::of(prop::sample::select(vec![0u8, 2, 4]));
     let integrity_check = prop::option::of(prop::sample::select(vec![0usize, 12, 16]));
     (data(), data(), segment_list, any::<bool>(), integrity_check, data()).prop_map(
         |(hop_by_hop, options, routing_kind, is_fragment, integrity_check, last_options)| {
-            // From the last to the first, since each names the next.
+            // From the last to the first, since each names its successor.
             let mut next = 6;
             let mut chain = Vec::new();
             let mut put = |kind: u8, header: &dyn Fn(u8) -> Vec<u8>| {
@@ -271,7 +271,7 @@ proptest! {
         mut octets in vec(any::<u8>(), 1..200),
     ) {
         octets[0] = version;
-        // Half of them with lengths that fit, so that the parser gets past them.
+        // Half of them have lengths that fit, so that the parser gets past them.
         if octets.len() % 2 == 0 && octets.len() > 60 {
             let length = octets.len() as u16;
             octets[2..4].copy_from_slice(&length.to_be_bytes());
@@ -306,7 +306,7 @@ proptest! {
 
 const ROUTER: [u8; 4] = [198, 51, 100, 1];
 
-/// The ICMP error that a router on the way sends back for a segment of `pair`'s local end, quoting `quoted` octets.
+/// An ICMP error from a router on the path that quotes the first `quoted` octets of a segment from `pair`'s local end.
 fn error(pair: SocketPair, kind: u8, code: u8, quoted: usize) -> Vec<u8> {
     let tcp = Parts::new(pair, ACK, 7, 8).payload(&[0x42; 100]).with_ao(12);
     let original = packet(pair, &tcp);
@@ -346,11 +346,11 @@ fn ao_34_what_quotes_no_segment_is_no_error_about_one() {
     let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 8]);
     let icmp = ipv4_packet(ROUTER, [192, 0, 2, 1], 1, &[&[3, 3, 0, 0, 0, 0, 0, 0][..], &udp].concat());
     assert_eq!(IcmpError::parse(&icmp), None);
-    // A later fragment has no ports where the first one has them.
+    // A later fragment has payload in the place of the ports.
     let mut fragment = error(ipv4_pair(), 3, 4, 28);
     fragment[28 + 6..28 + 8].copy_from_slice(&[0, 100]);
     assert_eq!(IcmpError::parse(&fragment), None);
-    // The first fragment has.
+    // The first fragment has ports.
     fragment[28 + 6..28 + 8].copy_from_slice(&[0x20, 0]);
     assert!(IcmpError::parse(&fragment).is_some());
 }

@@ -22,7 +22,7 @@ fn ao_22_the_peer_chooses_the_current_key_with_a_verified_segment() {
     assert_eq!(chosen(&ends.active), (2, 101));
     let signed = ends.active_data(b"with 2");
     assert_eq!(receive(&mut ends.passive, &signed).unwrap().key_id(), KeyId(2));
-    // Asked for once more it is no change.
+    // The same request again changes nothing.
     let asks = ends.passive_data(b"still");
     assert!(!ends.obeys(&asks));
 }
@@ -37,7 +37,7 @@ fn ao_22_a_late_segment_does_not_bring_the_old_key_back() {
     assert_eq!(chosen(&ends.active), (2, 101));
 }
 
-/// The passive end asks for key 2, removes its key 101 and sends again what was lost; the active end must follow.
+/// The passive end asks for key 2, removes its key 101 and retransmits what was lost; the active end must follow.
 fn retransmits_after_a_rollover(ends: &mut Ends<2>, sequence: u32, acknowledges: u32) {
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
     ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
@@ -49,7 +49,7 @@ fn retransmits_after_a_rollover(ends: &mut Ends<2>, sequence: u32, acknowledges:
 
 #[test]
 fn ao_22_a_lost_segment_does_not_stop_a_rollover() {
-    // With news for the other end, whose acknowledgment has moved on.
+    // The other end has sent data since, so the acknowledgment is newer.
     let mut ends = Ends::<2>::with_ids(&TWO);
     let lost = ends.passive_next;
     drop(ends.passive_data(b"lost at first"));
@@ -58,14 +58,14 @@ fn ao_22_a_lost_segment_does_not_stop_a_rollover() {
     let acknowledges = ends.active_next;
     retransmits_after_a_rollover(&mut ends, lost, acknowledges);
 
-    // Without, but under an MKT that has not signed before.
+    // No newer acknowledgment, but an MKT that has not signed before.
     let mut ends = Ends::<2>::with_ids(&TWO);
     let (lost, acknowledges) = (ends.passive_next, ends.active_next);
     drop(ends.passive_data(b"lost at first"));
     ends.back(b"received");
     retransmits_after_a_rollover(&mut ends, lost, acknowledges);
 
-    // Under an MKT that has signed before and was never asked for.
+    // An MKT that has signed before and was never asked for.
     let mut ends = Ends::<2>::with_ids(&TWO);
     ends.passive.set_current_key(KeyId(102)).unwrap();
     let lost = ends.passive_next;
@@ -83,11 +83,11 @@ fn ao_22_a_segment_later_than_a_retransmission_does_not_stop_a_rollover() {
     ends.passive.remove_key(KeyId(101), Some(KeyId(102))).unwrap();
     let again = ends.numbered(0, b"lost");
     assert!(ends.obeys(&again));
-    // Its sequence number is higher than any before, but it is older than the retransmission.
+    // Its sequence number is higher than any before, but it was sent before the retransmission.
     receive(&mut ends.active, &late).unwrap();
     receive(&mut ends.active, &again).unwrap();
     assert_eq!(chosen(&ends.active), (2, 101));
-    // Its replay is old whatever was heard since.
+    // Its replay is old, whatever arrived since.
     receive(&mut ends.active, &late).unwrap();
     assert_eq!(chosen(&ends.active), (2, 101));
 }
@@ -122,7 +122,7 @@ fn ao_22_a_late_segment_that_asks_for_a_key_in_use_does_not_pass_for_the_first()
 fn ao_22_an_older_acknowledgment_does_not_bring_the_old_key_back() {
     let mut ends = Ends::<2>::with_ids(&TWO);
     let (sequence, acknowledges) = (ends.passive_next, ends.active_next);
-    // It is late, and its sequence number is higher than that of the retransmission that overtakes it.
+    // It arrives late, and its sequence number is higher than that of the retransmission that overtakes it.
     let late = sent(&mut ends.passive, ACK, sequence + 100, acknowledges);
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
     let newer = acknowledgment(&mut ends, sequence, 1);
@@ -132,7 +132,7 @@ fn ao_22_an_older_acknowledgment_does_not_bring_the_old_key_back() {
 
 #[test]
 fn ao_22_replaced_keys_do_not_let_a_replay_pass_for_the_first_segment_of_its_key() {
-    // The same keys, as a key chain gives them again and again; a key taken away and given back, as by a clock set to and fro.
+    // The same keys, as a key chain gives them repeatedly; and a key removed and added again, as when a clock is set back and forth.
     for replacements in [&[&TWO[..]][..], &[&TWO[1..], &TWO[..]]] {
         let mut ends = Ends::<2>::with_ids(&TWO);
         let old = ends.passive_data(b"asks for 1");
@@ -147,14 +147,14 @@ fn ao_22_replaced_keys_do_not_let_a_replay_pass_for_the_first_segment_of_its_key
     }
 }
 
-/// A segment of the passive end's without data, which acknowledges so many octets after the handshake. They are sent before.
+/// A segment of the passive end's without data that acknowledges `octets` octets sent after the handshake. The active end sends them first.
 fn acknowledgment(ends: &mut Ends<2>, sequence: u32, octets: u32) -> Vec<u8> {
     let acknowledges = ends.active_next + octets;
     drop(sent(&mut ends.active, ACK, acknowledges, ends.passive_next));
     sent(&mut ends.passive, ACK, sequence, acknowledges)
 }
 
-/// Ends of which the passive one asks for key 2 after an acknowledgment; its next sequence number, and the acknowledgment.
+/// Two ends; the passive one asks for key 2 after an acknowledgment. Also its next sequence number, and the acknowledgment.
 fn asking_after_an_acknowledgment() -> (Ends<2>, u32, Vec<u8>) {
     let mut ends = Ends::<2>::with_ids(&TWO);
     let next = ends.passive.highest_sent().1.0.wrapping_add(1);
@@ -169,7 +169,7 @@ fn ao_22_a_replayed_acknowledgment_does_not_bring_the_old_key_back() {
     let (mut ends, next, old) = asking_after_an_acknowledgment();
     let new = acknowledgment(&mut ends, next, 1001);
     assert!(ends.obeys(&new));
-    // The same sequence number, since neither had data: the acknowledgment tells which is older.
+    // Neither had data, so both have the same sequence number: the acknowledgment tells which is older.
     assert!(!ends.obeys(&old));
     assert_eq!(chosen(&ends.active), (2, 101));
 }
@@ -194,7 +194,7 @@ fn ao_22_a_syn_already_chooses() {
     let syn_ack = sent(&mut passive, SYN | ACK, 700, 101);
     assert_eq!(receive(&mut active, &syn_ack).unwrap().key_id(), KeyId(102));
     assert_eq!(chosen(&active), (1, 102));
-    // A listener without that MKT answers with the one the SYN was signed with.
+    // A listener without that MKT answers with the one that signed the SYN.
     let listener = mirrored::<2>(&TWO[..1]);
     let passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
     assert_eq!(chosen(&passive), (101, 1));
@@ -203,7 +203,7 @@ fn ao_22_a_syn_already_chooses() {
 #[test]
 fn ao_23_rollover_to_a_key_added_on_a_live_connection_in_both_directions() {
     let mut ends = Ends::<2>::with_ids(&TWO[..1]);
-    // Any algorithm and MAC length will do for the new key.
+    // The new key may have any algorithm and MAC length.
     let new = mkt(2, 102, TcpAoAlgorithm::Kmac256_128);
     let mirror = mkt(102, 2, TcpAoAlgorithm::Kmac256_128);
     ends.active.add_key(&new).unwrap();
@@ -240,12 +240,12 @@ fn ao_23_segments_verify_under_every_key_in_any_order_and_forged_ones_under_none
         *forged.last_mut().unwrap() ^= 1;
         assert!(matches!(receive(&mut ends.passive, &forged), Err(VerifyError::BadMac { .. })));
         let data = ends.active_data(b"in time");
-        // Again and again: what a replay is verified with must not stay behind.
+        // Repeatedly: the key that a replay is verified with must not stay in memory.
         for (id, segment) in [(id, data)].iter().chain(&late) {
             assert_eq!(receive(&mut ends.passive, segment).unwrap().key_id(), KeyId(*id));
         }
     }
-    // The key of the newest segment goes, and with it its segments; the others stay.
+    // The key of the newest segment is removed, so its segments fail; the others still verify.
     ends.passive.remove_key(KeyId(101), Some(KeyId(103))).unwrap();
     for (id, segment) in &late {
         let expected = if *id == 1 { Err(VerifyError::UnknownKeyId(KeyId(1))) } else { Ok(KeyId(*id)) };
@@ -280,7 +280,7 @@ fn ao_25_the_last_key_stays() {
 #[test]
 fn ao_25_replacing_all_keys_is_one_step() {
     let mut ends = Ends::<3>::with_ids(&TWO);
-    // The current key's ids under another secret, and a new key before it.
+    // The current key's ids with another secret, and a new key before it.
     let secret = b"another secret, thirty-two octet";
     let replaced = [hmac(3, 103), mkt_with_secret(1, 101, TcpAoAlgorithm::Aes128Cmac, secret)];
     let mirror = [hmac(103, 3), mkt_with_secret(101, 1, TcpAoAlgorithm::Aes128Cmac, secret)];
@@ -324,7 +324,7 @@ fn ao_25_a_connection_has_a_key_only_with_all_that_makes_it() {
             assert!(!connection.has_key(other), "{other:?}");
         }
     }
-    // A key that was shorter leaves nothing of the longer one behind that was in its place.
+    // A shorter key leaves nothing of the longer one that it replaces.
     let sha_256 = mkt_with_secret(1, 2, TcpAoAlgorithm::LinuxHmacSha256, OLD);
     established.replace_keys(&MktSet::from_mkts([sha_256.clone()]).unwrap()).unwrap();
     assert!(established.has_key(&sha_256) && !established.has_key(&ours));

@@ -1,4 +1,4 @@
-//! What a process still has in its memory of secrets that it had. A process of its own stops at stages, and its parent reads its memory.
+//! Which secrets remain in a process's memory. A child process stops at stages, and its parent reads its memory.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -7,15 +7,15 @@ use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::{env, thread};
 
-/// Set in the child, to what it is to do.
+/// Tells the child its role.
 const ROLE: &str = "WIRESEAL_TEST_OF_MEMORY";
-/// In front of the name of a stage.
+/// Precedes the name of a stage.
 const STAGE: &str = "stage: ";
 
-/// A page that nobody has written.
+/// A page that was never written.
 const ZEROS: [u8; 4096] = [0; 4096];
 
-/// What the child is to do; `None` in its parent.
+/// The role of the child; `None` in its parent.
 pub(crate) fn role() -> Option<String> {
     env::var(ROLE).ok()
 }
@@ -27,7 +27,7 @@ pub(crate) fn stage(name: &str) {
     stdin().lock().read_line(&mut String::new()).unwrap();
 }
 
-/// Runs a test again in a process of its own, with a role, and calls `check` at every stage. Returns how many there were.
+/// Runs a test again in a process of its own, with a role, and calls `check` at every stage. Returns the number of stages.
 pub(crate) fn observe(test: &str, role: &str, mut check: impl FnMut(&str, &Memory)) -> usize {
     let mut command = Command::new(env::current_exe().unwrap());
     command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, role);
@@ -45,7 +45,7 @@ pub(crate) fn observe(test: &str, role: &str, mut check: impl FnMut(&str, &Memor
     stages
 }
 
-/// All that a process can write: its heap, its stacks and its statics.
+/// A process's writable memory: heap, stacks and statics.
 pub(crate) struct Memory(Vec<Vec<u8>>);
 
 impl Memory {
@@ -61,7 +61,7 @@ impl Memory {
             let is_writable = rest.starts_with("rw");
             (is_writable && memory.read_exact_at(&mut octets, start).is_ok()).then_some(octets)
         };
-        // Most pages of a stack were never written.
+        // Most pages of a stack are never written.
         let written = |map: Vec<u8>| {
             let pages = map.chunks(ZEROS.len()).collect::<Vec<_>>();
             let runs = pages.split(|page| *page == ZEROS).map(<[&[u8]]>::concat);
@@ -70,7 +70,7 @@ impl Memory {
         Self(maps.lines().filter_map(read).flat_map(written).collect())
     }
 
-    /// How often these octets are there.
+    /// How often these octets occur.
     pub(crate) fn count(&self, octets: &[u8]) -> usize {
         let find = |map: &Vec<u8>| {
             let (mut from, mut count) = (0, 0);
@@ -84,17 +84,17 @@ impl Memory {
     }
 }
 
-/// Writes over what moves have left on this thread's stack.
+/// Overwrites what moves have left on this thread's stack.
 #[inline(never)]
 pub(crate) fn clear_stack() {
     black_box([0_u8; 100_000]);
 }
 
-/// Does something far down on the stack of a thread of its own, which goes with all that values left there when they were moved.
+/// Acts deep in the stack of a separate thread, which ends and takes along what moved values left on that stack.
 pub(crate) fn apart<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     #[inline(never)]
     fn far_down<T>(act: impl FnOnce() -> T) -> T {
-        // What the thread's last frames lie on is not given back to the system.
+        // The system does not get back the pages of the thread's last frames.
         black_box([0_u8; 100_000]);
         act()
     }

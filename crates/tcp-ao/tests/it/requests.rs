@@ -1,10 +1,10 @@
-//! Which requests for a key (RNextKeyIDs) are obeyed, and which are replays or came late.
+//! Which requests for a key (RNextKeyIDs) are obeyed, and which are replays or late.
 
 use crate::support::*;
 
 const THREE: [(u8, u8); 3] = [(1, 101), (2, 102), (3, 103)];
 
-/// The active end goes on elsewhere, with these keys. What the state knows of earlier requests is replaced by `heard`.
+/// Moves the active end, with these keys. `heard` replaces what the state says about earlier requests.
 fn move_active<const N: usize>(ends: &mut Ends<N>, mkts: &MktSet<N>, heard: Option<HeardKeys>) {
     let placeholder = Connection::active(ipv4_pair(), Isn(0), mkts).unwrap();
     let mut state = std::mem::replace(&mut ends.active, placeholder).export().unwrap();
@@ -25,7 +25,7 @@ fn ao_22_a_replay_after_a_rollover_that_was_broken_off_does_not_begin_it_anew() 
     assert!(!ends.obeys(&begins), "a replay, from a peer that holds the current key");
 }
 
-/// A key goes by what it is, not by its ids, which are the first one's here. The lost segment acknowledges nothing new.
+/// A key is identified by its secret, not by its ids, which are the first key's here. The lost segment acknowledges nothing new.
 #[test]
 fn ao_22_a_lost_segment_does_not_stop_a_rollover_to_a_new_key_under_old_ids() {
     let key = |send, recv, secret| mkt_with_secret(send, recv, TcpAoAlgorithm::HmacSha1, secret);
@@ -58,7 +58,7 @@ fn ao_22_a_key_that_is_given_back_after_a_move_was_asked_for_before() {
     ends.passive.set_rnext_key(KeyId(2)).unwrap();
     let new = ends.numbered(10, b"asks for 2");
     assert!(ends.obeys(&new));
-    // Under the ids of the first key another comes and goes in between.
+    // Another key is added and removed in between, under the ids of the first.
     ends.active.remove_key(KeyId(1), Some(KeyId(2))).unwrap();
     move_active(&mut ends, &mkts(&TWO[1..]), None);
     let other = mkt_with_secret(1, 101, TcpAoAlgorithm::HmacSha1, b"another secret");
@@ -83,7 +83,7 @@ fn ao_38_a_key_that_was_missing_at_a_move_was_asked_for_before() {
     assert!(!ends.obeys(&old));
 }
 
-/// The operator changes the secret while the connection moves.
+/// The operator changes the secret during the move.
 #[test]
 fn ao_38_another_secret_under_old_ids_at_a_move_was_never_asked_for() {
     let changed = |send, recv| mkt_with_secret(send, recv, TcpAoAlgorithm::HmacSha1, b"another secret");
@@ -144,7 +144,7 @@ fn ao_38_what_is_not_known_of_a_key_is_not_known_after_another_move() {
     assert!(ends.obeys(&segments[1]), "added in between");
 }
 
-/// A request names a SendID, so that one for the first key is none for the second.
+/// A request names a SendID, so a request for one key is none for another with the same secret.
 #[test]
 fn ao_22_two_keys_with_one_secret_are_told_apart() {
     for is_moved in [false, true] {
@@ -166,7 +166,7 @@ fn ao_22_two_keys_with_one_secret_are_told_apart() {
     }
 }
 
-/// However often another key comes and goes in the meantime.
+/// Even if another key is added and removed many times in between.
 #[test]
 fn ao_22_three_keys_that_were_removed_are_remembered() {
     let mut ends = Ends::<3>::with_ids(&THREE);
@@ -184,7 +184,7 @@ fn ao_22_three_keys_that_were_removed_are_remembered() {
     assert!(!ends.obeys(&old));
 }
 
-/// The late segment turns the key back. That it was doubtful moves with the connection.
+/// The late segment switches back to the old key. The state records that this was doubtful, and the doubt moves with the connection.
 #[test]
 fn ao_38_a_segment_later_than_a_retransmission_does_not_stop_a_rollover_after_a_move() {
     for is_moved in [false, true] {
@@ -202,7 +202,7 @@ fn ao_38_a_segment_later_than_a_retransmission_does_not_stop_a_rollover_after_a_
     }
 }
 
-/// A doubt is over once the operator chooses a key, or takes one away that was asked for.
+/// A doubt is over once the operator chooses a key, or removes one that was asked for.
 #[test]
 fn ao_22_the_operators_choice_leaves_no_doubt() {
     for chooses in [true, false] {
@@ -222,7 +222,7 @@ fn ao_22_the_operators_choice_leaves_no_doubt() {
     }
 }
 
-/// Where no request before the move is known, a key that is added afterwards was certainly not asked for.
+/// If no request before the move is known, a key that is added afterwards was certainly not asked for.
 #[test]
 fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {
     let mut ends = Ends::<3>::with_ids(&TWO);
@@ -238,8 +238,8 @@ fn ao_38_a_lost_segment_does_not_stop_a_rollover_to_a_key_added_after_a_move() {
     assert!(ends.obeys(&again));
 }
 
-/// Nobody knows whether a key was asked for before the move. Then the first request after it is no turn back, after which a segment of
-/// the time before could turn the key again.
+/// It is not known whether a key was asked for before the move. So the first request after it does not count as a return to an earlier key;
+/// otherwise a segment from before the move could switch the key again.
 #[test]
 fn ao_38_a_request_for_a_key_that_may_have_been_asked_for_is_not_doubtful() {
     for moves_again in [false, true] {
@@ -256,14 +256,14 @@ fn ao_38_a_request_for_a_key_that_may_have_been_asked_for_is_not_doubtful() {
         let new = ends.numbered(10, b"asks for 3");
         assert!(ends.obeys(&new));
         assert!(!ends.obeys(&old));
-        // From here on it is known: the next one back is.
+        // From here on it is known, and the next request is a return.
         ends.passive.set_rnext_key(KeyId(1)).unwrap();
         let back = ends.numbered(20, b"asks for 1");
         assert!(ends.obeys(&back));
     }
 }
 
-/// Linux tells the first octet that is not acknowledged, and a megabyte may be in flight behind it.
+/// Linux reports the first octet that is not acknowledged, and a megabyte may be in flight after it.
 #[test]
 fn ao_38_acknowledgments_of_what_was_in_flight_at_a_move_are_heard() {
     for (beyond, is_heard) in [(0, true), (1, false)] {
@@ -284,7 +284,7 @@ fn ao_38_acknowledgments_of_what_was_in_flight_at_a_move_are_heard() {
         ends.active = Connection::import(&state, &mkts(&TWO)).unwrap();
         ends.passive.set_rnext_key(KeyId(2)).unwrap();
         let acknowledges = ends.active_next + beyond;
-        // No higher than the number of the last segment.
+        // Not higher than the number of the last segment.
         let sequence = ends.passive.highest_sent().1.0 - 8;
         let segment = Parts::new(ipv4_pair().reversed(), ACK, sequence, acknowledges);
         let segment = segment.signed(&mut ends.passive);
@@ -293,7 +293,7 @@ fn ao_38_acknowledgments_of_what_was_in_flight_at_a_move_are_heard() {
     }
 }
 
-/// With a jumbogram, or before the network card divides it.
+/// As with a jumbogram, or before segmentation offload.
 #[test]
 fn ao_22_the_acknowledgment_of_a_segment_of_100_000_octets_is_heard() {
     let mut ends = Ends::<2>::connect(ipv6_pair(), (0xffff_ff00, 5), &mkts(&TWO), &mirrored(&TWO));
@@ -305,7 +305,7 @@ fn ao_22_the_acknowledgment_of_a_segment_of_100_000_octets_is_heard() {
     assert!(ends.obeys(&acknowledgment));
 }
 
-/// At 2^31 octets, an acknowledgment seems to be as far ahead as behind. It is a replay, since no window is so large.
+/// At 2^31 octets, an acknowledgment looks as far ahead as behind. It is a replay, since no window is that large.
 #[test]
 fn ao_22_an_acknowledgment_2_31_octets_behind_is_old() {
     for ahead in [0x7fff_ffff, 0x8000_0000, 0x8000_0001_u32] {
@@ -326,7 +326,7 @@ fn ao_22_an_acknowledgment_2_31_octets_behind_is_old() {
     }
 }
 
-/// Only the newest segment says what the peer signs with, and whose key is to be ready for the next.
+/// Only the newest segment tells which key the peer signs with, and so which key to keep ready.
 #[test]
 fn ao_22_a_replay_does_not_make_its_key_that_of_the_peer() {
     let mut ends = Ends::<3>::with_ids(&TWO);
@@ -340,8 +340,8 @@ fn ao_22_a_replay_does_not_make_its_key_that_of_the_peer() {
     assert_eq!(ends.active.peers_key().recv_id, KeyId(102));
 }
 
-/// A receiver's pure ACKs all have one sequence number, and so one SNE. Recorded, and replayed over 2^31 octets later, one of them
-/// looks newer than all, and what the peer asks for is ignored for the next 2 GiB, even in new data.
+/// A receiver's pure ACKs all have one sequence number, and so one SNE. Recorded and replayed over 2^31 octets later, one of them looks
+/// newer than all others, and requests are ignored for the next 2 GiB, even in new data.
 #[test]
 fn ao_22_a_replayed_acknowledgment_of_two_gigabytes_ago_does_not_deafen() {
     let mut ends = Ends::<2>::with_ids(&TWO);
@@ -366,7 +366,7 @@ fn ao_22_a_replayed_acknowledgment_of_two_gigabytes_ago_does_not_deafen() {
     assert!(!keeps_alive, "a replay makes progress");
 }
 
-/// A pure ACK with the numbers of the newest segment: a replay moves the current key back to one the peer may have removed.
+/// A pure ACK with the numbers of the newest segment. Replayed, it moves the current key back to one that the peer may have removed.
 #[test]
 fn ao_22_a_replay_with_the_newest_numbers_does_not_bring_the_old_key_back() {
     let mut ends = Ends::<2>::with_ids(&TWO);
@@ -380,7 +380,7 @@ fn ao_22_a_replay_with_the_newest_numbers_does_not_bring_the_old_key_back() {
     assert!(!ends.obeys(&old));
 }
 
-/// After a move in the midst of a rollover, the retransmission is still the first segment under its key.
+/// After a move during a rollover, the retransmission is still the first segment under its key.
 #[test]
 fn ao_22_a_lost_segment_does_not_stop_a_rollover_after_a_move() {
     let mut ends = Ends::<2>::with_ids(&TWO);

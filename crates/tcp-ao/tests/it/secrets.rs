@@ -1,4 +1,4 @@
-//! No secret leaves through `Debug`, `Display` or an error, and none stays in memory once it is not needed any more.
+//! No secret appears in `Debug`, `Display` or an error, and none stays in memory when it is no longer needed.
 
 use std::fmt::Debug;
 #[cfg(target_os = "linux")]
@@ -16,10 +16,10 @@ use crate::memory::{Memory, apart, clear_stack, observe, role, stage};
 use crate::shim_support::{CLIENT_ISN, Link, SERVER_ISN};
 use crate::support::*;
 
-/// Octets that stand for themselves as text, in hexadecimal and as a list of decimal numbers.
+/// Octets that are recognisable as text, in hexadecimal and as a list of decimal numbers.
 const SECRET: &[u8] = b"Zaphod~Beeblebrox^Trillian~Arthur";
 
-/// Fails when a run of four octets of a secret shows in `text`, in any of the spellings that Debug gives octets.
+/// Fails if four successive octets of a secret appear in `text`, in any spelling that Debug gives octets.
 fn assert_hides(text: &str, secret: &[u8]) {
     for octets in secret.windows(4) {
         let spelled = |each: fn(&u8) -> String, between: &str| {
@@ -44,7 +44,7 @@ fn assert_hides(text: &str, secret: &[u8]) {
 fn assert_debug_hides(value: &dyn Debug, secret: &[u8]) {
     for text in [format!("{value:?}"), format!("{value:#?}"), format!("{value:x?}"), format!("{value:X?}")] {
         assert!(!text.is_empty());
-        // A list over several lines has indentation between its numbers.
+        // A list over several lines has indented numbers.
         let unindented = text.lines().map(str::trim_start).collect::<Vec<_>>().join("\n");
         assert_hides(&text, secret);
         assert_hides(&unindented, secret);
@@ -98,7 +98,7 @@ fn ao_36_no_debug_shows_a_secret() {
             assert_debug_hides(value, octets.expose_secret());
             assert_debug_hides(value, mac.as_bytes());
         }
-        // Nor do segments show their payload or their MAC.
+        // Segments show neither their payload nor their MAC.
         assert_debug_hides(&verified, SECRET);
         assert_debug_hides(&ao, ao.mac);
         let mut forged = data.clone();
@@ -131,12 +131,12 @@ fn ao_36_secrets_are_wiped() {
     is_wiped::<MasterKey>();
     is_wiped::<wireseal_mac::Mac>();
     is_wiped::<wireseal_mac::MacKey>();
-    // What has no such impl of its own holds fields that wipe themselves, so that dropping it runs code.
+    // Types without a `Drop` of their own have fields that wipe themselves, so dropping them runs code.
     assert!(std::mem::needs_drop::<TrafficKeyOctets>());
     assert!(std::mem::needs_drop::<TrafficKey>());
     assert!(std::mem::needs_drop::<MktSet<1>>());
     assert!(std::mem::needs_drop::<Connection<1>>());
-    // The master keys of a connection are gone with its handshake: it verifies nothing that takes one.
+    // The master keys of a connection are wiped after its handshake: nothing that needs one verifies.
     let ids = [(1, 2)];
     let mut ends = Ends::<1>::with_ids(&ids);
     let mut twin = Connection::active(ipv4_pair(), Isn(0x1000_0000), &mkts::<1>(&ids)).unwrap();
@@ -148,7 +148,7 @@ fn ao_36_secrets_are_wiped() {
 #[cfg(target_os = "linux")]
 const ISNS: (u32, u32) = (1000, 5000);
 
-/// One of three secrets, which no constant of the program has.
+/// One of three secrets; no constant of the program contains it.
 #[cfg(target_os = "linux")]
 fn secret(which: u8) -> [u8; 40] {
     std::array::from_fn(|place| black_box((place as u8).wrapping_mul(37).wrapping_add(11 + which)) ^ 0x5c)
@@ -167,7 +167,7 @@ fn set<const N: usize>(which: u8, ids: (u8, u8), algorithm: TcpAoAlgorithm) -> M
     MktSet::from_mkts([mkt(which, ids, algorithm)]).unwrap()
 }
 
-/// What stands for a key in memory, and how often it is there at most: also as a key that is ready, which AES's round keys begin with.
+/// The octets that show a key in memory. They also show a ready AES key, whose round keys begin with them.
 #[cfg(target_os = "linux")]
 struct Wanted {
     master: [Vec<u8>; 3],
@@ -189,7 +189,7 @@ impl Wanted {
         Self { master, traffic }
     }
 
-    /// Which master keys, and which traffic keys, are in memory.
+    /// Which master keys and which traffic keys are in memory.
     fn found(&self, memory: &Memory) -> ([usize; 3], [bool; 3]) {
         let master = self.master.each_ref().map(|octets| memory.count(octets));
         let traffic = self.traffic.each_ref().map(|keys| keys.iter().any(|octets| memory.count(octets) > 0));
@@ -236,7 +236,7 @@ fn live_a_connection(algorithm: TcpAoAlgorithm) {
     drop(one);
     stage("without it");
 
-    // A connection that moves takes along, in its padding, what was on the stack: not the set, which was made on another.
+    // A connection that moves carries stack contents in its padding. These do not include the set, which was made on another stack.
     let again = apart(|| Box::new(ours()));
     let open = || Box::new(Connection::active(ipv4_pair(), Isn(ISNS.0), &again).unwrap());
     let mut opening = apart(open);
@@ -263,7 +263,7 @@ fn live_a_connection(algorithm: TcpAoAlgorithm) {
     assert!(active.has_key(&another));
     drop(another);
     stage("with another key");
-    // A traffic key is moved when it has been derived, and when it becomes ready.
+    // A traffic key moves when it has been derived, and when it becomes ready.
     clear_stack();
     apart(|| active.remove_key(KeyId(1), Some(KeyId(3))).unwrap());
     stage("without the first");
@@ -284,7 +284,7 @@ fn ao_36_no_secret_of_a_shims_peer_stays_in_memory() {
     let wanted = Wanted::new(ipv4_pair(), isns, TcpAoAlgorithm::HmacSha1);
     let stages = observe(name, "shim", |stage, memory| {
         let expected = match stage {
-            // Of a client and of a server.
+            // One of the client and one of the server.
             "peers" => ([2, 0, 0], GONE),
             "established" => ([2, 0, 0], [true, false, false]),
             "with other keys" | "in other slots" => ([0, 2, 0], [false, true, false]),

@@ -1,4 +1,4 @@
-//! One segment: its options, and the MAC over it; what goes into it, what does not, and that nothing can be altered.
+//! One segment: its options, what its MAC covers and what it does not, and that no alteration is accepted.
 
 use hmac::{Hmac, KeyInit, Mac};
 use proptest::collection::vec;
@@ -51,7 +51,7 @@ fn ao_15_an_option_cut_off_by_the_header_is_rejected() {
         assert_eq!(find(&whole[..length]), Err(error), "{length} octets left");
     }
     assert_eq!(find(&whole[..2]), Ok(None));
-    // Whatever cuts itself off, an AO option before it is not believed either.
+    // An AO option before a malformed option is not accepted either.
     let error = OptionError::BadLength { kind: kind::MAXIMUM_SEGMENT_SIZE, offset: 16 };
     assert_eq!(find(&[&ao(1, 2, &[7; 12])[..], &[2, 4, 5]].concat()), Err(error));
 }
@@ -90,7 +90,7 @@ fn ao_17_no_room_says_how_many_octets_were_free() {
 fn ao_17_a_short_header_leaves_less_room_than_forty_octets() {
     let mut space = [0xa5; 15];
     assert_eq!(append_ao(&mut space, 0, 12), Err(SignError::NoRoom { needed: 16, free: 15 }));
-    // Twelve octets would do for the option, but not for its padding.
+    // Twelve octets have room for the option, but not for its padding.
     assert_eq!(append_ao(&mut space[..14], 0, 9), Err(SignError::NoRoom { needed: 16, free: 14 }));
     assert_eq!(space, [0xa5; 15]);
 }
@@ -187,7 +187,7 @@ fn octets(pair: SocketPair, algorithm: TcpAoAlgorithm) -> TrafficKeyOctets {
     TrafficKeyOctets::derive(&mkt_with_secret(1, 1, algorithm, SECRET), &context)
 }
 
-/// The MAC input of RFC 5925 §5.1, put together as it reads there.
+/// The MAC input, built step by step as in RFC 5925 §5.1.
 fn mac_input(sne: u32, pair: SocketPair, tcp: &[u8], options: OptionCoverage) -> Vec<u8> {
     use IpAddr::{V4, V6};
     let mut input = sne.to_be_bytes().to_vec();
@@ -299,7 +299,7 @@ fn ao_09_other_options_may_change_on_the_way_only_if_excluded() {
 fn ao_10_padding_is_covered_as_sent() {
     let pair = ipv4_pair();
     let mut seen = Vec::new();
-    // The same option with six octets of padding, as NOPs and as End-of-List, behind and in front of it.
+    // The same option with six octets of padding, as NOPs and as End-of-List, before and after it.
     for padding in [[1, 1, 1, 1, 1, 1], [0, 0, 0, 0, 0, 0], [1, 1, 1, 0, 0, 0], [0, 1, 2, 3, 4, 5]] {
         let mut options = vec![1, 1];
         options.extend([29, 16, 1, 1]);
@@ -322,7 +322,7 @@ fn ao_11_ipv6_pseudo_header_has_a_32_bit_length_and_next_header_6() {
     let input = mac_input(0xffff_ffff, pair, &tcp, OptionCoverage::Covered);
     assert_eq!(input[36..44], [0, 0, 0, 61, 0, 0, 0, 6]);
     assert_mac_is_over(0xffff_ffff, pair, &tcp, OptionCoverage::Covered, &input);
-    // A segment of more than 65,535 octets, as a jumbogram could carry it.
+    // A segment of more than 65,535 octets, as a jumbogram carries it.
     let large = Parts::new(pair, ACK, 1, 1).payload(&[0x5a; 70_000]).with_ao(12);
     let input = mac_input(0, pair, &large, OptionCoverage::Covered);
     assert_eq!(input[36..40], (70_000u32 + 36).to_be_bytes());
@@ -379,7 +379,7 @@ fn ao_16_another_mac_length_than_configured_is_rejected_whatever_the_mac() {
             *mkt(1, 1, TcpAoAlgorithm::HmacSha1).with_mac_length(configured).unwrap().parameters();
         let mut tcp = Parts::new(ipv4_pair(), ACK, 1, 1).with_ao(sent);
         let key = TrafficKey::new(&octets(ipv4_pair(), TcpAoAlgorithm::HmacSha1));
-        // The right octets for the length that was sent.
+        // The right MAC, in the length that was sent.
         let mac = segment_mac(&key, Sne(0), OptionCoverage::Covered, &view(ipv4_pair(), &tcp)).unwrap();
         let mac = mac.truncated(sent).to_vec();
         tcp[24..24 + mac.len()].copy_from_slice(&mac);
@@ -409,7 +409,7 @@ fn ao_17_signing_without_the_right_room_changes_nothing() {
     assert_eq!(sign(&mut vec![0; 20]), SignError::Parse(ParseError::DataOffset));
 }
 
-/// A signed segment with what it takes to verify it.
+/// A signed segment, and what is needed to verify it.
 struct Signed {
     pair: SocketPair,
     key: TrafficKey,
@@ -427,7 +427,7 @@ impl Signed {
         Self { pair, key, parameters: *parameters, tcp }
     }
 
-    /// `Unsigned` also where the octets are no segment any more: it would be dropped before its MAC is looked at.
+    /// Returns `Unsigned` if the octets are no segment any more: such a segment is dropped before its MAC is checked.
     fn verify(&self) -> Result<(), VerifyError> {
         let addresses = (self.pair.local.address(), self.pair.remote.address());
         let Ok(segment) = Segment::from_tcp(addresses.0, addresses.1, &self.tcp) else {
@@ -461,7 +461,7 @@ fn ao_18_no_single_bit_can_be_flipped_but_in_the_checksum() {
 #[test]
 fn ao_18_excluded_options_only_leave_other_options_and_checksum_free() {
     let parameters = *mkt(1, 1, TcpAoAlgorithm::HmacSha1).with_options(OptionCoverage::Excluded).parameters();
-    // The data of the timestamp option: kinds and lengths say where the AO option is, so that they do matter.
+    // The data of the timestamp option. Kinds and lengths are not free, because they locate the AO option.
     let free = 24..32;
     let mut signed = Signed::new(ipv4_pair(), &parameters, &TIMESTAMPS, b"route refresh");
     for bit in (0..signed.tcp.len() * 8).filter(|bit| !(20..24).contains(&(bit / 8))) {
@@ -483,9 +483,8 @@ fn ao_18_a_segment_of_another_turn_does_not_verify() {
     }
 }
 
-/// What cannot be timed honestly in a test can be shown to take one way: the verdict is the same wherever the first
-/// difference is, `verify_segment` has no branch on the MAC but that verdict, and the comparison below it is
-/// `subtle`'s (`crates/mac/src/output.rs`, `compare`), which looks at every octet.
+/// Timing is not reliable in a test. Instead: the verdict does not depend on where the first difference is, `verify_segment` branches on
+/// the MAC only for that verdict, and the comparison (`crates/mac/src/output.rs`, `compare`) is `subtle`'s, which reads every octet.
 #[test]
 fn ao_19_every_octet_of_the_mac_is_compared_with_one_verdict() {
     for algorithm in TcpAoAlgorithm::ALL {
@@ -528,7 +527,7 @@ proptest! {
         let at = place.index(signed.tcp.len());
         signed.tcp[at] ^= difference;
         let is_checksum = (16..18).contains(&at);
-        // Options and padding beside the AO option, where those are excluded.
+        // Options and padding other than the AO option, where the MAC excludes them.
         let ao_starts = 20 + options.len();
         let is_ao = (ao_starts..ao_starts + 4 + mac_length).contains(&at);
         let is_other = excluded && (20..header_length).contains(&at) && !is_ao;

@@ -1,4 +1,4 @@
-//! What the shim lets through and what it does not: the rows of the conformance list that it is answerable for.
+//! What the shim lets through and what it refuses: its rows of the conformance list.
 
 use etherparse::TcpOptions;
 use proptest::collection::vec;
@@ -105,7 +105,7 @@ fn ao_21_a_peer_of_all_ipv6_addresses_leaves_no_mapped_one_out() {
     let net = |text: &str| text.parse().unwrap();
     let connections = ConnectionIdentifier::between(net("2001:db8::1"), net("::/0"));
     let mut shim = shim_of(vec![Peer { connections, mkts: mkts(&[(1, 2)]) }.into()], 1);
-    // An unsigned SYN over IPv6, put together by hand since its source is no address for the wire.
+    // An unsigned SYN over IPv6 from an IPv4-mapped source, built by hand because such an address is never on the wire.
     let mut packet = Packet::new(pair("2001:db8::2", "2001:db8::1"), SYN, 1, 0).build();
     let mapped: std::net::Ipv6Addr = "::ffff:198.51.100.7".parse().unwrap();
     packet[8..24].copy_from_slice(&mapped.octets());
@@ -131,7 +131,7 @@ fn ao_15_malformed_options_are_refused_before_anything_is_learned() {
         let (bad, refusal) = (link.server.counters().bad, inbound(&mut link.server, NOW, &packet));
         assert_eq!(refusal, Err(Refusal::Verify(VerifyError::Options(error))));
         assert_eq!(link.server.counters().bad, bad + 1);
-        // The stack's own mistakes come back to it, and go nowhere.
+        // The stack gets its own mistakes back, and nothing is sent.
         let refusal = outbound(&mut link.client, NOW, &packet);
         let is_signed = matches!(error, OptionError::BadLength { .. });
         let expected =
@@ -175,7 +175,7 @@ fn ao_26_an_expired_chain_fails_closed_in_both_directions() {
     }
 }
 
-/// Damage on the way is no attack, and nobody's key is missing.
+/// A damaged packet is neither an attack nor a missing key.
 #[test]
 fn ao_20_a_damaged_segment_is_refused_and_not_counted_as_one_without_a_key() {
     let pair = ipv4_pair();
@@ -191,7 +191,7 @@ fn ao_20_a_damaged_segment_is_refused_and_not_counted_as_one_without_a_key() {
             damaged[at.min(packet.len() - 1)] ^= 0x20;
             let passes = at == 40 && !has_peer;
             let verdict = inbound(shim, link.now, &damaged);
-            // What has no option to judge passes to a stack that checks for itself.
+            // A segment without an option to judge passes to a stack that checks for itself.
             assert_eq!(verdict, if passes { Ok(damaged) } else { Err(Refusal::Checksum) }, "octet {at}");
             assert_eq!(*shim.counters(), Counters { good: shim.counters().good, ..Counters::new() });
         }
@@ -202,7 +202,7 @@ fn ao_20_a_damaged_segment_is_refused_and_not_counted_as_one_without_a_key() {
         assert_eq!(verdict, Err(Refusal::Checksum));
     });
     assert_eq!(*without_peers.counters(), Counters::new());
-    // Undamaged, it is.
+    // Undamaged, it is refused.
     assert_eq!(inbound(&mut without_peers, link.now, &signed), Err(Refusal::NoPeer));
     assert_eq!(without_peers.counters().key_not_found, 1);
 }
@@ -243,7 +243,7 @@ fn ao_32_a_listeners_refusal_verifies_and_leaves_nothing() {
         let reset = Packet::new(pair.reversed(), RST | ACK, 0, CLIENT_ISN + 1);
         assert_eq!(link.deliver_to_client(&reset).unwrap(), reset.build());
         assert_eq!(link.server.connections().count(), 0);
-        // The port is free for another attempt, at both ends.
+        // Both ends can use the port for another attempt.
         link.connect(pair);
     }
 }
@@ -272,7 +272,7 @@ fn ao_18_a_wrong_checksum_of_tcp_or_ipv4_is_not_laundered() {
         let mut link = Link::connected(pair);
         let signed = link.client_sends(&link.client_data(b"octets")).unwrap();
         let counters = *link.server.counters();
-        // The last octet of the payload, and an octet of the IPv4 header that TCP's checksum does not see.
+        // The last octet of the payload, and octets of the IPv4 header that TCP's checksum does not cover.
         let headers: &[usize] = if pair.local.address().is_ipv4() { &[1, 4, 8] } else { &[] };
         for at in headers.iter().copied().chain([signed.len() - 1]) {
             let mut altered = signed.clone();
@@ -324,7 +324,7 @@ fn what_no_peer_protects_passes_octet_for_octet() {
     for packet in packets {
         assert_eq!(outbound(&mut shim, NOW, &packet), Ok(packet.clone()));
         assert_eq!(inbound(&mut shim, NOW, &packet), Ok(packet.clone()));
-        // A checksum that is wrong is the stack's to find.
+        // The stack finds a wrong checksum itself.
         let mut altered = packet;
         *altered.last_mut().unwrap() ^= 1;
         assert_eq!(inbound(&mut shim, NOW, &altered), Ok(altered.clone()));
@@ -399,14 +399,14 @@ fn ao_22_keys_roll_over_through_set_mkts_without_a_lost_segment() {
     assert_eq!(exchange(&mut link), ((1, 2), (2, 1)));
     set(&mut link, false, &[(1, 2), (3, 4)]);
     assert_eq!(exchange(&mut link), ((1, 2), (2, 1)));
-    // The client prefers the new key: it asks for it, and the server obeys.
+    // The client prefers the new key and asks for it; the server obeys.
     set(&mut link, true, &[(3, 4), (1, 2)]);
     assert_eq!(exchange(&mut link), ((1, 4), (2, 1)));
     assert_eq!(exchange(&mut link), ((1, 4), (4, 1)));
     set(&mut link, false, &[(3, 4), (1, 2)]);
     exchange(&mut link);
     assert_eq!(exchange(&mut link), ((3, 4), (4, 3)));
-    // The old key goes.
+    // The old key is removed.
     set(&mut link, true, &[(3, 4)]);
     set(&mut link, false, &[(3, 4)]);
     assert_eq!(exchange(&mut link), ((3, 4), (4, 3)));
@@ -441,7 +441,7 @@ fn ao_26_keys_change_in_the_midst_of_a_handshake() {
     assert_eq!(link.client.connection(&pair).unwrap().current_key().send_id, KeyId(3));
 }
 
-/// Options that both ends hand through as they are: no AO, no MD5, no SACK.
+/// Options that both ends pass unchanged: no AO, no MD5, no SACK.
 fn options(max_length: usize) -> impl Strategy<Value = Vec<u8>> {
     let kind = prop_oneof![Just(2u8), 3u8..5, 6u8..19, 20u8..29, 30u8..=255];
     let option = (kind, vec(any::<u8>(), 0..12), 0usize..4)
@@ -452,7 +452,7 @@ fn options(max_length: usize) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn packet() -> impl Strategy<Value = Packet> {
-    // On a SYN the MSS changes, and an open connection has none to send.
+    // On a SYN the shim changes the MSS, and an open connection cannot send one.
     let flags = any::<u8>().prop_map(|flags| flags & !SYN);
     let numbers = (any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
     (flags, numbers, options(20), vec(any::<u8>(), 0..1400)).prop_map(|(flags, numbers, options, payload)| {
@@ -463,7 +463,7 @@ fn packet() -> impl Strategy<Value = Packet> {
     })
 }
 
-/// Everything but where the options stand and what they make of the checksum and the data offset.
+/// Everything but where the options are, the checksum, and the data offset.
 fn essence(packet: &[u8]) -> Read {
     let mut read = read(packet);
     read.header.options = TcpOptions::new();
@@ -515,7 +515,7 @@ fn ao_38_a_connection_moves_from_one_shim_to_another() {
         link.deliver_to_server(&link.client_data(b"before")).unwrap();
         let state = link.server.export(&pair.reversed()).unwrap();
         assert_eq!(link.server.export(&pair.reversed()), None);
-        // The new place knows the same peer and has the same keys, and nothing else but the state.
+        // The new place has the same peer and keys, and of the connection only its state.
         link.server = shim(pair.reversed(), mirrored(&[(1, 2)]), 1);
         let after = link.client_data(b"after");
         assert_eq!(link.deliver_to_server(&after), Err(Refusal::NoConnection));

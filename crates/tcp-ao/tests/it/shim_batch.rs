@@ -8,7 +8,7 @@ use crate::shim_support::{
 };
 use crate::support::*;
 
-/// More than a shim of the tests has room for, so that connections make way for others.
+/// More than a shim of the tests has room for, so that connections are evicted.
 const PORTS: u16 = 11;
 
 type Outcome = Result<Vec<u8>, Refusal>;
@@ -55,7 +55,7 @@ fn inbound(how: How, shim: &mut TestShim<Log>, now: Duration, packets: &[Vec<u8>
     buffers.iter().zip(ranges).map(|(buffer, range)| Ok(buffer[range?].to_vec())).collect()
 }
 
-/// What an end sends, and what becomes of it on the way.
+/// What an end sends, and what happens to it on the way.
 #[derive(Clone, Copy, Debug)]
 struct Action {
     port: u16,
@@ -66,7 +66,7 @@ struct Action {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// What comes next in the handshake, or data.
+    /// The next segment of the handshake, or data.
     Next,
     Repeated,
     Fin,
@@ -106,11 +106,11 @@ fn action() -> impl Strategy<Value = Action> {
     })
 }
 
-/// Two hosts, their stacks reduced to numbers for each port.
+/// Two hosts; their stacks are reduced to numbers for each port.
 struct World {
     how: How,
     link: Link<Log>,
-    /// What the client and the server send next, by port; 0 before the SYN or SYN-ACK.
+    /// The next sequence numbers of the client and the server, by port; 0 before the SYN or SYN-ACK.
     next: [[u32; PORTS as usize]; 2],
 }
 
@@ -155,7 +155,7 @@ impl World {
         packets.collect()
     }
 
-    /// One end sends, the other receives; returns everything that can be seen.
+    /// One end sends, the other receives; returns everything observable.
     fn carry(&mut self, end: usize, actions: &[Action]) -> (Vec<Outcome>, Vec<Outcome>) {
         let packets = self.packets(end, actions);
         let Self { how, link, .. } = self;
@@ -208,7 +208,7 @@ proptest! {
             prop_assert_eq!(singly, together);
             let [singly, together] = worlds.each_mut().map(World::seen);
             prop_assert_eq!(singly, together);
-            // Now and then keys are preferred, or removed.
+            // Sometimes keys are preferred or removed.
             let ids: &[(u8, u8)] = match roll % 8 {
                 0 => &[(3, 4), (1, 2)],
                 1 => &[(1, 2), (3, 4)],
@@ -223,7 +223,7 @@ proptest! {
     }
 }
 
-/// Without this, the comparison might be of nothing but refusals.
+/// Without this test, the comparison might see nothing but refusals.
 #[test]
 fn established_connections_carry_data_in_batches() {
     let mut world = World::new(How::Together, ipv4_pair());

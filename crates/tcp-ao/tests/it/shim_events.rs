@@ -1,4 +1,4 @@
-//! What the shim's observer hears, what its counters count, and peers whose mismatches are accepted.
+//! The events that the shim's observer gets, its counters, and peers whose mismatches are accepted.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -58,7 +58,7 @@ fn every_other_end_is_told_too() {
         shim.adopt(now, Ends::with_ids(&[(1, 2)]).passive).unwrap();
     });
     assert_eq!(adopted, [EventKind::Ended(End::Replaced), EventKind::Opened]);
-    // A full table: an old handshake makes way for another, and an open connection only after its time.
+    // A full table: an old handshake is evicted for another, and an open connection only after its time.
     let mut full = shim(at, mirrored(&[(1, 2)]), 1).with_observer(Log::default());
     let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), 8);
     let mut syn = |port, now| {
@@ -119,7 +119,7 @@ fn a_key_that_the_peer_takes_up_is_told_and_one_that_it_does_not() {
     let keys = |shim: &mut TestShim<Log>| {
         kinds(shim).into_iter().filter(|kind| *kind != EventKind::Opened).collect::<Vec<_>>()
     };
-    // Both ask for the other key, whose segment the client has not yet heard of.
+    // Both ends ask for the other key. The client has not yet received a segment that does.
     let (pair, back) = (link.pair, link.pair.reversed());
     link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(3)).unwrap();
     link.deliver_to_client(&link.server_data(b"ask")).unwrap();
@@ -127,7 +127,7 @@ fn a_key_that_the_peer_takes_up_is_told_and_one_that_it_does_not() {
     link.deliver_to_server(&link.client_data(b"answer")).unwrap();
     assert_eq!((keys(&mut link.server), keys(&mut link.client)), (vec![], vec![]));
 
-    // The client gives the first key up, and the server asks for it again.
+    // The client removes the first key, and the server asks for it again.
     let client = link.client.connection_mut(&pair).unwrap();
     client.remove_key(KeyId(1), Some(KeyId(3))).unwrap();
     link.deliver_to_server(&link.client_data(b"answer")).unwrap();
@@ -135,7 +135,7 @@ fn a_key_that_the_peer_takes_up_is_told_and_one_that_it_does_not() {
     link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(1)).unwrap();
     let next = Packet::new(back, ACK, SERVER_ISN.wrapping_add(4), CLIENT_ISN + 7);
     link.deliver_to_client(&next.clone().payload(b"ask")).unwrap();
-    // What was under way when it was asked for proves nothing; what acknowledges the request does.
+    // Data in flight at the time of the request proves nothing; an acknowledgment of the request does.
     let answer =
         |acknowledgment: u32| Packet::new(pair, ACK, CLIENT_ISN + 7, SERVER_ISN.wrapping_add(acknowledgment));
     link.deliver_to_client(
@@ -152,7 +152,7 @@ fn a_key_that_the_peer_takes_up_is_told_and_one_that_it_does_not() {
     assert_eq!(keys(&mut link.server), [behind]);
 }
 
-/// A link whose server has been configured with keys that the client does not have, or none, and accepts mismatches for an hour.
+/// A link whose server has keys that the client does not have, or that has none, and accepts mismatches for an hour.
 pub(crate) fn migrating(client: MktSet<4>) -> Link<Log> {
     let mut link = Link::with_mkts(ipv4_pair(), client, mirrored(&[(1, 2)])).observed::<Log>();
     link.server.accept_mismatches(0, link.now + seconds(3600)).unwrap();
@@ -180,7 +180,7 @@ fn while_mismatches_are_accepted_a_session_without_keys_works_and_is_told_of() {
     assert_eq!((*link.server.passed(), link.server.peer_counters(0).unwrap().required), (counted, 2));
     assert_eq!(link.server.refused(Direction::Inbound).total(), 0);
     assert!(Event { peer: Some(0), pair: None, kind: unsigned }.to_string().contains("NOT PROTECTED"));
-    // When the time is over, and when it is ended before, nothing passes.
+    // Nothing passes once the time is over, or after the mode was ended early.
     assert_eq!(inbound(&mut link.server, link.now + seconds(3600), &sent[2]), Err(UNSIGNED));
     link.server.accept_mismatches(0, Duration::ZERO).unwrap();
     assert_eq!(link.server_gets(&sent[2]), Err(UNSIGNED));
@@ -193,7 +193,7 @@ fn while_mismatches_are_accepted_what_verifies_is_protected_as_ever() {
     link.connect(ipv4_pair());
     link.deliver_to_client(&link.server_data(b"signed")).unwrap();
     assert_eq!(kinds(&mut link.server), [EventKind::Opened]);
-    // Its keys can change without ending the mode; another secret passes and is told.
+    // Its keys can change without ending the mode; a segment with another secret passes and is reported.
     link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
     let wrong = MktSet::from_mkts([mkt(1, 7, TcpAoAlgorithm::HmacSha1)]).unwrap();
     let syn = signed_syn(ipv4_pair(), wrong, CLIENT_ISN);
@@ -203,7 +203,7 @@ fn while_mismatches_are_accepted_what_verifies_is_protected_as_ever() {
     let bad = bad_mac(1);
     assert_eq!(kinds(&mut link.server), [passed(Direction::Inbound, bad)]);
     assert_eq!(link.server.connections().count(), 0);
-    // What is wrong with the packet itself is refused as ever.
+    // A packet that is itself malformed or damaged is refused as always.
     let mut damaged = link.client_data(b"data").build();
     *damaged.last_mut().unwrap() ^= 1;
     assert_eq!(link.server_gets(&damaged), Err(Refusal::Checksum));
@@ -211,7 +211,7 @@ fn while_mismatches_are_accepted_what_verifies_is_protected_as_ever() {
 
 #[test]
 fn while_mismatches_are_accepted_this_end_opens_sessions_with_peers_of_every_kind() {
-    // A peer that drops signed SYNs gets every second one unsigned, and one that ignores the option answers the first.
+    // A peer that drops signed SYNs gets every second one unsigned. A peer that ignores the option answers the first.
     let mut link = migrating(MktSet::new());
     let (pair, back) = (link.pair, link.pair.reversed());
     let syn = Packet::new(back, SYN, SERVER_ISN, 0).build();
@@ -223,7 +223,7 @@ fn while_mismatches_are_accepted_this_end_opens_sessions_with_peers_of_every_kin
     assert_eq!(link.server_emits(&data), Ok(data));
     let cannot_sign = passed(Direction::Outbound, Refusal::Sign(SignError::State));
     assert_eq!(kinds(&mut link.server), [passed(Direction::Inbound, UNSIGNED), cannot_sign]);
-    // One that has the key gets a signed session.
+    // A peer that has the key gets a signed session.
     let mut link = migrating(mkts(&[(1, 2)]));
     link.back(SYN, SERVER_ISN, 0).unwrap();
     link.forth(SYN | ACK, CLIENT_ISN, SERVER_ISN.wrapping_add(1)).unwrap();
@@ -279,7 +279,7 @@ fn tracing_gets_each_event_and_attackers_fill_no_log() {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]).observed::<TracingObserver>();
         let forged = Packet::new(ipv4_pair(), RST, 1, 0).build();
         link.server_gets(&forged).unwrap_err();
-        // A recorded SYN to a port on which nothing listens can be replayed as often as an attacker likes.
+        // An attacker can replay a recorded SYN to a closed port any number of times.
         link.forth(SYN, CLIENT_ISN, 0).unwrap();
         link.server_signs(RST | ACK, 0, CLIENT_ISN + 1).unwrap();
         link.connect(ipv4_pair());
@@ -299,12 +299,12 @@ fn tracing_gets_each_event_and_attackers_fill_no_log() {
     );
 }
 
-/// The server's numbers begin so far behind its ISN.
+/// The server's sequence number `offset` octets after its SYN.
 fn server_at(offset: u32) -> u32 {
     SERVER_ISN.wrapping_add(1 + offset)
 }
 
-/// A connected link whose server has a key with RecvID 3 that the client lacks, and has just told nothing.
+/// A connected link whose server has a key with RecvID 3 that the client lacks, and whose events so far have been read.
 fn link_with_a_key_too_many() -> Link<Log> {
     let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(1, 2)]), mirrored(&[(1, 2), (3, 4)])).observed();
     link.connect(ipv4_pair());
@@ -404,7 +404,7 @@ fn the_strictest_of_peers_that_cover_the_same_connections_decides() {
         server.accept_mismatches(1 - lenient, Duration::MAX).unwrap();
         assert!(inbound(&mut server, now, &unsigned).is_ok());
     }
-    // One that covers them less specifically has no say.
+    // A less specific peer that covers them has no effect.
     let mut server = shim(pair, own, 8);
     let mut wide: Peer = server.remove_peer(0).unwrap();
     server.add_peer(Peer { connections: wide.connections, mkts: other }).unwrap();
@@ -427,7 +427,7 @@ fn while_mismatches_are_accepted_an_old_signed_connection_does_not_sign_a_new_un
             link.back(FIN | ACK, server_at(0), CLIENT_ISN + 2).unwrap();
             link.forth(ACK, CLIENT_ISN + 2, server_at(1)).unwrap();
         } else {
-            // The peer restarts without keys; its reset ends the connection for this end's stack alone.
+            // The peer restarts without keys. Its reset ends the connection only for this end's stack.
             link.server_gets(&Packet::new(pair, RST, CLIENT_ISN + 1, 0).build()).unwrap();
         }
         kinds(&mut link.server);

@@ -3,7 +3,7 @@
 use crate::shim_support::*;
 use crate::support::*;
 
-/// An ICMP error from a router on the way that quotes the first `quoted` octets of a packet the local end sent.
+/// An ICMP error from a router on the path that quotes the first `quoted` octets of a packet that the local end sent.
 fn icmp(pair: SocketPair, kind: u8, code: u8, sent: &[u8], quoted: usize) -> Vec<u8> {
     let mut message = vec![kind, code, 0, 0, 0, 0, 0, 0];
     message.extend(&sent[..sent.len().min(quoted)]);
@@ -33,7 +33,7 @@ fn quotable(pair: SocketPair) -> (Link, Vec<u8>) {
     (link, sent)
 }
 
-/// A link whose client lets hard errors through.
+/// A link whose client accepts hard errors.
 fn accepting(pair: SocketPair) -> Link {
     let config = ShimConfig { accept_icmp: true, ..ShimConfig::new(1500) };
     let mut link = Link::with_ids(pair, &[(1, 2)]);
@@ -92,7 +92,7 @@ fn ao_34_errors_about_other_connections_and_other_protocols_pass() {
     let mut udp = Vec::new();
     let builder = etherparse::PacketBuilder::ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64).udp(49_152, 179);
     builder.write(&mut udp, b"datagram").unwrap();
-    // What the peer sent, not what this end sent.
+    // A quote of what the peer sent, not of what this end sent.
     let theirs = Packet::new(ipv4_pair().reversed(), SYN, 1, 0).build();
     for quoted in [other, udp, theirs] {
         let error = icmp(ipv4_pair(), 3, 3, &quoted, 28);
@@ -117,14 +117,14 @@ fn with_extensions(first: u8, extensions: &[u8]) -> Vec<u8> {
     packet.build()
 }
 
-/// A routing header of type 0 that leads on to another address, and names the next header.
+/// A routing header of type 0 that names a further address and the next header.
 fn routing(last: &str, next: u8) -> Vec<u8> {
     let mut header = vec![next, 2, 0, 1, 0, 0, 0, 0];
     header.extend(last.parse::<std::net::Ipv6Addr>().unwrap().octets());
     header
 }
 
-/// Destination options with a home address, which name the next header.
+/// Destination options with a home address, and the number of the next header.
 fn home(address: &str, next: u8) -> Vec<u8> {
     let mut options = vec![next, 2, 1, 2, 0, 0, 201, 16];
     options.extend(address.parse::<std::net::Ipv6Addr>().unwrap().octets());
@@ -140,17 +140,17 @@ fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
         sent
     };
     let mut rows = vec![
-        // A later fragment: a stack may look for ports in it all the same.
+        // A later fragment: a stack may still look for ports in it.
         (ipv4_pair(), fragment(ipv4_pair()), usize::MAX),
-        // One that names an extension header, which leads to TCP.
+        // A later fragment that names an extension header, which leads to TCP.
         (ipv6_pair(), with_extensions(44, &[60, 0, 0, 8, 0, 0, 0, 9, 6, 0, 1, 4, 0, 0, 0, 0]), usize::MAX),
-        // Options that the quote cuts off; a routing header of type 0 that leads on.
+        // Truncated options; a routing header of type 0 with a further destination.
         (ipv6_pair(), with_extensions(60, &[&[6, 124][..], &[1; 998]].concat()), 600),
         (ipv6_pair(), with_extensions(43, &routing("2001:db8::77", 6)), usize::MAX),
-        // A home address: stacks that know none take the source in the quoted header.
+        // A home address: stacks that do not know the option use the source in the quoted header.
         (ipv6_pair(), with_extensions(60, &home("2020:2020::", 6)), usize::MAX),
     ];
-    // Stacks go by the outer header, and many never look at the version of a quote (Linux `icmp_unreach`, gVisor).
+    // Stacks go by the outer header, and many never check the version of a quote (Linux `icmp_unreach`, gVisor).
     for pair in [ipv4_pair(), ipv6_pair()] {
         let (_, sent) = quotable(pair);
         rows.extend((0..16_u8).map(|version| {
@@ -167,7 +167,7 @@ fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
         let kind = if pair.local.address().is_ipv4() { 3 } else { 1 };
         assert!(link.client_gets(&icmp(pair, kind, 0, &quoted, length)).is_ok());
     }
-    // About somebody else it is no concern of the shim's.
+    // Errors about other connections pass.
     let mut link = Link::connected(ipv4_pair());
     assert!(link.client_gets(&hard(ipv4_pair(), &fragment(stranger), usize::MAX)).is_ok());
 }
@@ -175,14 +175,14 @@ fn ao_34_hard_errors_that_cannot_be_read_are_refused_when_in_doubt() {
 #[test]
 fn ao_34_a_first_fragment_without_its_icmp_header_is_refused() {
     let mut link = Link::connected(ipv6_pair());
-    // A fragment header, more to come, and destination options that lead to ICMPv6, which is in the next fragment.
+    // A fragment header with more to come, then destination options that lead to ICMPv6 in the next fragment.
     let extensions = [60, 0, 0, 1, 0, 0, 0, 9, 58, 0, 1, 4, 0, 0, 0, 0];
     let IpAddr::V6(local) = ipv6_pair().local.address() else { panic!("not IPv6") };
     let first = ipv6_packet([0x20; 16], local.octets(), 44, &extensions);
     assert_eq!(link.client_gets(&first), Err(Refusal::Icmp));
 }
 
-/// The one's complement sum of an ICMP message, with ICMPv6's pseudo-header; 0xffff when its checksum is right.
+/// The ones' complement sum of an ICMP message, with ICMPv6's pseudo-header; 0xffff if its checksum is right.
 fn icmp_sum(packet: &[u8]) -> u16 {
     let (pseudo_header, message) = if packet[0] >> 4 == 4 {
         (Vec::new(), &packet[20..])
@@ -197,7 +197,7 @@ fn icmp_sum(packet: &[u8]) -> u16 {
     ((sum & 0xffff) + (sum >> 16)) as u16
 }
 
-/// An error that tells of a path, or a link, with this MTU; its ICMP header is at `at`.
+/// An error that reports this MTU of a path or a link; its ICMP header is at `at`.
 fn too_big(pair: SocketPair, sent: &[u8], mtu: u16) -> (Vec<u8>, usize) {
     let (kind, code, at) = if pair.local.address().is_ipv4() { (3, 4, 20) } else { (2, 0, 40) };
     let mut error = icmp(pair, kind, code, sent, usize::MAX);
@@ -210,9 +210,9 @@ fn too_big(pair: SocketPair, sent: &[u8], mtu: u16) -> (Vec<u8>, usize) {
 
 #[test]
 fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option() {
-    // A stack hears of no IPv6 path under 1280 octets (RFC 8201 §4).
+    // No IPv6 path MTU under 1280 octets is reported to a stack (RFC 8201 §4).
     for (pair, least) in [(ipv4_pair(), 1260), (ipv6_pair(), 1280)] {
-        // On IPv4 the error is a hard one, which reaches the stack only if it is let through.
+        // IPv4's error is a hard one, which reaches the stack only if hard errors are accepted.
         let mut link = accepting(pair);
         let sent = link.client_sends(&link.client_data(b"data that a router quotes")).unwrap();
         for (told, expected) in [(1400, 1380_u16), (1300, 1280), (1280, least), (0, 0)] {
@@ -221,7 +221,7 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
             assert_eq!(handed_on[at + 6..at + 8], expected.to_be_bytes());
             assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is corrected");
         }
-        // Of a connection that nothing is added to, nothing is taken off.
+        // The MTU for a connection without the option is unchanged.
         let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
         let (error, _) = too_big(pair, &other, 1400);
         assert_eq!(link.client_gets(&error), Ok(error));
@@ -233,7 +233,7 @@ fn ao_35_an_error_of_this_host_itself_tells_the_stack_of_a_link_that_is_too_smal
     for pair in [ipv4_pair(), ipv6_pair()] {
         let (mut link, sent) = quotable(pair);
         let (mut error, at) = too_big(pair, &sent, 1500);
-        // From the link, IPv4's is a hard error, which is ignored.
+        // From the link, IPv4's is a hard error and is ignored.
         assert_eq!(link.client_gets(&error).is_ok(), pair.local.address().is_ipv6());
         link.client.own_icmp(&mut error);
         assert_eq!(error[at + 6..at + 8], 1480_u16.to_be_bytes());
@@ -271,7 +271,7 @@ fn ao_34_a_hard_error_cut_into_fragments_does_not_get_through() {
 fn ao_34_a_damaged_error_is_refused_and_not_counted_as_ignored() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let (mut link, sent) = quotable(pair);
-        // The second cannot be read, and might be about the connection.
+        // The second quote cannot be read, and might be about the connection.
         let mut hidden = sent.clone();
         hidden[0] = 0x10 | hidden[0] & 0x0f;
         for quoted in [&sent, &hidden] {
@@ -287,7 +287,7 @@ fn ao_34_a_damaged_error_is_refused_and_not_counted_as_ignored() {
     }
 }
 
-/// Another peer may leave a handshake on the same ports, about which an error would pass.
+/// Another peer may leave a handshake on the same ports; an error about it would pass.
 #[test]
 fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
     let (here, there, other, stranger) = ("2001:db8::1", "2001:db8::2", "2001:db8::66", "2001:db8:1::1");
@@ -305,14 +305,14 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
     for (quoted, is_about_another) in [
         (quote(here, other, (6, Vec::new())), false),
         (quote(here, there, (43, routing(other, 6))), true),
-        // One stack heeds both headers, another only the home address.
+        // One stack uses both headers, another only the home address.
         (quote(stranger, there, both), true),
     ] {
         let error = icmp(link.pair, 1, 4, &quoted, usize::MAX);
         let verdict = link.client_gets(&error);
         assert_eq!(verdict, if is_about_another { Err(Refusal::Icmp) } else { Ok(error) });
     }
-    // Where neither the header nor the home address is a peer's, nor where it leads on to, it is no concern of the shim's.
+    // It passes if neither the header's address, nor the home address, nor a routing header's destination is a peer's.
     for (extensions, is_ours) in [(home(here, 6), true), (home("2001:db8:1::2", 6), false)] {
         let quoted = quote(stranger, there, (60, extensions));
         let error = icmp(link.pair, 1, 1, &quoted, usize::MAX);

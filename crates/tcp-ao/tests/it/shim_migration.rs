@@ -5,9 +5,9 @@ use crate::support::*;
 
 /// What is between a stack and the link.
 enum Below {
-    /// Nothing: TCP-AO is unknown here, and its option is ignored.
+    /// Nothing: the stack does not know TCP-AO and ignores its option.
     Nothing,
-    /// A kernel that knows TCP-AO and has no key: it drops what is signed.
+    /// A kernel that knows TCP-AO and has no key: it drops signed segments.
     NoKey,
     Shim(Box<TestShim>),
 }
@@ -20,7 +20,7 @@ enum State {
     Established,
 }
 
-/// A TCP that can shake hands and send four octets. It repeats whatever is not acknowledged each second.
+/// A TCP that can shake hands and send four octets. It repeats everything unacknowledged each second.
 struct Host {
     below: Below,
     pair: SocketPair,
@@ -41,7 +41,7 @@ impl Host {
         self.is_data_acknowledged && self.has_data
     }
 
-    /// What it puts on the link.
+    /// The packet that it puts on the link.
     fn send(&mut self, now: Duration) -> Option<Vec<u8>> {
         let next = self.isn.wrapping_add(1);
         let packet = match self.state {
@@ -103,7 +103,7 @@ fn below(pair: SocketPair, mkts: MktSet<4>, accepts: bool) -> Below {
 
 const FATES: u32 = 3;
 
-/// The first packets, whose fates are tried in every combination.
+/// The number of first packets whose fates are tried in every combination.
 const DISTURBED: u32 = 5;
 
 /// Whether both ends send and receive within 40 seconds. In base 3, `fates` says which of the first packets arrive, are late, or are

@@ -1,4 +1,4 @@
-//! Sizes: how the options that TCP-AO shares the header with, and the headers around, come out of the shim.
+//! Sizes: what the shim does with the other TCP options, and with the headers around them.
 
 use crate::shim_support::*;
 use crate::support::*;
@@ -31,7 +31,7 @@ fn ao_17_an_option_that_does_not_fit_says_how_many_octets_were_free() {
     for (mac_length, needed) in [(4, 8), (12, 16), (16, 20)] {
         let mut link = connected(ipv4_pair(), mac_length);
         for others in (0..=40).step_by(4) {
-            // Options of kind 253 (RFC 4727) of two octets and more, to fill `others` octets.
+            // Options of kind 253 (RFC 4727), two octets or longer, to fill `others` octets.
             let options =
                 if others == 0 { vec![] } else { [&[253, others as u8][..], &vec![9; others - 2]].concat() };
             let packet = Packet::new(ipv4_pair(), ACK, CLIENT_ISN + 1, SERVER_ISN + 1).options(&options);
@@ -58,13 +58,13 @@ fn multipath_tcp_is_offered_in_neither_direction() {
     let with_key = [&[30, 12, 0x01, 0x81][..], &[9; 8]].concat();
     let syn_ack = link.client_sends(&syn.options(&with_key)).unwrap();
     assert_eq!(read(&syn_ack).options.len(), 1);
-    // From a peer whose TCP has both, and whose MAC covers it.
+    // From a peer whose own TCP has TCP-AO and Multipath TCP, so that the MAC covers MP_CAPABLE.
     let mut active = Connection::<4>::active(pair, Isn(7), &mkts(&[(1, 2)])).unwrap();
     let options = [&[2, 4, 5, 0xb4][..], &capable].concat();
     let segment = Parts::new(pair, SYN, 7, 0).options(&options).signed(&mut active);
     let received = link.server_gets(&packet(pair, &segment)).unwrap();
     assert_eq!(read(&received).options, [[2, 4, 5, 0xa0]]);
-    // What joins another connection is signed as it is, or does not fit.
+    // An option that joins another connection is signed unchanged, or does not fit.
     let join = [&[30, 12, 0x10, 1][..], &[9; 8]].concat();
     let syn = Packet::new(with_ports(pair, 5, 179), SYN, 1, 0);
     assert!(read(&link.client_sends(&syn.clone().options(&join)).unwrap()).option(30).is_some());
@@ -132,7 +132,7 @@ fn ao_35_a_tiny_mss_does_not_wrap() {
 
 #[test]
 fn ao_35_as_many_sack_blocks_are_kept_as_fit_the_newest_first() {
-    // With timestamps and without, MAC lengths 4, 12 and 16: blocks the stack sends, and blocks that fit.
+    // With timestamps and without, MAC lengths 4, 12 and 16: how many blocks the stack sends, and how many fit.
     for (mac_length, timestamps, sent, kept) in [
         (4, false, 4, 3),
         (4, true, 3, 2),
@@ -233,7 +233,7 @@ fn ipv4_options_stay_and_link_padding_goes() {
     let padded = [&signed[..], &[0; 18]].concat();
     let delivered = link.server_gets(&padded).unwrap();
     assert_eq!(delivered, data.build());
-    // Padding behind what the stack sends is left out too.
+    // Padding after what the stack sends is left out too.
     let sent = link.client_emits(&[&data.build()[..], &[0xee; 9]].concat()).unwrap();
     assert_eq!(sent, signed);
 }
@@ -265,13 +265,13 @@ fn ao_11_ipv6_extension_headers_stay() {
 fn ao_21_a_routing_header_does_not_lead_an_unsigned_segment_past_the_check() {
     let pair = ipv6_pair();
     let mut link = Link::connected(pair);
-    // To the server by the header's own field, one segment left to an address that no peer is configured for.
+    // The header's own field names the server; one segment is left, to an address that no peer is configured for.
     let elsewhere = [[0x20; 16], [0x30; 16]].concat();
     let mut reset = Packet::new(pair, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
     reset.extensions = (43, [&[6, 4, 0, 1, 0, 0, 0, 0], &elsewhere[..]].concat());
     let packet = reset.build();
     assert_eq!(link.server_gets(&packet), Err(Refusal::SourceRouted));
-    // Once it has arrived the header is history, and the segment unsigned like any other.
+    // Once it has arrived, the routing header has no effect, and the segment is unsigned like any other.
     let mut arrived = packet.clone();
     arrived[43] = 0;
     assert_eq!(link.server_gets(&arrived), Err(UNSIGNED));
@@ -297,7 +297,7 @@ fn ao_21_a_home_address_does_not_lead_an_unsigned_segment_past_the_check() {
     let IpAddr::V6(home) = pair.local.address() else { unreachable!() };
     let option = |home: [u8; 16]| [&[6, 2, 1, 2, 0, 0, 201, 16][..], &home].concat();
     let elsewhere = SocketPair { local: Endpoint::new([0x2001, 0xdb8, 9, 0, 0, 0, 0, 9], 49_152), ..pair };
-    // In the peer's name from elsewhere, and in another's name from the peer's address.
+    // From elsewhere in the peer's name, and from the peer's address in another's name.
     for (source, option) in [(elsewhere, option(home.octets())), (pair, option([0x20; 16]))] {
         let mut reset = Packet::new(source, RST, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1));
         reset.extensions = (60, option);
@@ -307,7 +307,7 @@ fn ao_21_a_home_address_does_not_lead_an_unsigned_segment_past_the_check() {
         fragment.extensions.1[0] = 44;
         assert_eq!(link.server_gets(&fragment.build()), Err(Refusal::SourceRouted));
     }
-    // Between others it passes.
+    // Between other addresses it passes.
     let mut others = Packet::new(elsewhere, RST, 1, 1);
     others.extensions = (60, option([0x20; 16]));
     assert!(link.server_gets(&others.build()).is_ok());
@@ -356,7 +356,7 @@ fn ao_21_a_header_behind_the_fragment_header_does_not_hide_tcp() {
 #[test]
 fn a_checksum_of_zero_goes_out_in_its_other_form() {
     for pair in [ipv4_pair(), ipv6_pair()] {
-        // Timestamps that the MAC does not cover can make the sum anything.
+        // The MAC does not cover the timestamps, so they can give any checksum.
         let mkts = |send, recv| {
             let mkt = mkt(send, recv, TcpAoAlgorithm::HmacSha1).with_options(OptionCoverage::Excluded);
             MktSet::from_mkts([mkt]).unwrap()
@@ -389,7 +389,7 @@ fn a_fast_open_cookie_makes_way_for_the_signature() {
 
 #[test]
 fn several_fast_open_cookies_make_way_together() {
-    // Each would fit next to the signature, all would not.
+    // Each fits next to the signature, but not all of them.
     let mut link = Link::with_mkts(ipv4_pair(), short_mac(1, 2), short_mac(2, 1));
     let cookies = [&[34, 6, 1, 2, 3, 4][..]; 3].concat();
     let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(

@@ -1,4 +1,4 @@
-//! Peers that overlap, peers that come, go and move and what belongs to no peer.
+//! Peers that overlap, that are added, removed and moved, and packets that belong to no peer.
 
 use crate::shim_support::*;
 use crate::support::*;
@@ -54,7 +54,7 @@ fn ao_24_a_host_and_the_networks_around_it_may_share_ids() {
                 shim.forget(&pair("192.0.2.1", remote));
             }
         }
-        // The keys change over under ids in common, too.
+        // Keys under the same ids can be replaced, too.
         shim.set_mkts(order.iter().position(|place| *place == 0).unwrap(), set((1, 2), "anew")).unwrap();
         assert!(inbound(&mut shim, NOW, &syn_from("192.0.2.7", "anew")).is_ok());
         assert!(inbound(&mut shim, NOW, &syn_from("192.0.2.8", "network")).is_ok());
@@ -91,7 +91,7 @@ fn peers_move_into_more_slots_and_are_found_there() {
     assert_eq!(shim.move_peers(vec![PeerSlot::EMPTY]), Err(PeerError::TooMany { room: 1 }));
     let unsigned = |remote: &str| Packet::new(pair(remote, "192.0.2.1"), RST, 1, 0).build();
     assert!(inbound(&mut shim, NOW, &unsigned("192.0.2.7")).is_err());
-    // What is in the new slots is gone.
+    // The old content of the new slots is dropped.
     let slots = |count| {
         let other = PeerSlot::from(of("203.0.113.0/24", set((1, 2), "other")));
         std::iter::once(other).chain((1..count).map(|_| PeerSlot::EMPTY)).collect::<Vec<_>>()
@@ -114,7 +114,7 @@ fn peers_move_into_more_slots_and_are_found_there() {
     ] {
         assert!(inbound(&mut shim, NOW, &syn_from(remote, secret)).is_ok(), "{remote}");
     }
-    // A peer's connections are still its own.
+    // A peer's connections still belong to it.
     shim.remove_peer(1).unwrap();
     assert!(shim.connection(&pair("192.0.2.1", "192.0.2.7")).is_none());
     assert!(inbound(&mut shim, NOW, &syn_from("192.0.2.7", "192.0.2.0/24")).is_ok());
@@ -144,7 +144,7 @@ fn ao_20_what_belongs_to_no_peer_is_dropped_in_both_directions_on_request() {
     let events = shim.observer_mut().take();
     assert_eq!(events.len(), 5);
     assert!(events.iter().all(|Event { peer, .. }| peer.is_none()), "{events:?}");
-    // Routers' errors are about anybody, and a peer's own packets are judged as always.
+    // Routers' errors may be about any connection, and a peer's own packets are judged as always.
     let icmp = ipv4_packet([198, 51, 100, 1], [192, 0, 2, 1], 1, &[3, 1, 0xfc, 0xfe, 0, 0, 0, 0]);
     assert!(inbound(&mut shim, NOW, &icmp).is_ok());
     assert!(outbound(&mut shim, NOW, &Packet::new(ipv4_pair(), SYN, 1, 0).build()).is_ok());
@@ -152,7 +152,7 @@ fn ao_20_what_belongs_to_no_peer_is_dropped_in_both_directions_on_request() {
     assert_eq!(inbound(&mut shim, NOW, &forged), Err(UNSIGNED));
 }
 
-/// The longest prefix, and of equals one that can sign, as for a SYN that this end sends.
+/// The longest prefix wins; among equals, a peer that can sign, as for a SYN that this end sends.
 #[test]
 fn the_peer_of_a_pair_is_known_beforehand() {
     let mut shim = with_room(4);
@@ -177,7 +177,7 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
         let signed = read(&outbound(&mut shim, NOW, &syn).unwrap());
         assert_eq!(signed.option(29).unwrap()[0], id, "{remote}");
     }
-    // Of two that are equally specific, the KeyID decides; a key of a wider prefix is not for this one.
+    // Of two equally specific ones, the KeyID decides. A wider prefix's key is not valid for this one.
     let another = of("192.0.2.2/32", mkts(&[(7, 8)]));
     let peers = shim.peers().map(|(_, peer)| peer.clone().into()).chain([another.into()]);
     let mut shim = shim_of(peers.collect(), 4);
@@ -187,7 +187,7 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
         assert_eq!(inbound(&mut shim, NOW, &syn).is_ok(), is_its);
         shim.forget(&from.reversed());
     }
-    // Without keys, the specific peer is closed, whatever the wider ones have.
+    // Without keys, the specific peer is closed, whatever keys the wider ones have.
     shim.set_mkts(2, MktSet::new()).unwrap();
     shim.set_mkts(3, MktSet::new()).unwrap();
     let syn = signed_syn(from, mirrored(&[(3, 4)]), 1);
@@ -203,7 +203,7 @@ fn peers_come_and_go_while_the_shim_runs() {
     assert_eq!(shim.add_peer(host.clone()), Ok(0));
     assert_eq!(inbound(&mut shim, NOW, &unsigned("192.0.2.2")), Err(UNSIGNED));
     assert_eq!(shim.peer_counters(0).unwrap().required, 1);
-    // Another for the same connections needs other ids.
+    // Another peer for the same connections needs other ids.
     let wide = of("192.0.2.0/24", mkts(&[(1, 3)]));
     assert!(matches!(shim.add_peer(host.clone()), Err(PeerError::Overlap { peer: 1, other: 0, .. })));
     outbound(&mut shim, NOW, &Packet::new(pair("192.0.2.1", "192.0.2.2"), SYN, 1, 0).build()).unwrap();
@@ -228,7 +228,7 @@ fn a_peer_that_is_added_takes_over_the_connections_of_a_wider_one() {
         link.deliver_to_server(&Packet::new(with_ports(ipv4_pair(), 7, 179), SYN, 1, 0)).unwrap();
         link
     };
-    // Whoever has the wider peer's key cannot speak for it any more.
+    // A holder of the wider peer's key can no longer speak for it.
     let mut link = connected();
     assert_eq!(link.server.add_peer(host(mirrored(&[(7, 8)]))), Ok(1));
     let refused = link.deliver_to_server(&link.client_data(b"under the wider peer's key"));
@@ -236,15 +236,15 @@ fn a_peer_that_is_added_takes_over_the_connections_of_a_wider_one() {
     assert!(link.server.connections_with_peers().all(|(peer, _)| peer == 1));
     let not_found = [0, 1].map(|peer| link.server.peer_counters(peer).unwrap().key_not_found);
     assert_eq!(not_found, [0, 1]);
-    // With the key at the other end too, the session goes on.
+    // Once the other end has the key too, the session goes on.
     link.client.set_mkts(0, mkts(&[(7, 8)])).unwrap();
     link.deliver_to_server(&link.client_data(b"under the new one")).unwrap();
-    // It is the new peer's in every way.
+    // It now belongs to the new peer in every way.
     link.server.remove_peer(0).unwrap();
     assert_eq!(link.server.connections().count(), 2);
     link.server.remove_peer(1).unwrap();
     assert_eq!(link.server.connections().count(), 0);
-    // One without keys is closed, and one for other ports or hosts takes nothing.
+    // A new peer without keys is closed; one for other ports or hosts takes nothing over.
     let mut link = connected();
     link.server.add_peer(host(MktSet::new())).unwrap();
     assert_eq!(link.server.connections().count(), 0);
@@ -263,7 +263,7 @@ fn a_connection_is_adopted_with_the_keys_that_its_peer_has() {
     let other_secret = mkt_with_secret(2, 1, TcpAoAlgorithm::HmacSha1, b"another secret");
     for (now, adopted, verdict) in [
         (mirrored(&[(1, 2)]), Ok(()), Ok(())),
-        // The key was revoked on the way, or replaced under its ids.
+        // In the meantime the key was revoked, or replaced under its ids.
         (mirrored(&[(7, 8)]), Ok(()), Err(unknown_key(1))),
         (MktSet::from_mkts([other_secret]).unwrap(), Ok(()), Err(bad_mac(1))),
         (MktSet::new(), Err(Refusal::NoKey), Err(Refusal::NoKey)),

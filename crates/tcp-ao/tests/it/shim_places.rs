@@ -1,4 +1,4 @@
-//! Who gets a place in a full table, and who keeps it: shares of the peers, and what is looked at before a SYN is refused.
+//! Which connections get and keep a place in a full table: the peers' shares, and how many slots are examined before a SYN is refused.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::support::*;
 
 const START: Duration = Duration::from_secs(1000);
 
-/// From a port of the peer of this number to the server.
+/// From a port of the peer with this number to the server.
 fn from(number: usize, port: u16) -> SocketPair {
     with_ports(pair(&format!("192.0.2.{}", 11 + number), "192.0.2.2"), port, 179)
 }
@@ -22,7 +22,7 @@ fn server(peers: usize, places: usize, limits: TimeLimits) -> TestShim {
     Shim::new(ShimConfig { limits, ..ShimConfig::new(1500) }, hash_key(), peers, slots(places)).unwrap()
 }
 
-/// A SYN of a peer's as it is on the link, perhaps recorded.
+/// A peer's SYN as it is on the link, perhaps recorded.
 fn syn(number: usize, port: u16) -> Vec<u8> {
     let mut client = shim(from(number, port), mkts(&[(1, 2)]), 1);
     outbound(&mut client, START, &Packet::new(from(number, port), SYN, CLIENT_ISN, 0).build()).unwrap()
@@ -46,7 +46,7 @@ fn replays_take_no_place_of_a_handshake_of_20_milliseconds() {
     assert_eq!(refused, 49 - 7);
     link.now += Duration::from_millis(20);
     link.connect(ipv4_pair());
-    // What this end opens has a share of its own.
+    // What this end opens has its own share.
     link.server.forget(&ipv4_pair().reversed());
     let _ = replays.iter().map(|replay| link.server_gets(replay)).collect::<Vec<_>>();
     let opened = with_ports(ipv4_pair().reversed(), 5000, 179);
@@ -55,7 +55,7 @@ fn replays_take_no_place_of_a_handshake_of_20_milliseconds() {
     assert!(has(&link.server, opened));
 }
 
-/// A server with one place that its open connections leave, for SYNs of the peers 0 to 2.
+/// A server whose open connections leave one place, for SYNs of the peers 0 to 2.
 fn one_place_left() -> TestShim {
     let mut server = server(4, 4, TimeLimits::DEFAULT);
     for port in 1..4 {
@@ -75,7 +75,7 @@ fn two_peers_recorded_syns_keep_a_third_from_its_place_for_seconds_only() {
         for replay in [&first, &second] {
             let _ = inbound(&mut server, START + after, replay);
         }
-        // When a stack sends its SYN, again and again.
+        // The times at which a stack sends and repeats its SYN.
         if [1, 2, 4, 8, 16, 32, 64].contains(&after.as_secs()) && after.subsec_millis() == 500 {
             let is_repeated = has(&server, from(2, 1).reversed());
             assert_eq!(is_repeated, !admitted.is_empty() && after < seconds(17), "{after:?}");
@@ -95,7 +95,7 @@ fn a_peers_turn_lasts_two_seconds_and_comes_again_after_fifteen() {
     assert!(is_admitted(0, 0));
     assert!(!is_admitted(1_999, 1));
     assert!(is_admitted(2_000, 1));
-    // Its place has just been taken, so that it waits like anyone.
+    // It has just lost its place, so it waits like the others.
     assert!(!is_admitted(16_999, 0));
     assert!(is_admitted(17_000, 0));
     assert!(!is_admitted(18_999, 2));
@@ -127,7 +127,7 @@ fn a_connection_that_is_adopted_takes_the_place_of_any_handshake() {
     assert_eq!(server.connections().map(Connection::pair).collect::<Vec<_>>(), [back]);
 }
 
-/// Connections at the head of the queue that have gone on, the one behind them silent for hours.
+/// Connections at the head of the queue that made progress, and behind them one that has been silent for hours.
 fn silent_behind(others: u16) -> Link {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     let count = usize::from(others) + 1;
@@ -154,7 +154,7 @@ fn eight_connections_are_looked_at_for_one_that_has_expired() {
     };
     let mut link = silent_behind(7);
     assert!(link.server_gets(&recorded).is_ok(), "the eighth has expired");
-    // No SYN walks through the whole table. The next one finds those behind.
+    // A SYN never walks the whole table. The next one finds those further back.
     let mut link = silent_behind(8);
     assert_eq!(link.server_gets(&recorded), Err(Refusal::TableFull));
     assert!(link.server_gets(&recorded).is_ok());
@@ -180,17 +180,17 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A handshake of the model: its share, its port, and since when it is there.
+/// A handshake of the model: its share, its port, and when it was added.
 type Known = ((bool, usize), u16, Duration);
 
-/// Shares, counted anew at each step.
+/// Shares, recounted at each step.
 #[derive(Default)]
 struct Model {
     /// The oldest first.
     known: Vec<Known>,
     /// When the size of a share changed last.
     changed: std::collections::HashMap<(bool, usize), usize>,
-    /// When a share has its next turn.
+    /// When a share next has its turn.
     next_turn: std::collections::HashMap<(bool, usize), Duration>,
     step: usize,
 }
@@ -213,7 +213,7 @@ impl Model {
         }
     }
 
-    /// Which handshake makes way for another of this share.
+    /// Which handshake is evicted for another of this share.
     fn in_the_way(&self, share: (bool, usize), now: Duration) -> Option<Known> {
         let has_lasted = |known: &&Known, limit| now - known.2 >= seconds(limit);
         let own = self.count(share);
@@ -237,7 +237,7 @@ proptest! {
         let mut server = server(PEERS, places, TimeLimits { half_open: seconds(1_000_000), ..TimeLimits::DEFAULT });
         let mut model = Model::default();
         let mut now = START;
-        // No more peers than places: beyond that, several have a share together.
+        // No more peers than places; otherwise several would have one share.
         let peers = PEERS.min(places);
         let pair = |here: bool, number, port| if here { to(number, 7000 + port) } else { from(number, port).reversed() };
         for step in steps {
@@ -279,7 +279,7 @@ proptest! {
     }
 }
 
-/// Anything in any order: nothing is lost, doubled, looped over or panics.
+/// Any operations in any order: no connection is lost or doubled, and nothing loops or panics.
 #[test]
 fn the_links_survive_anything() {
     let mut state = 0x1234_5678_9abc_def1_u64;
@@ -327,7 +327,7 @@ fn the_links_survive_anything() {
                     2 => server.expire(now),
                     _ => {
                         if let Some(state) = server.export(&back) {
-                            // The second time it takes the place of the first.
+                            // The second time it replaces the first.
                             for _ in 0..2 {
                                 let again = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
                                 server.adopt(now, again).unwrap();

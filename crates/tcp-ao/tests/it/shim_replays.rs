@@ -1,14 +1,14 @@
-//! Recorded segments, SYNs above all, against handshakes, live connections, and peers that come back after a restart.
+//! Recorded segments, mostly SYNs, against handshakes, live connections, and peers that return after a restart.
 
 use crate::shim_support::*;
 use crate::support::*;
 
 const HOURS: Duration = Duration::from_secs(3 * 3600);
 
-/// The ISN of a peer that has restarted, behind everything that it sent before.
+/// The ISN of a restarted peer, lower than everything that it sent before.
 const NEW_ISN: u32 = CLIENT_ISN - 0x0100_0000;
 
-/// A connection that has made no progress for three hours, and the client's SYN from another day.
+/// A connection without progress for three hours, and an earlier SYN of the client's.
 fn silent(isn: u32) -> (Link, Vec<u8>) {
     let mut link = Link::connected(ipv4_pair());
     link.now += HOURS;
@@ -32,7 +32,7 @@ fn a_replayed_syn_does_not_take_a_silent_session() {
         // The answer shows that the stack has it.
         assert_eq!(link.server_gets(&recorded), Err(Refusal::ConnectionExists));
         assert_alive(&mut link);
-        // Nor does an answer to the SYN that comes too late.
+        // A late answer to the SYN does not help either.
         let _ =
             link.server_emits(&Packet::new(link.pair.reversed(), SYN | ACK, 5, isn.wrapping_add(1)).build());
         assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
@@ -62,7 +62,7 @@ fn a_syn_in_a_silent_sessions_window_does_not_reach_the_stack() {
         link.now += HOURS;
         let verdict = link.server_gets(&recorded);
         assert_eq!(verdict.is_ok(), passes, "{ahead:#x} ahead: {verdict:?}");
-        // Once the session is forgotten, any SYN is for the stack.
+        // Once the session is forgotten, the stack gets every SYN.
         link.server.expire(link.now);
         assert!(link.server_gets(&recorded).is_ok());
     }
@@ -111,11 +111,11 @@ fn a_listener_that_is_gone_refuses_a_peer_that_restarted() {
     inbound(&mut restarted, now, &reset).unwrap();
     assert_eq!(server.connections().count(), 0);
     drop(server);
-    // The handshake that was refused, and the session before it.
+    // First the handshake that was refused, then the session before it.
     assert_eq!(told, [EventKind::HandshakeEnded(End::Closed), EventKind::Ended(End::Replaced)]);
 }
 
-/// What was signed for the old connection and waits for its MAC gets it before that goes.
+/// A segment that was signed for the old connection and waits for its MAC gets it before that connection is removed.
 #[test]
 fn a_refusal_in_a_batch_leaves_no_segment_before_it_without_a_mac() {
     let mut link = Link::connected(ipv4_pair());
@@ -142,7 +142,7 @@ fn a_syn_that_was_replayed_during_the_handshake_opens_nothing_hours_later() {
     assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
 }
 
-/// The peer's keys of today decide, not those of the connection that is over.
+/// The peer's present keys decide, not those of the old connection.
 #[test]
 fn a_peer_that_restarted_comes_back_with_new_keys() {
     let (mut link, _) = silent(NEW_ISN);
@@ -152,14 +152,14 @@ fn a_peer_that_restarted_comes_back_with_new_keys() {
     link.server_gets(&syn).unwrap();
     let syn_ack = link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1).unwrap();
     inbound(&mut restarted, link.now, &syn_ack).unwrap();
-    // A key that is gone by the time of the answer signs nothing.
+    // A key that has been removed by the time of the answer signs nothing.
     let (mut link, recorded) = silent(NEW_ISN);
     link.server_gets(&recorded).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
     assert_eq!(link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1), Err(Refusal::NoKey));
 }
 
-/// The SYN of another day asks for a key that this connection was never asked for, whether the stack answers it or not.
+/// The earlier SYN asks for a key that this connection was never asked for, whether the stack answers it or not.
 #[test]
 fn ao_22_a_replayed_syn_does_not_stop_a_later_rollover() {
     let ids = [(1, 101), (2, 102)];
@@ -211,7 +211,7 @@ fn a_key_removed_while_another_syn_waits_does_not_panic() {
     let _ = link.server_signs(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
 }
 
-/// The same numbers make a FIN look acknowledged, so that a replayed SYN may take the keys with which to repeat it.
+/// With the same numbers, the FIN looks acknowledged, and a replayed SYN could take the keys needed to repeat it.
 #[test]
 fn a_replayed_acknowledgment_of_two_gigabytes_ago_acknowledges_no_fin() {
     let mut link = Link::connected(ipv4_pair());
@@ -230,7 +230,7 @@ fn a_replayed_acknowledgment_of_two_gigabytes_ago_acknowledges_no_fin() {
     assert_eq!(link.server_gets(&recorded_syn(&[(1, 2)], CLIENT_ISN + 5000)), Err(Refusal::ConnectionExists));
 }
 
-/// Without its flag, the acknowledgment field means nothing. After both FINs, the end that closed second takes any other ISN.
+/// The acknowledgment field means nothing without its flag. After both FINs, the end that closed second accepts any other ISN.
 #[test]
 fn a_segment_without_acknowledgment_acknowledges_no_fin() {
     for (flags, expected) in [(ACK, Ok(())), (0, Err(Refusal::ConnectionExists))] {
@@ -243,7 +243,7 @@ fn a_segment_without_acknowledgment_acknowledges_no_fin() {
     }
 }
 
-/// The stack refuses the genuine SYN while a replayed one is what the shim goes by.
+/// The stack refuses the genuine SYN while the shim follows a replayed one.
 #[test]
 fn a_reset_that_answers_another_syn_verifies() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
@@ -252,7 +252,7 @@ fn a_reset_that_answers_another_syn_verifies() {
     link.back(RST | ACK, 0, CLIENT_ISN + 1).unwrap();
 }
 
-/// A SYN replayed to an end in SYN-SENT makes it deaf to the listener's refusal.
+/// Without this, a SYN replayed to an end in SYN-SENT would keep it from hearing the listener's refusal.
 #[test]
 fn a_replayed_syn_does_not_hide_a_listeners_reset() {
     for replayed in [7000, 0x9000_0000] {
@@ -267,7 +267,7 @@ fn a_replayed_syn_does_not_hide_a_listeners_reset() {
     }
 }
 
-/// The same without an attacker: the SYN was repeated, and the cookie of the second SYN-ACK is another one.
+/// The same without an attacker: the SYN was repeated, and the second SYN-ACK has another cookie.
 #[test]
 fn the_first_of_two_syn_acks_may_be_acknowledged() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
@@ -282,7 +282,7 @@ fn the_first_of_two_syn_acks_may_be_acknowledged() {
     assert_eq!(acknowledged, Some(SeqNum(0x4001)));
 }
 
-/// A stack with SYN cookies answers every SYN at once. The client is open after the first SYN-ACK and sends no further SYN.
+/// A stack with SYN cookies answers every SYN at once. The client is open after the first SYN-ACK and sends no more SYNs.
 #[test]
 fn three_answered_replays_do_not_push_out_the_genuine_syn() {
     for replays in [1, 3, 4] {
@@ -298,7 +298,7 @@ fn three_answered_replays_do_not_push_out_the_genuine_syn() {
     }
 }
 
-/// The stack's answer to the genuine SYN does not begin the handshake's time anew, which began with a replay.
+/// The handshake's time began with a replay. The stack's answer to the genuine SYN does not restart it.
 #[test]
 fn the_time_of_a_replay_is_not_that_of_the_handshake_after_it() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
@@ -330,7 +330,7 @@ fn a_replayed_syn_does_not_disturb_a_handshake() {
 
 #[test]
 fn a_stack_that_drops_a_replayed_syn_answers_the_genuine_one_with_the_key_it_asks_for() {
-    // The replay is of a time when another key, of another length, was in use.
+    // The replay is from a time when another key, of another length, was in use.
     let key = |send_id, recv_id, algorithm, length| {
         mkt(send_id, recv_id, algorithm).with_mac_length(length).unwrap()
     };

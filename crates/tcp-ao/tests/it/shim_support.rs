@@ -1,4 +1,4 @@
-//! What the tests of the shim share: packets that etherparse builds and reads, and two shims with a link between them.
+//! Shared by the shim's tests: packets that etherparse builds and reads, and two shims with a link between them.
 
 use etherparse::{IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader, TcpSlice};
 pub(crate) use wireseal_tcp_ao::shim::*;
@@ -15,7 +15,7 @@ pub(crate) const SERVER_ISN: u32 = 0xffff_fff0;
 
 pub(crate) type TestShim<O = ()> = Shim<Vec<PeerSlot>, Vec<ShimSlot>, O>;
 
-/// A TCP packet to be, from the local to the remote end of its pair.
+/// A TCP packet to build, from the local to the remote end of its pair.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     pub(crate) pair: SocketPair,
@@ -48,7 +48,7 @@ impl Packet {
         self
     }
 
-    /// The whole IP packet, checksums right.
+    /// The whole IP packet, with correct checksums.
     pub(crate) fn build(&self) -> Vec<u8> {
         let mut tcp = self.tcp.clone();
         (tcp.source_port, tcp.destination_port) = (self.pair.local.port(), self.pair.remote.port());
@@ -82,7 +82,7 @@ impl Packet {
             }
             _ => panic!("a socket pair of two families"),
         }
-        // As the shim sends it, so that what goes in can be compared with what comes out.
+        // As the shim sends it, so that input and output can be compared.
         tcp.checksum = if tcp.checksum == 0 { 0xffff } else { tcp.checksum };
         packet.extend(tcp.to_bytes());
         packet.extend(&self.payload);
@@ -90,7 +90,7 @@ impl Packet {
     }
 }
 
-/// What etherparse reads in a packet; all its lengths and checksums were right.
+/// What etherparse reads in a packet whose lengths and checksums are all right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Read {
     pub(crate) header: TcpHeader,
@@ -130,7 +130,7 @@ pub(crate) fn options_of(mut octets: &[u8]) -> Vec<Vec<u8>> {
     options
 }
 
-/// Reads a packet, and fails on any length or checksum that is wrong.
+/// Reads a packet, and fails on any wrong length or checksum.
 pub(crate) fn read(packet: &[u8]) -> Read {
     let sliced = etherparse::SlicedPacket::from_ip(packet).unwrap();
     let payload = sliced.ip_payload().unwrap();
@@ -156,7 +156,7 @@ pub(crate) fn read(packet: &[u8]) -> Read {
     Read { header: tcp.to_header(), payload: tcp.payload().to_vec(), options: options_of(tcp.options()) }
 }
 
-/// What the stack behind `shim` sends, as it comes out on the link.
+/// A packet from the stack behind `shim`, as it comes out on the link.
 pub(crate) fn outbound<O: Observer>(
     shim: &mut TestShim<O>,
     now: Duration,
@@ -167,7 +167,7 @@ pub(crate) fn outbound<O: Observer>(
     Ok(buffer[range].to_vec())
 }
 
-/// What the link brings, as the stack behind `shim` gets it; a refused packet must be unchanged.
+/// A packet from the link, as the stack behind `shim` gets it; a refused packet must be unchanged.
 pub(crate) fn inbound<O: Observer>(
     shim: &mut TestShim<O>,
     now: Duration,
@@ -193,7 +193,7 @@ pub(crate) const fn bad_mac(id: u8) -> Refusal {
     Refusal::Verify(VerifyError::BadMac { key_id: KeyId(id) })
 }
 
-/// Makes the TCP checksum of an IPv4 packet without options right again, so that the MAC is what is judged.
+/// Corrects the TCP checksum of an IPv4 packet without options, so that the MAC decides the verdict.
 pub(crate) fn refresh_checksum(packet: &mut [u8]) {
     let tcp = TcpSlice::from_slice(&packet[20..]).unwrap();
     let [a, b, c, d, e, f, g, h] = packet[12..20] else { panic!("no IPv4 header") };
@@ -201,7 +201,7 @@ pub(crate) fn refresh_checksum(packet: &mut [u8]) {
     packet[36..38].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// The events that a shim has told of.
+/// The events that a shim has reported.
 #[derive(Default)]
 pub(crate) struct Log(Vec<Event>);
 
@@ -217,7 +217,7 @@ impl Observer for Log {
     }
 }
 
-/// What a shim has told since the last time; each about the peer and connection of `ipv4_pair()`.
+/// The events since the last call; each is about the peer and connection of `ipv4_pair()`.
 pub(crate) fn kinds(shim: &mut TestShim<Log>) -> Vec<EventKind> {
     let events = shim.observer_mut().take();
     for event in &events {
@@ -236,7 +236,7 @@ pub(crate) fn signed_syn(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>, isn: u32
     outbound(&mut shim(pair, mkts, 1), seconds(1), &Packet::new(pair, SYN, isn, 0).build()).unwrap()
 }
 
-/// A SYN that the client of `ipv4_pair()` has signed on another day, from the same port.
+/// A SYN that the client of `ipv4_pair()` signed earlier, from the same port.
 pub(crate) fn recorded_syn(ids: &[(u8, u8)], isn: u32) -> Vec<u8> {
     signed_syn(ipv4_pair(), mkts(ids), isn)
 }
@@ -261,12 +261,10 @@ pub(crate) fn shim(pair: SocketPair, mkts: MktSet<MKTS_PER_PEER>, slots_count: u
     shim_of(vec![peer(pair, mkts)], slots_count)
 }
 
-/// A shim with these peers.
 pub(crate) fn shim_of(peers: Vec<PeerSlot>, slots_count: usize) -> TestShim {
     Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(slots_count)).unwrap()
 }
 
-/// The same pair with other ports.
 pub(crate) fn with_ports(pair: SocketPair, local: u16, remote: u16) -> SocketPair {
     SocketPair {
         local: Endpoint::new(pair.local.address(), local),
@@ -301,7 +299,7 @@ impl Link {
         }
     }
 
-    /// The same with the handshake done.
+    /// The same after the handshake.
     pub(crate) fn connected(pair: SocketPair) -> Self {
         let mut link = Self::with_ids(pair, &[(1, 2)]);
         link.connect(pair);
@@ -317,7 +315,7 @@ impl Link {
 }
 
 impl<O: Observer> Link<O> {
-    /// Shakes hands over a pair of these addresses.
+    /// Shakes hands between these endpoints.
     pub(crate) fn connect(&mut self, pair: SocketPair) {
         self.deliver_to_server(&Packet::new(pair, SYN, CLIENT_ISN, 0)).unwrap();
         let syn_ack = Packet::new(pair.reversed(), SYN | ACK, SERVER_ISN, CLIENT_ISN + 1);
@@ -327,78 +325,76 @@ impl<O: Observer> Link<O> {
         assert!(self.server.connection(&pair.reversed()).unwrap().is_established());
     }
 
-    /// A packet of the client's on the link, which must be signed.
+    /// The client's packet as it is on the link; it must be signed.
     pub(crate) fn client_sends(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
         let signed = outbound(&mut self.client, self.now, &packet.build())?;
         assert!(read(&signed).is_signed());
         Ok(signed)
     }
 
-    /// A packet of the server's on the link, which must be signed.
+    /// The server's packet as it is on the link; it must be signed.
     pub(crate) fn server_sends(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
         let signed = outbound(&mut self.server, self.now, &packet.build())?;
         assert!(read(&signed).is_signed());
         Ok(signed)
     }
 
-    /// A packet's way from the link to the server's stack.
+    /// Delivers a packet from the link to the server's stack.
     pub(crate) fn server_gets(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         inbound(&mut self.server, self.now, packet)
     }
 
-    /// A packet's way from the link to the client's stack.
+    /// Delivers a packet from the link to the client's stack.
     pub(crate) fn client_gets(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         inbound(&mut self.client, self.now, packet)
     }
 
-    /// A packet's way from the server's stack to the link.
+    /// Sends a packet from the server's stack to the link.
     pub(crate) fn server_emits(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         outbound(&mut self.server, self.now, packet)
     }
 
-    /// A packet's way from the client's stack to the link.
+    /// Sends a packet from the client's stack to the link.
     pub(crate) fn client_emits(&mut self, packet: &[u8]) -> Result<Vec<u8>, Refusal> {
         outbound(&mut self.client, self.now, packet)
     }
 
-    /// A packet of the client's without data on the link, which must be signed.
+    /// The client's packet without data as it is on the link; it must be signed.
     pub(crate) fn client_signs(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
         self.client_sends(&Packet::new(self.pair, flags, sequence, ack))
     }
 
-    /// A packet of the server's without data on the link, which must be signed.
+    /// The server's packet without data as it is on the link; it must be signed.
     pub(crate) fn server_signs(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
         self.server_sends(&Packet::new(self.pair.reversed(), flags, sequence, ack))
     }
 
-    /// The whole way of a packet without data from the client's stack to the server's.
+    /// Sends a packet without data from the client's stack to the server's.
     pub(crate) fn forth(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
         self.deliver_to_server(&Packet::new(self.pair, flags, sequence, ack))
     }
 
-    /// The whole way of a packet without data from the server's stack to the client's.
+    /// Sends a packet without data from the server's stack to the client's.
     pub(crate) fn back(&mut self, flags: u8, sequence: u32, ack: u32) -> Result<Vec<u8>, Refusal> {
         self.deliver_to_client(&Packet::new(self.pair.reversed(), flags, sequence, ack))
     }
 
-    /// A packet's whole way from the client's stack to the server's.
+    /// Sends a packet from the client's stack to the server's.
     pub(crate) fn deliver_to_server(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
         let signed = self.client_sends(packet)?;
         inbound(&mut self.server, self.now, &signed)
     }
 
-    /// A packet's whole way from the server's stack to the client's.
+    /// Sends a packet from the server's stack to the client's.
     pub(crate) fn deliver_to_client(&mut self, packet: &Packet) -> Result<Vec<u8>, Refusal> {
         let signed = self.server_sends(packet)?;
         inbound(&mut self.client, self.now, &signed)
     }
 
-    /// A data packet of the client's.
     pub(crate) fn client_data(&self, payload: &[u8]) -> Packet {
         Packet::new(self.pair, ACK | PSH, CLIENT_ISN + 1, SERVER_ISN.wrapping_add(1)).payload(payload)
     }
 
-    /// A data packet of the server's.
     pub(crate) fn server_data(&self, payload: &[u8]) -> Packet {
         let pair = self.pair.reversed();
         Packet::new(pair, ACK | PSH, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1).payload(payload)

@@ -1,4 +1,4 @@
-//! The shim's table of connections: who gets a place, who keeps it, and for how long.
+//! The shim's table of connections: which connections get a place, and for how long they keep it.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ fn port(port: u16) -> SocketPair {
     with_ports(ipv4_pair(), port, 179)
 }
 
-/// SYNs of the client's, signed, from as many ports.
+/// The client's signed SYNs, one from each port.
 fn verified_syns(ports: std::ops::Range<u16>) -> Vec<Vec<u8>> {
     let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), ports.len());
     ports.map(|port| open_from(&mut client, NOW, port, 1).unwrap()).collect()
@@ -41,11 +41,11 @@ fn a_connection_is_not_over_before_its_own_fin_is_acknowledged() {
     link.forth(FIN | ACK, CLIENT_ISN + 1, SERVER_ISN + 1).unwrap();
     let fin = Packet::new(back, FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 2);
     link.server_sends(&fin).unwrap();
-    // The FIN was lost, and a replayed SYN must not take away the keys to send it again with.
+    // The FIN was lost; a replayed SYN must not take the keys needed to send it again.
     assert_eq!(link.server_gets(&syn), Err(Refusal::ConnectionExists));
     link.deliver_to_client(&fin).unwrap();
     link.forth(ACK, CLIENT_ISN + 2, SERVER_ISN + 2).unwrap();
-    // Both ends are done, but the end that closed first has to answer in TIME-WAIT, and a replay is no new connection.
+    // Both ends are done, but the end that closed first must answer in TIME-WAIT, and a replay is not a new connection.
     assert_eq!(link.server_gets(&syn), Err(Refusal::ConnectionExists));
     let later = CLIENT_ISN + 3;
     let mut twin = Link::with_ids(pair, &[(1, 2)]);
@@ -77,7 +77,7 @@ fn syns_that_do_not_verify_leave_nothing() {
     let signed = verified_syns(1000..1300);
     for (index, mut syn) in signed.into_iter().enumerate() {
         let verdict = match index % 3 {
-            // The MAC's last octet and a pair of octets of the checksum that makes up for it.
+            // The MAC's last octet, and the checksum adjusted to match.
             0 => {
                 syn[55] ^= 1;
                 refresh_checksum(&mut syn);
@@ -110,7 +110,7 @@ fn a_flood_of_replayed_syns_takes_no_place_of_an_open_connection() {
         }
         pairs(&link.server).iter().map(|pair| pair.remote.port()).collect::<Vec<_>>()
     };
-    // Each handshake keeps its place for a while.
+    // Each handshake keeps its place for some time.
     assert_eq!(replay(&mut link), [179, 1000, 1001, 1002, 1003, 1004, 1005, 49_152]);
     link.now += seconds(15);
     let second = replay(&mut link);
@@ -143,7 +143,7 @@ fn with_open_connections_alone_there_is_no_place_for_another() {
         assert_eq!(link.server_gets(syn), Err(Refusal::TableFull));
     }
     assert_eq!(link.server.connections().filter(|connection| connection.is_established()).count(), 8);
-    // After three hours of silence, an open connection makes way; before, it does not.
+    // An open connection is evicted after three hours of silence, but not before.
     link.now += seconds(3 * 3600 - 1);
     assert_eq!(link.server_gets(&syns[0]), Err(Refusal::TableFull));
     link.now += seconds(1);
@@ -202,7 +202,7 @@ fn a_port_can_be_used_again_after_both_ends_are_done() {
     };
     finish(&mut link);
     again(&mut link);
-    // The same after a reset, with any other ISN: a peer that restarted knows nothing of the last one.
+    // After a reset, any other ISN will do: a peer that restarted does not know the last one.
     link.forth(RST, CLIENT_ISN + 0x5005, 0).unwrap();
     link.connect(ipv4_pair());
 }
@@ -224,7 +224,7 @@ fn a_port_can_be_used_again_after_a_handshake_that_was_reset_or_given_up() {
     }
 }
 
-/// Moves the server's connection to a server that was started anew.
+/// Moves the server's connection to a restarted server.
 fn restart_server(link: &mut Link) -> bool {
     let back = link.pair.reversed();
     let state = link.server.export(&back);
@@ -235,13 +235,13 @@ fn restart_server(link: &mut Link) -> bool {
     true
 }
 
-/// Nobody knows whether an adopted connection has ended, so a SYN goes to this end's stack, as that of a peer that has restarted.
+/// An adopted connection may have ended, so a SYN goes to this end's stack, as from a peer that has restarted.
 #[test]
 fn ao_38_an_adopted_connection_that_has_ended_keeps_no_port() {
     let mut link = Link::connected(ipv4_pair());
     let pair = link.pair;
     assert!(restart_server(&mut link));
-    // An older stack that still has the connection would reset it for one in its window, which may be a replay.
+    // An older stack that still has the connection would reset it for a SYN in its window, which may be a replay.
     let near = Packet::new(pair, SYN, CLIENT_ISN + 0x100, 0);
     let mut twin = Link::with_ids(pair, &[(1, 2)]);
     let near = twin.client_sends(&near).unwrap();
@@ -264,7 +264,7 @@ fn ao_38_an_adopted_connection_that_goes_on_is_not_given_up_for_a_syn() {
         };
         let replayed = link.client_signs(ACK, CLIENT_ISN, SERVER_ISN + 1).unwrap();
         assert!(restart_server(&mut link));
-        // A replay shows nothing; the SYN goes to the stack, which may answer that it has the connection still.
+        // A replay shows nothing. The SYN goes to the stack, which may answer that it still has the connection.
         link.server_gets(&replayed).unwrap();
         link.server_gets(&syn).unwrap();
         if is_sent {
@@ -295,7 +295,7 @@ fn ao_38_a_connection_that_is_being_closed_is_not_exported() {
         assert_eq!(link.server.connections_with_peers().count(), 1);
         way(&mut link, fin(pair, CLIENT_ISN + 1, SERVER_ISN + 1), fin(back, SERVER_ISN + 1, CLIENT_ISN + 1));
         assert!(link.server.export(&back).is_none(), "{number}");
-        // It is still here for late segments, but only one that is not closed is a session.
+        // It stays for late segments, but only a connection that is not closed is a session.
         assert!(link.server.connection(&back).is_some());
         assert_eq!(link.server.connections_with_peers().count(), usize::from(number < 2), "{number}");
         assert!(!restart_server(&mut link));
@@ -312,7 +312,7 @@ fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     for _ in 0..3 {
         assert_eq!(link.server_gets(&signed).unwrap(), data.build());
     }
-    // Another connection's segment does not, even between the same hosts.
+    // A segment of another connection does not, even between the same hosts.
     let other = with_ports(ipv4_pair(), 50_000, 179);
     link.connect(other);
     let mut moved = signed;
@@ -321,7 +321,7 @@ fn a_replayed_segment_passes_for_tcp_to_judge_and_turns_nothing() {
     assert!(matches!(link.server_gets(&moved), Err(Refusal::Verify(VerifyError::BadMac { .. }))));
 }
 
-/// What may happen to a table.
+/// An operation on a table.
 #[derive(Clone, Debug)]
 enum Step {
     Open { from: u16, isn: u32 },
@@ -344,13 +344,13 @@ proptest! {
     #[test]
     fn the_table_finds_what_a_map_would(slots in 0usize..14, steps in proptest::collection::vec(step(), 0..120)) {
         let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), slots);
-        // Ports with their ISNs and since when, the oldest first.
+        // Ports with their ISNs and start times, the oldest first.
         let mut model: Vec<(u16, u32, Duration)> = Vec::new();
         let mut now = Duration::ZERO;
         for step in steps {
             match step {
                 Step::Open { from, isn } => {
-                    // A SYN sent again changes nothing; one with another ISN is another connection.
+                    // A repeated SYN changes nothing; one with another ISN is another connection.
                     let is_known = model.iter().any(|known| (known.0, known.1) == (from, isn));
                     if !is_known {
                         model.retain(|known| known.0 != from);
@@ -392,7 +392,7 @@ fn a_peer_that_died_after_our_fin_makes_way() {
     link.server_gets(&recorded).unwrap();
     let fin = Packet::new(link.pair.reversed(), FIN | ACK, SERVER_ISN + 1, CLIENT_ISN + 9);
     let start = link.now;
-    // The FIN again and again, and a replay from time to time, which makes no progress.
+    // The FIN is repeated, and sometimes a segment is replayed; neither is progress.
     for after in [0, 1, 3, 100, 200] {
         outbound(&mut link.server, start + seconds(after), &fin.build()).unwrap();
         inbound(&mut link.server, start + seconds(after), &recorded).unwrap();
@@ -416,7 +416,7 @@ fn neither_replays_nor_forgeries_keep_a_dead_session_in_its_place() {
     assert_eq!(link.server.connections().count(), 0);
 }
 
-/// Only the head of a queue is looked at, so that the oldest has to be there.
+/// Only the head of a queue is examined, so the oldest must be there.
 #[test]
 fn a_full_table_finds_the_connection_that_has_expired() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
@@ -425,7 +425,7 @@ fn a_full_table_finds_the_connection_that_has_expired() {
     for port in 0..100 {
         link.connect(with_ports(ipv4_pair(), 1000 + port, 179));
     }
-    // All but the one in the middle go on.
+    // All but the one in the middle make progress.
     for _ in 0..4 {
         link.now += seconds(3600);
         for port in (0..100).filter(|port| *port != 50) {

@@ -1,12 +1,12 @@
-//! What a connection counts, and its state taken up elsewhere: the SNE against RFC 9187's sample data and a model that counts in 64
-//! bits, exports and imports.
+//! Counters, SNEs, and moving a connection's state: the SNE against RFC 9187's sample data and a model that counts in 64 bits, exports and
+//! imports.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use crate::support::*;
 
-/// RFC 9187 §5: the SNE that each sequence number has, in the order in which they arrive, the first after 0.
+/// RFC 9187 §5: the SNE of each sequence number, in order of arrival. The first arrives after 0.
 const RFC_9187: [(u32, u32); 29] = [
     (0x0000_0000, 0x0000_0000),
     (0x0000_0000, 0x3000_0000),
@@ -94,7 +94,7 @@ fn ao_30_the_last_turn_has_no_successor() {
     assert_eq!(tracker.sne_of(SeqNum(0xffff_fff0)), Sne(0xffff_ffff));
 }
 
-/// As far behind as ahead, a number is an old one, and a replay must not take the tracker back.
+/// A number as far behind as ahead is an old one, and a replay must not move the tracker back.
 #[test]
 fn ao_29_a_number_2_31_octets_behind_moves_nothing() {
     for (sne, sequence) in
@@ -116,7 +116,7 @@ fn ao_29_a_number_2_31_octets_behind_moves_nothing() {
     }
 }
 
-/// A step that a tracker can tell: up to 2^31 - 1 octets ahead and 2^31 behind, the edges often.
+/// A step that a tracker can resolve: up to 2^31 - 1 octets ahead and 2^31 behind, often at the limits.
 fn step() -> impl Strategy<Value = i64> {
     let edges = prop::sample::select(vec![i32::MAX, i32::MIN, i32::MIN + 1, 0, 1, -1]);
     prop_oneof![any::<i32>(), edges, -3000..=3000].prop_map(i64::from)
@@ -128,7 +128,7 @@ proptest! {
         let mut tracker = SneTracker::new(Isn(isn));
         let mut highest = i64::from(isn);
         for step in steps {
-            // Nothing on the wire comes from before the connection.
+            // No segment has a number from before the connection.
             let extended = (highest + step).max(i64::from(isn));
             let sequence = SeqNum(extended as u32);
             prop_assert_eq!(tracker.sne_of(sequence), Sne((extended >> 32) as u32));
@@ -165,7 +165,7 @@ proptest! {
 
 const IDS: [(u8, u8); 2] = [(1, 101), (2, 102)];
 
-/// The same connection in another place, with nothing but its state and the MKTs.
+/// The same connection in another place that has only its state and the MKTs.
 fn moved(connection: Connection<2>, mkts: &MktSet<2>) -> Connection<2> {
     let state = connection.export().unwrap();
     assert_eq!(Connection::import(&state, mkts).unwrap().export().unwrap(), state);
@@ -207,7 +207,7 @@ fn ao_38_the_sequence_numbers_need_only_be_near() {
     for _ in 0..4 {
         ends.exchange();
     }
-    // As another stack may know it: the next number to send, and a window's start far behind.
+    // As another stack may report it: the next number to send, and a window that starts far behind.
     let mut state = ends.active.export().unwrap();
     state.send_sequence = SeqNum(ends.active_next);
     state.receive_sequence = SeqNum(state.receive_sequence.0.wrapping_add(1000));
@@ -250,7 +250,7 @@ fn ao_38_octets_are_the_state() {
     }
 }
 
-/// The form of version 2 never changes.
+/// The encoding of version 2 never changes.
 #[test]
 fn ao_38_octets_of_version_2_are_read() {
     let mut octets = vec![2];

@@ -1,4 +1,4 @@
-//! What the tests of this crate share: segments and packets from parts, MKTs in a line, two ends and a handshake.
+//! Shared by the tests of this crate: segments and packets from parts, short MKTs, and two ends with a handshake.
 
 pub(crate) use std::net::IpAddr;
 pub(crate) use std::time::Duration;
@@ -16,7 +16,7 @@ pub(crate) const ACK: u8 = 0x10;
 /// The timestamp option as stacks send it, two NOPs before it.
 pub(crate) const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0x15, 0x5a, 0xb7, 0x84, 0xa5, 0x0b, 0xeb];
 
-/// The secret that every MKT of [`mkt`] starts with, long enough for each algorithm.
+/// The start of every secret of [`mkt`], long enough for each algorithm.
 pub(crate) const SECRET: &[u8; 32] = b"correct-horse-battery-staple-064";
 
 /// A socket pair of IPv4 addresses, 192.0.2.1 port 49152 to 192.0.2.2 port 179.
@@ -34,10 +34,10 @@ pub(crate) fn pair(local: &str, remote: &str) -> SocketPair {
     SocketPair { local: endpoint(local, 49152), remote: endpoint(remote, 179) }
 }
 
-/// An MKT with a secret of its own for every pair of ids.
+/// An MKT with a different secret for every pair of ids.
 pub(crate) fn mkt(send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm) -> Mkt {
     let mut secret = SECRET.to_vec();
-    // The same octets for both directions, so that the peer's mirror image of the MKT has the same secret.
+    // Both directions give the same octets, so that the peer's mirror image of the MKT has the same secret.
     secret.extend([send_id.min(recv_id), send_id.max(recv_id)]);
     mkt_with_secret(send_id, recv_id, algorithm, &secret)
 }
@@ -54,17 +54,17 @@ pub(crate) fn hmac(send_id: u8, recv_id: u8) -> Mkt {
     mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1)
 }
 
-/// The set of the MKTs with these pairs of SendID and RecvID, HMAC-SHA-1 all.
+/// MKTs with HMAC-SHA-1 and these pairs of SendID and RecvID.
 pub(crate) fn mkts<const N: usize>(ids: &[(u8, u8)]) -> MktSet<N> {
     MktSet::from_mkts(ids.iter().map(|(send, recv)| mkt(*send, *recv, TcpAoAlgorithm::HmacSha1))).unwrap()
 }
 
-/// The same set as the peer must have it: SendID and RecvID exchanged.
+/// The peer's version of the same set: SendID and RecvID exchanged.
 pub(crate) fn mirrored<const N: usize>(ids: &[(u8, u8)]) -> MktSet<N> {
     mkts(&ids.iter().map(|(send, recv)| (*recv, *send)).collect::<Vec<_>>())
 }
 
-/// A TCP segment to be: ports from the socket pair, the local end sends.
+/// A TCP segment to build, from the local to the remote end of its pair.
 #[derive(Clone)]
 pub(crate) struct Parts<'a> {
     pub(crate) pair: SocketPair,
@@ -88,12 +88,12 @@ impl<'a> Parts<'a> {
         Self { payload, ..self }
     }
 
-    /// The segment without an AO option, its checksum right.
+    /// The segment without an AO option, with a correct checksum.
     pub(crate) fn unsigned(&self) -> Vec<u8> {
         self.build(self.options)
     }
 
-    /// The segment with an AO option for a MAC of this length behind the other options, MAC and checksum zero.
+    /// The segment with an AO option for a MAC of this length after the other options; MAC and checksum are zero.
     pub(crate) fn with_ao(&self, mac_length: usize) -> Vec<u8> {
         let mut space = [0; 40];
         space[..self.options.len()].copy_from_slice(self.options);
@@ -101,7 +101,7 @@ impl<'a> Parts<'a> {
         self.build(&space[..length])
     }
 
-    /// The segment signed by `connection`, its checksum right.
+    /// The segment signed by `connection`, with a correct checksum.
     pub(crate) fn signed<const N: usize>(&self, connection: &mut Connection<N>) -> Vec<u8> {
         let mut tcp = self.with_ao(connection.current_key().mac_length());
         connection.sign(&mut tcp).unwrap();
@@ -131,7 +131,7 @@ pub(crate) fn set_checksum(pair: SocketPair, tcp: &mut [u8]) {
     tcp[16..18].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// The segment that travels from the local to the remote end of `pair`.
+/// The segment from the local to the remote end of `pair`.
 pub(crate) fn view(pair: SocketPair, tcp: &[u8]) -> Segment<'_> {
     Segment::from_tcp(pair.local.address(), pair.remote.address(), tcp).unwrap()
 }
@@ -146,7 +146,7 @@ pub(crate) fn segment_mac(
     Ok(segment.mac_input(sne, options)?.mac(key))
 }
 
-/// A segment of this connection's, signed.
+/// A signed segment of this connection.
 pub(crate) fn sent<const N: usize>(
     connection: &mut Connection<N>,
     flags: u8,
@@ -167,7 +167,7 @@ pub(crate) fn sent_with<const N: usize>(
     Parts::new(connection.pair(), flags, sequence, acknowledgment).payload(payload).signed(connection)
 }
 
-/// A segment that `to` must take from `from`.
+/// Sends a segment from `from` to `to`, which must accept it.
 pub(crate) fn pass<const N: usize>(
     from: &mut Connection<N>,
     to: &mut Connection<N>,
@@ -190,7 +190,7 @@ pub(crate) fn pass_with<const N: usize>(
     receive(to, &sent_with(from, flags, sequence, acknowledgment, payload)).unwrap();
 }
 
-/// Gives `connection` a segment that its peer sent.
+/// Gives `connection` a segment from its peer.
 pub(crate) fn receive<'a, const N: usize>(
     connection: &mut Connection<N>,
     tcp: &'a [u8],
@@ -199,7 +199,7 @@ pub(crate) fn receive<'a, const N: usize>(
     connection.verify(&view(pair, tcp))
 }
 
-/// An IPv4 packet with a right header checksum around a protocol's octets.
+/// An IPv4 packet with a correct header checksum around this payload.
 pub(crate) fn ipv4_packet(source: [u8; 4], destination: [u8; 4], protocol: u8, payload: &[u8]) -> Vec<u8> {
     let length = (20 + payload.len()) as u16;
     let mut packet = vec![0x45, 0, 0, 0, 0, 1, 0x40, 0, 64, protocol, 0, 0];
@@ -215,7 +215,7 @@ pub(crate) fn ipv4_packet(source: [u8; 4], destination: [u8; 4], protocol: u8, p
     packet
 }
 
-/// Writes the checksum of an ICMP message that has none; `sum` is that of the pseudo-header.
+/// Writes the checksum into an ICMP message; `sum` is that of the pseudo-header.
 fn complete_icmp(message: &mut [u8], sum: Sum16BitWords) {
     if message.get(2..4) == Some(&[0, 0]) {
         let checksum = sum.add_slice(message).ones_complement().to_be();
@@ -257,7 +257,7 @@ pub(crate) fn packet(pair: SocketPair, tcp: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Two ends of one connection, the first of which opens it. Their next sequence numbers stand behind their SYNs.
+/// Two ends of one connection, which the active end opens. Their next sequence numbers are those after the SYNs.
 pub(crate) struct Ends<const N: usize = 3> {
     pub(crate) active: Connection<N>,
     pub(crate) passive: Connection<N>,
@@ -290,7 +290,7 @@ impl<const N: usize> Ends<N> {
         Self::connect(ipv4_pair(), (0x1000_0000, 0x7000_0000), &mkts(ids), &mirrored(ids))
     }
 
-    /// A data segment of the active end, signed; the sequence number moves on by the payload.
+    /// A signed data segment of the active end; advances its sequence number by the payload.
     pub(crate) fn active_data(&mut self, payload: &[u8]) -> Vec<u8> {
         let parts = Parts::new(self.active.pair(), ACK, self.active_next, self.passive_next);
         self.active_next = self.active_next.wrapping_add(payload.len() as u32);
@@ -304,12 +304,12 @@ impl<const N: usize> Ends<N> {
         parts.options(&TIMESTAMPS).payload(payload).signed(&mut self.passive)
     }
 
-    /// A segment of the passive end, so many octets after its next number, that acknowledges nothing new.
+    /// A segment of the passive end, `sequence` octets after its next number, that acknowledges nothing new.
     pub(crate) fn numbered(&mut self, sequence: u32, payload: &[u8]) -> Vec<u8> {
         sent_with(&mut self.passive, ACK, self.passive_next + sequence, self.active_next, payload)
     }
 
-    /// Whether the active end takes a segment and signs with another key for it.
+    /// Whether the active end accepts a segment and switches keys for it.
     pub(crate) fn obeys(&mut self, segment: &[u8]) -> bool {
         receive(&mut self.active, segment).unwrap().current_key_changed()
     }
@@ -320,13 +320,13 @@ impl<const N: usize> Ends<N> {
         self.back(b"and back");
     }
 
-    /// Data of the active end's, which the passive one must take.
+    /// Sends data of the active end, which the passive one must accept.
     pub(crate) fn forth(&mut self, payload: &[u8]) {
         let segment = self.active_data(payload);
         receive(&mut self.passive, &segment).unwrap();
     }
 
-    /// Data of the passive end's, which the active one must take.
+    /// Sends data of the passive end, which the active one must accept.
     pub(crate) fn back(&mut self, payload: &[u8]) {
         let segment = self.passive_data(payload);
         receive(&mut self.active, &segment).unwrap();

@@ -60,7 +60,7 @@ fn every_error_becomes_the_one_type() {
     assert!(texts.iter().all(|text| !text.is_empty()));
 }
 
-/// What serde writes, and that it reads the same.
+/// What serde writes; checks that it reads the same value.
 fn written<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> String {
     let text = serde_json::to_string(value).unwrap();
     let again: T = serde_json::from_str(&text).unwrap();

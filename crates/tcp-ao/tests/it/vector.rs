@@ -1,4 +1,4 @@
-//! The packets of RFC 9235 and their like under the draft's algorithms, read from `tests/data/vectors`.
+//! The packets of RFC 9235 and the same packets under the draft's algorithms, read from `tests/data/vectors`.
 
 use serde::Deserialize;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -89,7 +89,7 @@ impl Vector {
         self.segment().ao_option().unwrap().unwrap()
     }
 
-    /// What the segment's traffic key is derived for, said as the end that computes it would say it.
+    /// The KDF context of the segment's traffic key, from the view of the end that computes it.
     pub(crate) fn context(&self) -> KdfContext {
         let isn = |hex: &Hex| Isn(u32::from_be_bytes(hex.0.as_slice().try_into().unwrap()));
         let (source_isn, destination_isn) = (isn(&self.source_isn), isn(&self.destination_isn));
@@ -120,7 +120,7 @@ impl Vector {
             .with_options(self.coverage())
     }
 
-    /// The TCP segment with ids and MAC zeroed, as it is before it is signed.
+    /// The TCP segment before it is signed: ids and MAC zeroed.
     pub(crate) fn unsigned_tcp(&self) -> Vec<u8> {
         let mut tcp = self.segment().tcp().to_vec();
         let start = 20 + self.ao().offset;

@@ -1,5 +1,5 @@
-//! Traffic keys and MACs as others compute them: the packets of RFC 9235, the same under the two algorithms of
-//! draft-ietf-tcpm-tcp-ao-algs-07, sessions between Linux kernels, and other people's HMAC and CMAC.
+//! Traffic keys and MACs against other implementations: the packets of RFC 9235, the same under the two algorithms of
+//! draft-ietf-tcpm-tcp-ao-algs-07, sessions between Linux kernels, and HMAC and CMAC of other libraries.
 
 use std::collections::HashSet;
 
@@ -51,7 +51,7 @@ fn assert_signed_alike(vectors: &[Vector]) {
     }
 }
 
-/// Two connections that send the handshake of the vectors to each other, and data in both directions.
+/// Two connections send each other the handshake of the vectors, and data in both directions.
 fn assert_conversation([syn, syn_ack, data_forth, data_back]: [&Vector; 4]) {
     let pair = SocketPair { local: syn.segment().source(), remote: syn.segment().destination() };
     let active_mkts = MktSet::<1>::from_mkts([syn.senders_mkt()]).unwrap();
@@ -175,7 +175,7 @@ fn ipv6_sha1() -> (Vec<Vec<u8>>, Mkt) {
 struct End(Connection<1>);
 
 impl End {
-    /// Signs the segment as if it had not been, and compares.
+    /// Signs the segment again, and compares.
     fn assert_sends(&mut self, segment: &Segment<'_>) {
         let ao = segment.ao_option().unwrap().unwrap();
         let mut tcp = segment.tcp().to_vec();
@@ -293,7 +293,7 @@ fn derive(algorithm: TcpAoAlgorithm, secret: &[u8], context: &KdfContext) -> Vec
     key.expose_secret().to_vec()
 }
 
-/// 192.0.2.1 port 49152 to 192.0.2.2 port 179, and the octets RFC 5925 §5.2 makes of it.
+/// 192.0.2.1 port 49152 to 192.0.2.2 port 179, and its octets in the KDF's input (RFC 5925 §5.2).
 fn ipv4_context() -> (KdfContext, Vec<u8>) {
     let context = KdfContext::send_other(ipv4_pair(), Isn(0x0102_0304), Isn(0xfffe_fdfc));
     let octets = [192, 0, 2, 1, 192, 0, 2, 2, 0xc0, 0, 0, 179, 1, 2, 3, 4, 0xff, 0xfe, 0xfd, 0xfc];
@@ -384,7 +384,7 @@ fn ao_13_linux_hmac_sha_256_and_hmac_sha256_128_are_two_algorithms() {
     assert_eq!((linux.default_mac_length(), draft.default_mac_length()), (12, 16));
     assert!(linux.linux_name().is_some() && draft.linux_name().is_none());
     let (context, octets) = ipv4_context();
-    // RFC 5869 with a salt of zeros and the context as info, for the draft; the RFC 5926 form for Linux.
+    // The draft: RFC 5869 with a salt of zeros and the context as info. Linux: the form of RFC 5926.
     let extracted = mac::<Hmac<Sha256>>(&[0; 32], SECRET);
     let expanded = mac::<Hmac<Sha256>>(&extracted, &[&octets[..], &[1]].concat());
     assert_eq!(derive(draft, SECRET, &context), expanded);

@@ -1,5 +1,5 @@
-//! A pair of ends in virtual time: whatever is sent, dropped, reordered, duplicated, altered, rekeyed, moved and reset,
-//! a segment verifies exactly when it is unaltered, of this connection, and its key is held.
+//! A pair of ends in virtual time. Segments are sent, dropped, reordered, duplicated and altered; connections are rekeyed, moved and reset.
+//! A segment verifies exactly if it is unaltered, belongs to this connection, and its key is held.
 
 mod model;
 
@@ -10,12 +10,12 @@ use proptest::test_runner::FileFailurePersistence;
 
 use crate::support::*;
 
-/// A segment on its way.
+/// A segment in transit.
 #[derive(Clone, Debug)]
 struct InFlight {
     due: u64,
     to: Side,
-    /// The ISNs of the connection it belongs to, which are what tells connections of one socket pair apart.
+    /// The ISNs of its connection, which tell connections with the same socket pair apart.
     isns: (u64, u64),
     extended: u64,
     acknowledges: u32,
@@ -28,7 +28,7 @@ struct InFlight {
 
 impl InFlight {
     fn is_altered(&self) -> bool {
-        // No MAC covers the checksum.
+        // The MAC does not cover the checksum.
         let covered = |tcp: &[u8]| [&tcp[..16], &tcp[18..]].concat();
         covered(&self.sent) != covered(&self.octets)
     }
@@ -37,14 +37,14 @@ impl InFlight {
 struct Pair {
     now: u64,
     isns: (u64, u64),
-    /// The left end and the right one, as they are and as they should be.
+    /// The left end and the right one.
     connections: [Connection<ROOM>; 2],
     ends: [End; 2],
     flight: Vec<InFlight>,
 }
 
 impl Pair {
-    /// Two ends that have shaken hands with the first of the keys held, which both must hold.
+    /// Two ends after a handshake with the first of the keys held, which both must hold.
     fn new(isns: (u32, u32), held: [Vec<Definition>; 2]) -> Self {
         let (connections, ends, mut flight) = connect(isns, held, 0).expect("both hold the first key");
         flight.clear();
@@ -128,7 +128,7 @@ impl Pair {
             }
             Operation::Reset(isns) => {
                 let held = [self.ends[0].held.clone(), self.ends[1].held.clone()];
-                // TCP does not choose the ISNs of a connection whose segments may still be about (RFC 9293 §3.4.1).
+                // TCP does not choose the ISNs of a connection whose segments may still be in transit (RFC 9293 §3.4.1).
                 let chosen = (isns.0.into(), isns.1.into());
                 if chosen == self.isns || self.flight.iter().any(|segment| segment.isns == chosen) {
                     return;
@@ -157,12 +157,12 @@ impl Pair {
         (length != 0).then(|| &mut self.flight[which.index(length)].octets)
     }
 
-    /// No sender gets 2^31 octets ahead of its receiver, not with the end of a segment either.
+    /// No sender gets 2^31 octets ahead of its receiver, including the end of the segment.
     fn is_in_window(&self, from: Side, end: u64) -> bool {
         end.saturating_sub(self.ends[from.other() as usize].received) < 1 << 31
     }
 
-    /// Sends what comes `by` octets after all before, if the window lets it.
+    /// Sends a segment `by` octets past everything sent before, if the window permits.
     fn send_new(&mut self, from: Side, by: u64, length: usize, latency: u64) {
         let extended = self.ends[from as usize].next + by;
         let end = extended + length as u64;
@@ -221,7 +221,7 @@ impl Pair {
         }
     }
 
-    /// Gives the end a segment; whether its current key changed.
+    /// Delivers a segment to the end; returns whether its current key changed.
     fn verify(&mut self, to: Side, tcp: &[u8], expected: Expected) -> bool {
         let (connection, counters) =
             (&mut self.connections[to as usize], &mut self.ends[to as usize].counters);
@@ -294,7 +294,7 @@ impl Pair {
         }
     }
 
-    /// Everything that a connection tells of itself is as the model has it.
+    /// Checks that everything a connection reports matches the model.
     fn check(&self) {
         for at in [Side::Left, Side::Right] {
             let (connection, end) = (&self.connections[at as usize], &self.ends[at as usize]);
@@ -379,7 +379,7 @@ fn connect(
     Some(([left, right], ends, late))
 }
 
-/// 400, or as many as PROPTEST_CASES says.
+/// How many cases to run: PROPTEST_CASES, or 400.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400)
 }
@@ -397,7 +397,7 @@ proptest! {
         for operation in operations {
             pair.run(operation);
         }
-        // At the end everything still on its way arrives, however late.
+        // At the end all segments in transit arrive, however late.
         pair.run(Operation::Advance(10_000));
     }
 }

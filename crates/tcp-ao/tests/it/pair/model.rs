@@ -1,4 +1,4 @@
-//! What can happen to a pair of honest ends, and what they should do, counted in 64 bits and without any cryptography.
+//! The operations on a pair of honest ends, and the expected results, counted in 64 bits and without any cryptography.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -47,8 +47,7 @@ const fn definition(
     Definition { send_id, recv_id, algorithm, mac_length, options: OptionCoverage::Covered, secret }
 }
 
-/// The first and the fifth have the same ids and different secrets, the sixth has one id of theirs, and the third
-/// has theirs the other way round.
+/// The first and the fifth have the same ids and different secrets, the sixth shares one id with them, and the third has their ids swapped.
 pub(crate) const DEFINITIONS: [Definition; 6] = [
     definition(1, 11, TcpAoAlgorithm::HmacSha1, 12, 1),
     definition(2, 12, TcpAoAlgorithm::Aes128Cmac, 16, 2),
@@ -86,21 +85,21 @@ pub(crate) fn mkt_set(held: &[Definition], at: Side) -> MktSet<ROOM> {
     MktSet::from_mkts(held.iter().map(|definition| definition.mkt(at))).unwrap()
 }
 
-/// What one end knows.
+/// The state of one end.
 #[derive(Clone, Debug)]
 pub(crate) struct End {
     pub(crate) held: Vec<Definition>,
     pub(crate) current: Definition,
     pub(crate) rnext: Definition,
-    /// The ISN, and the extended sequence numbers: of the next octet to send, after all that was sent, the highest received.
+    /// The ISN, then extended sequence numbers: the next octet to send, the end of all that was sent, the highest received.
     pub(crate) isn: u64,
     pub(crate) next: u64,
     pub(crate) sent: u64,
     pub(crate) received: u64,
     /// The newest acknowledgment received.
     pub(crate) acknowledged: u32,
-    /// Of the keys held, those that this end has signed with; the last three of those that were removed; whether the last request went
-    /// back to one of them without proof.
+    /// The held keys that this end has signed with; the last three removed ones that it had signed with; whether the last request went back
+    /// to one of them without proof.
     pub(crate) asked_for: Vec<Definition>,
     pub(crate) removed: Vec<Definition>,
     pub(crate) is_doubtful: bool,
@@ -116,11 +115,11 @@ impl End {
         self.held.iter().copied().find(|definition| definition.recv_id(at) == id)
     }
 
-    /// Takes note of a segment's ids and acknowledgment. If it is newer than all before it, as far as that shows, this end signs with
-    /// the key that it asks for.
+    /// Records a segment's ids and acknowledgment. If the segment is provably newer than all before it, this end signs with the key that it
+    /// asks for.
     pub(crate) fn hear(&mut self, at: Side, ids: (KeyId, KeyId), extended: u64, acknowledges: u32) {
         let ahead = acknowledges.wrapping_sub(self.acknowledged).cast_signed();
-        // What was never sent cannot have been acknowledged.
+        // Data that was never sent cannot have been acknowledged.
         if ahead < 0 || ahead > 0 && acknowledges.wrapping_sub(self.sent as u32).cast_signed() > 0 {
             return;
         }
@@ -135,7 +134,7 @@ impl End {
         }
     }
 
-    /// Signs with a key, asked or not.
+    /// Signs with a key, requested or not.
     pub(crate) fn sign_with(&mut self, key: Definition) {
         self.current = key;
         if !self.asked_for.contains(&key) {
@@ -143,7 +142,7 @@ impl End {
         }
     }
 
-    /// Holds other keys, which are in the order of their slots. A key that is given back is the same as before.
+    /// Replaces the keys, in the order of their slots. A key that is added again is the same as before.
     pub(crate) fn hold(&mut self, keys: Vec<Definition>) {
         let given_back = keys.iter().filter(|key| self.removed.contains(key));
         self.asked_for.extend(given_back);
@@ -159,8 +158,8 @@ impl End {
         self.asked_for.retain(|key| self.held.contains(key));
     }
 
-    /// How often the sequence number has wrapped, as the receiver must take it: of all extended numbers with these
-    /// lower 32 bits the one nearest to the highest received, and the older one of two that are equally near.
+    /// How often the sequence number has wrapped, from the receiver's view: of all extended numbers with these lower 32 bits, the nearest
+    /// to the highest received; of two equally near ones, the older.
     pub(crate) fn turn_of(&self, sequence: u32) -> u64 {
         let turn = self.received >> 32;
         let candidates = [turn.checked_sub(1), Some(turn), turn.checked_add(1)];
@@ -169,7 +168,7 @@ impl End {
     }
 }
 
-/// What the receiver should say of a segment.
+/// The verdict expected of the receiver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expected {
     Good,
@@ -178,7 +177,7 @@ pub(crate) enum Expected {
     UnknownKeyId,
     State,
     Unsigned,
-    /// Altered on the way: any refusal will do.
+    /// Altered in transit: any refusal is right.
     Refused,
 }
 
@@ -201,11 +200,11 @@ pub(crate) enum Operation {
     SetRnextKey(Side, Definition),
     SetCurrentKey(Side, Definition),
     ReplaceKeys(Side, Vec<Definition>),
-    /// The connection goes on in another place, with its MKTs in another order.
+    /// The connection moves to another place, where its MKTs are in another order.
     Move(Side),
     /// Both ends forget the connection, and the left one opens another.
     Reset((u32, u32)),
-    /// Time goes by, and what is due arrives.
+    /// Time passes, and what is due arrives.
     Advance(u64),
 }
 
@@ -227,13 +226,13 @@ fn definitions() -> impl Strategy<Value = Vec<Definition>> {
     select(vec![set(&[0, 1]), set(&[1, 0, 3]), set(&[4, 2]), set(&[5, 1]), set(&[2]), set(&[3, 4, 2])])
 }
 
-/// Steps around the distance at which numbers ahead and behind are equally near, and around the half of it, which two steps make up.
+/// Steps near 2^31, the distance at which ahead and behind are equally near, and near half of it.
 fn edge() -> impl Strategy<Value = u32> {
     let near = |number: u32| [number - 1, number, number + 1];
     select([near(1 << 30), near(1 << 31)].concat())
 }
 
-/// ISNs near the wrap more often than not.
+/// ISNs, most of them near the wrap.
 pub(crate) fn isns() -> impl Strategy<Value = (u32, u32)> {
     let isn = || prop_oneof![any::<u32>(), 0xffff_ff00..=u32::MAX, Just(u32::MAX), 0..10u32];
     (isn(), isn())
