@@ -22,7 +22,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key that is always valid. `key_id` names it within its chain and is never on the wire.
+    /// A key that is always valid. `key_id` names it within its chain and is never sent.
     #[must_use]
     pub const fn new(key_id: u64, mkt: Mkt) -> Self {
         Self { key_id, mkt, send: Lifetime::ALWAYS, accept: Lifetime::ALWAYS }
@@ -102,7 +102,7 @@ impl<'a> ActiveKeys<'a> {
     }
 }
 
-/// A named list of keys (RFC 8177 `key-chain`). No two have an id in common while both are valid.
+/// A named list of keys (RFC 8177 `key-chain`). Two keys that are valid at the same time never share an id.
 #[derive(Clone, Debug)]
 pub struct KeyChain {
     name: String,
@@ -127,7 +127,7 @@ impl KeyChain {
         Self { description: Some(description.into()), ..self }
     }
 
-    /// Makes every accept lifetime longer by `seconds` at either end (RFC 8177 `accept-tolerance`).
+    /// Extends every accept lifetime by `seconds` at each end (RFC 8177 `accept-tolerance`).
     ///
     /// # Errors
     /// [`Error`] if the accept lifetimes of two keys with an id in common then overlap.
@@ -135,7 +135,7 @@ impl KeyChain {
         Ok(Self { accept_tolerance: seconds, ..self }.checked()?)
     }
 
-    /// A chain as a file has it, whose keys may collide.
+    /// A chain as read from a file; its keys may collide.
     #[cfg(feature = "serde")]
     pub(crate) fn unchecked(
         name: String,
@@ -167,7 +167,7 @@ impl KeyChain {
         Ok(self)
     }
 
-    /// The field that excludes two keys from one chain.
+    /// The field in which two keys clash, so that they cannot be in one chain.
     fn clash(&self, earlier: &Key, key: &Key) -> Option<(&'static str, Problem)> {
         if earlier.key_id() == key.key_id() {
             return Some(("key-id", Problem::KeyIdTwice));
@@ -196,7 +196,7 @@ impl KeyChain {
         self.description.as_deref()
     }
 
-    /// By how many seconds every accept lifetime is longer at either end.
+    /// By how many seconds every accept lifetime is extended at each end.
     #[must_use]
     pub const fn accept_tolerance(&self) -> u32 {
         self.accept_tolerance
@@ -208,7 +208,7 @@ impl KeyChain {
         &self.keys
     }
 
-    /// Whether both chains have the same keys in the same order, with their secrets, and accept them at the same times. Secrets are compared
+    /// Whether both chains have the same keys, secrets included, in the same order, and accept them at the same times. Secrets are compared
     /// in constant time.
     #[must_use]
     pub fn has_same_keys(&self, other: &Self) -> bool {
@@ -235,7 +235,7 @@ impl KeyChain {
     /// The MKTs for a peer's connections at `now`: the keys of [`Self::at`] in the same order, those not valid for sending as
     /// [accept-only](wireseal_tcp_ao::MktParameters::accept_only). Empty if no key is valid for sending.
     ///
-    /// Takes the first `N`; [`Self::check_room`] tells beforehand whether there can be more.
+    /// Takes the first `N`; check with [`Self::check_room`] beforehand whether there can be more.
     #[must_use]
     pub fn mkts<const N: usize>(&self, now: Timestamp) -> MktSet<N> {
         let active = self.at(now);
@@ -252,21 +252,21 @@ impl KeyChain {
         set
     }
 
-    /// Whether the chain has the MKT that `is` recognises, and it is not valid for sending yet. Then keep it on a live connection,
-    /// because the clock was set back. Recognise it with [`Connection::has_key`](wireseal_tcp_ao::Connection::has_key), not by its ids alone: a
+    /// Whether the chain has the MKT that `is` recognises, and its send lifetime has not begun. Then keep it on a live connection, because
+    /// the clock was set back. Recognise it with [`Connection::has_key`](wireseal_tcp_ao::Connection::has_key), not by its ids alone: a
     /// later key may reuse the ids of a removed one, with another secret.
     #[must_use]
     pub fn is_early(&self, is: impl Fn(&Mkt) -> bool, now: Timestamp) -> bool {
         let mut keys = self.keys.iter().filter(|key| is(key.mkt())).peekable();
-        // The chain may have the same MKT twice. If the time of one is over, it is not to come.
+        // The chain may have the same MKT twice. If either lifetime has begun, the MKT is not early.
         keys.peek().is_some() && keys.all(|key| key.send_lifetime().from().is_some_and(|from| from > now))
     }
 
     /// Gives the peer at `index` of a shim, and its live connections, the keys that the chain has at `now`. Call it at each
     /// [`Self::next_change`], and when the clock has been set.
     ///
-    /// A live connection keeps keys that are valid later, ids and secret, so that a clock that was set back costs no session. If it is
-    /// left without a key to send with, it is forgotten, and nothing gets through.
+    /// A live connection keeps keys that are valid later, recognised by ids and secret, so that setting a clock back costs no session. If
+    /// it is left without a key to send with, it is forgotten, and nothing gets through.
     ///
     /// # Errors
     /// Those of [`Shim::set_valid_mkts`]. Ids that collide with those of another peer are left out, and everything else takes effect. In
@@ -293,7 +293,7 @@ impl KeyChain {
         let starts = self.keys.iter().map(|key| (self.acceptance(key).from().unwrap_or(Timestamp::MIN), 1));
         let ends = self.keys.iter().filter_map(|key| Some((self.acceptance(key).until()?, -1)));
         let mut changes: Vec<(Timestamp, isize)> = starts.chain(ends).collect();
-        // A key is not valid any more at its end, and so makes room for one that starts then.
+        // A lifetime excludes its end, so a key that ends makes room for one that starts then.
         changes.sort_unstable();
         let valid = changes.iter().scan(0, |count, (_, change)| {
             *count += change;
@@ -322,8 +322,8 @@ impl KeyChain {
     }
 }
 
-/// Takes an id for a lifetime, unless it has been taken for one that overlaps. Those that were taken do not overlap, and are in the
-/// order of their starts, so that only the neighbours count.
+/// Takes an id for a lifetime, unless it is taken for one that overlaps. The lifetimes taken so far do not overlap and are sorted by start,
+/// so only the neighbours need to be compared.
 fn take(
     taken: &mut BTreeMap<(u8, Option<Timestamp>), Lifetime>,
     KeyId(id): KeyId,

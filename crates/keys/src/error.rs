@@ -1,4 +1,4 @@
-//! What is wrong with keys, and where.
+//! Errors of keys and texts, with their places.
 
 use alloc::borrow::{Cow, ToOwned};
 use alloc::boxed::Box;
@@ -23,8 +23,7 @@ pub struct Position {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The text has a syntax error, an unknown, missing or repeated field, or a value that its field does not take. Values are
-    /// not shown.
+    /// The text has a syntax error, an unknown, missing or repeated field, or a value that its field does not accept. Values are not shown.
     #[error("{0}")]
     Text(Cow<'static, str>),
     /// The algorithm is unknown or ambiguous.
@@ -33,12 +32,12 @@ pub enum Problem {
     /// The secret or the MAC length is impossible, or the algorithm is not built in.
     #[error("{0}")]
     Mkt(MktError),
-    /// The secret is shorter than the algorithm asks for.
+    /// The secret is shorter than the algorithm requires.
     #[error("{error}; {accepted_by} accepts it")]
     SecretTooShort {
         /// The lengths.
         error: MktError,
-        /// What to write into the file to use it all the same.
+        /// What to write into the file to use it anyway.
         accepted_by: &'static str,
     },
     /// A number is too small or too large.
@@ -91,8 +90,8 @@ pub enum Problem {
 
 /// Why keys, or a text with keys, cannot be used.
 ///
-/// It prints as one line with the file, the place in it, and the key chain, the key and the field as the text calls them, as far as
-/// they are known. What reads a text does not know its file: put the name in front.
+/// It prints as one line with the file, the place in it, and the key chain, the key and the field under their names in the text, as far as
+/// they are known. An error from reading a text does not know the file: put the name in front.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Error(pub(crate) Box<Parts>);
 
@@ -154,13 +153,13 @@ impl Error {
         self
     }
 
-    /// What is wrong with the chain, or with the key, at this place in a list.
+    /// A fault of the chain, or of the key, at this place in a list.
     pub(crate) fn of(self, chain: Option<usize>, key: Option<usize>) -> Fault {
         Fault { chain, key, error: self }
     }
 
-    /// The place in the text: of the value in question or, if something is missing, of the table that lacks it. `None` if there
-    /// is no text.
+    /// The place in the text: that of the value in question or, if something is missing, of the table that lacks it. `None` if there is no
+    /// text.
     #[must_use]
     pub fn position(&self) -> Option<Position> {
         self.0.position

@@ -137,7 +137,7 @@ struct JsonLifetime {
     end_date_time: Member<Moment>,
 }
 
-/// What is wrong with a lifetime that has, for instance, two ends, or a duration but no start.
+/// The fault of a lifetime that has, for instance, two ends, or a duration but no start.
 const CONTRADICTORY: &str = "say once when it starts and once when it ends";
 
 impl JsonLifetime {
@@ -162,7 +162,7 @@ impl JsonLifetime {
 }
 
 impl JsonLifetimes {
-    /// Send and accept lifetime. As in the YANG module, one that is left out is "always".
+    /// Send and accept lifetime. As in the YANG module, a missing one is "always".
     fn lifetimes(&self) -> Result<(Lifetime, Lifetime), Error> {
         let read = |Member(lifetime): &Member<JsonLifetime>, name| {
             lifetime.as_ref().map_or(Ok(Lifetime::ALWAYS), |lifetime| lifetime.lifetime(name))
@@ -179,7 +179,7 @@ impl JsonLifetimes {
     }
 }
 
-/// The YANG identity of an algorithm; those without one are in Wireseal's own module.
+/// The YANG identity of an algorithm; those that the standard modules lack are in Wireseal's own.
 const fn identity(algorithm: TcpAoAlgorithm) -> &'static str {
     match algorithm {
         TcpAoAlgorithm::HmacSha1 => "ietf-key-chain:hmac-sha-1",
@@ -236,18 +236,17 @@ impl JsonKey {
 }
 
 impl KeyChains {
-    /// Reads key chains in the JSON encoding (RFC 7951) of the YANG modules `ietf-key-chain` (RFC 8177) and `ietf-tcp`
-    /// (RFC 9648) (feature `json`).
+    /// Reads key chains in the JSON encoding (RFC 7951) of the YANG modules `ietf-key-chain` (RFC 8177) and `ietf-tcp` (RFC 9648) (feature
+    /// `json`).
     ///
-    /// Two members of a key are Wireseal's own, because the modules lack them: `wireseal:mac-length` (octets; default: the
-    /// algorithm's) and `wireseal:allow-short-secret` (`true` accepts a secret shorter than the algorithm asks for). So are
-    /// the identities `wireseal:linux-hmac-sha-256`, `wireseal:hmac-sha256-128` and `wireseal:kmac256-128`;
-    /// `crypto-algorithm` takes any spelling of [`TcpAoAlgorithm`]. State that a device may add
-    /// (`last-modified-timestamp`, `send-lifetime-active`, `accept-lifetime-active`, `r-next-key-id`) is ignored. Members
-    /// that are not in the modules, `md5`, AES key wrap and `accept-key-mismatch` are refused.
+    /// Two members of a key are Wireseal's own, because the modules lack them: `wireseal:mac-length` (octets; default: the algorithm's) and
+    /// `wireseal:allow-short-secret` (`true` accepts a secret shorter than the algorithm requires). So are the identities
+    /// `wireseal:linux-hmac-sha-256`, `wireseal:hmac-sha256-128` and `wireseal:kmac256-128`; `crypto-algorithm` accepts any spelling of
+    /// [`TcpAoAlgorithm`]. State that a device may add (`last-modified-timestamp`, `send-lifetime-active`, `accept-lifetime-active`,
+    /// `r-next-key-id`) is ignored. Members that are not in the modules, `md5`, AES key wrap and `accept-key-mismatch` are refused.
     ///
-    /// Every chain of the text must be for TCP-AO: each key needs a `key-string` and an `ietf-tcp:authentication` with
-    /// `ao`. From a router's whole configuration, take only the chains that TCP sessions use.
+    /// Every chain of the text must be for TCP-AO: each key needs a `key-string` and an `ietf-tcp:authentication` with `ao`. From a
+    /// router's whole configuration, take only the chains that TCP sessions use.
     ///
     /// # Errors
     /// [`Error`] for the first thing that is wrong.
@@ -264,7 +263,7 @@ impl KeyChains {
             let message = error.to_string();
             let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(message, _)| message);
             let position = Position { line: error.line(), column: error.column().max(1) };
-            // serde_json reports the end of a misplaced value. The start is looked up, if the whole text can be read.
+            // serde_json reports the end of a misplaced value. Its start is looked up if the whole text can be parsed.
             let is_looked_up = error.is_data() && !message.starts_with("duplicate");
             let is_readable = || serde_json::from_str::<&RawValue>(text).is_ok();
             let position = (!is_looked_up || !is_readable()).then_some(position);
@@ -300,7 +299,7 @@ impl KeyChains {
     }
 }
 
-// `json!` clones the values in it, so no secret passes through it: only the document is wiped.
+// `json!` clones its values, so secrets must not pass through it: only the document is wiped.
 fn chain_value(chain: &KeyChain) -> Value {
     let mut value = json!({"name": chain.name()});
     if let Some(description) = chain.description() {

@@ -1,8 +1,8 @@
-//! Stand-ins for functions whose feature is off: the compiler names the feature instead of saying that there is no such function.
+//! Stand-ins for functions whose feature is off. With them the compiler names the feature instead of saying that there is no such function.
 
 use crate::{Error, KeyChains};
 
-/// The feature `toml`, without which nothing has this trait.
+/// A trait that nothing has unless the feature `toml` is on.
 #[cfg(not(feature = "toml"))]
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
@@ -15,7 +15,7 @@ pub trait FeatureToml {
     fn read(self) -> Result<KeyChains, Error>;
 }
 
-/// The feature `json`, without which nothing has this trait.
+/// A trait that nothing has unless the feature `json` is on.
 #[cfg(not(feature = "json"))]
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(

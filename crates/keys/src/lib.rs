@@ -3,12 +3,12 @@
 //! | you want to | call |
 //! |---|---|
 //! | read a file | [`KeyChains::from_toml`] (feature `toml`), [`KeyChains::from_json`] (feature `json`) |
-//! | have them in a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
-//! | read a file of any format, a router's configuration too | `load` and `KeyFile::key_chains` (feature `formats`) |
-//! | explain a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
+//! | put key chains into a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
+//! | read a file of any format, including routers' configurations | `load` and `KeyFile::key_chains` (feature `formats`) |
+//! | check a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
 //! | write one | `KeyChains::to_toml`, `KeyChains::to_json` |
 //! | find a peer's chain | [`KeyChains::get`] |
-//! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], and again at [`KeyChain::next_change`] |
+//! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], again at each [`KeyChain::next_change`] |
 //! | see which keys are valid | [`KeyChain::at`] |
 //! | warn before a chain expires | [`KeyChain::at`] with a time ahead of now: no key is [preferred](ActiveKeys::preferred) |
 //!
@@ -19,7 +19,7 @@
 //! [`KeyChain::with_accept_tolerance`]. Then each end accepts what the other prefers, even while a clock steps back and forth.
 //!
 //! Pass [`KeyChain::mkts`] to [`Connection::replace_keys`](wireseal_tcp_ao::Connection::replace_keys) or
-//! [`Shim::set_mkts`](wireseal_tcp_ao::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and whenever the clock was set. This
+//! [`Shim::set_mkts`](wireseal_tcp_ao::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and when the clock has been set. This
 //! end then asks for the preferred key with RNextKeyID, and the peer switches once it has the key (RFC 5925 §7.3). This end
 //! signs with another key when the peer asks for it, or when the send lifetime of the current one is over. It does not choose
 //! a key that is valid only for accepting, but the peer's RNextKeyID may still ask for one.
@@ -28,12 +28,12 @@
 //! chain never leads to unsigned segments.
 //!
 //! # Secrets
-//! Secrets are wiped with the [`Mkt`](wireseal_tcp_ao::Mkt) that holds them, and so are the texts that are written. You wipe the text that
-//! is read: read the file into a buffer that is large enough from the start, since one that grows leaves pieces behind. Reading
+//! Secrets are wiped with the [`Mkt`](wireseal_tcp_ao::Mkt) that holds them, and so are the texts that are written. Wipe the text that
+//! you read yourself, and read the file into a buffer that is large enough from the start: one that grows leaves pieces behind. Reading
 //! itself leaves no secret on the heap, with one exception: a secret with an escape, such as `\"`, passes through a buffer of the
-//! TOML or JSON parser, which does not wipe it. `secret-hex`, `hexadecimal-string` and TOML's `'literal strings'` need no escapes. In a
-//! [file of your own](#in-a-configuration-file-of-your-own), what its parser keeps is its affair. Keys are moved while
-//! they are made, which leaves copies on the [stack](wireseal_tcp_ao#what-is-wiped).
+//! TOML or JSON parser, which does not wipe it. `secret-hex`, `hexadecimal-string` and TOML's `'literal strings'` need no escapes. For a
+//! [file of your own](#in-a-configuration-file-of-your-own), your parser may keep more. Keys are moved while they are made, which leaves
+//! copies on the [stack](wireseal_tcp_ao#what-is-wiped).
 //!
 //! Errors contain no secret and no value of any field, but they show the names of unknown fields.
 //!
@@ -68,7 +68,7 @@
 //! let active = core.at(now);
 //! assert_eq!(active.preferred().map(|key| key.mkt().send_id()), Some(KeyId(101)));
 //!
-//! // As a connection or a peer takes it; `Timestamp::now` (feature `std`) reads the clock.
+//! // For a connection or a peer; `Timestamp::now` (feature `std`) reads the clock.
 //! let mkts: wireseal_tcp_ao::MktSet<2> = core.mkts(now);
 //! assert_eq!(mkts.preferred().map(|mkt| mkt.send_id()), Some(KeyId(101)));
 //! assert_eq!(active.iter().count(), 2);
@@ -80,11 +80,11 @@
 //!
 //! # In a configuration file of your own
 //! With feature `serde`, [`KeyChains`] are read as an array of tables with the fields of [`KeyChains::from_toml`], in any format
-//! that serde reads; where that has no dates, a moment is a text as in RFC 3339. Single [`KeyChain`]s and [`Key`]s can be read, too.
-//! Nothing writes them: a secret gets out only by `KeyChains::to_toml` and `KeyChains::to_json`.
+//! that serde reads. If the format has no dates, a moment is a text as in RFC 3339. Single [`KeyChain`]s and [`Key`]s can be read, too.
+//! serde does not write them: only `KeyChains::to_toml` and `KeyChains::to_json` write secrets.
 //!
-//! Errors name the key and the field, and their place is that of the key's or the chain's table. The `toml` crate's errors
-//! print the whole line, which may hold a secret: show their message and the line's number.
+//! Errors name the key and the field; their place is that of the key's or the chain's table. The `toml` crate's errors print the
+//! whole line, which may hold a secret: show only their message and the line's number.
 //!
 //! ```
 //! # #[cfg(all(feature = "toml", feature = "serde"))] {

@@ -1,4 +1,4 @@
-//! Where a value stands in a text, and what the text calls it: looked up in the text once it is known to be wrong.
+//! The place of a wrong value in a text, and its name there. Looked up only after an error.
 
 use alloc::format;
 use alloc::string::String;
@@ -10,7 +10,7 @@ use crate::error::{Error, Fault, Problem};
 use crate::text::TOML_DATE_AND_TIME;
 use crate::{KeyChain, KeyChains, Position};
 
-/// How many tables deep in a key its fields are: in JSON a SendID is in `ao`, in `ietf-tcp:authentication`.
+/// How many tables deep in a key a field can be: in JSON a SendID is in `ao`, in `ietf-tcp:authentication`.
 const DEPTH: usize = 2;
 
 /// A value of a parsed text.
@@ -21,15 +21,15 @@ pub(super) trait Value: Sized {
     fn members(&self) -> Vec<Self>;
     /// An element of an array.
     fn element(&self, index: usize) -> Option<Self>;
-    /// Octets before it.
+    /// Octets of the text before it.
     fn offset(&self) -> usize;
-    /// What it is, such as "a string".
+    /// Its kind, such as "a string".
     fn kind(&self) -> &'static str;
     /// A string or a number, as text.
     fn word(&self) -> Option<String>;
 
-    /// The member with this name, here or so many tables further inside: no deeper than the fields of any format, since a text can be
-    /// nested without end.
+    /// The member with this name, here or at most `depth` tables further inside. The depth is limited because a text can be nested without
+    /// end.
     fn find(&self, name: &str, depth: usize) -> Option<Self> {
         let inside = || self.members().iter().find_map(|member| member.find(name, depth - 1));
         self.member(name).or_else(|| if depth > 0 { inside() } else { None })
@@ -37,7 +37,7 @@ pub(super) trait Value: Sized {
 }
 
 impl Fault {
-    /// What a parser refused, for this reason and at this path.
+    /// A fault for what a parser refused, with its reason and path.
     pub(super) fn refused(message: &str, path: Option<&Path>) -> Self {
         let (mut indices, mut names) = (Vec::new(), Vec::new());
         for segment in path.into_iter().flat_map(Path::iter) {
@@ -50,11 +50,11 @@ impl Fault {
                 Segment::Enum { .. } | Segment::Unknown => {}
             }
         }
-        // This is how serde sees a date.
+        // serde sees a TOML date under this name.
         let is_date = names.pop_if(|name| name == TOML_DATE_AND_TIME).is_some();
         let message = match message {
             _ if is_date => "expected a table",
-            // The TOML and the JSON parser stop long before the stack ends.
+            // The TOML and the JSON parser stop long before the stack overflows.
             "cannot recurse further; max recursion depth met"
             | "recursion limit"
             | "recursion limit exceeded" => "arrays or tables are nested too deeply",
@@ -65,8 +65,7 @@ impl Fault {
         error.of(indices.first().copied(), indices.get(1).copied())
     }
 
-    /// The error with its place in the text, unless the parser has told it, and with the names that the text has for the chain
-    /// and the key.
+    /// The error with its place in the text, unless the parser has reported it, and with the names of the chain and the key in the text.
     pub(super) fn located(self, text: &str, root: Option<impl Value>, position: Option<Position>) -> Error {
         let mut located = self.error;
         let error = &mut *located.0;
@@ -126,7 +125,7 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// Keeps of serde's `invalid type: string "hunter2", expected a sequence` only what was expected.
+/// Keeps only the expected part of serde's `invalid type: string "hunter2", expected a sequence`.
 fn without_value(message: &str) -> &str {
     let wrong = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     match wrong.and_then(|rest| rest.rfind("expected ").map(|start| &rest[start..])) {

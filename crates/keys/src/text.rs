@@ -1,5 +1,5 @@
-//! Key chains as text: secrets, numbers in their range, moments, keys and chains from their parts, and the fields in Wireseal's own words,
-//! in any format that serde reads.
+//! Key chains as text, in any format that serde reads: secrets, numbers in their range, moments, keys and chains from their parts, and
+//! Wireseal's own fields.
 
 use alloc::format;
 use alloc::string::String;
@@ -18,8 +18,8 @@ use crate::error::{Error, Fault, Problem};
 use crate::{Key, KeyChain, KeyChains, Lifetime, ParseTimestampError, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
-/// A field that may be left out. Unlike an `Option` it refuses null, which is not the value of any field (RFC 7951 §6): a
-/// lifetime with an end of null would never end.
+/// An optional field. Unlike an `Option` it refuses null, which no field can have (RFC 7951 §6): a lifetime with an end of null would never
+/// end.
 pub(super) struct Member<T>(pub(super) Option<T>);
 
 impl<T> Default for Member<T> {
@@ -34,7 +34,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Member<T> {
     }
 }
 
-/// A whole number of any size, so that one that is too large is named as such.
+/// A whole number of any size, so that an error can name one that is too large.
 #[derive(Clone, Copy)]
 pub(super) struct Whole(i128);
 
@@ -67,7 +67,7 @@ impl<'de> Deserialize<'de> for Whole {
 }
 
 impl Whole {
-    /// The number if it is in this range, which its type holds.
+    /// The number, if it is in this range, all of which `T` can hold.
     pub(super) fn within<T: TryFrom<u64>>(self, range: RangeInclusive<u64>) -> Result<T, Error> {
         let number = u64::try_from(self.0).ok().filter(|number| range.contains(number));
         let number = number.and_then(|number| T::try_from(number).ok());
@@ -75,7 +75,7 @@ impl Whole {
     }
 }
 
-/// The name under which the `toml` crate gives a date and time.
+/// The name that the `toml` crate gives to a date and time.
 pub(super) const TOML_DATE_AND_TIME: &str = "$__toml_private_datetime";
 const DATE_AND_TIME: &str = "a date and time such as 2026-11-20T10:00:00Z";
 
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Moment {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Moment, E> {
-                // TOML lets seconds be left out.
+                // In TOML, seconds are optional.
                 let whole = || text.split_at_checked("2026-11-20T10:00".len());
                 let with_seconds = || whole().map(|(minutes, offset)| format!("{minutes}:00{offset}"));
                 let parsed = text.parse().ok();
@@ -119,7 +119,7 @@ pub(super) struct SecretText(Zeroizing<String>);
 
 impl<'de> Deserialize<'de> for SecretText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // What stands in place of a text may be a secret, too.
+        // A value of another type may be a secret, too, so the error does not show it.
         let text = String::deserialize(deserializer).map_err(|_| de::Error::custom("expected a string"))?;
         Ok(Self(Zeroizing::new(text)))
     }
@@ -163,7 +163,7 @@ pub(super) struct FieldNames {
     pub(super) hexadecimal_secret: &'static str,
     pub(super) mac_length: &'static str,
     pub(super) accept: &'static str,
-    /// What lets a secret be short.
+    /// The field that permits a short secret.
     pub(super) allow_short_secret: &'static str,
 }
 
@@ -237,14 +237,14 @@ pub(super) fn lifetime([from, until]: [(Option<Moment>, &'static str); 2]) -> Re
     Lifetime::new(read(from)?, read(until)?).map_err(in_field(until.1))
 }
 
-/// A key and whether the text gives its key id and its RecvID, which may be its SendID by default.
+/// A key, and whether the text gives its key id and its RecvID. Both may be its SendID by default.
 pub(super) struct ReadKey {
     pub(super) key: Key,
     pub(super) has_key_id: bool,
     pub(super) has_recv_id: bool,
 }
 
-/// Whether keys of a chain may share ids. [`KeyChains`] refuses them; `wireseal keys check` reports all of them.
+/// Whether keys of a chain may share ids. [`KeyChains`] refuses that; `wireseal keys check` reports each case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Collide {
     #[cfg(feature = "formats")]
@@ -252,7 +252,7 @@ pub(super) enum Collide {
     No,
 }
 
-/// A chain from its parts, or an error that names the chain and, where it is about one, says which key.
+/// A chain from its parts, or an error that names the chain and, if a key is at fault, the key.
 pub(super) fn chain(
     name: String,
     description: Option<String>,
@@ -262,7 +262,7 @@ pub(super) fn chain(
 ) -> Result<KeyChain, Fault> {
     let in_chain = |error: Error, key| error.in_chain(&name).of(None, key);
     let accept_tolerance = accept_tolerance.map_err(|error| in_chain(error, None))?;
-    // Room for all: a list that grew would leave secrets behind, and so would one that was emptied into another.
+    // Allocate for all keys: a list that grew, or was emptied into another, would leave secrets behind.
     let (mut read, mut given) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
     for (index, key) in keys.enumerate() {
         let ReadKey { key, has_key_id, has_recv_id } = key.map_err(|error| in_chain(error, Some(index)))?;
@@ -304,7 +304,7 @@ pub(super) fn parse_algorithm(text: &str) -> Result<TcpAoAlgorithm, Error> {
     TcpAoAlgorithm::from_str(text).map_err(|error| Problem::Algorithm(error).into())
 }
 
-/// The names of Wireseal's own format.
+/// The field names of Wireseal's own format.
 const NAMES: FieldNames = FieldNames {
     algorithm: "algorithm",
     secret: "secret",
@@ -314,7 +314,7 @@ const NAMES: FieldNames = FieldNames {
     allow_short_secret: "allow-short-secret = true",
 };
 
-/// A chain with keys that are checked together with it, or were before.
+/// A chain whose keys are checked together with it, or were checked before.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "a table that is a key chain")]
 pub(super) struct ChainFields<K> {
@@ -364,7 +364,7 @@ struct LifetimeFields {
 impl KeyFields {
     /// The key, or an error that names it and the field.
     pub(super) fn read(&self) -> Result<ReadKey, Error> {
-        // RFC 8177's key id is the SendID if it is left out.
+        // Without a key id (RFC 8177), the SendID is the key id.
         let key_id = match self.key_id.0 {
             Some(key_id) => key_id.within(0..=u64::MAX).map_err(in_field("key-id"))?,
             None => self.send_id.within(0..=u64::MAX).unwrap_or_default(),
@@ -405,7 +405,7 @@ impl KeyFields {
 }
 
 impl<K> ChainFields<K> {
-    /// The chain, or an error that names it and says which key it is about.
+    /// The chain, or an error that names it and, if a key is at fault, the key.
     pub(super) fn read(
         self,
         key: impl Fn(&K) -> Result<ReadKey, Error>,
@@ -417,7 +417,7 @@ impl<K> ChainFields<K> {
     }
 }
 
-/// The fields of a key that can be read, so that the place of an error is the key's. A list of keys themselves would leave secrets
+/// The fields of a key, checked when it is read, so that an error has the key's place. A list of the keys themselves would leave secrets
 /// behind as it grows.
 struct CheckedFields(KeyFields);
 

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
-/// A moment in UTC, in whole seconds, between the years 0 and 9999, the range of RFC 3339.
+/// A moment in UTC, in whole seconds, from year 0 to 9999, the range of RFC 3339.
 ///
-/// With the feature `std`, `Timestamp::now` reads the system's clock, and it converts from and to `SystemTime`. Otherwise this crate
-/// reads no clock: make one from [seconds since 1970](Self::from_unix_seconds).
+/// With the feature `std`, `Timestamp::now` reads the system's clock, and a `Timestamp` converts from and to `SystemTime`. Otherwise this
+/// crate reads no clock: make one from [seconds since 1970](Self::from_unix_seconds).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Timestamp(i64);
 

@@ -1,4 +1,4 @@
-//! Key chains in TOML, the format for people.
+//! Key chains in TOML, the format for people to write.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -43,7 +43,7 @@ impl KeyChains {
     /// options = "covered"               # the default, or "excluded"
     /// send = { from = 2026-01-01T00:00:00Z, until = 2026-07-01T00:00:00Z }    # default: always
     /// accept = { from = 2025-12-31T23:00:00Z, until = 2026-07-01T01:00:00Z }  # default: as send
-    /// allow-short-secret = false        # true accepts a secret shorter than the algorithm asks for
+    /// allow-short-secret = false        # true accepts a secret shorter than the algorithm requires
     /// ```
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What the formats share in writing: secrets as text, and a buffer that leaves none behind.
+//! Shared by the writers of TOML and JSON: secrets as text, and a buffer that leaves none behind.
 
 use alloc::string::String;
 use core::fmt;
@@ -43,7 +43,7 @@ pub(super) fn written(
     chains: &KeyChains,
     write: impl FnOnce(&mut String) -> fmt::Result,
 ) -> Zeroizing<String> {
-    // The most octets that a character is escaped to, and more than a key and the rest of a chain need.
+    // Upper bounds: octets of an escaped character, of a key, and of the rest of a chain.
     const ESCAPED: usize = 6;
     const KEY: usize = 3072;
     const CHAIN: usize = 512;

@@ -47,7 +47,7 @@ const DIALECT: Dialect = Dialect {
     },
 };
 
-/// What Linux makes of the MAC length of 0 that BIRD asks for.
+/// The MAC length that Linux uses if asked for 0, as BIRD does.
 const MAC_LENGTH: usize = 12;
 
 /// The protocols with keys for TCP-AO, each with its neighbor, or a bare `keys` block. Protocols without a name get BIRD's:
@@ -109,7 +109,7 @@ impl<'a> Header<'a> {
     }
 }
 
-/// What matters of a protocol or template.
+/// The parts of a protocol or template that concern keys.
 #[derive(Clone, Default)]
 struct Protocol {
     /// Whether its `authentication` is `ao`, if it has one.
@@ -192,7 +192,6 @@ impl<'a> Defined<'a> {
         ))
     }
 
-    /// The keys of a block.
     fn keys(&self, keys: Statement<'_, 'a>) -> Result<Vec<ChainKey>, Error> {
         let block = |statement: Statement<'_, 'a>, field| match statement.word(1).kind {
             Kind::Open => Ok(()),
@@ -283,7 +282,7 @@ impl<'a> Defined<'a> {
     }
 }
 
-/// Checks that a statement has at most so many words and ends with `;`.
+/// Checks that a statement has at most `length` words and ends with `;`.
 fn ended(statement: Statement<'_, '_>, field: &'static str, length: usize) -> Result<(), Error> {
     let next = statement.word(length.min(statement.words().len()));
     if next.kind == Kind::End { Ok(()) } else { Err(next.expected(field, ";")) }
@@ -321,7 +320,7 @@ fn unquoted(symbol: &str) -> &str {
     symbol.strip_prefix('\'').and_then(|inside| inside.strip_suffix('\'')).unwrap_or(symbol)
 }
 
-/// One protocol for every peer of a chain, with only what is about its keys.
+/// Writes a protocol for every peer of a chain, with nothing but its keys.
 fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c));
     text.push_str("# Add to each protocol: \"local ... as\", the neighbor's \"as\", and the channels.\n");

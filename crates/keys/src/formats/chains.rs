@@ -54,7 +54,7 @@ impl From<&Key> for ChainKey {
     fn from(key: &Key) -> Self {
         let parameters = key.mkt().parameters();
         let secret = Zeroizing::new(key.mkt().master_key().expose_secret().to_vec());
-        // How it was written is no longer known; printable octets are taken for text.
+        // The original notation is no longer known; printable octets are taken for text.
         let notation = match secret.iter().all(|octet| matches!(octet, b' '..=b'~')) {
             true => Notation::Text,
             false => Notation::Hexadecimal,
@@ -75,7 +75,7 @@ impl From<&Key> for ChainKey {
     }
 }
 
-/// The chains as [`KeyChains`] holds them, with send lifetimes within the accept lifetimes.
+/// The chains as [`KeyChains`], with send lifetimes cut to the accept lifetimes.
 fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, Error> {
     let mut names = Names::new(|_| true);
     let mut written = Vec::new();
@@ -87,7 +87,7 @@ fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, Error>
         for key in chain.keys.iter().filter(|key| !key.accept.covers(&key.send)) {
             losses.push(format!("key {}: its send lifetime outside the accept lifetime", chain.name_of(key)));
         }
-        // Room for all: a list that grew would leave secrets behind.
+        // Allocate for all keys: a list that grew would leave secrets behind.
         let mut keys = Vec::with_capacity(chain.keys.len());
         keys.extend(chain.keys.iter().filter_map(|key| key.key().ok()));
         written.push(chain.key_chain(names.name(chain, losses), keys)?);

@@ -10,9 +10,9 @@ use crate::{Position, Timestamp};
 /// How serious a finding is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Weight {
-    /// Something will not work or is not safe.
+    /// It will not work or is not safe.
     Warning,
-    /// Something would not work with another implementation.
+    /// It would not work with another implementation.
     Note,
 }
 
@@ -27,7 +27,7 @@ pub struct Finding {
     pub subject: String,
     /// Where the key is in its text.
     pub position: Option<Position>,
-    /// What it is, in words that follow the subject.
+    /// The finding in words that follow the subject.
     pub sentence: String,
 }
 
@@ -35,7 +35,7 @@ pub struct Finding {
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds a finding about a key, or about the whole chain without one.
+    /// Adds a finding about a key, or about the whole chain if there is no key.
     fn add(
         &mut self,
         weight: Weight,
@@ -51,13 +51,12 @@ impl Findings {
             position: key.and_then(|key| key.position),
             sentence: sentence.into(),
         };
-        // One chain of IOS XR may have become two.
+        // One chain of IOS XR may have become two, with the same findings.
         if !self.0.contains(&finding) {
             self.0.push(finding);
         }
     }
 
-    /// Adds a warning.
     fn warn(
         &mut self,
         kind: &'static str,
@@ -110,7 +109,7 @@ impl Usable {
     }
 }
 
-/// Everything to warn about now. What `implementations` refuse is a warning, what others refuse a note.
+/// All findings at present. What `implementations` refuse is a warning, what others refuse a note.
 #[must_use]
 pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation]) -> Vec<Finding> {
     let mut findings = Findings(Vec::new());
@@ -145,7 +144,7 @@ pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation])
     findings.0
 }
 
-/// Looks for keys of one peer that share an id while both are accepted; `before` are the chains before this one.
+/// Finds keys of one peer that share an id while both are accepted; `before` are the chains before this one.
 fn check_ids(findings: &mut Findings, before: &[Chain], chain: &Chain) {
     let of_peer = before
         .iter()
@@ -181,7 +180,7 @@ fn shared_ids(key: &ChainKey, other: &ChainKey) -> Option<String> {
     }
 }
 
-/// Keys that have expired or are not yet valid, and times without a key.
+/// Finds keys that have expired or are not yet valid, and times without a key.
 fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     for key in &chain.keys {
         let mut warn = |kind, sentence: String| findings.warn(kind, chain, Some(key), sentence);
@@ -220,7 +219,7 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     gaps(findings, chain, now);
 }
 
-/// Times from now on when the configured end has no key to send with.
+/// Finds times from now on at which the configured end has no key to send with.
 fn gaps(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     let sendable = |moment| chain.keys.iter().any(|key| key.send.contains(moment));
     let next_start = |moment| {
@@ -242,14 +241,14 @@ fn gaps(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     }
 }
 
-/// A secret that people type and that is shorter than this can be brute-forced.
+/// A typed secret that is shorter than this can be brute-forced.
 const FEWEST_OCTETS: usize = 12;
-/// A random secret of sixteen octets has at least this many different ones in all but a few of a billion cases.
+/// The fewest different octets to expect: all but a few in a billion random secrets of sixteen octets have at least as many.
 const FEWEST_DIFFERENT: usize = 6;
-/// This many hexadecimal digits are hardly a word.
+/// From this many hexadecimal digits on, a text is hardly a word.
 const HEXADECIMAL_DIGITS: usize = 16;
 
-/// Secrets that can be guessed, and secrets that are probably not what was meant. No sentence contains any part of a secret.
+/// Finds secrets that can be guessed, and secrets that were probably not meant so. No sentence contains any part of a secret.
 fn check_secret(findings: &mut Findings, chain: &Chain, key: &ChainKey, before: &[ChainKey]) {
     let secret = key.secret.expose();
     let mut warn = |kind, sentence: String| findings.warn(kind, chain, Some(key), sentence);

@@ -1,4 +1,4 @@
-//! Keys written in any format.
+//! Writing keys in any format.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,7 +23,7 @@ impl fmt::Debug for Conversion {
     }
 }
 
-/// Writes the keys in a format. Keys that it cannot express are left out; they are named in the losses, like everything else lost.
+/// Writes the keys in a format. Keys that it cannot express are left out and, like everything else lost, named in the losses.
 ///
 /// # Errors
 /// [`Problem::NothingLeft`] with the losses; [`Error`] if keys collide and the format cannot hold them.
@@ -45,7 +45,7 @@ pub fn convert(file: &KeyFile, to: Format) -> Result<Conversion, Error> {
 /// The chains without keys that the implementation refuses or that cannot be MKTs.
 fn chains_without_refused(file: &KeyFile, to: Format, losses: &mut Vec<String>) -> Vec<Chain> {
     let implementation = Implementation::reading(Some(to));
-    // What is written for Linux's sockets may be for other ends, too.
+    // A file in Linux's format may also be for other ends.
     let is_own = implementation == Implementation::reading(None);
     let mut kept = Vec::new();
     for chain in &file.chains {

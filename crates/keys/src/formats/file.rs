@@ -1,4 +1,4 @@
-//! The chains of a file of any format, whether or not they make sense.
+//! The chains of a file of any format, consistent or not.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::error::Fault;
 use crate::{Error, Key, KeyChain, Lifetime, Position, Problem};
 
-/// What a text says.
+/// The content of a text.
 #[derive(Default)]
 pub(super) struct Content {
     pub(super) chains: Vec<Chain>,
@@ -39,7 +39,7 @@ pub struct Chain {
     pub neighbors: Vec<Neighbor>,
     /// Its keys, in order.
     pub keys: Vec<ChainKey>,
-    /// Whether it belongs to a BIRD protocol without `authentication ao`, where BIRD refuses keys.
+    /// Whether it belongs to a BIRD protocol without `authentication ao`, in which BIRD refuses keys.
     pub lacks_authentication: bool,
 }
 
@@ -50,7 +50,7 @@ pub struct Neighbor {
     pub vrf: Option<String>,
     /// Its address, or the network of its address.
     pub address: IpCidr,
-    /// The interface that a link-local address is at.
+    /// The interface of a link-local address.
     pub interface: Option<String>,
 }
 
@@ -73,7 +73,7 @@ pub struct ChainKey {
     pub recv_id: KeyId,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
-    /// Octets of MAC, possibly an impossible number.
+    /// Octets of the MAC, possibly an impossible number.
     pub mac_length: usize,
     /// Whether the MAC covers the other TCP options.
     pub options: OptionCoverage,
@@ -90,12 +90,12 @@ pub struct ChainKey {
 /// BIRD's rank of a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Preference {
-    /// To send with, and to request from the peer.
+    /// Used for sending, and requested from the peer.
     Preferred,
     /// Neither.
     #[default]
     Ordinary,
-    /// Accepted, but not to send with.
+    /// Accepted, but not used for sending.
     Deprecated,
 }
 
@@ -152,7 +152,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The end of connections that a file is of. It sends with the SendIDs in the file.
+/// The end of the connections whose configuration a file is. That end sends with the SendIDs in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -176,7 +176,7 @@ pub struct ConfiguredKey {
     pub peer: Option<IpCidr>,
 }
 
-/// All keys that a capture is checked against, in the order given.
+/// The keys that a capture is checked against, in the order given.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
     /// The keys.
@@ -208,7 +208,7 @@ impl Chain {
 }
 
 impl ChainKey {
-    /// Whether it is the same key, however written.
+    /// Whether it is the same key, even if written differently.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         let rest = |key: &Self| {
@@ -218,12 +218,12 @@ impl ChainKey {
         rest(self) == rest(other) && self.secret.expose() == other.secret.expose()
     }
 
-    /// The key as an MKT with lifetimes, the send lifetime cut to the accept lifetime; or the field that makes that impossible.
+    /// The key as an MKT with lifetimes, the send lifetime cut to the accept lifetime. The error names the field that prevents it.
     pub(super) fn key(&self) -> Result<Key, Error> {
         self.key_of(End::ThisEnd)
     }
 
-    /// The same for this end, if the file is of `end`.
+    /// The same key from this end's view, if `end` has the file.
     pub(super) fn key_of(&self, end: End) -> Result<Key, Error> {
         let (send_id, recv_id) = match end {
             End::ThisEnd => (self.send_id, self.recv_id),

@@ -1,4 +1,4 @@
-//! The formats, and what is read from a file of any.
+//! The formats, and the content of a file of any format.
 
 use std::fmt;
 use std::path::Path;
@@ -48,7 +48,7 @@ formats! {
 }
 
 impl Format {
-    /// The format that a file's name or text shows: the first line that only one format has.
+    /// The format that a file's name or text shows. Of the text, the first line that only one format has decides.
     #[must_use]
     pub fn of(path: &Path, text: &str) -> Option<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
@@ -59,7 +59,7 @@ impl Format {
             text.split_inclusive('\n').find_map(|line| {
                 let rest = &text[from + line.len() - line.trim_start().len()..];
                 from += line.len();
-                // Lines of the later ones have words of the earlier ones in them.
+                // Lines of later formats contain words of earlier ones, so the later ones are tried first.
                 Self::ALL.into_iter().rev().find(|format| (format.table().starts)(rest))
             })
         })
@@ -71,7 +71,7 @@ impl Format {
         self.table().name
     }
 
-    /// What it is.
+    /// A description of it.
     #[must_use]
     pub const fn about(self) -> &'static str {
         self.table().about
@@ -107,7 +107,7 @@ impl Implementation {
 
     /// Every implementation.
     pub fn all() -> impl Iterator<Item = Self> {
-        // JSON is for the same one as TOML.
+        // JSON and TOML have the same implementation.
         let formats = Format::ALL.into_iter().filter(|format| *format != Format::Json);
         formats.map(|format| Self::reading(Some(format)))
     }
@@ -118,13 +118,13 @@ impl Implementation {
         self.0.name
     }
 
-    /// What it is.
+    /// A description of it.
     #[must_use]
     pub const fn about(self) -> &'static str {
         self.0.about
     }
 
-    /// Why it cannot have such a key, however it is configured.
+    /// Why it cannot have such a key in any configuration.
     #[must_use]
     pub fn refusals(self, key: &ChainKey) -> Vec<String> {
         let mut refusals = Vec::new();
@@ -149,7 +149,7 @@ impl Implementation {
         refusals
     }
 
-    /// What its configuration refuses but would accept with another number or spelling of the same key.
+    /// What its configuration refuses, though another number or spelling of the same key would be accepted.
     #[must_use]
     pub fn objections(self, key: &ChainKey) -> Vec<String> {
         let mut objections = Vec::new();
@@ -224,7 +224,7 @@ impl KeyFile {
     /// [`Error`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC does not have 4 to 16
     /// octets.
     pub fn keys(&self) -> Result<Keys, Error> {
-        // Room for all: a list that grew would leave secrets behind.
+        // Allocate for all keys: a list that grew would leave secrets behind.
         let count = self.chains.iter().map(|chain| chain.keys.len() * chain.neighbors.len().max(1)).sum();
         let mut keys = Vec::with_capacity(count);
         for chain in &self.chains {
@@ -243,18 +243,17 @@ impl KeyFile {
         Ok(Keys { keys })
     }
 
-    /// The chains for this end to sign and verify with, if the file is of `end`. BIRD's preferred keys come first, its deprecated ones
-    /// last.
+    /// The chains for this end to sign and verify with, if `end` has the file. BIRD's preferred keys come first, its deprecated ones last.
     ///
     /// # Errors
-    /// [`Error`] if a key cannot be an MKT or its lifetimes contradict each other, if keys of a chain collide, or if chains have the
-    /// same name.
+    /// [`Error`] if a key cannot be an MKT or its lifetimes contradict each other, if keys of a chain collide, or if chains have the same
+    /// name.
     pub fn key_chains(&self, end: End) -> Result<KeyChains, Error> {
         let mut chains = Vec::with_capacity(self.chains.len());
         for chain in &self.chains {
             let mut ranked: Vec<_> = chain.keys.iter().collect();
             ranked.sort_by_key(|key| key.preference);
-            // Room for all: a list that grew would leave secrets behind.
+            // Allocate for all keys: a list that grew would leave secrets behind.
             let mut keys = Vec::with_capacity(ranked.len());
             for chain_key in &ranked {
                 let key = chain_key.key_of(end).and_then(|key| {

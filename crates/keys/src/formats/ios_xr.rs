@@ -38,15 +38,14 @@ pub(super) const TABLE: Table = Table {
 
 const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
 
-/// Octets of MAC of both algorithms.
+/// Octets of the MAC of both algorithms.
 const MAC_LENGTH: usize = 12;
 /// The largest number of a key in a chain: six octets.
 const MAX_KEY_ID: u64 = (1 << 48) - 1;
-/// The earliest moment; a key that starts then has no start.
+/// The earliest moment that IOS XR can express; a key that starts then has no start.
 const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
-/// The last year.
+/// The last year that IOS XR can express.
 const LAST_YEAR: u16 = 2035;
-/// The names of the months.
 const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -99,10 +98,10 @@ struct ChainDraft<'a> {
     by_id: HashMap<&'a str, usize>,
 }
 
-/// The commands of a key; they are read only if the key turns out to be for TCP-AO.
+/// The commands of a key. They are read only once the key is known to be for TCP-AO.
 struct KeyDraft<'a> {
     at: Word<'a>,
-    /// As written: in a chain for MACsec it is no number.
+    /// As written, because in a chain for MACsec it is not a number.
     key_id: &'a str,
     commands: Vec<Vec<Word<'a>>>,
 }
@@ -374,12 +373,12 @@ fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
     tree::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
 }
 
-/// Key chains from [`that_can_be`], their ids, and the neighbors that use them.
+/// Writes key chains from [`that_can_be`], their ids, and the neighbors that use them.
 fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|c| c.is_ascii_graphic());
     let mut written: Vec<(String, &Chain, Vec<u64>)> = Vec::new();
     for chain in chains {
-        // A chain that neighbors use both with and without TCP options is one chain in IOS XR.
+        // If neighbors use a chain both with and without TCP options, IOS XR still has one chain.
         let same = written.iter().find(|(_, other, _)| is_same_chain(other, chain));
         if let Some((name, _, ids)) = same.map(|(name, _, ids)| (name.clone(), (), ids.clone())) {
             written.push((name, chain, ids));
@@ -425,8 +424,8 @@ fn coverage(chain: &Chain) -> OptionCoverage {
     chain.keys.first().map_or(OptionCoverage::Covered, |key| key.options)
 }
 
-/// The chain without the peers `taken` by chains before it, without keys whose coverage of TCP options differs from the first
-/// one's (or that exclude them, if there is no peer to configure that at), and without keys that expired before 1993.
+/// The chain without the peers `taken` by chains before it, without keys whose coverage of TCP options differs from the first one's (or
+/// that exclude options, if no peer is there to configure that), and without keys that expired before 1993.
 fn that_can_be(chain: Chain, taken: &mut HashSet<Neighbor>, losses: &mut Vec<String>) -> Option<Chain> {
     let is_over =
         |key: &ChainKey| [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT));
@@ -437,7 +436,7 @@ fn that_can_be(chain: Chain, taken: &mut HashSet<Neighbor>, losses: &mut Vec<Str
         let peer = peer.address;
         losses.push(format!("chain {:?}: {peer}, which uses another chain", chain.name));
     }
-    // Covered is the default of a neighbor.
+    // By default, a neighbor's options are covered.
     let is_said = !kept.neighbors.is_empty();
     let options = if is_said { coverage(&chain) } else { OptionCoverage::Covered };
     kept.keys.retain(|key| !is_over(key) && key.options == options);
@@ -490,7 +489,7 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses
         write_lifetime(text, "accept-lifetime", &key.accept);
         text.push_str("  key-string ");
         let octets = key.secret.expose();
-        // On the command line a question mark asks for help.
+        // On the command line a question mark shows help.
         if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
             text.push_str("clear ");
             text.extend(octets.iter().map(|octet| char::from(*octet)));

@@ -1,4 +1,4 @@
-//! Junos configuration, with braces or as `set` commands: `authentication-key-chains` with `algorithm ao`, and who uses them
+//! Junos configuration, with braces or as `set` commands: `authentication-key-chains` with `algorithm ao`, and the peers that use them
 //! (Juniper, TCP-AO for BGP and LDP Sessions, Junos 20.3R1 and later).
 
 use std::collections::{HashMap, HashSet};
@@ -51,11 +51,11 @@ const DIALECT: Dialect = Dialect {
 
 /// The largest number of a key in a chain.
 const MAX_KEY_ID: u64 = 63;
-/// Octets of MAC of both algorithms.
+/// Octets of the MAC of both algorithms.
 const MAC_LENGTH: usize = 12;
 /// The default tolerance for clock skew, in seconds.
 const TOLERANCE: u32 = 3600;
-/// A key that starts before this, in 1970, has no start: Junos requires a different one for every key.
+/// Keys that start before this, in 1970, have no start: Junos requires a start for every key, and each a different one.
 const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
 /// The largest tolerance in seconds.
 const MAX_TOLERANCE: u32 = 999_999_999;
@@ -93,7 +93,7 @@ fn read(text: &str) -> Result<Content, Error> {
     chains.finish(&users)
 }
 
-/// The part of a statement about key chains or who uses them.
+/// The part of a statement that concerns key chains or their users.
 fn relevant<'s, 'a>(path: &'s [Word<'a>]) -> Option<&'s [Word<'a>]> {
     if path.iter().any(|word| word.is("inactive:")) {
         return None;
@@ -113,7 +113,7 @@ fn place(path: &[Word<'_>], word: &str) -> Option<usize> {
     path.iter().position(|has| has.is(word))
 }
 
-/// Name and rest of `... key-chain NAME ...`; of `key N ...` all of it, without a name.
+/// Name and rest of `... key-chain NAME ...`; for `key N ...` the whole of it, without a name.
 fn chain_statement<'s, 'a>(path: &'s [Word<'a>]) -> Option<(&'a str, &'s [Word<'a>])> {
     match place(path, "key-chain") {
         Some(at) => Some((path.get(at + 1)?.text(), &path[at + 2..])),
@@ -121,7 +121,6 @@ fn chain_statement<'s, 'a>(path: &'s [Word<'a>]) -> Option<(&'a str, &'s [Word<'
     }
 }
 
-/// The chains read so far.
 #[derive(Default)]
 struct Drafts<'a> {
     chains: Vec<ChainDraft<'a>>,
@@ -270,7 +269,7 @@ impl<'a> KeyDraft<'a> {
         Ok(Some(start).filter(|start| *start >= NO_START_BEFORE))
     }
 
-    /// The key; `starts` are those of all keys of its chain, in order.
+    /// The finished key; `starts` are the starts of all keys of its chain, in order.
     fn finish(&self, starts: &[Timestamp]) -> Result<ChainKey, Error> {
         let missing = |field| self.at.missing(field);
         let start = self.start()?;
@@ -335,12 +334,12 @@ fn start_time(words: &[Word<'_>]) -> Option<Timestamp> {
     moment(date.try_into().ok()?, time, &format!("{hours}:{minutes}"))
 }
 
-/// Who uses key chains.
+/// The users of key chains.
 #[derive(Default)]
 struct Users<'a> {
     /// Peers, each with the words that lead to it.
     peers: Vec<(Vec<&'a str>, IpCidr)>,
-    /// Chains, by the words that lead to their use.
+    /// Chains, by the words that lead to the statement that uses them.
     chains: HashMap<Vec<&'a str>, &'a str>,
 }
 
@@ -376,7 +375,7 @@ impl<'a> Users<'a> {
         }
     }
 
-    /// The peers of each chain: those that have it of their own, from their group or from the protocol.
+    /// The peers of each chain: those that name it themselves, or inherit it from their group or the protocol.
     fn by_chain(&self) -> HashMap<&'a str, Vec<Neighbor>> {
         let (mut users, mut known) = (HashMap::<_, Vec<_>>::new(), HashSet::new());
         for (level, peer) in &self.peers {
@@ -389,7 +388,7 @@ impl<'a> Users<'a> {
     }
 }
 
-/// Key chains, and a BGP group for each chain with peers.
+/// Writes key chains, and a BGP group for each chain with peers.
 fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
     let named: Vec<_> = chains.iter().map(|chain| (names.name(chain, losses), chain)).collect();
@@ -486,7 +485,7 @@ fn write_key(text: &mut String, id: u64, key: &ChainKey, start: Timestamp) {
     );
 }
 
-/// The inside of a string, with a backslash before quotes and backslashes.
+/// The inside of a string, with a backslash before each quote and backslash.
 fn push_escaped(text: &mut String, characters: impl Iterator<Item = char>) {
     for c in characters {
         if matches!(c, '"' | '\\') {

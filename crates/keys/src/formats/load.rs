@@ -1,4 +1,4 @@
-//! Reading a file of keys, and who else can.
+//! Reading a file of keys, and finding out who else can read it.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -11,10 +11,10 @@ use super::{End, Format, KeyFile};
 use crate::text::Collide;
 use crate::{Error, KeyChains};
 
-/// The most octets of a file of keys: more than any router configuration has.
+/// The largest file of keys, in octets: larger than any router configuration.
 pub const MAX_KEY_FILE: usize = 64 << 20;
 
-/// Reads a file of keys, or standard input for `-`. Without `format`, name and content decide.
+/// Reads a file of keys, or standard input for `-`. Without `format`, the file's name and content decide.
 ///
 /// # Errors
 /// [`Error`], with the file and the place in it.
@@ -29,8 +29,8 @@ pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, Error> {
     Ok(file)
 }
 
-/// Reads the key chains of a file of any format, for this end to sign and verify with, if the file is of `end`; and the file itself, for
-/// the neighbors of its chains and for warnings. A file that is not recognized is TOML.
+/// Reads the key chains of a file of any format, for this end to sign and verify with, if `end` has the file. Also returns the file itself,
+/// for the neighbors of its chains and for warnings. A file that is not recognized is read as TOML.
 ///
 /// # Errors
 /// [`Error`], with the file and the place in it: also for keys that collide, and for secrets that only the router can decrypt.
@@ -60,12 +60,13 @@ fn text<'a>(path: &Path, octets: &'a [u8]) -> Result<&'a str, Error> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows; `expected` are probably there.
+/// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows. `expected` is the probable number of
+/// octets.
 ///
 /// # Errors
 /// Those of reading, and [`io::ErrorKind::FileTooLarge`].
 pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Result<Zeroizing<Vec<u8>>> {
-    // One octet more, so that the buffer need not grow to find the end.
+    // One octet more, so that the buffer need not grow at the end of the file.
     let mut octets = Zeroizing::new(vec![0; usize::try_from(expected).unwrap_or(0).min(MAX_KEY_FILE) + 1]);
     let mut length = 0;
     loop {
@@ -88,7 +89,7 @@ pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Resu
     Ok(octets)
 }
 
-/// Reads keys from a text, which errors call `path`. Without `format`, name and content decide.
+/// Reads keys from a text, which errors call `path`. Without `format`, the name and the content decide.
 ///
 /// # Errors
 /// [`Error`], with the place in the text.
@@ -106,7 +107,7 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
     read().map_err(|error| error.in_file(path))
 }
 
-/// The content of a text in this format, which is certain or what the file's name says.
+/// The content of a text in this format. The format is certain, or only suggested by the file's name.
 fn content(format: Format, text: &str, is_certain: bool, may: Collide) -> Result<Content, Error> {
     (format.table().read)(text, may).map_err(|error| match Format::of(Path::new(""), text) {
         Some(shown) if shown != format && !is_certain => Error::text(format!(

@@ -1,4 +1,4 @@
-//! Files of keys in every format that is known: what they say, what is wrong with it, and the same in another format.
+//! Files of keys in every supported format: reading, checking and converting them.
 
 mod bird;
 mod chains;

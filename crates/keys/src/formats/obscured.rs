@@ -12,7 +12,7 @@ pub(super) const JUNOS_NINE: &str = "$9$";
 const ALPHABET: &[u8; 65] = b"QzF3n6/9CAtpu0OB1IREhcSyrleKvMW8LXx7N-dVbwsY2g4oaJZGUDjiHkq.mPf5T";
 /// Where the four families of the alphabet end; a first character of an earlier family is followed by more filler.
 const FAMILIES: [usize; 4] = [15, 35, 55, 65];
-/// The weights of the characters of an octet, for each octet in turn.
+/// The weights of an octet's characters, for each octet in turn.
 const WEIGHTS: [&[usize]; 7] =
     [&[1, 4, 32], &[1, 16, 32], &[1, 8, 32], &[1, 64], &[1, 32], &[1, 4, 16, 128], &[1, 32, 64]];
 
@@ -20,7 +20,7 @@ fn value(character: u8) -> Option<usize> {
     ALPHABET.iter().position(|known| *known == character)
 }
 
-/// How many characters of filler follow a first character of this value.
+/// How many characters of filler follow a first character with this value.
 fn filler(first: usize) -> usize {
     3 - FAMILIES.iter().position(|end| first < *end).unwrap_or(3)
 }
@@ -69,7 +69,7 @@ pub(super) fn to_junos_nine(octets: &[u8]) -> Zeroizing<String> {
     text
 }
 
-/// What type 7 adds to a secret, from the index that its first two digits give.
+/// The octets with which type 7 obscures a secret, from the index that its first two digits give.
 const CISCO_KEY: &[u8; 53] = b"dsfd;kfoA,.iyewrkldJKDHSUBsgvca69834ncxv9873254k;fg87";
 
 /// The octets of a type 7 secret; `None` for anything else.
@@ -95,7 +95,7 @@ pub(super) fn to_cisco_seven(octets: &[u8]) -> Zeroizing<String> {
     text
 }
 
-/// The octets of pairs of hexadecimal digits, with a colon between all pairs or none; `None` for anything else.
+/// The octets of pairs of hexadecimal digits, with a colon between all pairs or between none; `None` for anything else.
 #[must_use]
 pub fn hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
     let mut octets =
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// The two ends of a session between IOS XR and Junos, and the examples of juniper9-crypt.
+    /// Both ends of a session between IOS XR and Junos, and the examples of juniper9-crypt.
     #[test]
     fn published_secrets_are_read() {
         assert_eq!(&**cisco_seven("011A08105E19091F").expect("type 7"), b"interop");

@@ -1,4 +1,4 @@
-//! What there is to know of a format and of the implementation that reads it.
+//! The properties of a format, and of the implementation that reads it.
 
 use std::collections::HashSet;
 
@@ -9,24 +9,24 @@ use super::file::{Chain, Content, Neighbor};
 use crate::Error;
 use crate::text::Collide;
 
-/// The text of chains. What it cannot express is added to the losses.
+/// Writes chains as text. What the format cannot express is added to the losses.
 type Write = fn(&[Chain], &mut Vec<String>) -> Result<Zeroizing<String>, Error>;
 
-/// All that there is to know of a format.
+/// The properties of a format.
 pub(super) struct Table {
     /// As `--format` and `--to` spell it.
     pub(super) name: &'static str,
-    /// What it is.
+    /// A description of it.
     pub(super) about: &'static str,
-    /// The extension of its files, if no other format's have it.
+    /// The extension of its files, if no other format uses it.
     pub(super) extension: Option<&'static str>,
-    /// Whether a text that starts at the beginning of some line has a first line that only this format has.
+    /// Whether only this format has a line such as the first one of this text, which starts at the beginning of some line.
     pub(super) starts: fn(&str) -> bool,
-    /// Its chains and what was skipped, for the end that has the file. Only what has no room for keys that collide refuses them here.
+    /// Reads its chains and what was skipped, for the end that has the file. Refuses colliding keys only if it has no room for them.
     pub(super) read: fn(&str, Collide) -> Result<Content, Error>,
-    /// What of a chain can be written, without the neighbors of chains before it.
+    /// The part of a chain that can be written, without the neighbors of chains before it.
     pub(super) fit: fn(Chain, &mut HashSet<Neighbor>, &mut Vec<String>) -> Option<Chain>,
-    /// The text of such chains.
+    /// Writes such chains.
     pub(super) write: Write,
     /// The implementation that reads it.
     pub(super) limits: Limits,
@@ -36,7 +36,7 @@ pub(super) struct Table {
 pub(super) struct Limits {
     /// As `--for` spells it.
     pub(super) name: &'static str,
-    /// What it is.
+    /// A description of it.
     pub(super) about: &'static str,
     /// Its name in sentences.
     pub(super) title: &'static str,
@@ -50,14 +50,14 @@ pub(super) struct Limits {
     pub(super) max_secret: Option<usize>,
     /// Whether MACs always cover the TCP options.
     pub(super) covers_options: bool,
-    /// How it obscures secrets, if a plain one must be one word.
+    /// How it obscures secrets; `None` if plain secrets may have any characters.
     pub(super) obscured: Option<&'static str>,
     /// Whether the send and the accept lifetime must be equal.
     pub(super) has_one_lifetime: bool,
 }
 
 impl Limits {
-    /// An implementation that takes all there is.
+    /// An implementation without limits.
     pub(super) const NONE: Self = Self {
         name: "",
         about: "",

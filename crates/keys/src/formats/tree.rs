@@ -1,5 +1,5 @@
-//! A router's configuration as a tree of statements, in order and without copies: blocks in braces, or modes by indentation, and
-//! commands of one line.
+//! A router's configuration as a tree of statements, in order and without copies: blocks in braces or modes by indentation, and one-line
+//! commands.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -14,13 +14,13 @@ pub(super) struct Dialect {
     pub(super) blocks: Blocks,
     /// How deep statements may be nested.
     pub(super) depth: usize,
-    /// What an error calls a block that starts with this word and has no end.
+    /// What an error calls an unfinished block that starts with this word.
     pub(super) block: fn(&Word<'_>) -> &'static str,
 }
 
 /// How statements contain others.
 pub(super) enum Blocks {
-    /// Between braces, each statement up to its `;`. Comments are from `#` to the end of the line, and in `/* */`.
+    /// Between braces; each statement ends with `;`. Comments are from `#` to the end of the line, and in `/* */`.
     Braces {
         /// The characters that end a word besides white space.
         ends: &'static str,
@@ -28,7 +28,7 @@ pub(super) enum Blocks {
         escapes: bool,
         /// The first words of commands that end with their line.
         commands: &'static [&'static str],
-        /// Whether a `}` too many is an error.
+        /// Whether a surplus `}` is an error.
         is_balanced: bool,
     },
     /// By indentation, each line a statement. Lines that start with `!` are comments.
@@ -44,7 +44,6 @@ pub(super) struct Word<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind<'a> {
-    /// A word.
     Plain(&'a str),
     /// The inside of quotes, with escapes.
     Quoted(&'a str),
@@ -87,12 +86,12 @@ impl<'a> Word<'a> {
         self.error(field, Problem::Text(reason.into()))
     }
 
-    /// Something else was expected here.
+    /// An error that says what was expected here instead.
     pub(super) fn expected(&self, field: &'static str, what: &str) -> Error {
         self.refused(field, format!("expected {what}"))
     }
 
-    /// It has no such field.
+    /// An error that says that this field is missing.
     pub(super) fn missing(&self, field: &'static str) -> Error {
         self.refused(field, "is missing")
     }
@@ -111,12 +110,10 @@ impl<'a> Word<'a> {
         number.ok_or_else(|| self.error(field, Problem::OutOfRange { min: 0, max }))
     }
 
-    /// Its value as a KeyID.
     pub(super) fn key_id(&self, field: &'static str) -> Result<KeyId, Error> {
         self.number(field, u8::MAX.into()).map(|id| KeyId(id as u8))
     }
 
-    /// Its value as an algorithm.
     pub(super) fn algorithm(&self, field: &'static str) -> Result<TcpAoAlgorithm, Error> {
         self.text().parse().map_err(|error| self.error(field, Problem::Algorithm(error)))
     }
@@ -127,7 +124,7 @@ pub(super) fn digits(text: &str) -> Option<u16> {
     text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// A moment of year, month and day, a time `HH:MM` or `HH:MM:SS`, and an offset such as `+00:00`.
+/// A moment from year, month and day, a time `HH:MM` or `HH:MM:SS`, and an offset such as `+00:00`.
 pub(super) fn moment(date: [u16; 3], time: &str, offset: &str) -> Option<Timestamp> {
     let mut time = time.split(':').map(digits);
     let (hour, minute, second) = (time.next()??, time.next()??, time.next().unwrap_or(Some(0))?);
@@ -136,7 +133,7 @@ pub(super) fn moment(date: [u16; 3], time: &str, offset: &str) -> Option<Timesta
     text.parse().ok().filter(|_| time.next().is_none())
 }
 
-/// Takes a property that may be given once.
+/// Sets a property that may be given once.
 pub(super) fn once<T>(
     slot: &mut Option<T>,
     value: T,
@@ -149,7 +146,7 @@ pub(super) fn once<T>(
     }
 }
 
-/// The statements of a text. Those inside of another follow it.
+/// The statements of a text. Those inside another statement follow it.
 pub(super) struct Tree<'a> {
     words: Vec<Word<'a>>,
     nodes: Vec<Node<'a>>,
@@ -162,7 +159,7 @@ struct Node<'a> {
     block: Option<Word<'a>>,
     /// The mark that ends it.
     end: Word<'a>,
-    /// The first statement after it that is not inside.
+    /// The index of the first statement after it that is not inside it.
     after: usize,
 }
 
@@ -290,7 +287,7 @@ impl<'a> Tree<'a> {
         })
     }
 
-    /// The statements that are in no other.
+    /// The statements that are in no other statement.
     pub(super) fn top(&self) -> impl Iterator<Item = Statement<'_, 'a>> {
         self.statements(0..self.nodes.len())
     }
@@ -301,7 +298,7 @@ impl<'a> Tree<'a> {
         mut give: impl FnMut(&[Word<'a>], Statement<'_, 'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut path = Vec::new();
-        // For each statement around, the first one after it, and how many words led to it.
+        // For each enclosing statement, the first one after it, and how many words led to it.
         let mut around: Vec<(usize, usize)> = Vec::new();
         for (index, node) in self.nodes.iter().enumerate() {
             while let Some((_, length)) = around.pop_if(|(after, _)| *after <= index) {
@@ -325,7 +322,7 @@ impl<'t, 'a> Statement<'t, 'a> {
         &self.tree.words[self.node().words.clone()]
     }
 
-    /// The word at this place, or else the mark that is there.
+    /// The word at this place or, if there is none, the mark there.
     pub(super) fn word(self, index: usize) -> Word<'a> {
         let node = self.node();
         self.words().get(index).copied().or(node.block).unwrap_or(node.end)
@@ -368,7 +365,7 @@ impl<'a> Tokens<'a, '_> {
         Word { kind, position }
     }
 
-    /// Moves on by `length` octets, counting lines and columns.
+    /// Advances by `length` octets, counting lines and columns.
     fn pass(&mut self, length: usize) {
         for (index, c) in self.rest()[..length].char_indices() {
             if c == '\n' {

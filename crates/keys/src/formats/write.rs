@@ -1,4 +1,4 @@
-//! What formats share in writing: a buffer that leaves no secrets behind, names and numbers.
+//! Shared by all formats' writers: a buffer that leaves no secrets behind, names and numbers.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::file::{Chain, ChainKey, Preference};
 
-/// Writes a text into a buffer that is large enough never to move and leave secrets behind.
+/// Writes a text into a buffer that is large enough from the start, because one that moves leaves secrets behind.
 pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zeroizing<String> {
     const KEY: usize = 1024;
     const PEER: usize = 256;
@@ -14,7 +14,7 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     let of_chain = |chain: &Chain| {
         let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
         let keys: usize = chain.keys.iter().map(of_key).sum();
-        // BIRD has the keys again for every peer.
+        // BIRD repeats the keys for every peer.
         (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words)
     };
     let mut text = Zeroizing::new(String::with_capacity(KEY + chains.iter().map(of_chain).sum::<usize>()));
@@ -73,7 +73,7 @@ pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<
     ids.collect()
 }
 
-/// Notes that only BIRD has preferred and deprecated keys.
+/// Records as a loss that only BIRD has preferred and deprecated keys.
 pub(super) fn lose_preferences(chain: &Chain, losses: &mut Vec<String>) {
     for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
         losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));

@@ -1,4 +1,4 @@
-//! Keys that are written can be read again, and everything lost is named.
+//! Written keys can be read again, and all losses are named.
 
 use std::path::Path;
 
@@ -36,7 +36,7 @@ fn neighbor(address: &str) -> Neighbor {
 }
 
 fn lifetime() -> impl Strategy<Value = Lifetime> {
-    // Seconds of the years 1970 to 2040, often on the edges that formats have.
+    // Seconds of the years 1970 to 2040, often at the limits of the formats.
     let moment = prop_oneof![
         4 => 725_846_401i64..2_050_000_000,
         1 => -100_000_000i64..2_300_000_000,
@@ -134,14 +134,14 @@ proptest! {
                 if conversion.losses.is_empty() {
                     prop_assert!(is_same(&again.chains, &file.chains), "{to}:\n{}\n{again:?}", &*conversion.text);
                 }
-                // No key comes out with other ids, another algorithm, coverage or secret than one that went in.
+                // Each key comes out with the ids, algorithm, coverage and secret of one that went in.
                 let essence = |key: &ChainKey| {
                     let secret = key.secret.expose().to_vec();
                     (key.send_id, key.recv_id, key.algorithm, key.mac_length, key.options == OptionCoverage::Covered, secret)
                 };
                 let before: Vec<_> = file.chains.iter().flat_map(|chain| &chain.keys).map(essence).collect();
                 prop_assert!(again.chains.iter().flat_map(|chain| &chain.keys).all(|key| before.contains(&essence(key))));
-                // Writing what was read loses nothing more.
+                // Writing the result again loses nothing more.
                 let once_more = convert(&again, to).expect("what was written can be written");
                 prop_assert!(is_same(&read_again(&once_more.text, to).chains, &again.chains), "{to}:\n{}", &*once_more.text);
             }
@@ -245,7 +245,7 @@ fn ios_xr_covers_no_options_that_were_excluded() {
     );
     file.chains[0].neighbors.truncate(1);
     assert!(is_same(&read_again(&conversion.text, Format::IosXr).chains, &file.chains[..1]));
-    // The same chain with options and without a neighbor is another one there.
+    // There, the same chain with options and without a neighbor is a different one.
     file.chains[1] = Chain { neighbors: Vec::new(), ..file.chains[0].clone() };
     file.chains[1].keys[0].options = OptionCoverage::Covered;
     let conversion = convert(&file, Format::IosXr).expect("a conversion");

@@ -1,4 +1,4 @@
-//! Key chains inside a configuration file of another program.
+//! Key chains inside another program's configuration file.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ struct Config {
 
 const LISTEN: &str = "listen = \"[::1]:179\"\n";
 
-/// A file of key chains under another name, below a field of the program's own.
+/// A file of key chains under another name, after a field of the program's own.
 fn embedded(file: &str) -> String {
     LISTEN.to_owned() + &file.replace("[key-chain", "[key-chains")
 }

@@ -54,7 +54,7 @@ fn the_texts_that_are_varied_here_are_good() {
 
 #[test]
 fn ao_26_null_is_no_lifetime_that_was_left_out() {
-    // A template without a value must not make a key that never ends (RFC 7951 §6 has no such null).
+    // A null from an unfilled template must not make a key that never ends (RFC 7951 §6 has no such null).
     let start = "\"start-date-time\": \"2026-01-01T00:00:00Z\"";
     for lifetimes in [
         "\"send-accept-lifetime\": null".to_owned(),
@@ -88,7 +88,7 @@ fn ao_14_short_secrets_are_refused_unless_asked_for() {
     assert!(error.ends_with("; \"wireseal:allow-short-secret\": true accepts it"), "{error}");
 }
 
-/// The field of the line that is replaced, the line, and the error after the chain's name. The last line is the sixth.
+/// The field whose line is replaced, the new line, and the error after the chain's name. The last line is the sixth.
 const TOML: &str = r#"
 send-id     | send-id = 256             | 6:11, key 256, send-id: must be a whole number from 0 to 255
 send-id     | send-id = -1              | 6:11, key 0, send-id: must be a whole number from 0 to 255
@@ -117,7 +117,7 @@ send        | send = { from = {} }      | 7:17, key 100, send.from: expected a d
 send        | send = 2026-01-01T00:00:00Z | 7:8, key 100, send: expected a table, found a date or time
 "#;
 
-/// The text that begins an error about the chain of the texts here, from `LINE:COLUMN`.
+/// The start of an error about these texts' chain, from `LINE:COLUMN`.
 fn at(place: &str) -> String {
     let (line, column) = place.split_once(':').unwrap();
     format!("line {line}, column {column}, key chain \"core\"")
@@ -144,7 +144,7 @@ fn ao_16_impossible_mac_lengths_are_refused() {
     assert_eq!((read(4), read(16)), (Ok(()), Ok(())));
 }
 
-/// What is replaced, by what, and the error after the chain's name.
+/// The text to replace, its replacement, and the error after the chain's name.
 const JSON: &str = r#"
 "7"           | "seven"     | 2:19, key-id: must be a whole number from 0 to 18446744073709551615
 100           | 300         | 6:55, key 7, send-id: must be a whole number from 0 to 255
@@ -193,7 +193,7 @@ fn ao_24_overlapping_ids_are_named() {
     KeyChains::from_toml(&touching).unwrap();
 }
 
-/// What follows the table of a key with SendID 100, and the error after the chain's name.
+/// The text after the table of a key with SendID 100, and the error after the chain's name.
 const REPEATED: &str = r#"
 send-id = 100                | 8:11, key 100, send-id: another key of the chain has this key id
 send-id = 1, key-id = 100    | 9:10, key 100, key-id: another key of the chain has this key id
@@ -216,7 +216,7 @@ fn repeated_ids_are_named_as_the_file_has_them() {
         let place = format!("{}:{column}", line.parse::<usize>().unwrap() + 2);
         assert_eq!(error(&first, second.trim()), format!("{},{rest}", at(&place)));
     }
-    // The RecvID is the SendID by default, and then the file has no other name for it.
+    // The RecvID is the SendID by default; the file then has no other name for it.
     let crossed = error(&format!("{first}\nrecv-id = 5"), "send-id = 5");
     assert_eq!(
         crossed,

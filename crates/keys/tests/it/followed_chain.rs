@@ -1,4 +1,4 @@
-//! The keys of a chain on the live connections of a shim: clocks that step, keys that expire or clash, chains that change.
+//! A shim's live connections under a chain's keys: clocks that step, keys that expire or clash, chains that change.
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
@@ -24,7 +24,7 @@ fn key(number: u64, ids: (u8, u8), secret: &[u8], from: i64) -> Key {
     Key::new(number, hmac(ids, secret)).with_lifetimes(lifetime, lifetime).unwrap()
 }
 
-/// A key with the secret that every link has for these ids.
+/// A key with the secret that every link uses for these ids.
 fn links_key(number: u64, ids: (u8, u8), from: i64, until: Option<i64>) -> Key {
     let lifetime = Lifetime::new(Some(at(from)), until.map(at)).unwrap();
     Key::new(number, mkt(ids.0, ids.1, TcpAoAlgorithm::HmacSha1)).with_lifetimes(lifetime, lifetime).unwrap()
@@ -43,14 +43,14 @@ impl Observer for Log {
     }
 }
 
-/// What a shim has told since the last time, all of it about its first peer.
+/// The events since the last call, all about the first peer.
 fn kinds(shim: &mut TestShim<Log>) -> Vec<EventKind> {
     let events = std::mem::take(&mut shim.observer_mut().0);
     assert!(events.iter().all(|event| event.peer == Some(0)), "{events:?}");
     events.into_iter().map(|event| event.kind).collect()
 }
 
-/// The emergency change: the secret has become known, another takes its place now, and tomorrow's key has the old one's ids.
+/// An emergency change: the secret has leaked, another replaces it now, and tomorrow's key has the old one's ids.
 #[test]
 fn ao_25_a_secret_taken_out_of_a_chain_goes_although_a_later_key_has_its_ids() {
     let old = |ids| MktSet::from_mkts([hmac(ids, OLD)]).unwrap();
@@ -63,7 +63,7 @@ fn ao_25_a_secret_taken_out_of_a_chain_goes_although_a_later_key_has_its_ids() {
     let ids = |connection: &Connection<4>| connection.keys().map(|key| key.send_id.0).collect::<Vec<_>>();
     assert_eq!(link.server.connections().map(ids).collect::<Vec<_>>(), [[4]]);
 
-    // In the handshake, too, while the connection has master keys.
+    // The same in the handshake, while the connection has master keys.
     let mut link = Link::with_mkts(ipv4_pair(), old((1, 2)), old((2, 1)));
     link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, 1, 0)).unwrap();
     changed.apply_to(&mut link.server, 0, at(1000)).unwrap();
@@ -81,7 +81,7 @@ fn ao_26_a_key_that_is_early_stays_with_its_own_secret() {
     link.deliver_to_client(&link.server_data(b"back")).unwrap();
 }
 
-/// The clock was ahead; a replay under tomorrow's key is no sign that the peer uses it.
+/// The clock was ahead; a replay under tomorrow's key does not show that the peer uses it.
 #[test]
 fn ao_26_a_replay_does_not_keep_a_future_key_in_use() {
     for is_replayed in [false, true] {
@@ -141,7 +141,7 @@ fn ao_26_a_clock_that_is_set_back_costs_no_session() {
     );
     let mut link = Link::with_mkts(ipv4_pair(), client.mkts(at(3000)), server.mkts(at(3000)));
     link.connect(ipv4_pair());
-    // Before the second key, then before all, and back.
+    // Before the second key, before both, and back.
     for now in [1500, 500, 0, 3000] {
         server.apply_to(&mut link.server, 0, at(now)).unwrap();
         link.deliver_to_server(&link.client_data(b"forth")).unwrap();
@@ -166,7 +166,7 @@ fn ao_26_a_chain_that_is_over_still_ends_its_sessions() {
     }
 }
 
-/// A clock that was ahead for a moment: the peer has not heard of the key whose time is still to come.
+/// The clock was briefly ahead: the peer has not heard of the key that is not valid yet.
 #[test]
 fn ao_26_a_clock_that_was_ahead_for_a_moment_leaves_no_future_key_in_use() {
     for tolerance in [0, 60] {
@@ -188,7 +188,7 @@ fn ao_26_a_clock_that_was_ahead_for_a_moment_leaves_no_future_key_in_use() {
     }
 }
 
-/// In the tolerance before a key's time it is there for acceptance only, so that the current key goes back to one the peer has left.
+/// Within the tolerance before its lifetime, a key is only accepted, so the current key would go back to one that the peer no longer uses.
 #[test]
 fn ao_26_a_clock_set_back_into_the_tolerance_costs_no_session() {
     let chain = |ids: [(u8, u8); 2]| {
@@ -232,7 +232,7 @@ fn ao_26_an_expired_key_goes_although_its_successor_clashes() {
         assert_eq!(clash, Err(PeerError::Overlap { peer: 0, other: 1, error }));
         let left: Vec<_> = link.server.peer(0).unwrap().mkts.iter().map(Mkt::send_id).collect();
         assert_eq!(left, if is_open { vec![KeyId(8)] } else { vec![] });
-        // Once the id is free, the successor comes.
+        // Once the id is free, the next key is added.
         link.server.remove_peer(1).unwrap();
         chain.apply_to(&mut link.server, 0, at(1001)).unwrap();
         assert!(link.server.peer(0).unwrap().mkts.by_send_id(KeyId(6)).is_some());
@@ -264,7 +264,7 @@ fn ao_26_a_session_ends_with_its_expired_key_although_the_successor_clashes() {
     );
 }
 
-/// A rollover by the chain's own lifetimes is told at both ends, once, whoever of them is first and whatever the peer asks for then.
+/// A rollover by the chain's own lifetimes is reported once at each end, whichever end is first and whatever the peer then asks for.
 #[test]
 fn ao_26_a_rollover_by_lifetimes_is_told_once() {
     let chain = |first: (u8, u8), second: (u8, u8)| {
@@ -284,7 +284,7 @@ fn ao_26_a_rollover_by_lifetimes_is_told_once() {
         let mut link =
             Link::with_mkts(ipv4_pair(), clients.mkts(at(0)), servers.mkts(at(0))).observed::<Log>();
         link.connect(ipv4_pair());
-        // A handshake has not been told of, and its key is none that anybody has seen in use.
+        // A handshake is not reported, and nobody has seen its key in use.
         link.client_sends(&Packet::new(with_ports(ipv4_pair(), 5, 179), SYN, 1, 0)).unwrap();
         for shim in [&mut link.client, &mut link.server] {
             assert_eq!(kinds(shim).len(), 1);
@@ -303,7 +303,7 @@ fn ao_26_a_rollover_by_lifetimes_is_told_once() {
         link.deliver_to_client(&link.server_data(b"back")).unwrap();
         clients.apply_to(&mut link.client, 0, at(1001)).unwrap();
         assert_eq!((kinds(&mut link.client), kinds(&mut link.server)), (vec![], vec![]));
-        // A change by hand is told too.
+        // A manual change is reported too.
         link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
         assert_eq!(kinds(&mut link.server), switched(4, 2));
     }

@@ -26,7 +26,7 @@ fn key<'a>(chains: &'a KeyChains, chain: &str, key_id: u64) -> &'a Key {
     chains.get(chain).unwrap().keys().iter().find(|key| key.key_id() == key_id).unwrap()
 }
 
-/// Everything about a key, the secret included.
+/// Everything about a key, including the secret.
 fn facts(key: &Key) -> impl PartialEq + std::fmt::Debug + use<> {
     let mkt = key.mkt();
     let secret = mkt.master_key().expose_secret().to_vec();

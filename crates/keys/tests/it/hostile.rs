@@ -1,4 +1,4 @@
-//! Files that are nested deeply or have very many keys: an error, or the keys, in a time that grows with the text.
+//! Files with deep nesting or very many keys give an error or the keys, in linear time.
 
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use wireseal_keys::{Error, Format, KeyChain, KeyChains, read};
 
-/// What is done with a file and its chain.
+/// What to do with a file and its chain.
 type Act<'a> = &'a dyn Fn(&str, &KeyChain);
 type Reader = fn(&str) -> Result<KeyChains, Error>;
 
-/// What a reader says of a text, on a stack that leaves no room for a call per level.
+/// A reader's error for a text, on a stack that is too small for one call per level.
 fn error_of(reader: Reader, text: String) -> String {
     let thread = thread::Builder::new().stack_size(512 << 10);
     let read = move || reader(&text).map(drop).unwrap_err().to_string();
@@ -36,12 +36,12 @@ fn ao_37_a_text_that_is_nested_deeply_is_refused_where_it_goes_wrong() {
     ] {
         assert_eq!(error_of(KeyChains::from_json, text), expected);
     }
-    // An array may stand for an object, with its members in order.
+    // An array may replace an object, with the members in order.
     for text in [arrays.clone(), "[".repeat(DEPTH)] {
         let error = error_of(KeyChains::from_json, text);
         assert!(error.starts_with("line 1, column ") && error.contains(": expected a"), "{error}");
     }
-    // Members that are not read may be nested as deeply as they like.
+    // Members that are not read may be nested to any depth.
     let ignored = within("last-modified-timestamp", &arrays);
     assert_eq!(
         error_of(KeyChains::from_json, ignored),
@@ -53,7 +53,7 @@ fn ao_37_a_text_that_is_nested_deeply_is_refused_where_it_goes_wrong() {
     for (text, column) in [(arrays, 93), ("[".repeat(DEPTH), 93), (nested("{a=", "}"), 253)] {
         assert_eq!(toml_error(format!("key-chain = {text}")), format!("line 1, column {column}: {too_deep}"));
     }
-    // The parser does not say where a key has too many dots.
+    // The parser does not report where a key has too many dots.
     for text in ["a.".repeat(DEPTH) + "a = 1", format!("[{}a]", "a.".repeat(DEPTH))] {
         assert_eq!(toml_error(text), too_deep);
     }
@@ -96,13 +96,13 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
     for (name, test) in tests {
         let times =
             || [(&few, &chains[0]), (&many, &chains[1])].map(|(text, chain)| time(|| test(text, chain)));
-        // Eight times as many would take 64 times as long if each were compared with all others. A busy machine disturbs some attempts.
+        // Comparing each key with all others would take 64 times as long for eight times as many. A busy machine disturbs some attempts.
         let is_linear = |_| times().windows(2).all(|times| times[1] < 24 * times[0]);
         assert!((0..50).any(is_linear), "{name}: {:?}", times());
     }
 }
 
-/// A file of so many things.
+/// A file with this many items.
 type File = fn(usize) -> String;
 
 const FILES: [(&str, Format, File); 7] = [
@@ -170,7 +170,7 @@ const FILES: [(&str, Format, File); 7] = [
     }),
 ];
 
-/// So many parts.
+/// Writes `count` parts.
 fn written(count: usize, write: impl Fn(&mut String, usize) -> fmt::Result) -> String {
     let mut text = String::new();
     for number in 0..count {
@@ -217,7 +217,7 @@ fn ao_37_the_time_to_read_a_file_grows_with_its_length() {
     for (name, format, file) in FILES {
         let texts = [file(250), file(2_000)];
         let times = || texts.each_ref().map(|text| time_to_read(text, format));
-        // Eight times as many would take 64 times as long if each were compared with all others. A busy machine disturbs some attempts.
+        // Comparing each key with all others would take 64 times as long for eight times as many. A busy machine disturbs some attempts.
         let is_linear = |_| times().windows(2).all(|times| times[1] < 24 * times[0]);
         assert!((0..8).any(is_linear), "{name}: {:?}", times());
     }

@@ -1,4 +1,4 @@
-//! Which key is used when: the ends of lifetimes, overlaps, clocks that differ and step, and expired chains.
+//! Which key is used when: limits of lifetimes, overlaps, clocks that differ and step, and expired chains.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -224,8 +224,7 @@ fn ao_26_an_expired_chain_fails_closed() {
     assert!(sent.len() > UNSIGNED_SYN.len(), "while the chain is valid, the same SYN leaves signed");
 }
 
-/// Keys that follow one another, each accepted `lead` seconds longer than sent with at either end; the second chain is the
-/// other end's.
+/// Successive keys, each accepted `lead` seconds before and after it is sent with. The second chain is the other end's.
 fn mirrored_chains(lengths: &[u32], lead: u32, tolerance: u32) -> [KeyChain; 2] {
     let mut start = 1_000_000_i64;
     let mut send_lifetimes = Vec::new();

@@ -1,4 +1,4 @@
-//! The secrets of a file are in memory only as long as its text and its key chains are.
+//! A file's secrets are in memory only while its text or its key chains are.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -18,12 +18,12 @@ enum Spelling {
     Hexadecimal,
 }
 
-/// The octets that all secrets begin with, which no constant of the program has.
+/// The octets that all secrets begin with; no constant of the program contains them.
 fn start() -> [u8; 24] {
     std::array::from_fn(|place| b'A' + black_box((place as u8).wrapping_mul(37).wrapping_add(11)) % 26)
 }
 
-/// What is looked for: a secret's octets, and their digits in a file.
+/// The octets to look for: a secret's own, or its digits in a file.
 fn spelled(octets: &[u8], spelling: Spelling) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(3 * octets.len()));
     for octet in octets {
@@ -35,7 +35,7 @@ fn spelled(octets: &[u8], spelling: Spelling) -> Zeroizing<String> {
     text
 }
 
-/// A file of 100 keys, in a buffer that never grows. With `fault`, something is wrong with the last.
+/// A file of 100 keys, in a buffer that never grows. With `fault`, the last key has that fault.
 fn file(is_json: bool, spelling: Spelling, fault: &str) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(500 * KEYS));
     let start = Zeroizing::new(start());
@@ -83,7 +83,7 @@ struct Config {
     key_chain: KeyChains,
 }
 
-/// What is read: its name, whether in JSON, and how. No chains come of a file in which something is wrong.
+/// A case: its name, whether in JSON, the spelling, the fault, and the reader. A file with a fault gives no chains.
 type Case = (&'static str, bool, Spelling, &'static str, fn(&str) -> Option<KeyChains>);
 
 const CASES: [Case; 9] = [
@@ -139,7 +139,7 @@ fn read_a_file((_, is_json, spelling, fault, read): &Case) {
     stage("the chains");
     let copy = apart(|| chains.clone());
     stage("copied");
-    // Written in either format, they are the same.
+    // Writing does not leave them behind, in either format.
     apart(|| copy.iter().for_each(|chains| drop((chains.to_toml(), chains.to_json()))));
     drop(copy);
     stage("the chains");

@@ -1,5 +1,5 @@
-//! Routers' configurations: the keys in them, what each format leaves to its implementation's defaults, and errors, which have one line with
-//! the place and never a secret.
+//! Routers' configurations: their keys, the implementation's defaults for what a format leaves out, and errors, which are one line with the
+//! place and never show a secret.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ fn read_text(text: &str, format: Format) -> Vec<Chain> {
     read(Path::new("keys"), text, Some(format)).unwrap_or_else(|error| panic!("{error}\n{text}")).chains
 }
 
-/// `name: SendID/RecvID algorithm secret` of each key of a chain.
+/// Each key of a chain as `name: SendID/RecvID algorithm secret`.
 fn keys(chain: &Chain) -> Vec<String> {
     let key = |key: &wireseal_keys::ChainKey| {
         let secret = String::from_utf8_lossy(key.secret.expose()).into_owned();
@@ -48,7 +48,7 @@ fn bird_has_its_keys_by_protocol() {
     let preferences = unnamed.keys.iter().map(|key| key.preference).collect::<Vec<_>>();
     assert_eq!(preferences, [Preference::Preferred, Preference::Ordinary]);
     assert_eq!(unnamed.keys[1].position.map(|at| (at.line, at.column)), Some((41, 3)));
-    // BIRD asks for no MAC length, and Linux makes 12 of that; it never excludes options.
+    // BIRD requests no MAC length, and Linux then uses 12. BIRD never excludes options.
     assert!(unnamed.keys.iter().all(|key| (key.mac_length, key.options) == (12, Covered)));
 
     assert_eq!(
@@ -101,7 +101,7 @@ fn junos_has_its_keys_by_chain_in_braces_and_as_commands() {
     );
     assert_eq!(peers(new), ["172.16.12.192", "10.0.0.7"]);
     assert_eq!((new.description.as_deref(), new.accept_tolerance), (Some("core sessions"), 600));
-    // Each key is sent with until the next one starts, and accepted on from its start; times have offsets.
+    // Each key is sent with until the next one starts, and accepted from its start on; times have offsets.
     assert_eq!(new.keys[0].send, lifetime("2021-01-01T00:00:00Z", "2021-07-01T00:00:00Z"));
     assert_eq!(new.keys[0].accept, lifetime("2021-01-01T00:00:00Z", ""));
     assert_eq!(new.keys[1].send, lifetime("2021-07-01T00:00:00Z", ""));
@@ -523,7 +523,7 @@ fn files_that_cannot_be_read_are_named() {
     assert!(shown.contains("line 2, column") && !shown.contains(SECRET), "{shown}");
 }
 
-/// A configuration of each router, with a marker wherever a secret may stand.
+/// A configuration of each router, with a marker wherever a secret may be.
 const TEXTS: [(Format, &str); 4] = [
     (
         Format::Bird,
@@ -551,7 +551,7 @@ const TEXTS: [(Format, &str); 4] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// However a configuration is damaged around its secrets, no error shows them.
+    /// No error shows a secret, however the configuration around it is damaged.
     #[test]
     fn a_damaged_text_never_shows_its_secrets(
         index in 0..TEXTS.len(),
@@ -568,7 +568,7 @@ proptest! {
         match read(Path::new("router.conf"), &damaged, Some(format)) {
             Ok(file) => {
                 let shown = format!("{file:?}");
-                // A name can be where a secret was; the secret itself is never shown.
+                // A name may stand where a secret was; the secret itself is never shown.
                 let names: String = file.chains.iter().map(|chain| format!("{:?}{:?}", chain.name, chain.description)).collect();
                 prop_assert!(names.contains(SECRET) || !shown.contains(SECRET), "{}", shown);
             }
