@@ -30,7 +30,7 @@ pub enum Error {
     AlgorithmNotInLinux {
         /// The algorithm.
         algorithm: TcpAoAlgorithm,
-        /// The key id of the key in its chain, if it is of one.
+        /// The key id of the key in its chain, if it is in one.
         key_id: Option<u64>,
     },
     /// This kernel was built without the algorithm (ENOENT from `TCP_AO_ADD_KEY`).
@@ -47,7 +47,7 @@ pub enum Error {
         /// The RecvID of the new key.
         recv_id: KeyId,
     },
-    /// The socket has a TCP-MD5 key for some of the same peers, or has any and is to require TCP-AO (EKEYREJECTED).
+    /// The socket has a TCP-MD5 key for some of the same peers; or it has any TCP-MD5 key and is to require TCP-AO (EKEYREJECTED).
     #[error(
         "the socket has a TCP-MD5 key for the same peers, or requires TCP-AO of all peers while it has one; delete that key first \
          (delete_md5_key), or do not require TCP-AO (set_required)"
@@ -68,29 +68,29 @@ pub enum Error {
     /// The socket has no key with these ids (ENOENT).
     #[error(fmt = no_such_key)]
     NoSuchKey {
-        /// The SendID, if it was looked for.
+        /// The SendID, if the call named one.
         send_id: Option<KeyId>,
-        /// The RecvID, if it was looked for.
+        /// The RecvID, if the call named one.
         recv_id: Option<KeyId>,
     },
     /// The socket has no TCP-MD5 key for this network (ENOENT).
     #[error("the socket has no TCP-MD5 key for {0}; give the network and VRF that it was added with")]
     NoSuchMd5Key(IpCidr),
-    /// The key is the current or rnext key and no successor was given (EBUSY). The peer may have asked for it in the
-    /// meantime. A successor that was given [has taken over](crate::TcpAoSocket::delete_key) all the same.
+    /// The key is the current or rnext key and no successor was given (EBUSY). The peer may have asked for it in the meantime. A successor
+    /// that was given [has taken over](crate::TcpAoSocket::delete_key) anyway.
     #[error(
         "the {0} is the current or rnext key; give another key as its successor, or try again after the peer has switched. The last key \
          of a connection stays until that is closed"
     )]
     KeyInUse(KeyName),
-    /// Linux cannot delete the key, because it is for a VRF (ENOENT): `TCP_AO_DEL_KEY` of Linux 6.18 looks for every key among those
+    /// Linux cannot delete the key, because it is for a VRF (ENOENT): `TCP_AO_DEL_KEY` of Linux 6.18 searches for every key among those
     /// without a VRF.
     #[error(
         "Linux does not delete the {0}, which stays in force; close the socket, and open another without that key (a socket that is \
          bound to the VRF needs no key for a VRF, and Linux deletes such keys)"
     )]
     KeyStays(KeyName),
-    /// The connection was opened without TCP-AO; keys come too late (EISCONN).
+    /// The connection was opened without TCP-AO, so it takes no keys (EISCONN).
     #[error(
         "the connection was opened without TCP-AO, which cannot be added to it; put the keys on the socket before \
          it connects, or on the listening socket"
@@ -102,7 +102,7 @@ pub enum Error {
          look for a policy that refuses the call (seccomp, BPF)"
     )]
     NoPermission {
-        /// What needs it.
+        /// The action that needs it.
         what: &'static str,
     },
     /// No memory for another key (ENOMEM, ENOBUFS).
@@ -111,7 +111,7 @@ pub enum Error {
          a restored connection, free memory"
     )]
     NoMemory,
-    /// No kernel takes a key for this network on this socket; the kernel was not asked.
+    /// No kernel accepts a key for this network on this socket; the kernel was not asked.
     #[error("Linux takes no key for {remote} on this socket; {advice}")]
     UnusableNetwork {
         /// The network.
@@ -129,7 +129,7 @@ pub enum Error {
         "only an established connection can be moved; wait for the handshake, and move it before either end closes"
     )]
     NotEstablished,
-    /// This kernel would crash; it was not asked. Linux 6.17 and later, and 6.12 from 6.12.49 on, restore connections.
+    /// Restoring would crash this kernel; it was not asked. Linux 6.17 and later, and 6.12 from 6.12.49 on, restore connections.
     #[error(
         "Linux {kernel} crashes when a connection with TCP-AO is restored; restore it on Linux 6.17 or later, or on 6.12.49 or \
          a later 6.12"
@@ -160,8 +160,8 @@ pub enum Error {
         /// The reason, found by looking at the socket afterwards.
         because: EinvalReason,
     },
-    /// A [`KeyManager`](crate::KeyManager) has another peer that the same connection can belong to, and a key of each has the same
-    /// SendID or RecvID while both are valid (RFC 5925 §3.1).
+    /// A [`KeyManager`](crate::KeyManager) has another peer that the same connection could belong to, and a key of each has the same SendID
+    /// or RecvID while both are valid (RFC 5925 §3.1).
     #[error(
         "peer {peer}, key {key_id} and peer {other}, key {other_key_id} have a SendID or RecvID in common, and a connection can \
          belong to either peer; choose other ids"
@@ -173,10 +173,10 @@ pub enum Error {
         key_id: u64,
         /// The peer that the manager has.
         other: PeerName,
-        /// The key id of that one's key.
+        /// The key id of that peer's key.
         other_key_id: u64,
     },
-    /// The same peer is given twice, perhaps in two forms; a link-local address on two interfaces is one [`PeerName`].
+    /// The same peer is given twice, perhaps in two notations; a link-local address on two interfaces is one [`PeerName`].
     #[error(
         "peer {0} is given twice; give each once, and peers with the same link-local address to a key manager for each interface"
     )]
@@ -198,8 +198,8 @@ pub enum Error {
     /// The connection was opened without TCP-AO. Close it.
     #[error("the connection was opened without TCP-AO; close it")]
     Unsigned,
-    /// The peer reset the connection before it was attached. It has no address any more, so nobody can tell whose it was, or whether the
-    /// data in it was signed. Close it.
+    /// The peer reset the connection before it was attached. The connection no longer has an address, so nobody can tell whose it was, or
+    /// whether the data in it was signed. Close it.
     #[error(
         "the connection ended before it was attached, and whose it was is not known; close it without reading from it"
     )]
@@ -218,15 +218,15 @@ pub enum Error {
     /// The socket is attached to this manager already, perhaps through another descriptor.
     #[error("the socket is attached to this key manager already")]
     AlreadyAttached,
-    /// The descriptor is not that of the socket that was attached.
+    /// The descriptor is not the attached socket's.
     #[error("this is not the socket that was attached; detach that one, and attach this one")]
     AnotherSocket,
-    /// Changing this key failed while the socket was attached. Earlier changes stay; they let nothing unsigned through.
+    /// Changing this key failed while the socket was being attached. Earlier changes stay; they let nothing unsigned through.
     #[error("{key}: {error}")]
     Key {
         /// The key.
         key: KeyName,
-        /// Why it failed. It is in the message, and so not the error's source.
+        /// Why it failed. The message includes it, so it is not the error's source.
         error: Box<Error>,
     },
     /// A socket could not be opened, or accepted no connection.
@@ -236,10 +236,10 @@ pub enum Error {
         what: &'static str,
         /// The listener's address, or the peer's.
         address: SocketAddr,
-        /// Why it failed. It is in the message, and so not the error's source.
+        /// Why it failed. The message includes it, so it is not the error's source.
         error: io::Error,
     },
-    /// Octets are not an exported connection.
+    /// The octets are not an exported connection.
     #[error(transparent)]
     Exported(#[from] ExportedError),
     /// Any other error of the operating system.
@@ -248,7 +248,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err`, with what was to be done, as in [`Error::Address`].
+    /// For `map_err`; `what` and `address` are those of [`Error::Address`].
     pub(crate) fn at(what: &'static str, address: SocketAddr) -> impl Fn(io::Error) -> Self {
         move |error| Self::Address { what, address, error }
     }
@@ -284,10 +284,10 @@ pub enum EinvalReason {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportedError {
-    /// The octets have a form that this version of the crate does not know.
+    /// This version of the crate does not know the encoding of the octets.
     #[error("exported connection in the unknown form {0}")]
     Version(u8),
-    /// The octets end before the field does.
+    /// The octets end inside the field.
     #[error("exported connection with {got} octets of {field} instead of {expected}")]
     Length {
         /// The field.
@@ -297,7 +297,7 @@ pub enum ExportedError {
         /// How many octets are left for it.
         got: usize,
     },
-    /// The field counts octets, more than this processor can address.
+    /// The field is a number of octets that is larger than this processor can address.
     #[error("exported connection with {got} for {field}, more than this processor can address")]
     TooLarge {
         /// The field.
@@ -313,7 +313,7 @@ pub enum ExportedError {
         /// The octet.
         got: u8,
     },
-    /// The rest is not the state of TCP-AO.
+    /// The last field is not TCP-AO's state.
     #[error("exported connection with a bad authentication: {0}")]
     Authentication(#[from] StateError),
 }

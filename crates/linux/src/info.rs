@@ -16,11 +16,11 @@ pub struct Info {
     pub required: bool,
     /// Whether hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
     pub accept_icmps: bool,
-    /// Segments received. A connection counts from its start, a listening socket what no connection took.
+    /// Segments received. A connection counts from its start; a listening socket counts those that no connection took.
     pub counters: Counters,
 }
 
-/// What to change; the rest stays as it was read.
+/// What to change; everything else stays as it was read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Change {
     pub(crate) current_key: Option<KeyId>,
@@ -51,10 +51,10 @@ impl Info {
 }
 
 impl Change {
-    /// What to write to a socket with this state (`None`: no TCP-AO) so that nothing else changes.
+    /// The struct to write to a socket with this state (`None`: no TCP-AO) so that nothing else changes.
     ///
-    /// Keys and counters are written only if they are to change: between reading and writing the peer may switch keys, and
-    /// segments may arrive.
+    /// Keys and counters are written only if they are to change: between reading and writing the peer may switch keys, and segments may
+    /// arrive.
     pub(crate) fn written(&self, before: Option<&Info>) -> tcp_ao_info_opt {
         let mut written: tcp_ao_info_opt = zeroed();
         let flag = |change: Option<bool>, before: Option<bool>| change.or(before).unwrap_or(false).into();

@@ -1,4 +1,4 @@
-//! What the running kernel can do, by trying it, and what it has counted (`/proc/net/netstat`).
+//! What the running kernel can do, found out by trying, and its counters (`/proc/net/netstat`).
 
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
@@ -19,7 +19,7 @@ use crate::{Error, SocketKey, TcpAoSocket, sys};
 pub struct Support {
     /// Whether the kernel has TCP-AO.
     pub tcp_ao: bool,
-    /// The algorithms with which a key could be added.
+    /// The algorithms with which the kernel accepts a key.
     pub algorithms: Vec<TcpAoAlgorithm>,
     /// Whether the kernel has TCP-MD5.
     pub md5: bool,
@@ -31,8 +31,8 @@ pub struct Support {
 }
 
 impl Support {
-    /// Whether this kernel can [`restore`](crate::restore) connections: Linux 6.17 or later, or 6.12.49 or a later 6.12. Others
-    /// crash, so this is read from the release instead of tried; a fix that a distribution added to an older release is not seen.
+    /// Whether this kernel can [`restore`](crate::restore) connections: Linux 6.17 or later, or 6.12.49 or a later 6.12. Others crash, so
+    /// the release decides and nothing is tried; a distribution's fix in an older release goes unnoticed.
     #[must_use]
     pub fn can_restore(&self) -> bool {
         self.tcp_ao && can_restore(&self.kernel)
@@ -113,9 +113,9 @@ fn into_io(error: Error) -> io::Error {
 pub struct NetworkCounters {
     /// TCPAOGood, TCPAOBad, TCPAOKeyNotFound, TCPAORequired and TCPAODroppedIcmps.
     pub tcp_ao: Counters,
-    /// TCPMD5NotFound: unsigned, although a TCP-MD5 key is there.
+    /// TCPMD5NotFound: unsigned, although there is a TCP-MD5 key.
     pub md5_not_found: u64,
-    /// TCPMD5Unexpected: signed with TCP-MD5, although no key is there.
+    /// TCPMD5Unexpected: signed with TCP-MD5, although there is no key.
     pub md5_unexpected: u64,
     /// TCPMD5Failure: a wrong digest.
     pub md5_failure: u64,

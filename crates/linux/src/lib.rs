@@ -1,4 +1,4 @@
-//! TCP-AO (RFC 5925) on Linux's own TCP sockets, from Linux 6.7: keys, counters, key rollover, and moving live connections. It
+//! TCP-AO (RFC 5925) on Linux's own TCP sockets, Linux 6.7 or later: keys, counters, key rollover, and moving live connections. It
 //! works on any socket that has a descriptor: std's, socket2's, tokio's.
 //!
 //! # Example
@@ -31,18 +31,18 @@
 //! | know whether this kernel has TCP-AO, and with which algorithms | [`probe`] |
 //! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both with a [`KeyManager`] |
 //! | choose the local address or the VRF of a connection | [`TcpAoStream::connect_from`], [`TcpAoListener::from_socket`] |
-//! | end sessions whose keys are over | [`Attachment::state`], or with tokio `Attachment::expired` |
+//! | end sessions whose keys have expired | [`Attachment::state`], or with tokio `Attachment::expired` |
 //! | install and remove key chains' keys on sockets of my own | [`KeyManager::attach`], [`KeyManager::step_due`] |
 //! | do that on another program's sockets, without keeping them open | [`KeyManager::attach_accepted`], [`Attachment::let_go`], [`KeyManager::step_with`] |
 //! | manage keys by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
-//! | see the keys, which are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
+//! | see the keys, which of them are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
 //! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`restore`] |
 //! | move one between the kernel and a TCP stack in userspace | the fields of [`Exported`]: [`TcpState`] for that stack, [`authentication`](Exported::authentication) for `wireseal_tcp_ao::Connection` |
 //! | test what happens when sequence numbers wrap | [`choose_isn`] |
 //!
-//! Managing keys by hand, put them on a socket before it listens or connects. A peer that connects to a listening socket earlier gets in
-//! unsigned, so that std's `TcpListener::bind` is too early:
+//! If you manage keys by hand, put them on a socket before it listens or connects. A peer that connects to a listening socket before
+//! that gets in unsigned, so do not use std's `TcpListener::bind`, which listens at once:
 //!
 //! ```no_run
 //! use std::net::{SocketAddr, TcpListener};
@@ -66,13 +66,13 @@
 //! ```
 //!
 //! # Without TCP-AO in the kernel
-//! Every call fails with [`Error::NotSupported`], and nothing is ever unsigned by default. A daemon that has to go on with such a
-//! peer says so in its configuration, peer by peer, and uses an ordinary socket for it; or it runs TCP-AO in userspace, with
-//! [`wireseal_tcp_ao::shim`] below a TCP stack of its own. [`probe`] tells before the first peer is configured.
+//! Every call fails with [`Error::NotSupported`], and nothing is ever unsigned by default. A daemon that must serve a peer unsigned
+//! says so in its configuration, peer by peer, and uses an ordinary socket for it. Or it runs TCP-AO in userspace, with
+//! [`wireseal_tcp_ao::shim`] below a TCP stack of its own. Call [`probe`] before you configure the first peer.
 //!
 //! # Addresses
-//! A key is for a network of peers, at any port. For its IPv4 peers an IPv6 socket takes IPv4 networks and returns them as such;
-//! `::/0` does not include them, and only an IPv4 socket takes 0.0.0.0/0. A connected socket takes keys for its peer only. If no
+//! A key is for a network of peers, at any port. An IPv6 socket takes IPv4 networks for its IPv4 peers and returns them as such;
+//! `::/0` does not include them, and only an IPv4 socket takes 0.0.0.0/0. A connected socket takes only keys for its peer. If no
 //! key on a socket is for the peer, connecting fails with EKEYREJECTED.
 //!
 //! # What to know about Linux
@@ -83,22 +83,22 @@
 //!   | before 6.7 | no | no |
 //!   | 6.7 to 6.12.48, 6.13 to 6.16 | yes | no: it would crash the kernel, so [`Error::CannotRestore`] |
 //!   | 6.12.49 and later 6.12, 6.17 and later | yes | yes |
-//! * A connection that Linux accepts with TCP-AO has either timestamps or selective acknowledgments: the options do not hold both
-//!   beside AO.
+//! * A connection that Linux accepts with TCP-AO has either timestamps or selective acknowledgments: the option space does not hold
+//!   both beside AO.
 //! * An accepted connection gets a copy of the listening socket's keys for its address. Later changes to the listening socket do not
 //!   reach it.
-//! * Linux 6.18 does not delete keys for a VRF, 7.3 does. Keys on a socket that is bound to the VRF need not be for one.
-//! * Between keys for a network and for an address within it on a listening socket the KeyID decides, not the length of the prefix.
-//! * Linux counts segments that it cannot verify on the socket they were for, and in the network namespace.
+//! * Linux 6.18 does not delete keys for a VRF; 7.3 does. On a socket that is bound to the VRF, use keys without a VRF.
+//! * If a listening socket has a key for a network and one for an address within it, the KeyID decides, not the length of the prefix.
+//! * Linux counts segments that it cannot verify, on the socket they were for and in the network namespace.
 //!
 //! # What is wiped
-//! Secrets are wiped on drop, and so are the structs in which they go to the kernel and come back. Not wiped: what moving a value leaves
-//! behind, as [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) says. A [`KeyManager`] keeps the key chains that it was given, because it
-//! needs their secrets again at every rollover; [`TcpAoSocket::keys`] copies secrets from the kernel for as long as you keep its list.
-//! The kernel keeps its keys until they are deleted, or the socket is closed.
+//! Secrets are wiped on drop, and so are the structs in which they go to the kernel and come back. Not wiped: copies that a move leaves
+//! behind, see [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped). A [`KeyManager`] keeps the key chains that it was given, because it
+//! needs their secrets again at every rollover. The list from [`TcpAoSocket::keys`] holds copies of the kernel's secrets until you
+//! drop it. The kernel keeps its keys until they are deleted or the socket is closed.
 //!
 //! # Features
-//! * `tokio`: [`TcpAoListener::bind_async`], [`TcpAoStream::connect_async`] and `accept`, which do not block their task in the kernel;
+//! * `tokio`: [`TcpAoListener::bind_async`], [`TcpAoStream::connect_async`] and `accept`, which never block a task in the kernel;
 //!   [`Attachment::expired`]; and [`KeyManager::run_reporting`], a background task that installs and removes keys on schedule.
 //! * `tracing`: logs key changes, failures and refused segments.
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], and the ids and

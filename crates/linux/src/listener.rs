@@ -12,14 +12,14 @@ use crate::{Error, TcpAoStream};
 #[cfg(feature = "tokio")]
 use with_tokio::Accepting;
 
-/// Connections that may wait to be accepted, as in std.
+/// How many connections may wait to be accepted, as in std.
 const BACKLOG: i32 = 128;
 
-/// A listening socket that has the keys of all peers of a [`KeyManager`], and accepts connections from them alone.
+/// A listening socket with the keys of all peers of a [`KeyManager`]. It accepts connections from these peers only.
 ///
-/// A thread keeps its keys current, and those of the connections that it accepts; peers can be [added](KeyManager::set_peer), changed
-/// and [removed](KeyManager::remove_peer) meanwhile. Fork before you bind: threads do not survive a fork. The socket belongs to the
-/// network namespace of the thread that binds it.
+/// A thread keeps its keys current, and those of the connections that it accepts; peers can be [added](KeyManager::set_peer), changed and
+/// [removed](KeyManager::remove_peer) meanwhile. Fork before you bind: threads do not survive a fork. The socket belongs to the network
+/// namespace of the thread that binds it.
 ///
 /// The socket `L` is std's, or with feature `tokio` tokio's.
 ///
@@ -62,16 +62,16 @@ impl TcpAoListener {
         Self::from_socket(bound(address)?, manager)
     }
 
-    /// Listens on a socket that is bound but does not listen yet: one in a VRF, say.
+    /// Listens on a socket that is bound but does not listen yet, for example in a VRF.
     ///
     /// # Errors
-    /// As for [`bind`](Self::bind). If it listens already, a connection that was opened before the keys were there is refused by
-    /// [`accept`](Self::accept).
+    /// As for [`bind`](Self::bind). If it listens already, [`accept`](Self::accept) refuses a connection that was opened before the keys
+    /// were there.
     pub fn from_socket(socket: impl Into<OwnedFd>, manager: &KeyManager) -> Result<Self, Error> {
         let socket = TcpListener::from(socket.into());
         let attachment = manager.attach(&socket, Timestamp::now())?;
         manager.run_in_background()?;
-        // Of two sockets bound to one address, only the first can listen.
+        // If two sockets are bound to one address, only the first can listen.
         let bound = socket.local_addr()?;
         SockRef::from(&socket).listen(BACKLOG).map_err(Error::at("listen on", bound))?;
         Ok(Self {
@@ -90,7 +90,7 @@ impl TcpAoListener {
     /// connection takes two descriptors, its own and the manager's.
     ///
     /// # Errors
-    /// [`Error::Address`], as for std's: too many open files, say. The listener still works.
+    /// [`Error::Address`], as for std's, for example with too many open files. The listener still works.
     pub fn accept(&self) -> Result<(TcpAoStream, SocketAddr), Error> {
         loop {
             let (stream, remote) = self.socket.accept().map_err(Error::at("accept on", self.address))?;
@@ -130,7 +130,7 @@ impl<L: AsFd> AsFd for TcpAoListener<L> {
     }
 }
 
-/// What may wait in the kernel runs on tokio's threads for blocking calls.
+/// Calls that may wait in the kernel run on tokio's threads for blocking calls.
 #[cfg(feature = "tokio")]
 mod with_tokio {
     use std::io;
@@ -170,8 +170,8 @@ mod with_tokio {
 
         /// Waits for the next connection from one of the peers, as [`TcpAoListener::accept`] does.
         ///
-        /// Cancel safe: if it is dropped before it is ready, the next call returns the connection that was being attached. If several tasks
-        /// call it, they take turns.
+        /// Cancel safe: if the future is dropped before it is ready, the next call returns the connection that was being attached. If
+        /// several tasks call it, they take turns.
         ///
         /// # Errors
         /// As for [`TcpAoListener::accept`].
@@ -183,7 +183,7 @@ mod with_tokio {
         }
     }
 
-    /// The accepted connection that is being attached, if there is one, so that it is not lost while nothing waits for it.
+    /// The accepted connection that is being attached, if any. It is stored here so that a dropped future does not lose it.
     #[derive(Debug)]
     pub(super) struct Accepting<T>(Mutex<Option<JoinHandle<Option<T>>>>);
 
@@ -210,7 +210,7 @@ mod with_tokio {
                         spawn_blocking(move || attach(stream, remote))
                     }
                 };
-                // If this is dropped while it waits, the next call finds the task.
+                // If the future is dropped here, the next call finds the task.
                 let attached = attaching.insert(task).await;
                 *attaching = None;
                 if let Some(connection) = attached.map_err(io::Error::other)? {
@@ -246,7 +246,7 @@ mod with_tokio {
             while accepted.len() < expected.len() {
                 let counter = Arc::clone(&given_up);
                 let next = accepting.next(&listener, move |stream, remote| {
-                    // Each is given up at least once while it is attached.
+                    // Each future is dropped at least once while it attaches.
                     let before = counter.load(Ordering::Relaxed);
                     while counter.load(Ordering::Relaxed) == before {
                         sleep(Duration::from_millis(1));

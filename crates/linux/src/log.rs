@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use crate::Error;
 use crate::manager::{SocketReport, StepReport};
 
-/// Keys of one socket, or peers, that a step logs, so that forged segments do not fill the log.
+/// How many keys of one socket, or peers, a step logs. The limit keeps forged segments from filling the log.
 #[cfg(feature = "tracing")]
 const MOST: usize = 10;
 
-/// What earlier steps have logged.
+/// What earlier steps have logged already.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// The peers without a key to send with.
@@ -17,14 +17,14 @@ pub(crate) struct Log {
     expired: Vec<crate::names::PeerName>,
 }
 
-/// A connection was accepted and refused.
+/// Logs that a connection was accepted and refused.
 #[cfg(feature = "tracing")]
 pub(crate) fn refused(remote: SocketAddr, error: &Error) {
     tracing::warn!(%remote, %error, "connection refused");
 }
 
 impl Log {
-    /// A step was taken by the system clock.
+    /// Logs a step that was taken by the system clock.
     #[cfg(feature = "tracing")]
     pub(crate) fn step(&mut self, report: &StepReport) {
         report.sockets.iter().for_each(socket);
@@ -43,7 +43,7 @@ impl Log {
     pub(crate) const fn step(&mut self, _: &StepReport) {}
 }
 
-/// A step of one socket was taken.
+/// Logs the step of one socket.
 #[cfg(feature = "tracing")]
 pub(crate) fn socket(socket: &SocketReport) {
     let of = socket.peer.map(tracing::field::display);

@@ -1,4 +1,4 @@
-//! What identifies a key on a socket, and a peer of a key manager.
+//! Names of keys on a socket and of a key manager's peers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ impl KeyName {
         PeerName { remote: self.remote, vrf: self.vrf }
     }
 
-    /// Whether two keys on one socket, for the same connections, exclude each other (RFC 5925 §3.1).
+    /// Whether two keys for the same connections cannot be on one socket together (RFC 5925 §3.1).
     pub(crate) fn clashes_with(&self, other: &Self) -> bool {
         self.send_id == other.send_id || self.recv_id == other.recv_id
     }
@@ -43,10 +43,10 @@ impl fmt::Display for KeyName {
 /// Identifies a peer of a [`KeyManager`](crate::KeyManager): the addresses and the VRF that its key chain is for.
 ///
 /// A link-local address is one peer on all interfaces of its VRF, because Linux takes keys for an address and a VRF, but not for an
-/// interface. If two routers have the same link-local address on two links, give each link a manager and a listener of its own, bound to
+/// interface. If two routers have the same link-local address on two links, give each link its own manager and its own listener, bound to
 /// the interface (`SO_BINDTODEVICE`, then [`TcpAoListener::from_socket`](crate::TcpAoListener::from_socket)).
 ///
-/// Sorts by address, then networks before their subnets.
+/// Peers sort by address, then networks before their subnets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
@@ -97,7 +97,7 @@ impl fmt::Display for PeerName {
     }
 }
 
-/// Turns a network of IPv4-mapped IPv6 addresses into the IPv4 network; leaves any other as it is.
+/// Turns a network of IPv4-mapped IPv6 addresses into the IPv4 network; any other is unchanged.
 pub(crate) fn canonical(network: IpCidr) -> IpCidr {
     let IpCidr::V6(mapped) = network else { return network };
     let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));

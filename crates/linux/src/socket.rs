@@ -35,15 +35,15 @@ impl<'fd> TcpAoSocket<'fd> {
 
     /// Puts a key on the socket (`TCP_AO_ADD_KEY`).
     ///
-    /// A socket that listens or has not connected yet takes keys for any peers; a connection gets those for its peer. A
-    /// connection takes keys only if it was opened with TCP-AO.
+    /// A socket that listens or has not connected yet takes keys for any peers; a connection takes only keys for its peer, and only if it
+    /// was opened with TCP-AO.
     ///
     /// # Errors
-    /// Before the kernel is asked, [`Error::AlgorithmNotInLinux`] and [`Error::UnusableNetwork`]. From the kernel,
-    /// [`Error::NotSupported`], [`Error::IdInUse`], [`Error::Md5KeyInTheWay`], [`Error::AlgorithmMissing`],
-    /// [`Error::MacTooLong`], [`Error::Connected`], [`Error::NoMemory`] and [`Error::Refused`].
+    /// Before the kernel is asked, [`Error::AlgorithmNotInLinux`] and [`Error::UnusableNetwork`]. From the kernel, [`Error::NotSupported`],
+    /// [`Error::IdInUse`], [`Error::Md5KeyInTheWay`], [`Error::AlgorithmMissing`], [`Error::MacTooLong`], [`Error::Connected`],
+    /// [`Error::NoMemory`] and [`Error::Refused`].
     pub fn add_key(&self, key: &SocketKey<'_>) -> Result<(), Error> {
-        // The algorithm first: it can be refused without a TCP socket.
+        // The algorithm first, because it can be refused without a TCP socket.
         let algorithm = key.mkt.parameters().algorithm;
         let name = algorithm.linux_name().ok_or(Error::AlgorithmNotInLinux { algorithm, key_id: None })?;
         let add = key.to_kernel(name, self.family()?)?;
@@ -52,14 +52,13 @@ impl<'fd> TcpAoSocket<'fd> {
 
     /// Deletes a key and makes its successors, if any are given, current and rnext key in the same step (`TCP_AO_DEL_KEY`).
     ///
-    /// Except on a listening socket the kernel waits until nothing uses the key any more, which takes some milliseconds:
-    /// keep it off the threads of asynchronous tasks.
+    /// Except on a listening socket, the kernel waits until nothing uses the key any more, which takes some milliseconds: keep it off the
+    /// threads of asynchronous tasks.
     ///
     /// # Errors
-    /// [`Error::NoSuchKey`] with the ids that are missing, of the key or of a successor; [`Error::KeyInUse`], also for the
-    /// last key of a connection: the successors are then current and rnext key all the same, unless one has an id of the key
-    /// itself; [`Error::KeyStays`] for a key of a VRF; [`Error::UnusableNetwork`]; [`Error::Refused`] if a successor is given on a
-    /// listening socket.
+    /// [`Error::NoSuchKey`] with the ids that are missing, of the key or of a successor; [`Error::KeyInUse`], also for the last key of a
+    /// connection: the successors are then current and rnext key anyway, unless one has an id of the key itself; [`Error::KeyStays`] for a
+    /// key of a VRF; [`Error::UnusableNetwork`]; [`Error::Refused`] if a successor is given on a listening socket.
     pub fn delete_key(&self, key: &KeyName, successor: Successor) -> Result<(), Error> {
         let is_listening = SockRef::from(&self.fd).is_listener().unwrap_or(false);
         let delete = delete_key(key, successor, self.family()?, is_listening)?;
@@ -77,7 +76,7 @@ impl<'fd> TcpAoSocket<'fd> {
     /// All keys on the socket, in the kernel's order (`TCP_AO_GET_KEYS`); none if it has no TCP-AO.
     ///
     /// # Errors
-    /// [`Error::ForeignAlgorithm`] if another program put a key there with an algorithm that Wireseal does not have.
+    /// [`Error::ForeignAlgorithm`] if another program put a key on it with an algorithm that Wireseal does not have.
     pub fn keys(&self) -> Result<Vec<InstalledKey>, Error> {
         match all_keys(|buffer| sys::get_keys(self.fd, buffer)) {
             Ok(keys) => installed_keys(&keys),
@@ -86,7 +85,7 @@ impl<'fd> TcpAoSocket<'fd> {
         }
     }
 
-    /// The socket's TCP-AO state (`TCP_AO_INFO`). `None` if it has no TCP-AO: it has no key and never required any.
+    /// The socket's TCP-AO state (`TCP_AO_INFO`). `None` if it has no TCP-AO: it has no key and never required TCP-AO.
     ///
     /// # Errors
     /// [`Error::NotSupported`] and [`Error::NotATcpSocket`].
@@ -98,9 +97,9 @@ impl<'fd> TcpAoSocket<'fd> {
         }
     }
 
-    /// Whether the connection has received a segment (`tcpi_segs_in` of `TCP_INFO`), also after its end. If a socket that is not connected
-    /// has received any, octets of an unsigned peer may still be read from it, and `FIONREAD` does not count those behind an urgent
-    /// one.
+    /// Whether the connection has received a segment (`tcpi_segs_in` of `TCP_INFO`), even if it has ended. If a socket that is not
+    /// connected has received any, an unsigned peer's data may still be read from it. `FIONREAD` is no substitute: it does not count data
+    /// behind an urgent octet.
     ///
     /// # Errors
     /// [`Error::Io`] if this is not a TCP socket.
@@ -151,7 +150,7 @@ impl<'fd> TcpAoSocket<'fd> {
             if change.current_key.is_some() || change.rnext_key.is_some() {
                 return Err(failed(io::Error::from_raw_os_error(libc::ENOENT)));
             }
-            // Writing zeros would give the socket TCP-AO without a key, and it could not connect then.
+            // Writing zeros would give the socket TCP-AO without a key, and then it could not connect.
             if sys::octets(&written).iter().all(|octet| *octet == 0) {
                 return Ok(());
             }
@@ -172,7 +171,7 @@ impl<'fd> TcpAoSocket<'fd> {
 
     /// Deletes the TCP-MD5 key for this network and VRF (`TCP_MD5SIG_EXT`).
     ///
-    /// A connection without it continues unsigned: close the connection first.
+    /// A connection continues unsigned without its key: close the connection first.
     ///
     /// # Errors
     /// [`Error::NoSuchMd5Key`], [`Error::UnusableNetwork`], and [`Error::Refused`] if `vrf` is not a VRF device.
@@ -180,7 +179,7 @@ impl<'fd> TcpAoSocket<'fd> {
         self.write_md5(remote, vrf, &[], &Request::DeleteMd5Key { remote, vrf })
     }
 
-    /// An empty secret deletes.
+    /// Writes a TCP-MD5 key; an empty secret deletes it.
     fn write_md5(
         &self,
         remote: IpCidr,
@@ -204,7 +203,7 @@ impl<'fd> TcpAoSocket<'fd> {
         self.fd
     }
 
-    /// The address family, which decides how the kernel takes addresses.
+    /// The address family, which decides the form of addresses for the kernel.
     pub(crate) fn family(&self) -> Result<Family, Error> {
         match SockRef::from(&self.fd).domain() {
             Ok(Domain::IPV4) => Ok(Family::Ipv4),
@@ -215,7 +214,7 @@ impl<'fd> TcpAoSocket<'fd> {
         }
     }
 
-    /// Why a call failed. Looks at the socket, since the errno alone does not always tell.
+    /// Why a call failed. Reads the socket's state, because the errno alone does not always tell.
     pub(crate) fn error(&self, request: &Request<'_>, error: io::Error) -> Error {
         let socket = SockRef::from(&self.fd);
         let is_tcp = self.family().is_ok() && matches!(socket.protocol(), Ok(Some(Protocol::TCP)));

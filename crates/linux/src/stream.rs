@@ -12,20 +12,19 @@ use wireseal_keys::Timestamp;
 use crate::manager::{Attachment, KeyManager};
 use crate::{Error, log, sys};
 
-/// The local end of a connection to be opened. By default the kernel chooses.
+/// The local end of a connection to be opened. By default the kernel chooses it.
 ///
-/// The interface of a link-local address is that of the remote address (its scope id), or else the one given as `vrf`.
+/// A link-local address is on the interface of the remote address (its scope id) or, without one, on the interface given as `vrf`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Local {
     /// The local address; the kernel chooses the port.
     pub address: Option<IpAddr>,
-    /// The interface index of the VRF device, as in [`PeerName::vrf`](crate::PeerName::vrf), or of any other that the socket is to be bound
-    /// to.
+    /// The interface index of the VRF device, as in [`PeerName::vrf`](crate::PeerName::vrf), or of any other device to bind the socket to.
     pub vrf: Option<u32>,
 }
 
 impl Local {
-    /// A socket that is not connected yet. It belongs to the network namespace of the thread that calls.
+    /// A socket that is not connected yet. It belongs to the network namespace of the calling thread.
     fn socket(&self, remote: SocketAddr) -> Result<Socket, Error> {
         let opened = || -> io::Result<Socket> {
             let socket = Socket::new(Domain::for_address(remote), Type::STREAM, None)?;
@@ -33,13 +32,13 @@ impl Local {
                 sys::set_all(socket.as_fd(), level, name, &[value.cast_signed() as c_int])
             };
             let scope = scope_of(remote);
-            // The kernel binds the socket to the interface of a link-local address only when it connects, too late to find its peer in
-            // a VRF.
+            // The kernel binds the socket to the interface of a link-local address only when it connects. That is too late to find its peer
+            // in a VRF.
             if let Some(device) = self.vrf.or(scope) {
                 set(libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, device)?;
             }
             if let Some(address) = self.address {
-                // Otherwise a port of this address could serve one connection only.
+                // Without this, each port of the address could serve only one connection.
                 set(libc::SOL_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
                 let local = match address {
                     IpAddr::V6(address) if address.is_unicast_link_local() => {
@@ -67,9 +66,9 @@ fn scope_of(address: SocketAddr) -> Option<u32> {
 
 /// A connection with a peer of a [`KeyManager`], whose keys are kept current while it is open.
 ///
-/// Dereferences to the stream `S`: std's, or with feature `tokio` tokio's. The connection stays open when its chain has ended or its
-/// peer was removed, so that you can end the session in order: check [`SocketState::expired`] in `attachment().state()` regularly, or
-/// with tokio wait for `attachment().expired()`.
+/// Dereferences to the stream `S`: std's, or with feature `tokio` tokio's. The connection stays open when its chain has ended or its peer
+/// was removed, so that you can end the session in order: check [`SocketState::expired`] in `attachment().state()` regularly, or with tokio
+/// wait for `attachment().expired()`.
 ///
 /// As with a [`TcpAoListener`](crate::TcpAoListener), fork first, and connect in the network namespace that the peer is in.
 ///
@@ -86,8 +85,8 @@ impl TcpAoStream {
     ///
     /// # Errors
     /// [`Error::NoPeer`], [`Error::NoKeyToSendWith`], [`Error::NotSupported`] if this kernel has no TCP-AO, others of
-    /// [`KeyManager::attach_connecting`], and [`Error::Address`] if the connection fails. A peer with other keys does not
-    /// answer, as if it were not there (ETIMEDOUT).
+    /// [`KeyManager::attach_connecting`], and [`Error::Address`] if the connection fails. A peer with other keys does not answer, so
+    /// connecting times out (ETIMEDOUT).
     pub fn connect(remote: SocketAddr, manager: &KeyManager) -> Result<Self, Error> {
         Self::connect_from(Local::default(), remote, manager)
     }
@@ -126,13 +125,13 @@ fn attach_connecting(
 }
 
 impl<S: AsFd> TcpAoStream<S> {
-    /// A connection that was accepted, with its keys; `None` if it is refused, and reset.
+    /// An accepted connection with its keys; `None` if it is refused, and then it is reset.
     pub(crate) fn accepted(stream: S, remote: SocketAddr, manager: &KeyManager) -> Option<Self> {
         let running = manager.run_in_background().map_err(Error::Io);
         match running.and_then(|()| manager.attach_accepted(&stream, remote.ip(), Timestamp::now())) {
             Ok(attachment) => Some(Self { attachment, stream }),
             Err(error) => {
-                // An orderly close would look as if it had been served.
+                // Reset it: an orderly close would look as if it had been served.
                 let _ = SockRef::from(&stream).set_linger(Some(std::time::Duration::ZERO));
                 log::refused(remote, &error);
                 None
@@ -174,7 +173,7 @@ impl<S: AsFd> AsFd for TcpAoStream<S> {
     }
 }
 
-/// What may wait in the kernel runs on tokio's threads for blocking calls.
+/// Calls that may wait in the kernel run on tokio's threads for blocking calls.
 #[cfg(feature = "tokio")]
 mod with_tokio {
     use std::io::{self, IoSlice};

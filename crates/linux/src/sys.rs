@@ -73,13 +73,12 @@ const _: () = assert!(size_of::<tcp_info>() == 8 + 39 * 4 + 10 * 8 + 2 * 2);
 // SAFETY: integers, without padding as asserted above.
 unsafe impl Plain for tcp_info {}
 
-/// A struct of zeros.
 pub(crate) fn zeroed<T: Plain>() -> T {
     // SAFETY: zeros are a value of the type.
     unsafe { mem::zeroed() }
 }
 
-/// The octets that the kernel is given.
+/// The octets of a value, for the kernel.
 pub(crate) fn octets<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: without padding every octet is initialised, and the slice borrows the value.
     unsafe { slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
@@ -138,7 +137,7 @@ pub(crate) fn from_kernel(address: __kernel_sockaddr_storage) -> Option<IpAddr> 
     Some(address.as_socket()?.ip())
 }
 
-/// An option at level `IPPROTO_TCP` for which the kernel writes one `T`, and reads no length or address from it.
+/// An option at level `IPPROTO_TCP` for which the kernel writes one `T` and reads no length or address from it.
 pub(crate) struct Readable<T>(u32, PhantomData<T>);
 
 pub(crate) const AO_INFO: Readable<tcp_ao_info_opt> = Readable(TCP_AO_INFO, PhantomData);

@@ -1,4 +1,4 @@
-//! From errno to [`Error`]: the same errno means different things to different calls.
+//! From errno to [`Error`]: the same errno means different things for different calls.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use crate::info::Change;
 use crate::names::canonical;
 use crate::{EinvalReason, Error, InstalledKey, KeyName, SocketKey, Successor};
 
-/// What the kernel was asked for.
+/// The request to the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Request<'a> {
     AddKey(&'a SocketKey<'a>),
@@ -22,7 +22,7 @@ pub(crate) enum Request<'a> {
     Repair,
 }
 
-/// What the socket was when a call failed.
+/// The state of the socket when a call failed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketFacts {
     pub(crate) is_tcp: bool,
@@ -49,7 +49,7 @@ impl Request<'_> {
         matches!(self, Self::SetMd5Key { .. } | Self::DeleteMd5Key { .. })
     }
 
-    /// Whether it names current or rnext key, which a listening socket does not have.
+    /// Whether it names the current or the rnext key, which a listening socket does not have.
     const fn chooses_keys(&self) -> bool {
         match self {
             Self::AddKey(key) => key.set_current || key.set_rnext,
@@ -68,7 +68,7 @@ impl Request<'_> {
         }
     }
 
-    /// Why the call failed with `error` on such a socket.
+    /// The reason why the call failed with `error` on such a socket.
     pub(crate) fn error(&self, error: io::Error, socket: &SocketFacts) -> Error {
         let Some(errno) = error.raw_os_error() else { return Error::Io(error) };
         match (errno, self) {
@@ -102,7 +102,7 @@ impl Request<'_> {
         }
     }
 
-    /// Why the kernel said EINVAL. It checks in this order: the peer, the flags, the VRF.
+    /// The reason for EINVAL. The kernel checks in this order: the peer, the flags, the VRF.
     fn refusal(&self, socket: &SocketFacts) -> EinvalReason {
         if let (Self::AddKey(key), Some(got)) = (self, socket.peer) {
             let expected = canonical(key.remote);
@@ -118,12 +118,12 @@ impl Request<'_> {
     }
 }
 
-/// Why deleting failed with ENOENT although the key is there: one of its successors is missing, or Linux does not find keys of VRFs.
+/// The reason why deleting failed with ENOENT although the key exists: a successor is missing, or Linux does not find keys for VRFs.
 pub(crate) fn missing_successor(keys: &[InstalledKey], key: &KeyName, successor: Successor) -> Option<Error> {
     if !keys.iter().any(|installed| installed.name == *key) {
         return None;
     }
-    // The kernel does not look at the key itself when it searches for successors.
+    // When the kernel searches for successors, it skips the key itself.
     if successor.current == Some(key.send_id) || successor.rnext == Some(key.recv_id) {
         return Some(Error::KeyInUse(*key));
     }

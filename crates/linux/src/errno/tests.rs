@@ -17,7 +17,7 @@ fn outcome(request: &Request<'_>, errno: i32, socket: &SocketFacts) -> Error {
     request.error(io::Error::from_raw_os_error(errno), socket)
 }
 
-/// Every request, with the name it has in the table.
+/// Calls `test` with every request and its name in the table.
 fn every_request(test: impl Fn(&str, &Request<'_>)) {
     let mkt = mkt();
     let key = SocketKey::new(network("192.0.2.1"), &mkt);
@@ -132,7 +132,7 @@ fn ao_40_a_missing_successor_is_told_from_a_missing_key() {
     assert!(matches!(missing(&keys[0].name, 1, 12), Some(Error::KeyInUse(_))), "its own successor");
     assert!(missing(&key(3, 13).name, 5, 6).is_none(), "the key itself is missing");
 
-    // Linux 6.18 looks for the keys of every VRF in none.
+    // Linux 6.18 searches for every key among those without a VRF.
     let in_vrf = |vrf| InstalledKey { name: KeyName { vrf: Some(vrf), ..keys[0].name }, ..key(1, 11) };
     for (key, stays) in [(in_vrf(5), true), (in_vrf(0), false)] {
         let error = missing_successor(std::slice::from_ref(&key), &key.name, Successor::default());

@@ -1,4 +1,4 @@
-//! A key on its way to a socket and back: what the caller gives and gets, and the kernel's structs.
+//! A key on its way to a socket and back: the caller's types, and the kernel's structs.
 
 use std::ffi::c_char;
 use std::io;
@@ -18,7 +18,7 @@ use crate::names::canonical;
 use crate::sys::{Secret, from_kernel, to_kernel, zeroed};
 use crate::{Error, KeyName};
 
-/// Keys that the first `TCP_AO_GET_KEYS` has room for; a connection rarely has more than two.
+/// How many keys the first `TCP_AO_GET_KEYS` has room for; a connection rarely has more than two.
 const FIRST_ROOM: usize = 8;
 
 const IFINDEX: u8 = TCP_AO_KEYF_IFINDEX as u8;
@@ -29,9 +29,8 @@ const EXCLUDE_OPT: u8 = TCP_AO_KEYF_EXCLUDE_OPT as u8;
 pub struct SocketKey<'a> {
     /// The peers it is for. A network of IPv4-mapped IPv6 addresses means the IPv4 network.
     pub remote: IpCidr,
-    /// Only for connections in this VRF: the interface index of the VRF device, or 0 for connections in no VRF. `None` is
-    /// for all connections. Linux 6.18 does not delete a key for a VRF ([`Error::KeyStays`]): on a socket that is bound to the VRF, use
-    /// `None`.
+    /// Only for connections in this VRF: the interface index of the VRF device, or 0 for connections in no VRF. `None` is for all
+    /// connections. Linux 6.18 does not delete a key for a VRF ([`Error::KeyStays`]): on a socket that is bound to the VRF, use `None`.
     pub vrf: Option<u32>,
     /// The key itself.
     pub mkt: &'a Mkt,
@@ -55,7 +54,8 @@ impl<'a> SocketKey<'a> {
         KeyName { remote: canonical(self.remote), vrf: self.vrf, send_id, recv_id }
     }
 
-    /// For `TCP_AO_ADD_KEY`, with the kernel's name of the algorithm. On the heap, so that no move leaves a copy of the secret behind.
+    /// The struct for `TCP_AO_ADD_KEY`, with the kernel's name of the algorithm. It is on the heap, so that no move leaves a copy of the
+    /// secret behind.
     ///
     /// # Errors
     /// [`Error::UnusableNetwork`].
@@ -92,7 +92,7 @@ pub struct Successor {
     pub rnext: Option<KeyId>,
 }
 
-/// For `TCP_AO_DEL_KEY`. On a listening socket `del_async` lets it delete a key that became current or rnext key before the
+/// The struct for `TCP_AO_DEL_KEY`. On a listening socket, `del_async` permits deleting a key that became current or rnext key before the
 /// socket listened.
 pub(crate) fn delete_key(
     key: &KeyName,
@@ -119,7 +119,7 @@ pub(crate) fn delete_key(
 /// A key as the kernel reports it (`struct tcp_ao_getsockopt` in `linux/tcp.h`). It holds the secret; Debug does not show it.
 #[derive(Clone, Debug)]
 pub struct InstalledKey {
-    /// What identifies it, and what to delete it by.
+    /// Identifies the key, also for deleting it.
     pub name: KeyName,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
@@ -175,7 +175,7 @@ impl InstalledKey {
         Self { name, algorithm, mac_length, options, is_current, is_rnext, good, bad, master_key }
     }
 
-    /// A key as `TCP_AO_GET_KEYS` returned it.
+    /// A key from `TCP_AO_GET_KEYS`.
     ///
     /// # Errors
     /// [`Error::ForeignAlgorithm`], and [`Error::Io`] if no kernel writes such a key.
@@ -223,14 +223,13 @@ pub(crate) fn as_kept_by_kernel(algorithm: TcpAoAlgorithm, master_key: &MasterKe
     })
 }
 
-/// All keys of a socket. `get` fills a buffer and returns how many keys there are; it is called again with more room until
-/// all fit.
+/// All keys of a socket. `get` fills a buffer and returns how many keys there are; it is called again with more room until all fit.
 pub(crate) fn all_keys(
     mut get: impl FnMut(&mut [Secret<tcp_ao_getsockopt>]) -> io::Result<usize>,
 ) -> io::Result<Vec<Secret<tcp_ao_getsockopt>>> {
     let mut room = FIRST_ROOM;
     loop {
-        // A new buffer each time: what was read holds secrets, and is wiped on drop.
+        // A new buffer each time, because what was read holds secrets and is wiped on drop.
         let mut keys: Vec<Secret<tcp_ao_getsockopt>> = std::iter::repeat_with(zeroed).take(room).collect();
         keys[0].set_get_all(1);
         let found = get(&mut keys)?;
@@ -242,7 +241,7 @@ pub(crate) fn all_keys(
     }
 }
 
-/// Keys as `TCP_AO_GET_KEYS` returned them, in a list that has room for all from the start: one that grew would leave secrets behind.
+/// The keys from `TCP_AO_GET_KEYS`, in a list with room for all from the start: one that grew would leave secrets behind.
 ///
 /// # Errors
 /// [`Error::ForeignAlgorithm`], and [`Error::Io`] if no kernel writes such a key.
@@ -258,14 +257,14 @@ pub(crate) fn installed_keys(keys: &[Secret<tcp_ao_getsockopt>]) -> Result<Vec<I
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Family {
     Ipv4,
-    /// Also talks to IPv4 peers, under IPv4-mapped addresses.
+    /// Also has IPv4 peers, under IPv4-mapped addresses.
     Ipv6,
 }
 
 /// Address and prefix length for a TCP-AO key. An IPv4 network keeps its own prefix length when its address is mapped.
 ///
 /// # Errors
-/// [`Error::UnusableNetwork`] for networks that no kernel takes.
+/// [`Error::UnusableNetwork`] for networks that no kernel accepts.
 fn for_ao_key(remote: IpCidr, family: Family) -> Result<(IpAddr, u8), Error> {
     let remote = canonical(remote);
     let is_unspecified = remote.first_address().is_unspecified();

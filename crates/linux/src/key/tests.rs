@@ -33,8 +33,8 @@ fn ipv6_storage(address: &str) -> Vec<u8> {
     octets
 }
 
-/// A word of bit fields of one bit, with those of these indices set: C starts from the low end on little-endian machines and
-/// from the high end on big-endian ones.
+/// A word of one-bit fields, with these indices set: C starts from the low end on little-endian machines and from the high end on
+/// big-endian ones.
 fn bits<const N: usize>(set: &[usize]) -> [u8; N] {
     let mut word = [0; N];
     for index in set {
@@ -43,7 +43,7 @@ fn bits<const N: usize>(set: &[usize]) -> [u8; N] {
     word
 }
 
-/// Sizes, offsets and padding are checked where `Plain` is implemented.
+/// `Plain`'s implementations check sizes, offsets and padding.
 #[test]
 fn ao_39_each_flag_is_the_bit_field_of_its_name() {
     fn check<T: Plain>(offset: usize, setters: &[fn(&mut T)]) {

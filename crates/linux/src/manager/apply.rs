@@ -1,4 +1,4 @@
-//! Applying: the calls of a plan, one by one, while the peers change which keys are in use.
+//! Applying: a plan's calls, one by one, while peers may change which keys are in use.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::manager::peers::{Configured, PeerTable, overlapping};
 use crate::manager::plan::{Action, Call, Found, Memory, Origin, Plan, SocketKind, Target};
 use crate::{Error, InstalledKey, KeyName, PeerName, SocketKey, Successor, TcpAoSocket};
 
-/// Seconds between steps when nothing is due, since the clock may be set.
+/// Seconds between steps when nothing is due; needed because the clock may be set.
 pub(super) const IDLE: u32 = 30;
 
 /// Seconds between steps while a peer has not switched keys.
@@ -21,7 +21,7 @@ const WAITING: u32 = 1;
 /// Octets of a placeholder's secret.
 const PLACEHOLDER_SECRET_LENGTH: usize = 32;
 
-/// What reads and changes the keys of a socket: the kernel, or its model in tests.
+/// Reads and changes the keys of a socket: the kernel, or its model in tests.
 pub(super) trait Calls {
     /// All keys on the socket.
     fn look(&mut self) -> Result<Vec<InstalledKey>, Error>;
@@ -66,13 +66,13 @@ pub(super) struct Outcome {
     pub(super) done: Vec<Action>,
     /// The actions that failed; `None` is for reading the socket's keys.
     pub(super) failed: Vec<(Option<Action>, Error)>,
-    /// As in [`Plan`], of any peer.
+    /// As in [`Plan`], for any of the peers.
     pub(super) expired: bool,
-    /// As in [`Plan`], of all peers, and those that the kernel does not delete.
+    /// As in [`Plan`], for all peers, and the keys that the kernel does not delete.
     pub(super) overdue: Vec<KeyName>,
-    /// As in [`Plan`], the earliest.
+    /// As in [`Plan`], the earliest of all peers.
     pub(super) again: Option<Timestamp>,
-    /// The keys under which segments have failed, and how many, when the keys were last read; `None` if they were not.
+    /// The keys under which segments have failed, with their number, when the keys were last read; `None` if they were not read.
     pub(super) bad: Option<Vec<(KeyName, u64)>>,
 }
 
@@ -91,24 +91,24 @@ pub(super) struct Scope<'a> {
 /// The keys on a socket, by peer.
 type OnSocket = PeerTable<Vec<InstalledKey>>;
 
-/// A peer whose turn is still to come.
+/// A peer that is not done yet.
 struct Unsettled {
     peer: PeerName,
     /// `None` if the peer was removed.
     chain: Option<Arc<KeyChain>>,
     set_aside: Vec<KeyName>,
-    /// The keys that the kernel has just refused to delete though they are not in use; they may be gone.
+    /// Keys that are not in use and that the kernel has just refused to delete; they may be gone.
     undeleted: Vec<KeyName>,
-    /// A key had an id of another peer's key, which that peer's turn may delete.
+    /// Whether an id of its key clashed with another peer's key, which that peer's turn may delete.
     has_clashed: bool,
 }
 
 impl Scope<'_> {
-    /// Looks at the keys of a socket, plans for each peer, and makes the plans' calls one by one.
+    /// Reads the keys of a socket, plans for each peer, and makes the plans' calls one by one.
     ///
-    /// If a call fails, it looks again after the other peers' turn, and plans again for that peer without the key in question, so that one
-    /// impossible key does not hold up the others. The next step tries it again, for instance to delete a key that the peer asked for
-    /// between looking and deleting.
+    /// If a call fails, it reads the keys again after the other peers' turns, and plans again for that peer without the key in question, so
+    /// that one impossible key does not hold up the others. The next step tries that key again, for instance to delete a key that the peer
+    /// asked for between reading and deleting.
     pub(super) fn apply(&self, memories: &mut PeerTable<Memory>, socket: &mut impl Calls) -> Outcome {
         let mut outcome = Outcome { bad: Some(Vec::new()), ..Outcome::default() };
         let mut unsettled = self.unsettled(memories);
@@ -136,7 +136,7 @@ impl Scope<'_> {
         outcome
     }
 
-    /// The peers whose keys the socket should have, and those that were removed and whose keys it may still have.
+    /// The peers whose keys the socket should have, and removed peers whose keys it may still have.
     fn unsettled(&self, memories: &PeerTable<Memory>) -> Vec<Unsettled> {
         let new = |peer: PeerName, chain| Unsettled {
             peer,
@@ -156,7 +156,7 @@ impl Scope<'_> {
         removed.chain(fitting.filter_map(|peer| configured(*peer))).collect()
     }
 
-    /// Sorts the keys of a socket by peer. All keys of a connection are its peer's.
+    /// Sorts a socket's keys by peer. All keys of a connection belong to its peer.
     fn by_peer(&self, keys: Vec<InstalledKey>) -> OnSocket {
         let mut on_socket = OnSocket::new();
         for key in keys {
@@ -220,7 +220,7 @@ impl Scope<'_> {
         goes_on
     }
 
-    /// The keys of other peers, on the socket or in a chain, that are for some of the same connections.
+    /// Keys of other peers, on the socket or in a chain, that are for some of the same connections.
     fn near(&self, peer: PeerName, on_socket: &OnSocket) -> Vec<KeyName> {
         if self.only.is_some() {
             return Vec::new();
@@ -248,8 +248,8 @@ impl Outcome {
     }
 }
 
-/// Deletes the keys of a peer that was removed, from a socket that is not connected. Returns whether another turn has to look for those
-/// that could not be deleted.
+/// Deletes the keys of a removed peer from a socket that is not connected. Returns whether another turn is needed because some could not be
+/// deleted.
 fn remove(
     unsettled: &mut Unsettled,
     memories: &mut PeerTable<Memory>,

@@ -1,4 +1,4 @@
-//! Taking steps by the system clock: a thread, or with tokio a task.
+//! Steps by the system clock, in a thread or, with tokio, in a task.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -11,12 +11,12 @@ use crate::log::Log;
 use crate::manager::KeyManager;
 use crate::manager::sockets::{Shared, lock};
 
-/// How often the clock is read. It may be set at any time, so sleeping longer would miss a change.
+/// How often the clock is read. It may be set at any time, and a longer sleep would miss that.
 const TICK: Duration = Duration::from_secs(1);
 
 impl KeyManager {
-    /// Starts a thread that takes [steps that are due](Self::step_due) every second and when peers change, unless this manager has one or
-    /// a task of [`run_reporting`](Self::run_reporting). It ends when no handle or attachment of the manager is left.
+    /// Starts a thread that takes [steps that are due](Self::step_due) every second and when peers change, unless this manager already has
+    /// one or a task of [`run_reporting`](Self::run_reporting). It ends when no handle or attachment of the manager is left.
     pub(crate) fn run_in_background(&self) -> io::Result<()> {
         if let Some(token) = lock(&self.shared.clock).claim_for_thread() {
             let shared = Arc::downgrade(&self.shared);
@@ -36,7 +36,7 @@ fn run(shared: Weak<Shared>, _token: Arc<()>) {
         if let Some(report) = (KeyManager { shared }).step_due(Timestamp::now()) {
             log.step(&report);
         }
-        // A change of the peers wakes it.
+        // A change of the peers wakes the thread.
         thread::park_timeout(TICK);
     }
 }
@@ -80,7 +80,7 @@ mod task {
         /// }
         /// ```
         pub fn run_reporting(self, mut report: impl FnMut(StepReport)) -> impl Future<Output = ()> {
-            // At once, so that a listener bound later starts no thread; one that runs already ends.
+            // Claimed at once, so that a listener bound later starts no thread; a running thread ends.
             let token = lock(&self.shared.clock).claim_for_task();
             async move {
                 let (_token, mut log) = (token, Log::default());
@@ -120,7 +120,7 @@ mod task {
             let (shared, number) = (Arc::clone(&self.shared), self.number);
             async move {
                 loop {
-                    // Before the state is read, so that no change is missed.
+                    // Registered before the state is read, so that no change is missed.
                     let changed = shared.expired.notified();
                     if shared.state().has_expired(number) {
                         return;

@@ -1,4 +1,4 @@
-//! Looking: what an attached socket is, and which VRF it belongs to. `Calls` of `apply` reads which keys it has.
+//! Looking: the kind of an attached socket, and its VRF. `Calls` of `apply` reads its keys.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -18,7 +18,7 @@ use crate::manager::plan::{Memory, SocketKind};
 use crate::manager::report::Seen;
 use crate::{Error, PeerName, TcpAoSocket};
 
-/// Not in every version of libc: the kind of a device's master (`linux/if_link.h`).
+/// The kind of a device's master (`linux/if_link.h`), which some versions of libc lack.
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
 
 /// Octets before the attributes: `struct nlmsghdr` and `struct ifinfomsg`.
@@ -30,7 +30,7 @@ const ANSWER: usize = 1 << 16;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity(u64, u64);
 
-/// A descriptor of the manager's own, unless the socket was let go.
+/// The manager's own descriptor, unless the socket was let go.
 #[derive(Debug, Default)]
 pub(super) struct Descriptor(Option<OwnedFd>);
 
@@ -40,7 +40,7 @@ impl AsFd for Descriptor {
     }
 }
 
-/// A socket of a manager, and what is remembered of it from one step to the next.
+/// A socket of a manager, with its state from one step to the next.
 #[derive(Debug)]
 pub(super) struct Attached {
     pub(super) identity: Identity,
@@ -51,7 +51,7 @@ pub(super) struct Attached {
     was_connected: bool,
 }
 
-/// What a socket is.
+/// The kind of a socket, with its peer and address families.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) kind: SocketKind,
@@ -88,7 +88,7 @@ impl Attached {
         Ok(Some(Look { kind, remote, families }))
     }
 
-    /// The socket's counters, if it has TCP-AO.
+    /// The socket's counters; `None` without TCP-AO.
     pub(super) fn counters(&self) -> Option<Counters> {
         self.socket().info().ok().flatten().map(|info| info.counters)
     }
@@ -107,7 +107,7 @@ impl Attached {
         TcpAoSocket::new(&self.descriptor)
     }
 
-    /// Whether there is no descriptor.
+    /// Whether it has no descriptor.
     pub(super) const fn is_let_go(&self) -> bool {
         self.descriptor.0.is_none()
     }
@@ -117,7 +117,7 @@ impl Attached {
         self.descriptor = Descriptor::default();
     }
 
-    /// Takes a descriptor of the same socket again; returns whether it is the same.
+    /// Takes another descriptor of the same socket; returns whether it is the same socket.
     pub(super) fn take_up(&mut self, socket: &(impl AsFd + ?Sized)) -> io::Result<bool> {
         let (identity, descriptor) = duplicate(socket)?;
         let is_same = identity == self.identity;
@@ -206,7 +206,7 @@ mod tests {
         octets
     }
 
-    /// What the kernel says of device 7, whose master is device 9.
+    /// The kernel's answer about device 7, whose master is device 9.
     fn answer(kind: &[u8], slave_kind: &[u8]) -> Vec<u8> {
         let mut octets = vec![0; HEADERS];
         octets[4..6].copy_from_slice(&libc::RTM_NEWLINK.to_ne_bytes());

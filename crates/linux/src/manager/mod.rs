@@ -2,9 +2,9 @@
 //!
 //! A chain's way to the kernel: `set_peer` puts it into the table (`peers`) and makes a step due (`sockets`), which a thread or a task
 //! takes (`background`). For each socket a step
-//! 1. looks: what the socket is (`look`), and which keys the kernel has on it;
-//! 2. plans: what to do about each peer's keys, a pure function of chain, time and keys (`plan`);
-//! 3. applies: makes the plan's calls, and looks and plans again without a key that the kernel refused (`apply`);
+//! 1. looks: reads the kind of the socket (`look`), and its keys in the kernel;
+//! 2. plans: decides how to change each peer's keys, a pure function of chain, time and keys (`plan`);
+//! 3. applies: makes the plan's calls; looks and plans again without a key that the kernel refused (`apply`);
 //! 4. reports: what was done, what failed, and which segments the kernel refused (`report`).
 
 mod apply;
@@ -46,15 +46,15 @@ pub use sockets::Attachment;
 /// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
 ///
 /// Then call [`step_due`](Self::step_due) every second, or with feature `tokio` spawn [`run_reporting`](Self::run_reporting), which
-/// does. Neither that nor the thread of a [`TcpAoListener`](crate::TcpAoListener) survives a fork. Take steps in the network namespace
-/// of the sockets, because the kernel is asked there which VRF a device is in.
+/// does so. Neither this task nor the thread of a [`TcpAoListener`](crate::TcpAoListener) survives a fork. Take steps in the network
+/// namespace of the sockets, because a step looks up there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
-/// The one with the longest prefix that contains its remote address, in its VRF; decided when the connection is attached. Networks may
-/// overlap: a network of dynamic neighbours, say, and a neighbour within it that has a chain of its own. During the handshake Linux
-/// accepts the keys of both for that neighbour; attaching leaves it those of its own chain. As the ids of keys for the same connection
-/// must differ (RFC 5925 §3.1), `set_peer` refuses peers that overlap if two of their keys have a SendID or RecvID in common while both
-/// are valid.
+/// To the one with the longest prefix that contains its remote address, in its VRF; this is decided when the connection is attached.
+/// Networks may overlap, for example a network of dynamic neighbours and a neighbour within it that has its own chain. During the
+/// handshake Linux accepts the keys of both for that neighbour; attaching leaves only those of its own chain. The ids of keys for the
+/// same connection must differ (RFC 5925 §3.1), so `set_peer` refuses peers that overlap if two of their keys have a SendID or RecvID
+/// in common while both are valid.
 ///
 /// A connection keeps its peer while it is attached, even if a peer with a longer prefix is added. If its peer is removed, it
 /// keeps its keys, so that you can end the session in order (in BGP, with a NOTIFICATION), and reports say that it has
@@ -63,8 +63,9 @@ pub use sockets::Attachment;
 /// # What happens to a key
 /// - It is added at the start of its accept lifetime, widened by the chain's tolerance.
 /// - While it is [preferred](wireseal_keys::ActiveKeys::preferred), RNextKeyID asks the peer for it.
-/// - The kernel signs with the key that the peer asks for. After the current key's send lifetime this end switches to the preferred key
-///   unasked: once the peer has signed with it, or at the latest after half of the time for which the current key is still accepted.
+/// - The kernel signs with the key that the peer asks for. After the current key's send lifetime, this end switches to the preferred key
+///   without being asked: once the peer has signed with it, or at the latest after half of the time for which the current key is still
+///   accepted.
 /// - It is deleted after its accept lifetime, even if the peer still asks for it;
 ///   [`SocketReport::taken_away`](crate::SocketReport::taken_away) then lists it.
 /// - If it leaves the chain, it is deleted at once; if its secret changes, it is replaced at once. If the peer is removed, its keys are
@@ -75,20 +76,21 @@ pub use sockets::Attachment;
 ///
 /// # Nothing unsigned gets through
 /// Attaching a listener or unconnected socket makes it [require](crate::TcpAoSocket::set_required) TCP-AO, and it always has a key for
-/// each peer. While no key is valid for sending, that is a placeholder: a key with free ids and a random secret. Any socket has one
-/// briefly while a secret is replaced under the same ids. A connection keeps the keys it has, and the report says to shut it down.
+/// each peer. While no key is valid for sending, that is a placeholder: a key with free ids and a random secret. Any socket briefly has
+/// a placeholder while a secret is replaced under the same ids. A connection without a valid key keeps the keys it has, and the report
+/// says to shut it down.
 ///
 /// If a listener also serves peers without TCP-AO, call [`set_required(false)`](crate::TcpAoSocket::set_required) after
-/// attaching; its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A socket
-/// that listens or will, with TCP-MD5 keys for other peers, cannot require TCP-AO, and does not.
+/// attaching. Its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A socket
+/// that listens or will listen, and has TCP-MD5 keys for other peers, cannot require TCP-AO, and does not.
 ///
 /// `attach` refuses a connection that its peer opened before the listener was attached, with [`Error::Unsigned`], or with
-/// [`Error::Ended`] if the peer has reset it already: close it and accept the next.
+/// [`Error::Ended`] if the peer has already reset it. Close it and accept the next.
 ///
 /// # Many peers
 /// A step reads all keys of a listener (304 octets each), because another program may have changed them, and makes other calls only for
 /// keys that change; the work is proportional to keys and peers. Linux itself searches the listener's keys one by one, for each SYN and
-/// each key added. A key takes 200 to 240 octets of the socket's allowance, `net.core.optmem_max`: raise that for more than 500 keys.
+/// each key added. A key takes 200 to 240 octets of the socket's option memory, `net.core.optmem_max`: raise that for more than 500 keys.
 /// With 10,000 peers a manager takes 18 MiB, and a step with nothing to do makes five system calls for the listener and four for each
 /// connection (`benches/results/emulated`).
 ///
@@ -123,9 +125,9 @@ pub struct KeyManager {
 }
 
 impl KeyManager {
-    /// Adds a peer, or replaces its chain. Keys with the same ids and another secret are replaced.
+    /// Adds a peer, or replaces its chain. A key with the same ids and another secret is replaced.
     ///
-    /// Takes effect in the next step, which is [due](Self::step_due) at once. A step in progress does not undo it.
+    /// The change takes effect in the next step, which is [due](Self::step_due) at once. A step in progress does not undo it.
     ///
     /// # Errors
     /// [`Error::AlgorithmNotInLinux`] and [`Error::PeersClash`]; the peer is unchanged then.
@@ -137,8 +139,8 @@ impl KeyManager {
         Ok(())
     }
 
-    /// Makes these the peers: adds, changes and removes, all at once, as [`set_peer`](Self::set_peer) and
-    /// [`remove_peer`](Self::remove_peer) do.
+    /// Replaces all peers at once: adds, changes and removes them as [`set_peer`](Self::set_peer) and [`remove_peer`](Self::remove_peer)
+    /// do.
     ///
     /// # Errors
     /// [`Error::AlgorithmNotInLinux`], [`Error::PeersClash`] and [`Error::PeerTwice`]; all peers are unchanged then.
@@ -169,26 +171,25 @@ impl KeyManager {
         removed.is_some()
     }
 
-    /// Puts the keys valid at `now` on a socket that listens, will listen or is connected, and keeps them current until the
-    /// attachment is dropped. A connection gets those of its peer, another socket those of all peers of its address family.
+    /// Puts the keys valid at `now` on a socket that listens, will listen or is connected, and keeps them current until the attachment is
+    /// dropped. A connection gets the keys of its peer, another socket those of all peers of its address family.
     ///
-    /// For accepted connections use [`attach_accepted`](Self::attach_accepted) if networks of peers overlap: this does not check which
+    /// For accepted connections use [`attach_accepted`](Self::attach_accepted) if networks of peers overlap: this call does not check which
     /// peer's key signed the handshake.
     ///
-    /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key from a connection waits
-    /// in the kernel for some milliseconds: keep it off the threads of asynchronous tasks.
+    /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key from a connection waits in
+    /// the kernel for some milliseconds: keep it off the threads of asynchronous tasks.
     ///
     /// # Errors
-    /// With the socket unchanged, [`Error::AlreadyAttached`] and, for a connection, [`Error::NoPeer`],
-    /// [`Error::Unsigned`], [`Error::Ended`] and [`Error::NoKeyToSendWith`]. If a call on the socket fails, its error, as [`Error::Key`] if it
-    /// is about a key; earlier changes stay.
+    /// With the socket unchanged, [`Error::AlreadyAttached`] and, for a connection, [`Error::NoPeer`], [`Error::Unsigned`],
+    /// [`Error::Ended`] and [`Error::NoKeyToSendWith`]. If a call on the socket fails, its error, as [`Error::Key`] if it is about a key;
+    /// earlier changes stay.
     pub fn attach(&self, socket: &(impl AsFd + ?Sized), now: Timestamp) -> Result<Attachment, Error> {
         self.attach_as(socket, Role::Any, now)
     }
 
-    /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current
-    /// until the attachment is dropped. Before that, bind the socket to the peer's VRF, if it is in one, or to the interface of a
-    /// link-local address in it.
+    /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current until the
+    /// attachment is dropped. If the peer is in a VRF, first bind the socket to the VRF, or to the interface of a link-local address in it.
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection.
@@ -202,8 +203,8 @@ impl KeyManager {
     }
 
     /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer whose network
-    /// contains `remote`. Reset the connection on any error, also on [`Error::Ended`]: what the caller sent is in the receive queue, and
-    /// would be read as the peer's.
+    /// contains `remote`. Reset the connection on any error, including [`Error::Ended`]: data from an unsigned or wrong caller may be in
+    /// the receive queue, and would be read as the peer's.
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection, and [`Error::KeyOfAnotherPeer`]; the socket is unchanged then.
@@ -216,21 +217,21 @@ impl KeyManager {
         self.attach_as(socket, Role::Accepted(remote), now)
     }
 
-    /// Takes a step: brings the keys of all attached sockets in line with their peers' chains at `now`, which may be earlier than in
-    /// the last step.
+    /// Takes a step: brings the keys of all attached sockets in line with their peers' chains at `now`, which may be earlier than in the
+    /// last step.
     ///
-    /// Deleting a key from a connection waits in the kernel for some milliseconds; other sockets can be attached and detached,
-    /// and peers changed, meanwhile.
+    /// Deleting a key from a connection waits in the kernel for some milliseconds. Meanwhile, other sockets can be attached and detached,
+    /// and peers changed.
     #[must_use = "the report says which connections to shut down and when to step next"]
     pub fn step(&self, now: Timestamp) -> StepReport {
         self.step_sockets(now, true)
     }
 
-    /// Takes a [`step`](Self::step) of the sockets that need one now, if any does: because a chain changes or a peer was changed,
-    /// of a listener that has refused segments with a wrong MAC, every second while the connection's peer has not switched keys, and of
-    /// all sockets every 30 seconds and when the clock was set back.
+    /// Takes a [`step`](Self::step) of the sockets that need one now, if any does. A socket needs one when a chain changes or a peer was
+    /// changed; a listener when it has refused segments with a wrong MAC; a connection every second while its peer has not switched keys;
+    /// and all sockets every 30 seconds and when the clock was set back.
     ///
-    /// Call it every second, say: with nothing due it makes one system call for each listener and returns `None`.
+    /// Call it about every second: with nothing due it makes one system call for each listener and returns `None`.
     #[must_use = "the report says which connections to shut down"]
     pub fn step_due(&self, now: Timestamp) -> Option<StepReport> {
         if self.shared.state().pace.is_long_ago(now) {
@@ -244,12 +245,12 @@ impl KeyManager {
         is_due.then(|| self.step_sockets(now, false))
     }
 
-    /// Takes a [`step`](Self::step) of one socket that was [let go](Attachment::let_go), with any descriptor of it, which the manager
-    /// does not keep. Logs what it did (feature `tracing`).
+    /// Takes a [`step`](Self::step) of one socket that was [let go](Attachment::let_go), with any descriptor of it, which the manager does
+    /// not keep. Logs what it did (feature `tracing`).
     ///
     /// # Errors
-    /// With nothing changed, [`Error::AnotherSocket`] if it is not the socket that was attached, for instance because the program has closed
-    /// that one and opened another; [`Error::Io`] if the descriptor cannot be duplicated.
+    /// With nothing changed, [`Error::AnotherSocket`] if it is not the socket that was attached, for instance because the program has
+    /// closed that one and opened another; [`Error::Io`] if the descriptor cannot be duplicated.
     pub fn step_with(
         &self,
         attachment: &Attachment,
@@ -269,12 +270,12 @@ impl KeyManager {
         Ok(report)
     }
 
-    /// Makes the listeners due that have refused segments, so that a peer with a wrong secret is reported at once.
+    /// Makes listeners due that have refused segments, so that a peer with a wrong secret is reported at once.
     fn look_at_listeners(&self, now: Timestamp) {
         let listeners = self.shared.state().listed(|entry| entry.state.peer.is_none());
         for (number, socket) in listeners {
             let Some(socket) = socket.upgrade() else { continue };
-            // Whoever has it locked steps it or attaches it now.
+            // A locked socket is being stepped or attached right now.
             let Ok(attached) = socket.try_lock() else { continue };
             if !attached.is_let_go()
                 && attached.counters().is_some_and(|counters| attached.seen.has_grown(&counters))
@@ -313,12 +314,12 @@ impl KeyManager {
         if attached.is_let_go() {
             return None;
         }
-        // The chains as they are once the socket is locked, so that a peer set during the step is not undone.
+        // Read the chains once the socket is locked, so that a peer set during the step is not undone.
         let state = self.shared.state();
         let before = state.sockets[state.position(number)?].state;
         let (peers, version) = (Arc::clone(&state.peers), state.version);
         drop(state);
-        // Before the keys, so that what comes in between makes the counters grow once more.
+        // Read the counters before the keys: segments that arrive in between make the counters grow once more.
         let counters = attached.counters();
         let (kind, peer, outcome) =
             look_and_apply(attached, &peers, before.peer, now).unwrap_or_else(|error| {
@@ -361,7 +362,7 @@ impl KeyManager {
         }
         let (number, version) = (state.next_number, state.version);
         state.next_number += 1;
-        // It is listed before it has its keys, so that a peer set in between reaches it too.
+        // List the socket before it has its keys, so that a peer set in between reaches it too.
         let listed = Arc::clone(&attached);
         state.sockets.push(Entry {
             number,
@@ -391,10 +392,10 @@ impl fmt::Debug for KeyManager {
     }
 }
 
-/// What a socket is attached as.
+/// The role in which a socket is attached.
 #[derive(Clone, Copy)]
 enum Role {
-    /// What it is: it listens or will, or is connected.
+    /// It listens, will listen, or is connected.
     Any,
     /// It will connect to this address.
     WillConnect(IpAddr),
@@ -415,7 +416,7 @@ fn begin(
         (_, Role::Accepted(_)) => return Err(Error::Ended),
         (SocketKind::Listener, _) => None,
         (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote.to_canonical()),
-        // What an unsigned connection has received can be read after its end.
+        // Data of an unsigned connection can still be read after its end.
         (SocketKind::Closed, Role::Any) if attached.socket().has_received()? => return Err(Error::Ended),
         (SocketKind::Closed, Role::Any) => None,
     };
@@ -432,7 +433,7 @@ fn begin(
     let outcome = scope.apply(&mut attached.memories, &mut TcpAoSocket::new(&attached.descriptor));
     let is_peer_behind = peer.is_some_and(|peer| attached.is_peer_behind(peer));
     let again = outcome.next(is_peer_behind, now);
-    // The next step deletes a key that the peer is asking for right now.
+    // A key that the peer asks for at this moment is deleted in the next step.
     let serious = outcome.failed.into_iter().find(|(_, error)| !matches!(error, Error::KeyInUse(_)));
     match serious {
         Some((Some(action), error)) => Err(Error::Key { key: action.key(), error: Box::new(error) }),
@@ -441,8 +442,8 @@ fn begin(
     }
 }
 
-/// The peer of a connection, or of a socket that will connect; refuses connections that are unsigned or signed with the key of another
-/// peer, and peers without a key to send with.
+/// The peer of a connection, or of a socket that will connect. Refuses connections that are unsigned or signed with another peer's key, and
+/// peers without a key to send with.
 fn peer_with_key(
     attached: &Attached,
     peers: &PeerTable<Configured>,
@@ -456,7 +457,7 @@ fn peer_with_key(
     if kind == SocketKind::Connection {
         attached.socket().info()?.ok_or(Error::Unsigned)?;
         if let Role::Accepted(remote) = role {
-            // The rnext key was the one that the SYN was signed with, and only this end changes it.
+            // The key that signed the SYN became the rnext key, and only this end changes that.
             let key = attached.socket().keys()?.iter().find(|key| key.is_rnext).map(|key| key.name);
             let key = key.ok_or(Error::Unsigned)?;
             if key.peer() != peer {
@@ -471,8 +472,8 @@ fn peer_with_key(
     Ok(peer)
 }
 
-/// Looks at one socket, and brings its keys in line with the chain of its peer, if it has one, or of all peers. Returns what the socket is,
-/// and its peer.
+/// Reads the state of one socket, and brings its keys in line with the chain of its peer, if it has one, or of all peers. Returns the kind
+/// of the socket, and its peer.
 fn look_and_apply(
     attached: &mut Attached,
     peers: &PeerTable<Configured>,
@@ -491,7 +492,7 @@ fn look_and_apply(
     };
     let is_removed = peer.map_or(kind == SocketKind::Connection, |peer| !peers.contains_key(&peer));
     if is_removed {
-        // Its keys stay, so that its owner can end the session in order.
+        // Keep its keys, so that its owner can end the session in order.
         return Ok((Some(kind), peer, Outcome { expired: true, ..Outcome::default() }));
     }
     let scope = Scope { peers, only: peer, families, now, kind };

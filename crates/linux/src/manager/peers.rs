@@ -1,5 +1,4 @@
-//! The peers of a manager and their chains, in order of their addresses, so that those that concern an address or a network are found
-//! in a few steps.
+//! The peers of a manager and their chains, sorted by address, so that those of an address or a network are found in a few steps.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,11 +18,11 @@ pub(super) type PeerTable<T> = BTreeMap<PeerName, T>;
 #[derive(Clone, Debug)]
 pub(super) struct Configured {
     pub(super) chain: Arc<KeyChain>,
-    /// Which change of the manager's peers set it.
+    /// Which change of the manager's peers set this chain.
     pub(super) version: u64,
 }
 
-/// Checks a chain that a peer is to have beside these peers; returns the peer with its canonical network.
+/// Checks a new chain of a peer against the other peers'; returns the peer with its canonical network.
 ///
 /// # Errors
 /// [`Error::AlgorithmNotInLinux`]; [`Error::PeersClash`] if a key of another peer, for some of the same connections, has an id of one of
@@ -71,7 +70,7 @@ fn with_network<T>(table: &PeerTable<T>, remote: IpCidr) -> impl Iterator<Item =
     table.range(PeerName::new(remote)..=PeerName { remote, vrf: Some(u32::MAX) }).rev()
 }
 
-/// The entries that a connection can belong to as well as to `peer`, without `peer` itself.
+/// The entries of other peers that share a connection with `peer`.
 pub(super) fn overlapping<T>(table: &PeerTable<T>, peer: PeerName) -> impl Iterator<Item = (&PeerName, &T)> {
     let around = covering(peer.remote).flat_map(move |network| with_network(table, network));
     let own = PeerName { vrf: Some(u32::MAX), ..peer };
@@ -81,8 +80,8 @@ pub(super) fn overlapping<T>(table: &PeerTable<T>, peer: PeerName) -> impl Itera
     around.chain(inside).filter(move |(other, _)| **other != peer && same_vrf(other))
 }
 
-/// The peer of a connection with `address`: the one with the longest prefix, and of two with the same prefix the one for the
-/// connection's VRF, which is asked for only if a peer is for one VRF.
+/// The peer of a connection with `address`: the one with the longest prefix, and of two with the same prefix the one for the connection's
+/// VRF. The VRF is looked up only if a peer is for one VRF.
 pub(super) fn longest<T>(
     table: &PeerTable<T>,
     address: IpAddr,

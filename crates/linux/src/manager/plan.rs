@@ -1,4 +1,4 @@
-//! Planning: what to do about the keys of one peer on a socket, a pure function of its chain, the time and the keys that are there.
+//! Planning: how to change one peer's keys on a socket, a pure function of its chain, the time and the present keys.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use wireseal_tcp_ao::KeyId;
 use crate::manager::peers;
 use crate::{InstalledKey, KeyName, PeerName, SocketKey};
 
-/// What a socket is to its manager.
+/// The kind of a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SocketKind {
     /// It listens. It has neither current nor rnext key; connections start with a copy of its keys.
@@ -28,7 +28,7 @@ pub enum Origin {
     Chain(u64),
     /// It is the manager's [placeholder](Action::AddPlaceholder).
     Placeholder,
-    /// It is for the manager's peers but neither of these: the key has left the chain, or its secret has changed.
+    /// It is for the manager's peers, but is not one of these: the key has left the chain, or its secret has changed.
     Leftover,
     /// It is for other peers. The manager leaves it alone.
     Foreign,
@@ -63,17 +63,17 @@ pub enum Action {
         key: KeyName,
         /// Where it comes from.
         origin: Origin,
-        /// The key that protects the connections instead. It takes over in the same call where this one is in use.
+        /// The key that protects the connections instead. If the deleted one is in use, it takes over in the same call.
         successor: Option<KeyName>,
-        /// It is the current key: the peer was still asking for it.
+        /// Whether it is the current key: the peer was still asking for it.
         is_current: bool,
-        /// It is the rnext key.
+        /// Whether it is the rnext key.
         is_rnext: bool,
     },
 }
 
 impl Action {
-    /// The key that is changed.
+    /// The key that changes.
     #[must_use]
     pub const fn key(&self) -> KeyName {
         match *self {
@@ -99,7 +99,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// A call of a plan, with the key that it takes.
+/// A call of a plan, with its key.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Call<'a> {
     /// Add a key of the chain.
@@ -107,7 +107,7 @@ pub(super) enum Call<'a> {
         key_id: u64,
         key: SocketKey<'a>,
     },
-    /// Add a key with a random secret, and an algorithm of the chain, since the kernel may lack others.
+    /// Add a key with a random secret and an algorithm of the chain; the kernel may lack others.
     AddPlaceholder {
         key: KeyName,
         algorithm: TcpAoAlgorithm,
@@ -154,11 +154,10 @@ pub(super) struct Found {
     pub(super) good: u64,
 }
 
-/// What the kernel does not report of one peer's keys on a socket, kept from one step to the next.
+/// What is known beyond the kernel's reports about one peer's keys on a socket, kept from one step to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Memory {
-    /// The key that the peer was asked to sign with and has not used since, and how many segments had been verified under it
-    /// when it was asked.
+    /// The key that the peer was asked to sign with and has not used since, and how many segments had been verified under it at that time.
     awaited: Option<(KeyName, u64)>,
     placeholder: Option<KeyName>,
 }
@@ -173,7 +172,7 @@ impl Memory {
         self.placeholder == Some(name)
     }
 
-    /// Notes whether the peer has switched to the key that it was asked for.
+    /// Records whether the peer has switched to the key that it was asked for.
     pub(super) fn observe(&mut self, found: &[Found]) {
         let has_switched = |(name, before): (KeyName, u64)| {
             found.iter().any(|key| key.name == name && key.is_rnext && key.good > before)
@@ -183,8 +182,8 @@ impl Memory {
         }
     }
 
-    /// Notes an action that was done, or a deletion that failed because the key is in use: the kernel has made its successor the rnext
-    /// key all the same. `found` is from before the action.
+    /// Records an action that succeeded, or a deletion that failed because the key is in use: the kernel has made its successor the rnext
+    /// key anyway. `found` is from before the action.
     pub(super) fn note(&mut self, action: &Action, is_done: bool, kind: SocketKind, found: &[Found]) {
         let good = |name| found.iter().find(|key| key.name == name).map_or(0, |key| key.good);
         let without = |key| self.placeholder.filter(|placeholder| *placeholder != key);
@@ -206,35 +205,35 @@ impl Memory {
     }
 }
 
-/// What to do with the keys of one peer on a socket.
+/// The plan for one peer's keys on a socket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan<'a> {
-    /// What to do, in this order. The socket always has a key for the peers in between.
+    /// The calls, in order. Between any two, the socket has a key for the peers.
     pub(super) calls: Vec<Call<'a>>,
-    /// No key of the chain is valid for sending now: a listener and a closed socket get a placeholder, and a connection keeps
-    /// what it has until its owner shuts it down.
+    /// No key of the chain is valid for sending now. A listener and a closed socket get a placeholder; a connection keeps its keys until
+    /// its owner shuts it down.
     pub(super) expired: bool,
     /// Keys that are no longer valid but cannot be deleted, because the connection has no other.
     pub(super) overdue: Vec<KeyName>,
-    /// When to plan again although the chain does not change then.
+    /// When to plan again even if the chain does not change.
     pub(super) again: Option<Timestamp>,
 }
 
-/// All that decides which keys of one peer a socket should have.
+/// Everything that decides which of one peer's keys a socket should have.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) chain: &'a KeyChain,
     /// The peer that the chain is for, with a canonical network.
     pub(super) peer: PeerName,
     pub(super) now: Timestamp,
-    /// A socket that only waits to listen counts as a listener: it needs neither current nor rnext key.
+    /// A socket that will listen counts as a listener: it needs neither current nor rnext key.
     pub(super) kind: SocketKind,
     /// The names of other peers' keys for some of the same connections, whose ids a placeholder must not have.
     pub(super) near: &'a dyn Fn() -> Vec<KeyName>,
 }
 
 impl<'a> Target<'a> {
-    /// Finds out where a key on the socket comes from.
+    /// Finds the origin of a key on the socket.
     pub(super) fn recognise(&self, memory: &Memory, key: &InstalledKey) -> Found {
         let InstalledKey { name, is_current, is_rnext, good, .. } = *key;
         Found { name, origin: self.origin(memory, key), is_current, is_rnext, good }
@@ -243,7 +242,7 @@ impl<'a> Target<'a> {
     fn origin(&self, memory: &Memory, key: &InstalledKey) -> Origin {
         let name = key.name;
         if name.peer() != self.peer {
-            // A connection has only its own peer's keys; those of others come from its listener.
+            // A connection has only its own peer's keys; any others come from its listener.
             let is_connection = self.kind == SocketKind::Connection;
             return if is_connection { Origin::Leftover } else { Origin::Foreign };
         }
@@ -276,8 +275,8 @@ impl<'a> Target<'a> {
         self.chain.keys().iter().find(|key| key.key_id() == key_id)
     }
 
-    /// Plans what to do with the keys `found` on the socket. Keys in `set_aside`, which the kernel has just refused to change, are neither
-    /// added nor deleted.
+    /// Plans for the keys `found` on the socket. Keys in `set_aside`, which the kernel has just refused to change, are neither added nor
+    /// deleted.
     pub(super) fn plan(&self, found: &[Found], memory: &Memory, set_aside: &[KeyName]) -> Plan<'a> {
         let active = self.chain.at(self.now);
         let is_found = |key: &Key| found.iter().any(|held| held.origin == Origin::Chain(key.key_id()));
@@ -369,7 +368,7 @@ impl<'a> Draft<'a, '_> {
             Origin::Placeholder => is_connection || !self.wanted.is_empty(),
             Origin::Chain(key_id) if self.wanted.iter().any(|key| key.key_id() == key_id) => false,
             Origin::Chain(_) if !is_connection => true,
-            // The clock was set back: the peer may be using a key that is not valid yet by this end's clock.
+            // The clock was set back: the peer may use a key that is not valid yet by this end's clock.
             Origin::Chain(key_id) => {
                 let is_over = |key| self.target.acceptance(key).is_over(self.target.now);
                 let is_in_the_way =
@@ -380,16 +379,17 @@ impl<'a> Draft<'a, '_> {
     }
 
     fn is_in_use(&self, key: &Found) -> bool {
-        // A listener may have a current key from before it listened, which has no effect.
+        // A listener may have a current key from before it listened; it has no effect.
         self.target.kind != SocketKind::Listener && (key.is_current || key.is_rnext)
     }
 
-    /// A connection is protected while it has any key, another socket only while it has one for these peers.
+    /// Whether a stale key can go without a successor. A connection is protected while it has any key, another socket only while it has one
+    /// for these peers.
     fn can_go_without_successor(&self, stale: Found) -> bool {
         self.target.kind == SocketKind::Connection && !self.is_in_use(&stale)
     }
 
-    /// What replaces a stale key: the most preferred key on the socket, or else the placeholder.
+    /// The replacement of a stale key: the most preferred key on the socket, or else the placeholder.
     fn successor(&self, stale: Found) -> Option<KeyName> {
         let by_origin = |origin| self.keys.iter().find(|held| held.origin == origin);
         let mut wanted = self.wanted.iter().filter_map(|key| by_origin(Origin::Chain(key.key_id())));
@@ -410,7 +410,7 @@ impl<'a> Draft<'a, '_> {
         kept.max_by_key(|(is_acceptable, _)| *is_acceptable).map(|(_, held)| held)
     }
 
-    /// Whether to add a placeholder: on a connection only until another key is there.
+    /// Whether to add a placeholder: on a connection only until it has another key.
     fn may_have_placeholder(&self) -> bool {
         let has_one = self.keys.iter().any(|held| held.origin == Origin::Placeholder);
         !has_one && (self.target.kind != SocketKind::Connection || !self.wanted.is_empty())
@@ -447,7 +447,7 @@ impl<'a> Draft<'a, '_> {
         }
     }
 
-    /// Counts a key as added.
+    /// Records a key as added.
     fn hold(&mut self, name: KeyName, origin: Origin, is_current: bool, is_rnext: bool) {
         for held in &mut self.keys {
             held.is_current &= !is_current;
@@ -473,10 +473,10 @@ impl<'a> Draft<'a, '_> {
         }
     }
 
-    /// Whether this end should leave its current key for the preferred one unasked.
+    /// Whether this end should switch from its current key to the preferred one without being asked.
     ///
-    /// It should at the end of the send lifetime. For a peer that has not yet signed with the preferred key it waits half of the time
-    /// for which the current key is still accepted; the other half allows for clocks that differ.
+    /// It should at the end of the send lifetime. If the peer has not yet signed with the preferred key, this end waits for half of the
+    /// time for which the current key is still accepted; the other half allows for clocks that differ.
     fn is_time_to_leave_current_key(&mut self, has_switched: bool) -> bool {
         if self.target.kind == SocketKind::Closed {
             return true;

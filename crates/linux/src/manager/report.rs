@@ -1,4 +1,4 @@
-//! Reporting: what a step did, and which segments the kernel refused, found by how its counters grow.
+//! Reporting: what a step did, and which segments the kernel refused, which its counters show.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use crate::manager::apply::Outcome;
 use crate::manager::plan::{Action, Origin, SocketKind};
 use crate::{Error, KeyName, PeerName};
 
-/// What [`KeyManager::step`](crate::KeyManager::step) did and found.
+/// The result of [`KeyManager::step`](crate::KeyManager::step).
 #[derive(Debug)]
 pub struct StepReport {
-    /// One for each socket stepped, in the order of attaching.
+    /// One report for each socket stepped, in the order of attaching.
     pub sockets: Vec<SocketReport>,
     /// The peers for which no key is valid for sending now, in order. No connection with them can be opened.
     pub expired: Vec<PeerName>,
@@ -20,14 +20,14 @@ pub struct StepReport {
     pub next_step: Option<Timestamp>,
 }
 
-/// What a step did with one socket.
+/// The result of a step for one socket.
 #[derive(Debug)]
 pub struct SocketReport {
     /// The number of its [`Attachment`](crate::Attachment).
     pub attachment: u64,
-    /// What the socket is; `None` for a connection that has ended.
+    /// The kind of the socket; `None` for a connection that has ended.
     pub kind: Option<SocketKind>,
-    /// The peer of a connection, or of a socket that will connect; `None` for one that listens or will.
+    /// The peer of a connection, or of a socket that will connect; `None` for a socket that listens or will.
     pub peer: Option<PeerName>,
     /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed.
     pub expired: bool,
@@ -63,8 +63,8 @@ impl SocketReport {
         Self { attachment, kind, peer, expired, counters, refused, done, failed, is_peer_behind, overdue }
     }
 
-    /// The keys that were deleted at the end of their lifetime although the peer was still asking for them: its
-    /// configuration or its clock is behind.
+    /// The keys that were deleted at the end of their lifetime although the peer still asked for them: its configuration or its clock is
+    /// behind.
     pub fn taken_away(&self) -> impl Iterator<Item = KeyName> {
         self.done.iter().filter_map(|action| match action {
             Action::Delete { key, origin: Origin::Chain(_), is_current: true, .. } => Some(*key),
@@ -73,7 +73,7 @@ impl SocketReport {
     }
 }
 
-/// What the last step found of an attached socket.
+/// The last step's findings about an attached socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketState {
     /// The peer of a connection, or of a socket that will connect.
@@ -86,12 +86,12 @@ pub struct SocketState {
     pub counters: Option<Counters>,
 }
 
-/// Segments that a socket refused since its last report, by the reason that Linux counts. A listener counts those that no connection took,
-/// such as a peer's SYNs.
+/// Segments that a socket refused since its last report, by Linux's reasons. A listener counts those that no connection took, such as a
+/// peer's SYNs.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Refused {
-    /// Wrong MAC: the secrets or algorithms of the two ends differ, or segments are forged. By the key that the segments named; a
-    /// listener's key says which peer it is for.
+    /// Wrong MAC, by the key that the segments named: the ends' secrets or algorithms differ, or segments are forged. A listener's key
+    /// shows which peer it is for.
     pub bad: Vec<(KeyName, u64)>,
     /// Signed with a KeyID that no key has.
     pub key_not_found: u64,
@@ -99,7 +99,7 @@ pub struct Refused {
     pub unsigned: u64,
 }
 
-/// What a socket's counters said when they were last looked at.
+/// A socket's counters when they were last read.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     counters: Counters,
@@ -107,14 +107,14 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Whether segments with a wrong MAC have come since, as from a peer with another secret. Unsigned ones and those with unknown KeyIDs
-    /// make no step due, because anybody can send them.
+    /// Whether segments with a wrong MAC have arrived since, as from a peer with another secret. Unsigned segments and unknown KeyIDs do
+    /// not count, because anybody can send them and each would make a step due.
     pub(super) fn has_grown(&self, counters: &Counters) -> bool {
         counters.bad != self.counters.bad
     }
 
-    /// What was refused since, by the counters and the keys with failures as they were read, `None` if they could not be. A key that was
-    /// deleted and added again counts from 0.
+    /// The segments refused since, from the counters and the failed keys as read; `None` if they could not be read. A key that was deleted
+    /// and added again counts from 0.
     pub(super) fn refused(
         &mut self,
         counters: Option<Counters>,

@@ -1,4 +1,4 @@
-//! The list of a manager's sockets, what keeps a socket on it, and when each needs a step.
+//! A manager's list of sockets, how a socket stays on it, and when each needs a step.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,24 +11,24 @@ use crate::manager::look::{Attached, Identity};
 use crate::manager::peers::{Configured, PeerTable};
 use crate::manager::report::SocketState;
 
-/// What all handles and attachments of a manager share.
+/// Shared by all handles and attachments of a manager.
 #[derive(Default)]
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) clock: Mutex<Clock>,
-    /// Held for a whole step, so that no step undoes what a later one has done. It is locked before any socket.
+    /// Held for a whole step, so that no step undoes a later one. Lock it before any socket.
     pub(super) turn: Mutex<()>,
-    /// Wakes what waits for connections that have expired, or are detached.
+    /// Wakes tasks that wait for connections to expire or to be detached.
     #[cfg(feature = "tokio")]
     pub(super) expired: tokio::sync::Notify,
 }
 
-/// Locked only briefly, never during a call that can wait in the kernel.
+/// The lists of peers and sockets. Locked only briefly, never during a call that can wait in the kernel.
 #[derive(Default)]
 pub(super) struct State {
-    /// Shared with the socket that is being worked on.
+    /// Shared with the step that is in progress.
     pub(super) peers: Arc<PeerTable<Configured>>,
-    /// Counts changes of the peers.
+    /// The number of changes of the peers.
     pub(super) version: u64,
     /// In the order of their numbers.
     pub(super) sockets: Vec<Entry>,
@@ -45,7 +45,7 @@ pub(super) struct Entry {
     pub(super) version: u64,
     /// When it needs the next step.
     pub(super) next: Option<Timestamp>,
-    /// What its last step found, and its peer from the start.
+    /// The findings of its last step; its peer is known from the start.
     pub(super) state: SocketState,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Notes a step: of all sockets at this time, or of those that were due.
+    /// Records a step: of all sockets at this time, or of those that were due.
     pub(super) fn stepped(&mut self, all: Option<Timestamp>) {
         *self = Self { last: all.or(self.last), next: None };
     }
@@ -86,13 +86,13 @@ impl State {
         self.position(number).map(|index| Arc::clone(&self.sockets[index].socket))
     }
 
-    /// The numbers and sockets of these entries, which may be detached and closed meanwhile.
+    /// The numbers and sockets of these entries. The sockets may be detached and closed meanwhile.
     pub(super) fn listed(&self, is_wanted: impl Fn(&Entry) -> bool) -> Vec<(u64, Weak<Mutex<Attached>>)> {
         let wanted = self.sockets.iter().filter(|entry| is_wanted(entry));
         wanted.map(|entry| (entry.number, Arc::downgrade(&entry.socket))).collect()
     }
 
-    /// Whether a connection is to be shut down, or is attached no longer.
+    /// Whether a connection should be shut down, or is no longer attached.
     #[cfg(feature = "tokio")]
     pub(super) fn has_expired(&self, number: u64) -> bool {
         self.position(number).is_none_or(|index| self.sockets[index].state.expired)
@@ -123,31 +123,31 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Makes the thread that takes steps take one now.
+    /// Wakes the thread that takes steps.
     pub(super) fn wake(&self) {
         if let Some(handle) = &lock(&self.clock).handle {
             handle.unpark();
         }
     }
 
-    /// A connection has expired, or is detached.
+    /// Tells waiting tasks that a connection has expired or is detached.
     pub(super) fn notify(&self) {
         #[cfg(feature = "tokio")]
         self.expired.notify_waiters();
     }
 }
 
-/// Who takes steps by the system clock. A token lives as long as its holder, also if that panics or is aborted.
+/// The thread or task that takes steps by the system clock. Its token lives as long as it does, even if it panics or is aborted.
 #[derive(Default)]
 pub(super) struct Clock {
     thread: Weak<()>,
     task: Weak<()>,
-    /// The thread, to be woken when peers change.
+    /// The thread, to wake when peers change.
     pub(super) handle: Option<Thread>,
 }
 
 impl Clock {
-    /// Lets a thread take steps, unless a thread or a task does.
+    /// Lets a thread take steps, unless a thread or a task already does.
     pub(super) fn claim_for_thread(&mut self) -> Option<Arc<()>> {
         if self.thread.strong_count() > 0 || self.has_task() {
             return None;
@@ -170,7 +170,7 @@ impl Clock {
     }
 }
 
-/// Ignores poisoning: no panic leaves what is here half-changed, and the keys are on the sockets.
+/// Ignores poisoning: no panic leaves the state half-changed, and the keys themselves are on the sockets.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -193,7 +193,7 @@ impl Attachment {
         self.number
     }
 
-    /// What the manager's last step found of the socket.
+    /// The findings of the manager's last step about the socket.
     #[must_use]
     pub fn state(&self) -> SocketState {
         let state = self.shared.state();
@@ -202,9 +202,10 @@ impl Attachment {
     }
 
     /// Closes the manager's descriptor of the socket, and keeps what the manager knows of it. [Steps](crate::KeyManager::step) then skip
-    /// the socket; call [`KeyManager::step_with`](crate::KeyManager::step_with) instead, every second.
+    /// the socket; call [`KeyManager::step_with`](crate::KeyManager::step_with) every second instead.
     ///
-    /// For a supervisor of another program's sockets: a connection is closed with its last descriptor, so the supervisor must hold none.
+    /// This is for a supervisor of another program's sockets: closing the last descriptor closes a connection, so the supervisor must hold
+    /// none.
     pub fn let_go(&self) {
         let socket = self.shared.state().socket(self.number);
         if let Some(socket) = socket {
@@ -223,7 +224,7 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         let entry = state.position(self.number).map(|index| state.sockets.remove(index));
-        // Unlock first: closing a socket can take time.
+        // Unlock first, because closing a socket can take time.
         drop(state);
         drop(entry);
         self.shared.notify();

@@ -18,30 +18,30 @@ use crate::{Error, TcpAoSocket, sys};
 /// `TCP_ESTABLISHED` of the kernel's states.
 const ESTABLISHED: u8 = 1;
 
-/// Octets of the largest segment. A segment that is acknowledged in part stays in the send queue as a whole, and peeking at
-/// the queue with less room than that fails.
+/// Octets of the largest segment. A partly acknowledged segment stays whole in the send queue, and peeking at the queue with less room than
+/// that fails.
 const LARGEST_SEGMENT: usize = 64 * 1024;
 
-/// A stopped connection, whose state can be read. Dropping it lets the connection continue, unless it has been
-/// [exported](Frozen::export): then it stays frozen, so that it never lives in two places, and closing its socket sends nothing to
-/// the peer. [`Frozen::resume`] lets it continue all the same.
+/// A stopped connection, whose state can be read. Dropping it lets the connection continue, unless it has been [exported](Frozen::export).
+/// Then it stays frozen, so that it never lives in two places, and closing its socket sends nothing to the peer. [`Frozen::resume`] lets it
+/// continue anyway.
 ///
-/// Segments that arrive meanwhile are counted and dropped by a socket filter, as if lost, and the peer sends them again. The filter
-/// permanently replaces any other. What fits the peer's window may still go out until the connection is exported; it counts as sent and
-/// lost, and the restored connection sends it again.
+/// Meanwhile, a socket filter counts and drops arriving segments, as if lost, and the peer sends them again. The filter permanently
+/// replaces any other. Data that fits the peer's window may still be sent until the connection is exported; it counts as sent and lost, and
+/// the restored connection sends it again.
 ///
 /// If the process ends while the connection is frozen, the connection is gone and the peer is not told.
 #[derive(Debug)]
 pub struct Frozen<'fd> {
     pub(super) socket: TcpAoSocket<'fd>,
-    /// `SO_REUSEADDR`, which the kernel clears at the end of repair: no listening socket could then be bound beside this one.
+    /// `SO_REUSEADDR`, which the kernel clears at the end of repair. Without it no listening socket could be bound beside this one.
     reuse_address: bool,
     /// Whether dropping it leaves it frozen.
     pub(super) is_exported: bool,
 }
 
 impl<'fd> TcpAoSocket<'fd> {
-    /// Stops the connection (`TCP_REPAIR`), so that its state can be read and stays as it was read.
+    /// Stops the connection (`TCP_REPAIR`), so that its state can be read and does not change afterwards.
     ///
     /// # Errors
     /// [`Error::NoPermission`] without CAP_NET_ADMIN, or on a listening socket.
@@ -53,7 +53,7 @@ impl<'fd> TcpAoSocket<'fd> {
         Ok(frozen)
     }
 
-    /// Sets one of the options that make up repair.
+    /// Sets one of the socket options of repair.
     pub(super) fn repair<T: sys::Plain>(&self, name: u32, value: &T) -> Result<(), Error> {
         sys::set(self.fd(), name, value).map_err(|error| self.error(&Request::Repair, error))
     }
@@ -73,8 +73,8 @@ impl Frozen<'_> {
         }
     }
 
-    /// Lets an exported connection continue here after all. Discard the [`Exported`](crate::Exported): restored somewhere else, it
-    /// would be the same connection twice, with SNEs that soon differ.
+    /// Lets an exported connection continue here after all. Discard the [`Exported`](crate::Exported): restored elsewhere, it would be the
+    /// same connection twice, with SNEs that soon differ.
     ///
     /// # Errors
     /// [`Error::Io`]; the connection may then still be frozen.
@@ -88,7 +88,7 @@ impl Frozen<'_> {
 impl Drop for Frozen<'_> {
     fn drop(&mut self) {
         if !self.is_exported {
-            // There is nobody to report an error to.
+            // Nobody can receive the error.
             drop(self.thaw(TCP_REPAIR_OFF_NO_WP));
         }
     }
@@ -102,7 +102,7 @@ struct Queue {
     octets: Vec<u8>,
 }
 
-/// What may change between two readings.
+/// The values that may change between two readings.
 #[derive(PartialEq, Eq)]
 struct Queues {
     send: Queue,
@@ -112,11 +112,11 @@ struct Queues {
 }
 
 impl Frozen<'_> {
-    /// Reads the whole connection. From now on the socket stays frozen even when this is dropped. Before you move it to a kernel, ask
+    /// Reads the whole connection. From now on the socket stays frozen even when this is dropped. Before you move it to a kernel, check
     /// [`Support::can_restore`](crate::Support::can_restore) there.
     ///
-    /// Do not move a connection whose protocol has urgent data: the receive queue can be read only up to an unread urgent
-    /// octet (RFC 9293 §3.8.5).
+    /// Do not move a connection whose protocol has urgent data: the receive queue can be read only up to an unread urgent octet (RFC 9293
+    /// §3.8.5).
     ///
     /// # Errors
     /// [`Error::NotEstablished`]; [`Error::Connected`] for a connection without TCP-AO; [`Error::NoPermission`]. The connection then
@@ -126,7 +126,7 @@ impl Frozen<'_> {
         loop {
             let exported = self.read(&queues)?;
             let again = self.read_queues()?;
-            // Meanwhile a segment that was already past the filter may have arrived, and one that fits the window may have left.
+            // A segment that was already past the filter may have arrived in between, and one that fits the window may have left.
             if again == queues {
                 self.is_exported = true;
                 return Ok(exported);
@@ -157,7 +157,7 @@ impl Frozen<'_> {
                 local_isn: Isn(u32::from_be(ao.snt_isn)),
                 remote_isn: Isn(u32::from_be(ao.rcv_isn)),
                 send_sne: Sne(ao.snd_sne),
-                // The kernel keeps the SNEs of the first octet not acknowledged (snd_una) and the next expected (rcv_nxt).
+                // The kernel keeps the SNEs of the first octet not acknowledged (snd_una) and the next octet expected (rcv_nxt).
                 send_sequence: unacknowledged,
                 sent_end,
                 receive_sne: Sne(ao.rcv_sne),
@@ -203,9 +203,9 @@ impl Frozen<'_> {
         Ok(SocketPair { local: endpoint(socket.local_addr())?, remote: endpoint(socket.peer_addr())? })
     }
 
-    /// Reads the send queue last and leaves it selected, so that the kernel counts what it would send as sent, but does not send it.
-    /// Otherwise a frozen socket keeps sending within the peer's window, and the restored connection, which takes this for unsent, would
-    /// not accept the acknowledgment.
+    /// Reads the send queue last and leaves it selected: the kernel then counts what it would send as sent, but does not send it. Otherwise
+    /// a frozen socket keeps sending within the peer's window, and the restored connection, which takes this data for unsent, would not
+    /// accept the acknowledgment.
     fn read_queues(&self) -> Result<Queues, Error> {
         let receive = self.read_queue(TCP_RECV_QUEUE as u32, sys::SIOCINQ)?;
         let send = self.read_queue(TCP_SEND_QUEUE as u32, sys::SIOCOUTQ)?;
@@ -247,11 +247,10 @@ fn drop_all_segments(fd: BorrowedFd<'_>) -> io::Result<()> {
     SockRef::from(&fd).attach_filter(&[SockFilter::new(RETURN_CONSTANT, 0, 0, 0)])
 }
 
-/// Makes the next `connect` of a closed socket start at this sequence number (`TCP_QUEUE_SEQ`); 0 leaves the choice to the
-/// kernel.
+/// Makes the next `connect` of a closed socket start at this sequence number (`TCP_QUEUE_SEQ`); 0 leaves the choice to the kernel.
 ///
-/// This is for tests in which sequence numbers wrap. Elsewhere leave it to the kernel: an ISN that can be guessed lets
-/// anyone forge unsigned segments.
+/// Use it only in tests in which sequence numbers wrap. Elsewhere leave the choice to the kernel: an ISN that can be guessed lets anyone
+/// forge unsigned segments.
 ///
 /// # Errors
 /// [`Error::NoPermission`] without CAP_NET_ADMIN, and on a socket that listens or is connected; nothing has changed then.
@@ -265,7 +264,7 @@ pub fn choose_isn(socket: &(impl AsFd + ?Sized), isn: Isn) -> Result<(), Error> 
         .repair(TCP_REPAIR_QUEUE, &(TCP_SEND_QUEUE as u32))
         .and_then(|()| socket.repair(TCP_QUEUE_SEQ, &isn.0));
     socket.repair(TCP_REPAIR, &TCP_REPAIR_OFF_NO_WP)?;
-    // Repair sets it, and the end of repair turns it off.
+    // Repair sets SO_REUSEADDR, and the end of repair clears it.
     view.set_reuse_address(reuse_address)?;
     chosen
 }

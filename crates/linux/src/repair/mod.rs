@@ -1,5 +1,5 @@
-//! Moving a live connection to another socket, process or machine (`TCP_REPAIR` and `TCP_AO_REPAIR`): the connection between two
-//! sockets, and its form as octets.
+//! Moving a live connection to another socket, process or machine (`TCP_REPAIR` and `TCP_AO_REPAIR`): its state between two sockets, and
+//! the encoding of that state.
 
 mod export;
 mod restore;
@@ -14,11 +14,11 @@ pub use export::{Frozen, choose_isn};
 pub(crate) use restore::can_restore;
 pub use restore::restore;
 
-/// The first octet: which form the rest has.
+/// The first octet: the version of the encoding.
 const VERSION: u8 = 1;
 
-/// An established connection read from one socket, for [`restore`](crate::restore) to put on another. It holds no key: move the
-/// keys separately. It does hold the data in the queues. [`Self::to_octets`] is the form to send.
+/// An established connection read from one socket, for [`restore`](crate::restore) to put on another. It holds no key, so move the keys
+/// separately, but it does hold the data in the queues. [`Self::to_octets`] encodes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exported {
     /// TCP's state.
@@ -37,7 +37,7 @@ pub struct Exported {
 pub struct TcpState {
     /// The sequence number of the next octet to be written: one past the end of `send_queue`.
     pub send_next: SeqNum,
-    /// Octets written and not acknowledged, oldest first; the last `unsent` of them were not sent either.
+    /// Octets written and not acknowledged, oldest first; the last `unsent` of them were never sent.
     pub send_queue: Vec<u8>,
     /// How many octets at the end of `send_queue` were never sent.
     pub unsent: usize,
@@ -88,13 +88,13 @@ pub struct WindowScale {
 /// A connection's windows, in octets (`struct tcp_repair_window` in `linux/tcp.h`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Window {
-    /// How much the peer lets this end send.
+    /// Octets that the peer lets this end send.
     pub send: u32,
-    /// The most it ever let this end send.
+    /// The most octets that it ever let this end send.
     pub send_max: u32,
     /// The sequence number of the segment that last updated `send`.
     pub send_update: SeqNum,
-    /// How much this end lets the peer send.
+    /// Octets that this end lets the peer send.
     pub receive: u32,
     /// The next sequence number expected when this end last announced `receive`.
     pub receive_update: SeqNum,
@@ -147,7 +147,7 @@ impl Exported {
         octets
     }
 
-    /// Reads what [`Self::to_octets`] has written. [`restore`](crate::restore) checks that the fields fit together.
+    /// Reads what [`Self::to_octets`] has written. [`restore`](crate::restore) checks that the fields are consistent.
     ///
     /// # Errors
     /// All of [`ExportedError`].
@@ -191,7 +191,7 @@ impl Exported {
     }
 }
 
-/// The octets that are still to be read.
+/// The octets not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {

@@ -1,4 +1,4 @@
-//! Making a closed socket a connection that was established elsewhere.
+//! Turning a closed socket into a connection that was established elsewhere.
 
 use std::ffi::c_int;
 use std::io;
@@ -24,15 +24,15 @@ use crate::{Error, SocketKey, TcpAoSocket, sys};
 /// The smallest and the largest TCP_MAXSEG that the kernel takes (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`).
 const MAXSEG: (u32, u32) = (88, 32_767);
 
-/// Octets in a write: the kernel makes one buffer of each write to the receive queue.
+/// Octets in a write. The kernel makes one buffer of each write to the receive queue.
 const CHUNK: usize = 16 * 1024;
 
 /// Turns a fresh, closed socket into the exported connection (`TCP_REPAIR`, `TCP_AO_REPAIR`).
 ///
-/// The socket must have the connection's address family (IPv6 also works for IPv4), and the local address must be this host's.
-/// Bind it to its interface first if the old socket was bound to one, and for link-local addresses. The exported state, not the
-/// flags of `keys`, decides which keys are current and rnext. The receive and send buffers grow if they must; the kernel then
-/// no longer resizes them. At the end the peer gets a window probe; its answer says what arrived meanwhile.
+/// The socket must have the connection's address family (IPv6 also works for IPv4), and the local address must be this host's. Bind it to
+/// its interface first if the old socket was bound to one, and for link-local addresses. The exported state, not the flags of `keys`,
+/// decides which keys are current and rnext. The receive and send buffers grow if necessary; the kernel then no longer resizes them. At the
+/// end the peer gets a window probe; its answer shows what arrived meanwhile.
 ///
 /// # Errors
 /// Before anything is done, [`Error::CannotRestore`] on kernels that would crash, [`Error::NoSuchKey`] if no key for the peer is the
@@ -51,7 +51,7 @@ pub fn restore(
     frozen.is_exported = true;
     let restored = frozen.become_connection(exported, keys).and_then(|()| {
         frozen.thaw(TCP_REPAIR_OFF.cast_signed())?;
-        // What was never sent is written like any data.
+        // Data that was never sent is written like any other.
         let (_, unsent) = exported.tcp.split_send_queue();
         frozen.write(unsent, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)
     });
@@ -64,8 +64,8 @@ pub fn restore(
 
 /// Whether a kernel of this release, as `uname -r` prints it, can restore a connection with TCP-AO.
 ///
-/// When a socket in repair connects, older kernels read the ISN from a SYN-ACK that is not there, and crash
-/// (`tcp_ao_finish_connect`). Keys added after it connects come too late: Linux then signs segments before it cuts them to size.
+/// When a socket in repair connects, older kernels read the ISN from a SYN-ACK that does not exist, and crash (`tcp_ao_finish_connect`).
+/// Adding the keys after connecting is too late: Linux then signs segments before it cuts them to size.
 pub(crate) fn can_restore(release: &str) -> bool {
     let mut numbers = release.split(|char: char| !char.is_ascii_digit()).map(|number| number.parse::<u32>());
     let mut next = || numbers.next().and_then(Result::ok).unwrap_or_default();
@@ -81,7 +81,7 @@ pub(super) fn check_release(release: String) -> Result<(), Error> {
     if can_restore(&release) { Ok(()) } else { Err(Error::CannotRestore { kernel: release }) }
 }
 
-/// Checks the state and the keys without asking the socket.
+/// Checks the state and the keys without the socket.
 pub(super) fn check(exported: &Exported, keys: &[SocketKey<'_>]) -> Result<(), Error> {
     let ConnectionState { pair, current_key, rnext_key, .. } = &exported.authentication;
     if exported.tcp.unsent > exported.tcp.send_queue.len() {
@@ -124,8 +124,8 @@ const fn window(tcp: &TcpState) -> tcp_repair_window {
     }
 }
 
-/// The ISNs in network byte order, and the SNEs of the first octet not acknowledged and the next expected, whichever sequence numbers the
-/// state has.
+/// The ISNs in network byte order, and the SNEs of the first octet not acknowledged and the next octet expected, whatever sequence numbers
+/// the state has.
 pub(super) fn ao_repair(exported: &Exported) -> tcp_ao_repair {
     let Exported { tcp, authentication, .. } = exported;
     let send = SneTracker::resume(authentication.send_sne, authentication.send_sequence);
@@ -157,7 +157,7 @@ pub(super) fn options(tcp: &TcpState) -> Vec<tcp_repair_opt> {
 }
 
 impl TcpState {
-    /// What was sent, and what was not; `check` has made sure that `unsent` is not longer than the queue.
+    /// The sent and the unsent part; `check` ensures that `unsent` is not longer than the queue.
     fn split_send_queue(&self) -> (&[u8], &[u8]) {
         self.send_queue.split_at(self.send_queue.len() - self.unsent)
     }
@@ -169,7 +169,7 @@ impl Frozen<'_> {
         let Exported { tcp, authentication, .. } = exported;
         let family = socket.family()?;
         let view = SockRef::from(&fd);
-        // Before connecting, which derives the size of segments from it.
+        // Before connecting, which derives the segment size from it.
         socket.repair(TCP_MAXSEG, &tcp.mss.clamp(MAXSEG.0, MAXSEG.1))?;
         view.bind(&address(authentication.pair.local, family)?)?;
         self.set_sequence(TCP_RECV_QUEUE as u32, start(tcp.receive_next, &tcp.receive_queue))?;
@@ -185,7 +185,7 @@ impl Frozen<'_> {
         self.write(tcp.split_send_queue().0, Socket::send_buffer_size, libc::SO_SNDBUFFORCE)?;
         socket.repair(TCP_REPAIR_QUEUE, &(TCP_NO_QUEUE as u32))?;
         socket.repair(TCP_REPAIR_WINDOW, &window(tcp))?;
-        // After the queues: the kernel keeps the SNEs of what is not acknowledged and what is expected next.
+        // After the queues: the kernel keeps the SNEs of the first octet not acknowledged and the next octet expected.
         socket.repair(TCP_AO_REPAIR, &ao_repair(exported))?;
         socket.change(&Change {
             current_key: Some(authentication.current_key),
@@ -213,7 +213,7 @@ impl Frozen<'_> {
         tcp.timestamp.map_or(Ok(()), |timestamp| self.socket.repair(TCP_TIMESTAMP, &timestamp))
     }
 
-    /// Writes all octets, enlarging the socket's buffer while they do not fit.
+    /// Writes all octets; enlarges the socket's buffer until they fit.
     fn write(
         &self,
         mut octets: &[u8],
@@ -228,7 +228,7 @@ impl Frozen<'_> {
                 Ok(written) => octets = &octets[written..],
                 Err(error) if is_full(&error) => {
                     let before = buffer_size(&view)?;
-                    // The kernel doubles the size that it is given.
+                    // The kernel doubles the size.
                     sys::set_all(fd, libc::SOL_SOCKET, force_size, &[before as c_int])?;
                     if buffer_size(&view)? <= before {
                         return Err(Error::NoMemory);
@@ -241,7 +241,7 @@ impl Frozen<'_> {
     }
 }
 
-/// A full send queue gives EAGAIN. A full receive queue gives ENOMEM, or by an error in `tcp_send_rcvq` ENOBUFS.
+/// Whether a queue is full. The send queue gives EAGAIN; the receive queue gives ENOMEM or, through a bug in `tcp_send_rcvq`, ENOBUFS.
 fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::ENOMEM | libc::ENOBUFS))
 }

@@ -70,9 +70,9 @@ fn ao_38_snes_go_with_the_kernels_sequence_numbers() {
         let isns = [repair.snt_isn, repair.rcv_isn].map(u32::to_ne_bytes);
         assert_eq!((isns, repair.snd_sne, repair.rcv_sne), ([[1, 2, 3, 4], [5, 6, 7, 8]], 3, 8));
     };
-    // What is not acknowledged starts before the wrap, and what is expected lies after the number in the state.
+    // The octets not acknowledged start before the wrap, and the next octet expected is after the number in the state.
     assert_expected(&exported);
-    // A state from elsewhere has the highest number sent, which is past the wrap already.
+    // A state from another stack has the highest number sent, which is already past the wrap.
     exported.authentication.send_sne = Sne(4);
     exported.authentication.send_sequence = SeqNum(0x10);
     exported.authentication.receive_sne = Sne(7);
@@ -136,14 +136,14 @@ fn ao_38_kernels_that_would_crash_are_refused() {
     }
 }
 
-/// A new socket's buffer is smaller than what the old one had grown to.
+/// A new socket's buffer is smaller than the old one, which had grown.
 #[test]
 fn ao_38_unread_octets_enlarge_the_receive_buffer() {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP)).unwrap();
-    // The kernel does not resize a buffer whose size was chosen.
+    // The kernel does not resize a buffer whose size was set.
     socket.set_recv_buffer_size(4096).unwrap();
     let mut frozen = match TcpAoSocket::new(&socket).freeze() {
-        // Without CAP_NET_ADMIN there is nothing else to see.
+        // Without CAP_NET_ADMIN there is nothing else to test.
         Err(Error::NoPermission { .. }) => return,
         frozen => frozen.unwrap(),
     };
@@ -156,7 +156,7 @@ fn ao_38_unread_octets_enlarge_the_receive_buffer() {
     frozen.is_exported = true;
 }
 
-/// What was exported must not go on in two places.
+/// An exported connection must not go on in two places.
 #[test]
 fn ao_38_an_exported_connection_stays_frozen_until_it_is_resumed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -166,7 +166,7 @@ fn ao_38_an_exported_connection_stays_frozen_until_it_is_resumed() {
     // The kernel reports the windows only in repair.
     let is_frozen = || sys::get(near.as_fd(), sys::REPAIR_WINDOW).is_ok();
     let mut frozen = match freeze() {
-        // Without CAP_NET_ADMIN there is nothing else to see.
+        // Without CAP_NET_ADMIN there is nothing else to test.
         Err(Error::NoPermission { .. }) => return,
         frozen => frozen.unwrap(),
     };
@@ -192,7 +192,7 @@ fn ao_12_ipv4_connections_go_on_sockets_of_either_family() {
     assert!(matches!(address(ipv6, Family::Ipv4), Err(Error::NotRestorable(_))));
 }
 
-/// With and without the options that have a value.
+/// With and without the optional values.
 fn both_forms() -> [Exported; 2] {
     let mut bare = exported();
     (bare.tcp.window_scale, bare.tcp.timestamp, bare.tcp.send_queue) = (None, None, Vec::new());
@@ -236,7 +236,7 @@ fn ao_38_octets_of_another_version_or_length_are_refused() {
     }
 }
 
-/// The form of version 1 never changes.
+/// The encoding of version 1 never changes.
 #[test]
 fn ao_38_octets_of_version_1_are_read() {
     let exported = exported();
@@ -262,7 +262,7 @@ fn ao_38_octets_of_version_1_are_read() {
     assert_eq!(Exported::from_octets(&fields.concat()), Ok(exported));
 }
 
-/// Exported with 64 bits and read with 32, a number must not become a smaller one.
+/// A number exported with 64 bits must not become a smaller one when read with 32.
 #[test]
 fn ao_38_a_number_that_a_usize_cannot_hold_is_refused() {
     let mut octets = exported().to_octets();
@@ -283,7 +283,7 @@ fn ao_38_errors_of_octets_name_the_field() {
     };
     assert_eq!(error(3, 2), ExportedError::Flag { field: "sack", got: 2 });
     assert_eq!(error(24, 0xff), ExportedError::Flag { field: "window_scale", got: 0xff });
-    // No memory is reserved for a length that no memory has.
+    // No memory is reserved for an impossible length.
     let error = error(52, 0xff);
     let is_named = match error {
         ExportedError::Length { field, got, .. } => {
@@ -327,7 +327,7 @@ fn ao_36_debug_shows_no_octet_of_the_queues() {
 #[test]
 fn ao_40_moving_without_the_capability_says_so() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The kernel refuses this on a listening socket with any privilege.
+    // The kernel refuses this on a listening socket, whatever the privilege.
     let error = TcpAoSocket::new(&listener).freeze().unwrap_err();
     assert!(matches!(error, Error::NoPermission { .. }), "{error}");
     assert!(error.to_string().contains("CAP_NET_ADMIN"), "{error}");

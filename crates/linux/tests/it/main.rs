@@ -9,7 +9,6 @@ mod sockets;
 use wireseal_linux::key_chain::KeyChain;
 use wireseal_linux::{KeyId, KeyManager, MasterKey, Mkt, PeerName, TcpAoAlgorithm, probe};
 
-/// The secret of all keys.
 const SECRET: &[u8] = b"a secret of many octets, 32 octets";
 
 fn mkt(id: u8, algorithm: TcpAoAlgorithm) -> Mkt {
@@ -20,7 +19,6 @@ fn peer(remote: &str) -> PeerName {
     remote.parse().unwrap()
 }
 
-/// A manager with one peer.
 fn manager(remote: &str, chain: KeyChain) -> KeyManager {
     let manager = KeyManager::default();
     manager.set_peer(peer(remote), chain).unwrap();

@@ -50,7 +50,7 @@ fn a_network_of_mapped_addresses_is_the_ipv4_network() {
     }
 }
 
-/// Linux has no keys for an interface, so that a link-local address is one peer on all.
+/// Linux has no keys for an interface, so a link-local address is one peer on all interfaces.
 #[test]
 fn a_peer_that_is_given_twice_is_refused() {
     for (first, second) in [("fe80::1", "fe80::1"), ("192.0.2.7", "::ffff:192.0.2.7")] {
@@ -106,7 +106,7 @@ fn sockets_that_cannot_be_attached_are_refused() {
     assert!(matches!(error, Error::NoPeer(address) if address == elsewhere.to_canonical()), "{error}");
 }
 
-/// Linux keeps what such a connection has received, but forgets its peer's address.
+/// Linux keeps the data of such a connection, but forgets its peer's address.
 #[test]
 fn a_connection_that_was_reset_before_it_was_accepted_is_not_attached() {
     let (manager, local) = (manager("127.0.0.1"), IpAddr::from([127, 0, 0, 1]));

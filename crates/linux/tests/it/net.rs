@@ -1,4 +1,4 @@
-//! Listeners and streams: what they say if they cannot be opened.
+//! Listeners and streams: the errors if they cannot be opened.
 
 use std::env;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener};
@@ -71,12 +71,12 @@ async fn a_kernel_without_tcp_ao_is_named_and_one_with_it_serves() {
     assert_eq!(remote.ip(), std::net::IpAddr::from([127, 0, 0, 2]));
 }
 
-/// Set in the process that is in a network namespace of its own, where a link joins two interfaces.
+/// Set in the process that runs in its own network namespace, where a link joins two interfaces.
 const INSIDE: &str = "WIRESEAL_TEST_IN_NAMESPACE";
 const LINK: &str = "ip link add near type veth peer name far && ip address add fe80::1/64 dev near nodad && \
                     ip address add fe80::2/64 dev far nodad && ip link set near up && ip link set far up";
 
-/// Whether this process has CAP_SYS_ADMIN, with which it may make namespaces (`linux/capability.h`). In many containers root has not.
+/// Whether this process has CAP_SYS_ADMIN, which permits making namespaces (`linux/capability.h`). In many containers root lacks it.
 fn is_privileged() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
@@ -84,7 +84,7 @@ fn is_privileged() -> bool {
     u64::from_str_radix(effective.trim(), 16).unwrap() >> CAP_SYS_ADMIN & 1 == 1
 }
 
-/// Runs a test of this file again, in a namespace; false if this user may not make one, or there is no `ip`.
+/// Runs a test of this file again in a namespace; false if this user may not make one, or there is no `ip`.
 fn in_namespace(test: &str) -> bool {
     let unshare = |options: &[&str], line: &str| {
         let mut command = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! Calls on sockets of all kinds, and what the probe says of the kernel.
+//! Calls on sockets of all kinds, and what the probe reports about the kernel.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -18,7 +18,7 @@ fn socket(domain: Domain) -> Socket {
     Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).unwrap()
 }
 
-/// Checks that every call on a closed or listening socket either works or says that the kernel has no TCP-AO.
+/// Checks that every call on a closed or listening socket either works or reports that the kernel has no TCP-AO.
 fn answers<S: AsFd + ?Sized>(socket: &S) {
     let has_tcp_ao = has_tcp_ao();
     let expect = |what: &str, result: Result<(), Error>| match result {
@@ -88,7 +88,7 @@ fn ao_40_a_connection_without_tcp_ao_cannot_be_given_it() {
 
 #[test]
 fn ao_40_draft_algorithms_are_refused_before_any_call() {
-    // This descriptor is not a socket: only the algorithm can be refused.
+    // This descriptor is not a socket, so only the algorithm can be refused.
     let file = File::open("/dev/null").unwrap();
     for algorithm in TcpAoAlgorithm::ALL {
         let mkt = mkt(1, algorithm);
@@ -153,7 +153,7 @@ fn a_socket_connects_afterwards_and_may_share_its_address_as_before() {
                 assert_eq!(socket.reuse_address().unwrap(), shares);
                 socket.connect(&listener.local_addr().unwrap().into()).unwrap();
             }
-            // Without CAP_NET_ADMIN there is nothing else to see.
+            // Without CAP_NET_ADMIN there is nothing else to test.
             Err(Error::NoPermission { .. }) => assert!(!probe().unwrap().repair),
             Err(error) => panic!("{error}"),
         }

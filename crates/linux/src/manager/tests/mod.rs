@@ -1,4 +1,4 @@
-//! The manager without a kernel that has TCP-AO: a model of the keys on a Linux TCP socket, with the rules of the kernel's
+//! The manager without a kernel that has TCP-AO: a model of the keys on a Linux TCP socket follows the rules of the kernel's
 //! `net/ipv4/tcp_ao.c`.
 
 mod pair;
@@ -22,7 +22,6 @@ use super::plan::{Action, Call, Found, Memory, Origin, Target};
 use crate::key::COMPARISONS;
 use crate::{EinvalReason, Error, InstalledKey, KeyName, PeerName, SocketKey};
 
-/// The peer of most tests.
 const PEER: &str = "192.0.2.7/32";
 
 /// A moment, in seconds of the tests' own time.
@@ -35,7 +34,7 @@ fn lifetime(from: impl Into<Option<i64>>, until: impl Into<Option<i64>>) -> Life
     Lifetime::new(from.into().map(at), until.into().map(at)).expect("ends after it starts")
 }
 
-/// An MKT with a secret made from a number.
+/// An MKT with secret number `secret`.
 fn mkt(send_id: u8, recv_id: u8, secret: u32) -> Mkt {
     let master_key = MasterKey::new(format!("a secret of many octets, number {secret}").as_bytes());
     Mkt::new(KeyId(send_id), KeyId(recv_id), HmacSha1, master_key.expect("not too long"))
@@ -52,7 +51,6 @@ fn one_key(id: u8, from: impl Into<Option<i64>>, until: impl Into<Option<i64>>) 
     chain(0, [key(id.into(), mkt(id, id, id.into()), lifetime(from, until))])
 }
 
-/// A manager with these peers.
 fn manager(peers: impl IntoIterator<Item = (PeerName, KeyChain)>) -> KeyManager {
     let manager = KeyManager::default();
     manager.set_peers(peers).unwrap();
@@ -76,7 +74,7 @@ fn peer(remote: &str) -> PeerName {
     PeerName::new(remote.parse().expect("a network"))
 }
 
-/// Actions in short: `add 2 rnext`, `delete leftover 1 -> 2 current`. A key of the chain has the id that it sends with.
+/// Actions in short: `add 2 rnext`, `delete leftover 1 -> 2 current`. A key of the chain appears under its SendID.
 fn short(actions: impl IntoIterator<Item = Action>) -> String {
     let short = |action| {
         let in_use = |is_current, is_rnext| {
@@ -109,18 +107,17 @@ fn short(actions: impl IntoIterator<Item = Action>) -> String {
     actions.into_iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-/// The peers of a manager.
 fn peers(chains: impl IntoIterator<Item = (PeerName, KeyChain)>) -> PeerTable<Configured> {
     let configured = |chain| Configured { chain: Arc::new(chain), version: 0 };
     chains.into_iter().map(|(peer, chain)| (peer, configured(chain))).collect()
 }
 
-/// What a socket with the keys of all these peers should have.
+/// The scope of a socket that has the keys of all these peers.
 fn scope(peers: &PeerTable<Configured>, now: i64) -> Scope<'_> {
     Scope { peers, only: None, families: [true; 2], now: at(now), kind: SocketKind::Listener }
 }
 
-/// What was asked of a kernel and of the keys that it reported.
+/// The work of a step: calls to the kernel, and comparisons of the keys that it reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Work {
     /// Calls of `TCP_AO_GET_KEYS`.
@@ -135,7 +132,7 @@ fn secret_of(key: &InstalledKey) -> &[u8] {
     key.master_key.as_ref().expect("a key has a secret").expose_secret()
 }
 
-/// What a segment shows of its key.
+/// A segment's key, and the key that it asks for.
 #[derive(Clone, Debug)]
 struct Segment {
     key: InstalledKey,
@@ -149,14 +146,14 @@ enum Drop {
     Bad,
 }
 
-/// A socket's keys, the one added last first.
+/// A socket's keys, the most recently added one first.
 #[derive(Clone, Debug)]
 struct Kernel {
     kind: SocketKind,
     keys: Vec<InstalledKey>,
     current: Option<KeyName>,
     rnext: Option<KeyName>,
-    /// What the manager remembers of it, if it is for one peer.
+    /// The manager's memory of it, if it is for one peer.
     memory: Memory,
 }
 
@@ -196,7 +193,7 @@ impl Calls for Kernel {
     }
 }
 
-/// A kernel with something between it and the manager; counts the work.
+/// A kernel, and a function that can interfere between it and the manager. Counts the work.
 struct Between<'a, F> {
     kernel: &'a mut Kernel,
     between: F,
@@ -220,7 +217,6 @@ impl Kernel {
         Self { kind, keys: Vec::new(), current: None, rnext: None, memory: Memory::default() }
     }
 
-    /// A connection with one key.
     fn connected(mkt: &Mkt) -> Self {
         let name = name(mkt.send_id().0, mkt.recv_id().0);
         let keys = vec![InstalledKey::of(name, mkt)];
@@ -234,7 +230,7 @@ impl Kernel {
         self
     }
 
-    /// A connection that this listener accepts from `address` in this VRF, 0 for none, when the handshake ended under `key`.
+    /// The connection that this listener accepts from `address` in this VRF (0 for none) after a handshake that ended under `key`.
     fn accept(&self, address: &str, key: KeyName, vrf: u32) -> Self {
         let address: IpAddr = address.parse().expect("an address");
         let mut keys = self.keys.clone();
@@ -243,7 +239,7 @@ impl Kernel {
         Self { keys, current: Some(key), rnext: Some(key), ..Self::new(Connection) }
     }
 
-    /// What it should have, if its peer is [`PEER`].
+    /// The target for it, if its peer is [`PEER`].
     fn target<'a>(&self, chain: &'a KeyChain, now: i64) -> Target<'a> {
         Target { chain, peer: peer(PEER), now: at(now), kind: self.kind, near: &Vec::new }
     }
@@ -260,12 +256,12 @@ impl Kernel {
         (short(plan.calls.iter().map(Call::action)), plan.expired)
     }
 
-    /// Gives [`PEER`] its keys undisturbed.
+    /// Gives [`PEER`] its keys without interference.
     fn apply(&mut self, chain: &KeyChain, now: i64) -> Outcome {
         self.apply_with(chain, now, Self::call)
     }
 
-    /// Gives [`PEER`] its keys while `between` stands between the manager and the kernel.
+    /// Gives [`PEER`] its keys, with `between` between the manager and the kernel.
     fn apply_with(
         &mut self,
         chain: &KeyChain,
@@ -281,12 +277,12 @@ impl Kernel {
         outcome
     }
 
-    /// Gives all peers their keys undisturbed, and counts the work.
+    /// Gives all peers their keys without interference, and counts the work.
     fn apply_all(&mut self, scope: &Scope<'_>, memories: &mut PeerTable<Memory>) -> (Outcome, Work) {
         self.apply_all_with(scope, memories, Self::call)
     }
 
-    /// Gives all peers their keys while `between` stands between the manager and the kernel, and counts the work.
+    /// Gives all peers their keys, with `between` between the manager and the kernel, and counts the work.
     fn apply_all_with(
         &mut self,
         scope: &Scope<'_>,
@@ -310,7 +306,7 @@ impl Kernel {
         let overlaps = |other: IpCidr| {
             other.contains(&name.remote.first_address()) || name.remote.contains(&other.first_address())
         };
-        // A key for one VRF is not in the way of a key for all, but the other way round.
+        // A key for one VRF is not in the way of a new key for all; a key for all is in the way of a new key for one VRF.
         let same_vrf = |other: Option<u32>| other.is_none_or(|other| other == name.vrf.unwrap_or(0));
         let is_in_the_way = |key: &InstalledKey| {
             key.name.clashes_with(&name) && overlaps(key.name.remote) && same_vrf(key.name.vrf)

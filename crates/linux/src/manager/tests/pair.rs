@@ -1,4 +1,4 @@
-//! Two ends, each with a manager and a clock, and segments under way between them.
+//! Two ends, each with a manager and a clock, and segments in transit between them.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Seconds by which an accept lifetime is longer at either end.
+/// Seconds by which an accept lifetime is extended at each end.
 const TOLERANCE: i64 = 100;
 
-/// How many seconds a clock may be off, a step may be late, and a segment is under way: together at most half of the tolerance,
+/// How many seconds a clock is off, a step is late, and a segment is in transit, at most. Together these are at most half of the tolerance,
 /// so that the two ends never lose each other.
 const CLOCK_OFF: i64 = 12;
 const STEP_LATE: i64 = 15;
@@ -24,7 +24,7 @@ fn chains(random: &mut Rng) -> ([KeyChain; 2], i64) {
     let mut ends = [Vec::new(), Vec::new()];
     let mut from = 0;
     for number in 0..count {
-        // An id is free again once both of its keys' accept lifetimes are apart.
+        // An id can be used again once the accept lifetimes of both keys are apart.
         let length = 3 * TOLERANCE + random.i64(0..100);
         let until = (number + 1 < count).then(|| from + length + random.i64(0..TOLERANCE));
         let (one, other) = ((number % different) as u8, 100 + (number % different) as u8);
@@ -37,7 +37,6 @@ fn chains(random: &mut Rng) -> ([KeyChain; 2], i64) {
     (ends.map(|keys| chain(TOLERANCE as u32, keys)), from)
 }
 
-/// One end.
 struct End {
     kernel: Kernel,
     chain: KeyChain,
@@ -75,7 +74,7 @@ impl End {
     }
 }
 
-/// Takes in what has arrived; nothing may be dropped.
+/// Receives what has arrived; nothing may be dropped.
 fn take_in(kernel: &mut Kernel, arriving: &mut VecDeque<(i64, Segment)>, now: i64) {
     while arriving.front().is_some_and(|(when, _)| *when <= now) {
         let (_, segment) = arriving.pop_front().expect("there is one");
@@ -100,7 +99,7 @@ fn run(seed: u64) {
                 one.step(now);
                 one.next_step = now + 1 + random.i64(0..STEP_LATE);
             }
-            // What this end would send now would be accepted now.
+            // A segment that this end sends now must be accepted now.
             let segment = one.kernel.send();
             let received = other.kernel.clone().receive(&segment);
             received.unwrap_or_else(|drop| panic!("{drop:?} at {now}: {segment:?}"));
@@ -135,7 +134,7 @@ fn any_chain(random: &mut Rng) -> KeyChain {
     if keys.is_empty() { chain(0, [key(0, mkt(1, 1, 1), lifetime(None, None))]) } else { chain(0, keys) }
 }
 
-/// Checks that one step puts any socket right and the next has nothing to do.
+/// Checks that one step corrects any socket and the next has nothing to do.
 fn apply_to_anything(seed: u64) {
     let mut random = Rng::with_seed(seed);
     let kind = [Listener, Closed, Connection][random.usize(0..3)];
@@ -201,7 +200,7 @@ fn a_peer_that_gets_the_key_late_is_waited_for() {
     let keys = || [key(0, mkt(1, 1, 0), lifetime(None, 200)), key(1, mkt(2, 2, 1), lifetime(100, None))];
     let mut ends = [End::new(chain(100, keys())), End::new(chain(100, [keys()[0].clone()]))];
     for now in 1..290 {
-        // The operator of the other end is late: after the send lifetime, before half of the accept lifetime is over.
+        // The operator of the other end is late: after the send lifetime, but before half of the accept lifetime is over.
         if now == 240 {
             ends[1].chain = chain(100, keys());
         }

@@ -18,7 +18,7 @@ fn held(kernel: &Kernel) -> String {
     keys.iter().map(|(peer, id)| format!("{peer} {id}")).collect::<Vec<_>>().join(", ")
 }
 
-/// Two keys, the second of which follows the first at 100.
+/// Two keys; the second one replaces the first at 100.
 fn rolling(number: usize) -> KeyChain {
     let secret = |key: u32| 2 * number as u32 + key;
     let keys = [
@@ -44,7 +44,7 @@ fn one_read_serves_ten_thousand_peers() {
     let all = kernel.keys.len();
     let (mut peers, mut memories) = (peers(chains), PeerTable::new());
 
-    // Nothing to do, while both keys are accepted. A key is compared with the keys of its own peer's chain.
+    // Nothing to do while both keys are accepted. A key is compared with the keys of its own peer's chain only.
     let (outcome, work) = kernel.apply_all(&scope(&peers, 120), &mut memories);
     assert!(outcome.done.is_empty() && outcome.failed.is_empty());
     assert_eq!(all, 2 * PEERS);
@@ -65,7 +65,7 @@ fn one_read_serves_ten_thousand_peers() {
     assert_eq!((work.reads, work.keys), (1, all));
     assert_eq!((kernel.keys.len(), memories.len()), (all - 120, PEERS - 10));
 
-    // One manager for each peer, for comparison: each reads all keys.
+    // For comparison, one manager for each peer: each reads all keys.
     let few: Vec<PeerName> = peers.keys().take(20).copied().collect();
     let mut reads = Work::default();
     for peer in few {
@@ -160,7 +160,7 @@ fn ao_44_peers_that_overlap_need_other_ids() {
     for clashing in [ids(1, 2), ids(2, 1)] {
         assert!(manager.set_peer(neighbour, clashing).is_err());
     }
-    // Other ids, another time, another VRF or addresses that do not overlap are all right.
+    // Other ids, another time, another VRF or separate addresses do not clash.
     manager.set_peer(neighbour, ids(2, 3)).unwrap();
     manager.set_peer(neighbour, one_key(1, 100, None)).unwrap();
     manager.set_peer(peer("192.0.3.7"), one_key(1, None, None)).unwrap();
@@ -169,7 +169,7 @@ fn ao_44_peers_that_overlap_need_other_ids() {
         manager.set_peer(in_vrf(index), one_key(1, None, None)).unwrap();
     }
     assert!(manager.set_peer(peer("198.51.100.9"), one_key(1, None, None)).is_err());
-    // A network is checked against all peers within it, a peer's own chain is not in its way, and a removed one neither.
+    // A network is checked against all peers within it, but not against its own old chain or removed peers.
     assert!(manager.set_peer(peer("0.0.0.0/0"), one_key(1, None, 50)).is_err());
     manager.set_peer(network, one_key(1, 50, 100)).unwrap();
     assert!(manager.remove_peer(neighbour) && !manager.remove_peer(neighbour));
@@ -184,7 +184,7 @@ fn ao_44_a_connection_keeps_the_keys_of_its_own_peer_alone() {
     listener.apply_all(&scope(&peers, 0), &mut PeerTable::new());
     for (address, handshake, own, id) in [
         ("192.0.2.7", name(neighbour, 1), neighbour, 1),
-        // A holder of the network's key called from the neighbour's address.
+        // A holder of the network's key connected from the neighbour's address.
         ("192.0.2.7", name(network, 2), neighbour, 1),
         ("192.0.2.8", name(network, 2), network, 2),
     ] {
@@ -223,7 +223,7 @@ fn keys_of_a_removed_peer_leave_the_listener_and_those_of_other_programs_stay() 
     let (outcome, _) = kernel.apply_all_with(&scope(&peers, 60), &mut memories, |kernel, action| {
         if std::mem::take(&mut kernel_refuses) { Err(Error::NoMemory) } else { kernel.call(action) }
     });
-    // What could not be deleted is deleted in the next step.
+    // A key that could not be deleted is deleted in the next step.
     assert_eq!((outcome.failed.len(), outcome.done.len(), memories.len()), (1, 1, 1));
     assert_eq!(short(outcome.done), "delete placeholder 255");
     let (outcome, _) = kernel.apply_all(&scope(&peers, 60), &mut memories);
@@ -261,7 +261,7 @@ fn a_placeholder_gives_way_to_a_key_of_a_peer_that_overlaps() {
     let (outcome, _) = kernel.apply_all(&scope(&after, 10), &mut memories);
     assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
     assert_eq!(held(&kernel), "192.0.2.0/24 254, 192.0.2.7 255");
-    // Two placeholders have different ids as well.
+    // Two placeholders have different ids, too.
     let expired = peers([(network, one_key(1, None, 0)), (neighbour, one_key(255, None, 0))]);
     kernel.apply_all(&scope(&expired, 10), &mut memories);
     assert_eq!(held(&kernel), "192.0.2.0/24 254, 192.0.2.7 253");
@@ -283,7 +283,7 @@ fn a_socket_of_one_family_gets_the_keys_of_its_family() {
     }
 }
 
-/// `TCP_AO_DEL_KEY` of Linux 6.18, which looks for the keys of every VRF in none.
+/// `TCP_AO_DEL_KEY` of Linux 6.18, which searches for every key among those without a VRF.
 fn deletes_no_key_of_a_vrf(kernel: &mut Kernel, action: &Call<'_>) -> Result<(), Error> {
     match action {
         Call::Delete { key, .. } if key.vrf.is_some_and(|vrf| vrf != 0) => {

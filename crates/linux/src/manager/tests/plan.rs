@@ -1,8 +1,8 @@
-//! What the key manager decides, decision by decision.
+//! The key manager's decisions, one by one.
 
 use super::*;
 
-/// Three keys that follow each other every 100 seconds, sent with for 120 and accepted for 20 more at each end.
+/// Three keys, one starting every 100 seconds. Each is sent with for 120 seconds and accepted for 20 more at each end.
 fn three_keys() -> KeyChain {
     let keys = [(1, 0, 120), (2, 100, 220), (3, 200, 320)];
     chain(20, keys.map(|(id, from, until)| key(id.into(), mkt(id, id, id.into()), lifetime(from, until))))
@@ -14,7 +14,6 @@ fn connected(ids: &[u8]) -> Kernel {
     ids[1..].iter().fold(kernel, |kernel, id| kernel.with(name(*id, *id), &mkt(*id, *id, (*id).into())))
 }
 
-/// The SendIDs of the keys.
 fn ids(kernel: &Kernel) -> Vec<u8> {
     let mut ids: Vec<u8> = kernel.keys.iter().map(|key| key.name.send_id.0).collect();
     ids.sort_unstable();
@@ -44,7 +43,7 @@ fn each_kind_of_socket_gets_the_acceptable_keys_and_asks_for_the_preferred_one()
         // Before the chain begins.
         (Kernel::new(Listener), three_keys(), -50, "placeholder 255"),
         (Kernel::new(Closed), three_keys(), -50, "placeholder 255"),
-        // It is not asked for.
+        // The peer is not asked for it.
         (connected(&[1]), with_accept_only, 50, "add 2"),
     ] {
         assert_eq!(kernel.plan(&chain, now), (expected.to_owned(), now < 0), "{:?} at {now}", kernel.kind);
@@ -95,7 +94,7 @@ fn the_end_of_a_send_lifetime_waits_for_a_peer_that_is_behind() {
         let outcome = kernel.apply(&three_keys(), now);
         assert_eq!((short(outcome.done), outcome.again), (done.to_owned(), again.map(at)), "at {now}");
     }
-    // A key that is asked for only now is not signed with at once either.
+    // This end does not sign at once with a key that it asks for only now.
     let outcome = connected(&[1]).apply(&three_keys(), 125);
     assert_eq!((short(outcome.done), outcome.again), ("add 2 rnext".to_owned(), Some(at(130))));
 }
@@ -175,7 +174,7 @@ fn the_only_key_with_another_secret_is_replaced_through_a_placeholder() {
 #[test]
 fn a_listener_without_a_key_to_send_with_lets_no_peer_in() {
     let mut kernel = Kernel::new(Listener);
-    // At 325 key 3 is still accepted, but no longer sent with. At the end the clock was wrong.
+    // At 325, key 3 is still accepted but no longer sent with. In the last row the clock was wrong.
     for (now, expired, expected) in [(300, false, 3), (325, true, 255), (1000, true, 255), (310, false, 3)] {
         let outcome = kernel.apply(&three_keys(), now);
         assert_eq!((outcome.expired, ids(&kernel)), (expired, vec![expected]), "at {now}");
@@ -191,7 +190,7 @@ fn a_connection_without_a_key_to_send_with_stays_signed() {
     assert_eq!(ids(&kernel), [3], "key 2 is gone, key 3 is still accepted");
     let outcome = kernel.apply(&three_keys(), 1000);
     assert_eq!((outcome.done, outcome.overdue), (Vec::new(), vec![name(3, 3)]));
-    // New keys have come.
+    // New keys have been configured.
     let outcome = kernel.apply(&chain(0, [key(3, mkt(3, 3, 33), lifetime(None, None))]), 1001);
     assert!(!outcome.expired && outcome.overdue.is_empty() && outcome.failed.is_empty());
     assert_eq!(ids(&kernel), [3]);
@@ -228,10 +227,10 @@ fn keys_for_other_peers_stay_as_they_are() {
         .with(overlapping, &mkt(9, 9, 51))
         .with(KeyName { vrf: Some(4), ..name(255, 255) }, &mkt(255, 255, 52));
     assert_eq!(kernel.plan(&chain, 50).0, "add 1");
-    // Not the ids of another key.
+    // A placeholder does not take another key's ids.
     assert_eq!(kernel.plan(&chain, 1000).0, "placeholder 254");
 
-    // But not on a connection, which has only its peer's.
+    // A connection is different: it has only its peer's keys.
     let mut connection = kernel.accept("192.0.2.7", overlapping, 0);
     assert_eq!(ids(&connection), [9]);
     connection.apply(&chain, 50);
@@ -259,7 +258,7 @@ fn a_key_that_has_left_the_chain_is_deleted_at_once() {
 
 #[test]
 fn ao_43_a_connection_accepted_while_the_listeners_keys_changed_gets_the_configuration() {
-    // The handshake ended under keys 1 and 2, and with a placeholder that the listener had briefly.
+    // The connection has keys 1 and 2 from its handshake, and a placeholder that the listener briefly had.
     let applied = |chain: &KeyChain, now| {
         let mut kernel = connected(&[1, 2]).with(name(255, 255), &mkt(255, 255, 0));
         assert!(kernel.apply(chain, now).failed.is_empty());
@@ -337,7 +336,7 @@ fn a_key_with_the_ids_of_a_deleted_placeholder_is_not_a_placeholder() {
     let mut kernel = Kernel::new(Listener);
     kernel.apply(&none_yet, 0);
     assert_eq!(ids(&kernel), [255]);
-    // Another program deletes it.
+    // Another program deletes the keys.
     kernel.keys.clear();
     kernel.apply(&none_yet, 100);
     let done = short(kernel.apply(&one_key(1, 500, None), 150).done);
@@ -367,7 +366,7 @@ fn a_key_that_is_reported_as_added_is_on_the_socket() {
     let (chain, mut kernel) = (three_keys(), Kernel::new(Listener));
     let mkt_of = |id| chain.keys().iter().find(|key| key.key_id() == id).map(Key::mkt).unwrap();
     let outcome = kernel.apply_with(&chain, 110, |kernel, call| {
-        // The call has the key itself: whatever becomes of the chain, there is nothing to look up.
+        // The call holds the key itself, so nothing is looked up in the chain, which may have changed.
         let Call::Add { key_id, key } = *call else { panic!("{call:?}") };
         assert!(InstalledKey::of(key.name(), key.mkt).is(mkt_of(key_id)));
         kernel.call(call)

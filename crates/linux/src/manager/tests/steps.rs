@@ -11,7 +11,7 @@ use crate::manager::look::Attached;
 use crate::manager::report::SocketState;
 use crate::manager::sockets::{Attachment, Entry, lock};
 
-/// Lists a socket by hand: attaching needs a kernel with TCP-AO.
+/// Lists a socket by hand, because attaching needs a kernel with TCP-AO.
 fn list(
     manager: &KeyManager,
     number: u64,
@@ -42,7 +42,7 @@ fn numbers(report: &StepReport) -> Vec<u64> {
     report.sockets.iter().map(|socket| socket.attachment).collect()
 }
 
-/// Takes a step, and does something while it waits in the kernel for this socket.
+/// Takes a step, and calls `meanwhile` while the step waits for this socket.
 fn step_while(manager: &KeyManager, waiting: &Mutex<Attached>, meanwhile: impl FnOnce()) -> StepReport {
     let in_the_kernel = lock(waiting);
     thread::scope(|scope| {
@@ -118,7 +118,7 @@ fn a_connection_of_a_removed_peer_keeps_its_keys_and_is_reported() {
     let removed = peer("127.0.0.1");
     let manager = KeyManager::default();
     manager.set_peer(removed, one_key(1, None, None)).unwrap();
-    // It does not go over to the network around it.
+    // Its connection does not move to the network around it.
     manager.set_peer(peer("127.0.0.0/8"), one_key(2, None, None)).unwrap();
     let listener = listener();
     let connection = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -130,7 +130,7 @@ fn a_connection_of_a_removed_peer_keeps_its_keys_and_is_reported() {
         assert_eq!((socket.peer, socket.expired), (Some(removed), true), "at {now}");
         assert!(socket.done.is_empty() && socket.failed.is_empty() && socket.overdue.is_empty());
     }
-    // It is back; adding keys fails, as the connection has no TCP-AO.
+    // The peer is back. Adding keys fails because the connection has no TCP-AO.
     manager.set_peer(removed, one_key(1, None, None)).unwrap();
     assert!(!manager.step_due(at(30)).unwrap().sockets[0].failed.is_empty());
 }
@@ -167,7 +167,7 @@ async fn a_task_waits_for_its_connection_to_expire() {
     let listener = listener();
     let address = listener.local_addr().unwrap();
     let streams = [(); 2].map(|()| TcpStream::connect(address).unwrap());
-    // Of a peer that was removed: the kernel is not asked for keys then.
+    // For a removed peer the kernel is not asked for keys.
     let removed = peer("127.0.0.1");
     let (_socket, attachment) = list(&manager, 0, Some(removed), &streams[0]);
     let (_other_socket, other) = list(&manager, 1, None, &streams[1]);
