@@ -15,7 +15,7 @@
 //!     mkts: MktSet::from_mkts([mkt])?,
 //! };
 //! let link = Loopback::new(Medium::Ip);
-//! // Borrowed here; with smoltcp's feature `alloc` or `std`, vectors will do as well.
+//! // Borrowed here; with smoltcp's feature `alloc` or `std`, vectors work too.
 //! let (mut peers, mut table) = ([peer.into()], [const { ShimSlot::EMPTY }; 16]);
 //! let (mut received, mut sent) = ([0; 1514], [0; 1514]);
 //! let buffers = [&mut received[..], &mut sent[..]];
@@ -34,18 +34,18 @@
 //! | put TCP-AO under an interface | [`AuthenticatedDevice::new`]; give smoltcp the result instead of the device |
 //! | read counters, change keys, roll keys over | [`AuthenticatedDevice::shim`], [`AuthenticatedDevice::shim_mut`] |
 //! | see why packets are refused, and when connections open and end | [`Shim::refused`], or an [`Observer`] |
-//! | let a peer come back that restarted on the same ports | [`AuthenticatedDevice::expire`], once a minute |
-//! | have the device back | [`AuthenticatedDevice::into_inner`] |
+//! | let a restarted peer reconnect on the same ports | [`AuthenticatedDevice::expire`], once a minute |
+//! | get the device back | [`AuthenticatedDevice::into_inner`] |
 //!
-//! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option; the MSS it
-//! advertises is corrected on the way out. Segmentation offload is turned off, because segments must be signed as they go on the
-//! wire. On Ethernet, everything but IP passes unchanged: ARP, and frames with a VLAN tag, which smoltcp does not read either. On
-//! any other medium nothing passes, since it could not be checked.
+//! The stack sees an MTU that is smaller by [`OPTION_ROOM`], so that its segments fit the link with the option; the device corrects
+//! the MSS that it advertises. Segmentation offload is turned off, because segments must be signed as they go on the wire. On
+//! Ethernet, everything but IP passes unchanged: ARP, and frames with a VLAN tag, which smoltcp does not read either. On any other
+//! medium nothing passes, since it could not be checked.
 //!
 //! # Features
 //! The crate needs neither std nor a heap.
-//! * `medium-ethernet`, `medium-ip`, `proto-ipv4`, `proto-ipv6`: smoltcp's, all on by default. A stack needs one medium and one protocol;
-//!   without default features it has only those that you name. Frames of a medium that is off here do not pass.
+//! * `medium-ethernet`, `medium-ip`, `proto-ipv4`, `proto-ipv6`: smoltcp's, all on by default. A stack needs one medium and one protocol.
+//!   With `default-features = false` it has only those that you name. Frames of a medium that is off here do not pass.
 //! * Algorithms are features of `wireseal-tcp-ao`, on by default where you depend on it; this crate turns none on.
 //! * `defmt`: smoltcp's and `wireseal-tcp-ao`'s, for firmware.
 //!
@@ -66,12 +66,13 @@ use wireseal_tcp_ao::shim::{HashKey, OPTION_ROOM, Observer, PeerSlot, Shim, Shim
 const ETHERNET_HEADER_LENGTH: usize = 14;
 const ETHER_TYPE: Range<usize> = 12..ETHERNET_HEADER_LENGTH;
 
-/// Octets of a packet that every IPv4 host has to take (RFC 791 §3.1), for which a buffer must have room.
+/// Octets of a packet that every IPv4 host must accept (RFC 791 §3.1); a buffer must have room for it.
 const SHORTEST_BUFFER: usize = 576;
 
 /// Wraps any smoltcp [`Device`]: signs what the stack sends and verifies what it receives. Your stack stays unchanged.
 ///
-/// Peers, connections and one frame each way are in slices or vectors of the caller's, as in smoltcp. Their length is the limit.
+/// The caller provides the memory for peers, connections and one frame each way, in slices or vectors as in smoltcp. Their length is the
+/// limit.
 pub struct AuthenticatedDevice<'a, D, O = ()> {
     inner: D,
     signer: Signer<'a, O>,
@@ -114,18 +115,18 @@ struct Signer<'a, O> {
 }
 
 impl<'a, D: Device> AuthenticatedDevice<'a, D> {
-    /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`. The key is for the hash
-    /// tables that both are found by; with std, [`HashKey`] can be drawn by its `random`.
+    /// Wraps `device` with the defaults of RFC 5925, for these peers and one connection per slot of `table`. `hash_key` keys the hash
+    /// tables of both; with std, `HashKey::random` draws one.
     ///
-    /// Of the buffers, one is for frames from the device and one for frames from the stack, each of the device's
-    /// `max_transmission_unit` octets. If they are shorter, longer frames that come in are dropped and counted as
-    /// [`unreadable`](Self::unreadable), and the stack is told to send none.
+    /// One buffer is for frames from the device and one for frames from the stack, each of the device's `max_transmission_unit` octets. If
+    /// they are shorter, longer incoming frames are dropped and counted as [`unreadable`](Self::unreadable), and the stack is told to send
+    /// none.
     ///
     /// # Errors
     /// [`PeerError`] if equally specific peers overlap and share key ids.
     ///
     /// # Panics
-    /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).
+    /// If a buffer has fewer than 576 octets: what every IPv4 host must accept (RFC 791 §3.1).
     pub fn new(
         device: D,
         hash_key: HashKey,
@@ -141,14 +142,14 @@ impl<'a, D: Device> AuthenticatedDevice<'a, D> {
         Self::with_config(device, config, hash_key, peers, table, buffers)
     }
 
-    /// The same with the caller's configuration; its `mtu` is limited to the device's. The stack's MTU is the device's less the
-    /// difference between `mtu` and `stack_mtu`.
+    /// Like [`new`](Self::new) with the caller's configuration; its `mtu` is limited to the device's. The stack's MTU is the device's less
+    /// the difference between `mtu` and `stack_mtu`.
     ///
     /// # Errors
     /// [`PeerError`] if equally specific peers overlap and share key ids.
     ///
     /// # Panics
-    /// If a buffer has fewer than 576 octets: what every IPv4 host has to take (RFC 791 §3.1).
+    /// If a buffer has fewer than 576 octets: what every IPv4 host must accept (RFC 791 §3.1).
     pub fn with_config(
         device: D,
         config: ShimConfig,
@@ -166,7 +167,7 @@ impl<'a, D: Device> AuthenticatedDevice<'a, D> {
             Medium::Ethernet => Some(ETHERNET_HEADER_LENGTH),
             #[cfg(feature = "medium-ip")]
             Medium::Ip => Some(0),
-            // A medium of a smoltcp feature that this crate does not have, or that is off here and on in another crate.
+            // A smoltcp medium that this crate does not support, or whose feature is off here and on in another crate.
             #[allow(unreachable_patterns)]
             _ => None,
         };
@@ -176,7 +177,7 @@ impl<'a, D: Device> AuthenticatedDevice<'a, D> {
         Ok(Self { inner: device, signer, received, sent })
     }
 
-    /// The same with an [`Observer`] of the shim's events.
+    /// The same device with an [`Observer`] of the shim's events.
     #[must_use]
     pub fn with_observer<O: Observer>(self, observer: O) -> AuthenticatedDevice<'a, D, O> {
         let Self { inner, signer: Signer { shim, header_length, unreadable }, received, sent } = self;
@@ -200,13 +201,13 @@ impl<'a, D: Device, O: Observer> AuthenticatedDevice<'a, D, O> {
     /// Forgets connections that have ended, were never completed, or have made no progress for
     /// [`TimeLimits::idle`](wireseal_tcp_ao::shim::TimeLimits::idle): [`Shim::expire`] by smoltcp's clock.
     ///
-    /// Call it once a minute, and have the sockets' keepalive (`set_keep_alive`) keep silent sessions from being forgotten. Otherwise a peer
-    /// that restarts on the same ports may be refused until it chooses another ISN.
+    /// Call it once a minute, and use the sockets' keepalive (`set_keep_alive`) so that silent sessions are not forgotten. Without this
+    /// call, a peer that restarts on the same ports may be refused until it chooses another ISN.
     pub fn expire(&mut self, timestamp: Instant) {
         self.signer.shim.expire(since_zero(timestamp));
     }
 
-    /// How many frames were dropped because they could not be read: truncated, too long for the buffer, or of an unknown medium.
+    /// The number of frames that were dropped because they could not be read: truncated, too long for the buffer, or of an unknown medium.
     /// [`Shim::refused`] counts all other refused packets.
     #[must_use]
     pub const fn unreadable(&self) -> u64 {
@@ -219,12 +220,12 @@ impl<'a, D: Device, O: Observer> AuthenticatedDevice<'a, D, O> {
         &self.inner
     }
 
-    /// The device underneath.
+    /// The device underneath, to change it.
     pub const fn inner_mut(&mut self) -> &mut D {
         &mut self.inner
     }
 
-    /// The device underneath. The shim's connections are gone, and their keys wiped.
+    /// Returns the device underneath. The shim's connections are gone, and their keys wiped.
     #[must_use]
     pub fn into_inner(self) -> D {
         self.inner
@@ -240,7 +241,7 @@ impl<O: Observer> Signer<'_, O> {
             Content::Unreadable => return self.drop_unreadable(),
         };
         let packet = self.shim.inbound(now, &mut frame[header..]).ok()?;
-        // Put the header in front of the packet again, which has become shorter at its front.
+        // Move the header in front of the packet again, which has become shorter at its front.
         let start = packet.start;
         frame.copy_within(0..header, start);
         Some(start..header + packet.end)
@@ -270,7 +271,7 @@ impl<O: Observer> Signer<'_, O> {
         if header == 0 {
             return Content::Ip { header };
         }
-        // smoltcp's view of a frame is not there in stacks without Ethernet.
+        // smoltcp's view of a frame does not exist in stacks without Ethernet, so read the field directly.
         match frame.get(ETHER_TYPE) {
             Some([0x08, 0x00] | [0x86, 0xdd]) => Content::Ip { header },
             Some(_) => Content::Other,
@@ -281,7 +282,7 @@ impl<O: Observer> Signer<'_, O> {
 
 /// The content of a frame.
 enum Content {
-    /// An IP packet after a header of so many octets.
+    /// An IP packet after a header of `header` octets.
     Ip { header: usize },
     /// Something that cannot contain a TCP segment, such as ARP.
     Other,
@@ -311,7 +312,7 @@ impl<'d, D: Device, O: Observer> Device for AuthenticatedDevice<'d, D, O> {
             Some(frame) => self.signer.inbound(now, frame).map(|place| &frame[place]),
             None => self.signer.drop_unreadable(),
         };
-        // An empty frame tells the stack to skip this one and to ask for the next.
+        // An empty frame makes the stack skip this one and ask for the next.
         let rx = RxToken { frame: frame.unwrap_or_default(), meta };
         Some((rx, TxToken { inner: tx, signer: &mut self.signer, buffer: &mut self.sent, now }))
     }
@@ -324,7 +325,7 @@ impl<'d, D: Device, O: Observer> Device for AuthenticatedDevice<'d, D, O> {
     fn capabilities(&self) -> DeviceCapabilities {
         let inner = self.inner.capabilities();
         let config = self.signer.shim.config();
-        // From the defaults, so that no offload that this crate does not know of is passed on.
+        // Start from the defaults, so that no offload unknown to this crate is passed on.
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = inner.medium;
         capabilities.max_burst_size = inner.max_burst_size;
@@ -380,7 +381,7 @@ impl<I, O> fmt::Debug for TxToken<'_, '_, I, O> {
 
 impl<I: phy::TxToken, O: Observer> phy::TxToken for TxToken<'_, '_, I, O> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, f: F) -> R {
-        // The stack asks for no more than the MTU that it was told.
+        // The stack never asks for more than the MTU that it was told.
         let buffer = &mut self.buffer[..OPTION_ROOM + length];
         buffer[OPTION_ROOM..].fill(0);
         let result = f(&mut buffer[OPTION_ROOM..]);

@@ -1,4 +1,4 @@
-//! Two unchanged smoltcp stacks talk through authenticated devices, over a link that remembers what went over it.
+//! Two unchanged smoltcp stacks talk through authenticated devices, over a link that records its packets.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -20,12 +20,12 @@ struct Setup {
     mtu: usize,
     mac_length: usize,
     timestamps: bool,
-    /// Every so many packets one is lost; 0 for none.
+    /// One packet in this many is lost; 0 for no loss.
     loss_every: usize,
     second_key: bool,
     wrong_secret: bool,
     listening: bool,
-    /// Octets of each buffer, if not the device's.
+    /// Octets of each buffer; `None` for the device's MTU.
     buffer: Option<usize>,
 }
 
@@ -174,7 +174,7 @@ impl End {
         Self { device, interface, sockets, tcp }
     }
 
-    /// Has this frame arrive next.
+    /// Makes this frame arrive next.
     fn receive_frame(&mut self, frame: Vec<u8>) {
         let link = self.device.inner_mut();
         link.wire.borrow_mut().queues[link.end].push_front(frame);
@@ -217,7 +217,7 @@ impl Pair {
         self.now += Duration::from_millis(5);
         let header = self.header;
         let seen = std::mem::take(&mut self.wire.borrow_mut().seen);
-        // Neighbour discovery is not TCP's concern.
+        // Neighbour discovery is not TCP.
         let is_tcp = |frame: &Vec<u8>| Segment::parse(&frame[header..]).is_ok();
         self.packets.extend(seen.into_iter().filter(is_tcp));
     }
@@ -240,7 +240,7 @@ impl Pair {
         self.a.socket().state() == tcp::State::Closed
     }
 
-    /// Sends so many octets each way, and checks that the same ones arrive.
+    /// Sends `octets` octets each way, and checks that the same ones arrive.
     fn transfer(&mut self, octets: usize) {
         let pattern = |at: usize| (at * 7 + at / 251) as u8;
         let mut sent = [0; 2];
@@ -307,7 +307,7 @@ fn ao_35_full_size_segments_fill_the_mtu_and_never_exceed_it() {
         pair.transfer(300_000);
         let longest = pair.link_packets().map(<[u8]>::len).max().unwrap();
         assert!(longest <= mtu, "{longest} octets on a link with an MTU of {mtu}");
-        // The room is for the longest option, the MAC here has 12 octets.
+        // The stack leaves room for the longest option; the MAC here has 12 octets.
         assert!(longest >= mtu - 4, "{longest} octets of {mtu} used");
         let headers = if ipv6 { 60 } else { 40 };
         for syn in
@@ -393,7 +393,7 @@ fn a_silent_session_is_forgotten_by_smoltcps_clock() {
     pair.connect();
     let limit = Duration::from_secs(3 * 3600);
     for (after, left) in [(limit, 1), (limit + Duration::from_secs(60), 0)] {
-        // The session has made progress since the clock began.
+        // The session has made progress since the clock started.
         pair.b.device.expire(Instant::ZERO + after);
         assert_eq!(pair.b.device.shim().connections().count(), left);
     }
