@@ -1,4 +1,4 @@
-//! Connection IDs, variable-length integers, and the parts of headers that protection needs, read and written (RFC 9000 §16 and §17, RFC 9369
+//! Reads and writes connection IDs, variable-length integers, and the header fields that protection needs (RFC 9000 §16 and §17, RFC 9369
 //! §3.2).
 
 use core::fmt;
@@ -242,7 +242,7 @@ impl LongPacket {
     }
 }
 
-/// The fields of a header that are not protected. The header was read before, so all of them lie inside the packet.
+/// The unprotected fields of a header. The header was parsed before, so all of them lie inside the packet.
 pub(crate) struct Fields<'p> {
     pub(crate) packet: &'p [u8],
     pub(crate) packet_type: PacketType,
@@ -253,7 +253,7 @@ impl<'p> Fields<'p> {
     pub(crate) fn destination(&self) -> &'p [u8] {
         match self.packet_type {
             PacketType::OneRtt => &self.packet[1..self.number_offset],
-            // Behind the first octet and the version.
+            // After the first octet and the version.
             _ => self.id_at(5),
         }
     }
@@ -273,13 +273,13 @@ impl<'p> Fields<'p> {
         decode_varint(behind_ids).map_or(&[], |(length, start)| &behind_ids[start..][..length as usize])
     }
 
-    /// A connection ID behind its length.
+    /// The connection ID after the length octet at `length`.
     fn id_at(&self, length: usize) -> &'p [u8] {
         &self.packet[length + 1..][..usize::from(self.packet[length])]
     }
 }
 
-/// Accessors of a header, for types with a field `version` and a method that returns its [`Fields`].
+/// The accessors of a header, for types with a field `version` and a method that returns its [`Fields`].
 macro_rules! header_accessors {
     () => {
         /// The version of a long header; `None` for a short header.
@@ -350,8 +350,8 @@ impl Reader<'_> {
     }
 }
 
-/// A long header to write (RFC 9000 §17.2), with the fixed bit. Clear that in the first octet before sealing if the peer takes packets
-/// without it (RFC 9287 §3.1).
+/// A long header to write (RFC 9000 §17.2), with the fixed bit set. Clear that bit in the first octet before sealing if the peer accepts
+/// packets without it (RFC 9287 §3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct LongHeader<'a> {
     /// The version of the connection.
@@ -362,14 +362,13 @@ pub struct LongHeader<'a> {
     pub destination: ConnectionId,
     /// Our connection ID.
     pub source: ConnectionId,
-    /// The token of an Initial packet: empty, or from a Retry packet or a NEW_TOKEN frame. Other types have no token, and this
-    /// is ignored.
+    /// The token of an Initial packet: empty, or from a Retry packet or a NEW_TOKEN frame. Ignored for other types, which have none.
     pub token: &'a [u8],
 }
 
 impl LongHeader<'_> {
-    /// The octets of a packet apart from its payload: this header, the packet number and the tag. A datagram of 1200 octets
-    /// (RFC 9000 §14.1) has room for a payload of as many fewer. From payloads of about 16,300 octets on it is two more.
+    /// The size of the packet without its payload, in octets: this header, the packet number and the tag. A datagram of 1200 octets (RFC
+    /// 9000 §14.1) has room for a payload of 1200 minus this. For payloads of about 16,300 octets or more it is two more.
     #[must_use]
     pub fn overhead(&self, number_length: NumberLength) -> usize {
         let token = match (self.packet_type, self.token.len()) {
@@ -470,7 +469,7 @@ pub(crate) fn write_parts(out: &mut [u8], parts: &[&[u8]]) -> Result<usize, Seal
 mod tests {
     use super::*;
 
-    /// RFC 9000 §A.1, but for the example that has more octets than its value needs; and the edges of each length.
+    /// The examples of RFC 9000 §A.1, except the one that is longer than necessary, and the smallest and largest value of each length.
     #[test]
     fn varints_have_as_few_octets_as_possible() {
         let examples = [(151_288_809_941_952_652, 8), (494_878_333, 4), (15_293, 2), (37, 1)];

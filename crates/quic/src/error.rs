@@ -1,5 +1,5 @@
-//! The errors, by what a caller does about them: drop what came ([`HeaderError`]), drop it or close the connection ([`OpenError`]), mend
-//! the call ([`SealError`]), or wait ([`KeyError`]). Errors of tokens are in `token.rs`.
+//! The errors, grouped by what the caller does: drop the packet ([`HeaderError`]), drop it or close the connection ([`OpenError`]), fix the
+//! call ([`SealError`]), or wait ([`KeyError`]). Token errors are in `token.rs`.
 
 use core::fmt;
 use core::time::Duration;
@@ -8,8 +8,8 @@ use wireseal_algorithms::AeadAlgorithm;
 
 use crate::version::Version;
 
-/// Why octets are not a packet that keys could open, or not a Retry packet that a client may act on. The peer's fault if they came from the
-/// network: drop them. Nothing was changed.
+/// Why octets are not a packet that keys could open, or not a Retry packet that a client may act on. If they came from the network, the
+/// peer is at fault: drop them. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderError {
@@ -42,7 +42,7 @@ pub enum HeaderError {
         /// The octets it has.
         got: usize,
     },
-    /// A coalesced packet for another connection ID than the first of its datagram (RFC 9000 §12.2).
+    /// A coalesced packet whose destination connection ID differs from that of the first packet in its datagram (RFC 9000 §12.2).
     #[error("a coalesced packet has another destination connection ID than the first")]
     OtherDestination,
     /// Not a Retry packet.
@@ -59,7 +59,7 @@ pub enum HeaderError {
     /// A Retry packet whose integrity tag is wrong (RFC 9001 §5.8).
     #[error("the integrity tag of the Retry packet is wrong")]
     RetryTag,
-    /// A Retry packet with the connection ID that it should replace (RFC 9000 §17.2.5.1).
+    /// A Retry packet whose source connection ID is the one it should replace (RFC 9000 §17.2.5.1).
     #[error("the Retry packet does not change the connection ID")]
     SameConnectionId,
 }
@@ -80,7 +80,7 @@ pub enum OpenError {
     /// and it does not count as a forgery.
     #[error("the packet is too short, or not for these keys")]
     Undecryptable,
-    /// Not authentic: forged, damaged, or protected by other keys. Nothing tells which, and nothing in the header can be relied on.
+    /// Not authentic: forged, damaged, or protected by other keys, which cannot be told apart. Rely on nothing in the header.
     #[error("the packet is not authentic")]
     AuthenticationFailed,
     /// The peer set a reserved bit: PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
@@ -95,7 +95,7 @@ pub enum OpenError {
     /// Too many packets failed authentication: AEAD_LIMIT_REACHED (RFC 9001 §6.6). Nothing is opened from now on.
     #[error("too many packets were not authentic (AEAD_LIMIT_REACHED)")]
     IntegrityLimit,
-    /// The payload is empty, and a packet needs a frame: PROTOCOL_VIOLATION (RFC 9000 §12.4).
+    /// The payload is empty, but a packet needs at least one frame: PROTOCOL_VIOLATION (RFC 9000 §12.4).
     #[error("the peer sent a packet without frames (PROTOCOL_VIOLATION)")]
     NoFrames,
 }
@@ -118,15 +118,15 @@ impl OpenError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum SealError {
-    /// The buffer is too small: for sealing, for header, packet number and tag.
+    /// The buffer is too small. To seal, it must hold header, packet number and tag.
     #[error("the buffer has {got} octets, at least {needed} are needed")]
     BufferTooSmall {
-        /// The octets needed; for sealing, those without a payload.
+        /// The octets needed; to seal, those without a payload.
         needed: usize,
         /// The octets of the buffer.
         got: usize,
     },
-    /// The packet number is said to start at offset 0, which is the first octet of the header.
+    /// The packet number would start at offset 0, where the first octet of the header is.
     #[error("the packet number starts at offset 0, inside the header")]
     NoHeader,
     /// Packet number and payload are too short for a header protection sample (RFC 9001 §5.4.2): add PADDING frames.
@@ -155,7 +155,8 @@ pub enum SealError {
         /// The octets of the payload.
         got: usize,
     },
-    /// The payload does not fit a Length field of four octets, the token its own length field, or the versions a Version Negotiation packet.
+    /// A value is too large for its field: the payload for a Length field of four octets, the token for its length field, or the versions
+    /// for a Version Negotiation packet.
     #[error("the payload or the token is too long for its length field")]
     PayloadTooLong,
     /// The header is of another packet type or version than the keys, or its Length field disagrees with `number_offset` or
@@ -168,11 +169,11 @@ pub enum SealError {
     /// The key has sealed as many packets as its AEAD allows (RFC 9001 §6.6): update it, or close the connection.
     #[error("the key has sealed as many packets as its AEAD allows")]
     ConfidentialityLimit,
-    /// The payload is empty. To the peer a packet without frames is a PROTOCOL_VIOLATION (RFC 9000 §12.4): if there is nothing else to
-    /// send, send PING or PADDING frames.
+    /// The payload is empty. The peer would treat a packet without frames as a PROTOCOL_VIOLATION (RFC 9000 §12.4): if there is nothing
+    /// else to send, send PING or PADDING frames.
     #[error("the payload is empty, and a packet needs a frame")]
     NoFrames,
-    /// A Version Negotiation packet is not answered by another, and names at least one version (RFC 9000 §6.1).
+    /// The Version Negotiation packet would answer another one, or name no version (RFC 9000 §6.1).
     #[error("a Version Negotiation packet answers no other, and names a version")]
     NoAnswer,
     /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5); or the key that seals tokens was
@@ -185,7 +186,8 @@ pub enum SealError {
     SameConnectionId,
 }
 
-/// Why there is no such key: octets of the wrong length, or a key update that is not allowed, or not yet. Caller error; nothing was changed.
+/// Why a key was not created or updated: octets of the wrong length, or an update that is not allowed, or not yet. Caller error; nothing
+/// was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -202,7 +204,7 @@ pub enum KeyError {
     /// The handshake is not confirmed (RFC 9001 §6.1).
     #[error("the handshake is not confirmed")]
     HandshakeNotConfirmed,
-    /// No packet of the present phase has been acknowledged (RFC 9001 §6.1).
+    /// No packet of the current phase has been acknowledged (RFC 9001 §6.1).
     #[error("no packet of this key phase has been acknowledged")]
     NotAcknowledged,
     /// The peer may still need its old keys (RFC 9001 §6.5).

@@ -1,4 +1,4 @@
-//! Keys that accept any packet number, for stacks that count themselves, for several paths, and for observers.
+//! Keys that accept any packet number: for stacks that number packets themselves, for multipath, and for observers.
 //!
 //! Two packets sealed with the same number and path under the same [`PacketKey`] reveal both plaintexts and the authentication
 //! key. [`Sealer`](crate::Sealer) and [`OneRtt`](crate::OneRtt) prevent that; here it is up to you, and so is counting packets
@@ -26,7 +26,7 @@
 //! # let keys = keys()?;
 //! let (packet_key, header_key) = keys.into_parts();
 //!
-//! // Packet 300 in two octets, which the low bits of the first octet say; ten octets of payload; room for the tag.
+//! // Packet 300, its number in two octets, as the low bits of the first octet say; ten octets of payload; room for the tag.
 //! let destination = ConnectionId::new(&[1, 2, 3, 4])?;
 //! let mut packet = [0; 1 + 4 + 2 + 10 + 16];
 //! let number_offset = ShortHeader { destination, spin: false }.encode(&mut packet)?;
@@ -85,8 +85,8 @@ impl PacketKey {
         Self::with_backend(Backend::active(), algorithm, key, iv)
     }
 
-    /// Encrypts `payload` in place, with `header` as associated data, and returns the tag (RFC 9001 §5.3). It is the AEAD alone, so an
-    /// empty payload is sealed, too; but a QUIC packet must have frames (RFC 9000 §12.4).
+    /// Encrypts `payload` in place, with `header` as associated data, and returns the tag (RFC 9001 §5.3). This is the AEAD alone, so it
+    /// also seals an empty payload; but a QUIC packet must have frames (RFC 9000 §12.4).
     ///
     /// # Errors
     ///
@@ -109,14 +109,14 @@ impl PacketKey {
         Ok(self.seal_checked(path, number, header, payload))
     }
 
-    /// Seals a whole packet in place: encrypts the payload, writes the tag, and masks the header, in one pass over the packet where
-    /// the processor's instructions serve the key (RFC 9001 §5.3 and §5.4).
+    /// Seals a whole packet in place: encrypts the payload, writes the tag, and masks the header (RFC 9001 §5.3 and §5.4), in one pass over
+    /// the packet if the processor's instructions serve the key.
     ///
-    /// `packet` holds the header, the payload from `payload_offset` on, and 16 octets of room for the tag. The header is as it will
-    /// be authenticated: reserved bits, key phase and packet number are written, and its two low bits say how long the number is,
-    /// which ends where the payload starts. A long header's field Length counts the tag.
+    /// `packet` holds the header, the payload from `payload_offset` on, and 16 octets of room for the tag. Write the header as it will be
+    /// authenticated, with reserved bits, key phase and packet number. The two low bits of the first octet give the length of the number,
+    /// which ends where the payload starts. A long header's Length field includes the tag.
     ///
-    /// You must see to it that `number` was never used under this key and path, and that the header ends with it.
+    /// You must ensure that `number` was never used under this key and path, and that the header ends with it.
     ///
     /// # Errors
     ///
@@ -154,14 +154,14 @@ impl HeaderKey {
         Self::with_backend(Backend::active(), algorithm, key)
     }
 
-    /// The AEAD of the cipher suite, which determines how masks are made.
+    /// The AEAD of the cipher suite, which determines how masks are computed.
     #[must_use]
     pub const fn algorithm(&self) -> AeadAlgorithm {
         self.algorithm
     }
 
-    /// Masks the first octet of a header and its packet number (RFC 9001 §5.4.1). The length of the number is in the first octet.
-    /// `number` starts with it; further octets stay as they are.
+    /// Masks the first octet of a header and its packet number (RFC 9001 §5.4.1). The first octet gives the length of the number. `number`
+    /// starts with it; octets after it are unchanged.
     #[inline]
     pub fn protect(&self, sample: &[u8; SAMPLE_LENGTH], first: &mut u8, number: &mut [u8]) {
         header::protect(self.mask(sample), first, number);
@@ -173,8 +173,8 @@ impl HeaderKey {
         header::unprotect(self.mask(sample), first, number);
     }
 
-    /// Removes the mask of a packet and decodes its number, next to the largest number that was opened so far on its path (RFC 9000
-    /// §17.1). The octets change only when it is opened. The fixed bit is [yours to check](Protected::fixed_bit).
+    /// Removes the mask of a packet and decodes its number, given the largest number opened so far on its path (RFC 9000 §17.1). The packet
+    /// itself changes only when it is opened. The fixed bit is [yours to check](Protected::fixed_bit).
     ///
     /// # Errors
     ///
@@ -193,11 +193,10 @@ impl<'a> Unmasked<'a> {
         self.number
     }
 
-    /// Opens the packet with the key that its number and key phase call for, and checks the reserved bits and that there are frames (RFC
-    /// 9001 §5.5, RFC 9000 §12.4).
-    /// [`Opened::generation`](crate::Opened::generation) is 0.
+    /// Opens the packet with `key`, which you choose by its number and key phase, and checks the reserved bits and that there are frames
+    /// (RFC 9001 §5.5, RFC 9000 §12.4). [`Opened::generation`](crate::Opened::generation) is 0.
     ///
-    /// What else an endpoint has to do is up to you: detect duplicates, count failures against the [integrity
+    /// The other duties of an endpoint are yours: detect duplicates, count failures against the [integrity
     /// limit](AeadAlgorithm::integrity_limit), and check that key phases come in order.
     ///
     /// # Errors

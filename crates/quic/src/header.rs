@@ -8,7 +8,7 @@ pub const SAMPLE_LENGTH: usize = 16;
 /// The octets of a mask (RFC 9001 §5.4.1).
 pub const MASK_LENGTH: usize = 5;
 
-/// How far behind the start of the packet number the sample starts, whatever the length of the number (RFC 9001 §5.4.2).
+/// The octets from the start of the packet number to the sample, whatever the length of the number (RFC 9001 §5.4.2).
 pub(crate) const SAMPLE_OFFSET: usize = 4;
 
 /// The header form bit, set in long headers (RFC 9000 §17.2 and §17.3).
@@ -33,8 +33,8 @@ const fn masked_bits(first: u8) -> u8 {
     if first & LONG_FORM != 0 { 0x0f } else { 0x1f }
 }
 
-/// Masks the first octet and the packet number, whose length is in the first octet (RFC 9001 §5.4.1). Octets of `number`
-/// beyond that length stay as they are.
+/// Masks the first octet and the packet number (RFC 9001 §5.4.1). The first octet gives the length of the number; octets of `number` beyond
+/// it are unchanged.
 #[inline]
 pub(crate) fn protect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u8]) {
     let length = NumberLength::from_bits(*first);
@@ -54,7 +54,7 @@ pub(crate) fn unprotect(mask: [u8; MASK_LENGTH], first: &mut u8, number: &mut [u
 fn mask_number(mask: [u8; MASK_LENGTH], number: &mut [u8], length: NumberLength) {
     let mask = number_mask(mask, length);
     match number.first_chunk_mut() {
-        // One load and one store: a packet has four octets before its sample.
+        // One load and one store: a packet always has four octets before its sample.
         Some(octets) => *octets = (u32::from_be_bytes(*octets) ^ mask).to_be_bytes(),
         None => {
             for (octet, mask) in number.iter_mut().take(length.octets()).zip(mask.to_be_bytes()) {
@@ -82,7 +82,7 @@ pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: Numbe
     };
     *first = *first & !cleared | key_phase | length.bits();
     let [.., a, b, c, d] = value.to_be_bytes();
-    // Copies of constant length: one copy of variable length would be a call, which costs more than all of this.
+    // Copies of constant length are inlined. A copy of variable length would be a call, which costs more than this whole function.
     match length {
         NumberLength::One => fill(number, [d]),
         NumberLength::Two => fill(number, [c, d]),
@@ -91,7 +91,7 @@ pub(crate) fn write(first: &mut u8, number: &mut [u8], value: u64, length: Numbe
     }
 }
 
-/// Copies `octets` to `place`, which is as long.
+/// Copies `octets` to `place`, which has the same length.
 #[inline]
 fn fill<const N: usize>(place: &mut [u8], octets: [u8; N]) {
     debug_assert_eq!(place.len(), N);
@@ -100,7 +100,7 @@ fn fill<const N: usize>(place: &mut [u8], octets: [u8; N]) {
     }
 }
 
-/// A copy of the octets that protection can cover: the first one, and four from the packet number on.
+/// A copy of the octets that the mask can cover: the first one, and four from the packet number on.
 #[derive(Clone, Copy)]
 pub(crate) struct Covered {
     first: u8,

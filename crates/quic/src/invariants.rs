@@ -1,4 +1,4 @@
-//! What the packets of all versions have in common (RFC 8999), and Version Negotiation packets.
+//! The header fields that all versions of QUIC share (RFC 8999), and Version Negotiation packets.
 
 use core::fmt;
 
@@ -18,15 +18,15 @@ pub struct AnyLongHeader<'a> {
     /// The destination connection ID, of 0 to 255 octets: future versions may have longer ones than
     /// [`ConnectionId::MAX_LENGTH`](crate::ConnectionId::MAX_LENGTH).
     pub destination: &'a [u8],
-    /// The source connection ID, likewise.
+    /// The source connection ID, also of 0 to 255 octets.
     pub source: &'a [u8],
     /// The rest of the datagram; its meaning depends on the version.
     pub rest: &'a [u8],
 }
 
 impl<'a> AnyLongHeader<'a> {
-    /// Reads the header at the start of a datagram. `None` if it is truncated or short: a short header has its destination connection ID
-    /// right behind the first octet, and only its receiver knows the length.
+    /// Reads the header at the start of a datagram. `None` if it is truncated, or if it is a short header: its destination connection ID
+    /// follows the first octet, and only its receiver knows the length.
     #[must_use]
     pub fn read(datagram: &'a [u8]) -> Option<Self> {
         let (first, rest) = datagram.split_first()?;
@@ -61,15 +61,15 @@ impl fmt::Debug for AnyLongHeader<'_> {
 /// ```
 /// use wireseal_quic::{AnyLongHeader, VersionNegotiation};
 ///
-/// // A server gets the first packet of a client, of a version that it does not know. It answers none that are shorter than the 1,200
-/// // octets of the smallest first datagram (RFC 9000 §6.1), and no Version Negotiation packet.
+/// // A server gets a client's first packet, of a version that it does not know. It does not answer datagrams shorter than the 1,200
+/// // octets that a first datagram must have (RFC 9000 §6.1), nor Version Negotiation packets.
 /// let mut datagram = [0; 1200];
 /// datagram[..17].copy_from_slice(&[0xc0, 0xba, 0xba, 0xba, 0xba, 8, 1, 2, 3, 4, 5, 6, 7, 8, 2, 9, 9]);
 /// let asked = AnyLongHeader::read(&datagram).ok_or("not QUIC")?;
 /// let mut answer = [0; 64];
 /// let length = VersionNegotiation::write(0x2f, &asked, &[1, 0x6b33_43cf], &mut answer)?;
 ///
-/// // The client knows that it is an answer to its own packet, and which version to begin with again.
+/// // The client learns that it answers its own packet, and which versions it can start again with.
 /// let negotiation = VersionNegotiation::read(&answer[..length]).ok_or("not Version Negotiation")?;
 /// assert!(negotiation.answers(&asked));
 /// assert!(negotiation.versions().eq([1, 0x6b33_43cf]));
@@ -109,12 +109,12 @@ impl<'a> VersionNegotiation<'a> {
             octets.copy_from_slice(&version.to_be_bytes());
         }
         let first = LONG_FORM | FIXED | unused & (FIXED - 1);
-        // Both were read with one octet of length.
+        // No truncation: each length was read from one octet.
         let [to, from] = [asked.source, asked.destination].map(|id| [id.len() as u8]);
         write_parts(out, &[&[first], &[0; VERSION_LENGTH], &to, asked.source, &from, asked.destination, list])
     }
 
-    /// Reads a datagram. `None` for any other packet, and for one without versions or with a truncated one.
+    /// Reads a datagram. `None` for any other packet, and for a packet without versions or with a truncated one.
     #[must_use]
     pub fn read(datagram: &'a [u8]) -> Option<Self> {
         let AnyLongHeader { version, destination, source, rest } = AnyLongHeader::read(datagram)?;
@@ -128,8 +128,8 @@ impl<'a> VersionNegotiation<'a> {
         versions.iter().map(|version| u32::from_be_bytes(*version))
     }
 
-    /// Whether a client whose first packet was `sent` may act on it: the connection IDs are those of `sent`, exchanged, and the version of
-    /// `sent` is not offered (RFC 9000 §6.2 and §17.2.1). A client that has already received another packet must ignore it.
+    /// Whether a client whose first packet was `sent` may act on this packet: its connection IDs are those of `sent`, exchanged, and it
+    /// does not offer the version of `sent` (RFC 9000 §6.2 and §17.2.1). A client that has already received another packet must ignore it.
     #[must_use]
     pub fn answers(&self, sent: &AnyLongHeader<'_>) -> bool {
         (self.destination, self.source) == (sent.source, sent.destination)

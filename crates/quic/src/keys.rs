@@ -15,7 +15,7 @@ use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
 /// The packet protection keys of one direction of one level: AEAD key, IV and header protection key (RFC 9001 §5.1).
-/// They open packets by themselves, and seal inside a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys change, use
+/// They open packets directly, and seal inside a [`Sealer`](crate::Sealer). For 1-RTT packets, whose keys are updated, use
 /// [`OneRtt`](crate::OneRtt), which also opens nothing before the handshake is complete. Keys need no heap and are
 /// wiped on drop. They open only packets of their own type and version.
 pub struct Keys {
@@ -33,7 +33,7 @@ impl Keys {
     }
 
     /// [`new`](Self::new) for a given backend.
-    // By value: a second sealer from the same secret would use the same numbers again.
+    // Takes the secret by value: a second sealer from it would use the same packet numbers again.
     #[allow(clippy::needless_pass_by_value)]
     #[must_use]
     pub fn with_backend(

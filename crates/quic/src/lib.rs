@@ -14,7 +14,7 @@
 //! | rotate keys of tokens; let each token count once | [`TokenKeys`]; [`TokenReplayGuard`] |
 //! | packets of unknown versions, Version Negotiation packets | [`AnyLongHeader`], [`VersionNegotiation`] |
 //! | stateless resets | [`StatelessResetKey`], [`StatelessResetToken::matches`] |
-//! | whole packets with your own packet numbers, or for several paths, or from several threads | feature `hazmat` |
+//! | seal and open with your own packet numbers, for several paths, or from several threads | feature `hazmat` |
 //! | compare or test backends, as the benches and the program's self-test do | `with_backend` of each type that derives keys, [`Backend::ALL`] |
 //! | test what your stack does at the integrity limit | [`AuthenticationFailures::from_count`] |
 //! | quinn, noq | the crate `wireseal-quinn` |
@@ -60,7 +60,7 @@
 //! datagram
 //!    │ Protected::split          find the packets
 //! ┌──▼────────┐
-//! │ Protected │                  taken apart, nothing authentic
+//! │ Protected │                  parsed, nothing authentic
 //! └──┬────────┘
 //!    │ Keys::open, OneRtt::open
 //!    │   wrong type or version, too short for a sample ──────► Undecryptable, nothing changed
@@ -89,7 +89,7 @@
 //!    │   everything fits, a payload, header for these keys, key below its limit? ──► SealError, nothing written
 //!    │   next packet number, written with its length, key phase and zero reserved bits
 //!    │   nonce = IV xor number
-//!    │   AEAD in place, header as associated data; tag behind the payload
+//!    │   AEAD in place, header as associated data; tag after the payload
 //!    │   mask from a sample of the ciphertext, over first octet and packet number
 //!    ▼
 //! packet, ready to send
@@ -148,7 +148,7 @@ pub use token::{Token, TokenError, TokenKey, TokenKeyId, TokenKeys, TokenPurpose
 pub use version::Version;
 pub use wireseal_algorithms::AeadAlgorithm;
 
-/// The README's code compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Opening a packet: remove the mask, decode the number, decrypt, and only then judge what the packet says.
+//! Opening a packet: remove the mask, decode the number, decrypt, and only then check the contents.
 
 use core::fmt;
 
@@ -13,7 +13,7 @@ use crate::protected::Protected;
 use crate::receive_space::{AuthenticationFailures, ReceiveSpace};
 use crate::version::Version;
 
-/// An authentic packet. Only opening makes one, so its header is one that has been read:
+/// An authentic packet. Only opening creates one, so its header has been parsed:
 ///
 /// ```compile_fail,E0451
 /// use wireseal_quic::{Opened, PacketType};
@@ -78,9 +78,9 @@ impl fmt::Debug for Opened<'_> {
     }
 }
 
-/// A packet whose number and key phase are decoded but not authentic. They may choose the key and the nonce, nothing else.
+/// A packet whose number and key phase are decoded but not authentic. Use them only to choose the key and the nonce.
 ///
-/// With the feature `hazmat`, [`HeaderKey::unmask`] makes it for stacks that choose the key themselves.
+/// With the feature `hazmat`, [`HeaderKey::unmask`] returns it to stacks that choose the key themselves.
 pub struct Unmasked<'a> {
     packet: Protected<'a>,
     masked: Covered,
@@ -88,7 +88,7 @@ pub struct Unmasked<'a> {
     pub(crate) number: u64,
 }
 
-// `inline(always)` here and on `Authentic`: if these structs pass through memory, a packet of 1200 octets takes a tenth longer.
+// `inline(always)` here and on `Authentic`: if these structs pass through memory, opening 1200 octets takes a tenth longer.
 impl<'a> Unmasked<'a> {
     #[inline(always)]
     pub(crate) fn new(
@@ -154,7 +154,7 @@ impl<'a> Unmasked<'a> {
         let Protected { octets, number_offset, packet_type, version } = packet;
         unmasked.write(octets, number_offset);
         let payload_offset = number_offset + unmasked.number_length().octets();
-        // The packet number was read from these octets, so they reach that far.
+        // Cannot fail: the packet number was read from these octets.
         let (header, body) = octets.split_at_mut_checked(payload_offset)?;
         if key.open(path, number, header, body).is_some() {
             return Some(Authentic {
@@ -168,7 +168,7 @@ impl<'a> Unmasked<'a> {
             });
         }
         masked.write(octets, number_offset);
-        // Behind a short number, these octets are payload that the line above has restored with the header.
+        // After a short number, these octets are payload, which the line above has restored with the header.
         octets[payload_offset..number_offset + SAMPLE_OFFSET].fill(0);
         None
     }
@@ -195,7 +195,8 @@ pub(crate) struct Authentic<'a> {
 }
 
 impl<'a> Authentic<'a> {
-    /// Checks the reserved bits, then that there are frames, then for a duplicate; earlier checks would leak through timing (RFC 9001 §9.5).
+    /// Checks the reserved bits, then that there are frames, then for a duplicate; earlier checks would leak through timing (RFC 9001
+    /// §9.5).
     #[inline(always)]
     pub(crate) fn judge(self, space: &mut ReceiveSpace) -> Result<Opened<'a>, OpenError> {
         if let Some(violation) = self.violation() {
@@ -263,7 +264,7 @@ mod tests {
         Keys::with_backend(backend, Version::V1, PacketType::OneRtt, secret)
     }
 
-    /// No connection lives to use these numbers up, so the receive space starts there.
+    /// No test can count this far, so the receive space starts near the limit.
     #[test]
     fn q_17_the_last_packet_number_is_opened_and_none_after_it() {
         for (&backend, algorithm) in

@@ -138,7 +138,7 @@ impl PacketKey {
         let [a, b, c, d, e, f, g, h, low @ ..] = self.iv;
         let high = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ (u64::from(path.0) << 32 | number >> 32);
         let low = u32::from_be_bytes(low) ^ number as u32;
-        // Two stores, as wide as the AEADs' loads: those would stall on octets stored one by one.
+        // Two stores, as wide as the AEADs' loads, which would stall on octets stored one by one.
         let mut nonce = [0; 12];
         nonce[..8].copy_from_slice(&high.to_be_bytes());
         nonce[8..].copy_from_slice(&low.to_be_bytes());
@@ -183,7 +183,7 @@ impl HeaderKey {
 
     /// The mask for a sample (RFC 9001 §5.4.3 and §5.4.4): one octet for the first octet of the header, then four for the packet
     /// number.
-    // As a call, opening a packet of 64 octets takes 5 % longer.
+    // Inlined: as a call, it makes opening 64 octets 5 % slower.
     #[inline(always)]
     #[must_use]
     pub fn mask(&self, sample: &[u8; SAMPLE_LENGTH]) -> [u8; MASK_LENGTH] {

@@ -1,4 +1,4 @@
-//! Packet numbers: counting them, encoding them in few octets, and decoding them.
+//! Counts, encodes and decodes packet numbers.
 
 use crate::error::SealError;
 
@@ -22,8 +22,8 @@ impl NumberLength {
     /// The fewest octets from which the peer can decode `number`, where `largest_acknowledged` is the largest number it has
     /// acknowledged in this packet number space (RFC 9000 §17.1 and §A.2).
     ///
-    /// With more than 2^31 numbers in flight even four octets are too few; four is then returned. A packet that later ones overtake may
-    /// need more: [`advised`](Self::advised).
+    /// With more than 2^31 numbers in flight even four octets are too few; it still returns four. A packet that arrives after later ones
+    /// may need more: use [`advised`](Self::advised).
     #[must_use]
     pub const fn needed(number: u64, largest_acknowledged: Option<u64>) -> Self {
         match unacknowledged(number, largest_acknowledged) {
@@ -44,8 +44,8 @@ impl NumberLength {
     /// | up to 2^22 | 3 | 8,388,606 |
     /// | more | 4 | 2,147,483,646 |
     ///
-    /// With one octet it would be 126, which a burst on one of two paths exceeds. A packet that more overtake is lost, and counts at the
-    /// peer as one that is not authentic.
+    /// One octet would allow 126, which a burst on one of two paths exceeds. A packet overtaken by more than this is lost, and the peer
+    /// counts it as not authentic.
     #[must_use]
     pub const fn advised(number: u64, largest_acknowledged: Option<u64>) -> Self {
         match unacknowledged(number, largest_acknowledged) {
@@ -55,7 +55,7 @@ impl NumberLength {
         }
     }
 
-    /// Checks that the peer can decode `number` from so many octets.
+    /// Checks that the peer can decode `number` from this many octets.
     #[inline]
     pub(crate) fn check(self, number: u64, largest_acknowledged: Option<u64>) -> Result<(), SealError> {
         let unacknowledged = unacknowledged(number, largest_acknowledged);
@@ -132,12 +132,12 @@ pub const fn decode_packet_number(largest: Option<u64>, truncated: u32, length: 
 #[derive(Debug, PartialEq, Eq)]
 pub struct PacketNumberCounter {
     next: u64,
-    /// The numbers that were left out, as starts and ends. The latest are last, and empty ones first.
+    /// The skipped ranges, each with its start and end, the latest last. Unused entries are empty and come first.
     skipped: [(u64, u64); Self::GAPS],
 }
 
 impl PacketNumberCounter {
-    /// How many gaps it remembers.
+    /// The number of gaps it remembers.
     const GAPS: usize = 8;
 
     /// A counter that starts at 0, as every packet number space does (RFC 9000 §12.3).
@@ -151,8 +151,8 @@ impl PacketNumberCounter {
         Self { next, skipped: [(0, 0); Self::GAPS] }
     }
 
-    /// A counter that starts at `first`: to hide how many packets were sent, or for a known packet in a test. For a connection `first` must be
-    /// below 2^31, because the peer decodes it without an earlier number (RFC 9000 §17.1); [`OneRtt`](crate::OneRtt) seals nothing
+    /// A counter that starts at `first`: to hide how many packets were sent, or for a known packet in a test. For a connection `first` must
+    /// be below 2^31, because the peer decodes it without an earlier number (RFC 9000 §17.1); [`OneRtt`](crate::OneRtt) seals nothing
     /// otherwise.
     ///
     /// # Errors
@@ -168,7 +168,7 @@ impl PacketNumberCounter {
         if self.next <= MAX_PACKET_NUMBER { Some(self.next) } else { None }
     }
 
-    /// Leaves out the next `count` numbers, which exposes peers that acknowledge packets they never received (RFC 9000 §21.4).
+    /// Skips the next `count` numbers, to expose peers that acknowledge packets they never received (RFC 9000 §21.4).
     ///
     /// [`OneRtt::acknowledged`](crate::OneRtt::acknowledged) ignores acknowledgments of the last eight gaps; gaps without a packet
     /// between them count as one.
@@ -220,7 +220,7 @@ mod tests {
             for (gap, given) in (0..).zip(&mut *given) {
                 *given = counter.take().unwrap_or(u64::MAX);
                 counter.skip(0);
-                // In two parts, which are one gap.
+                // In two calls, which make one gap.
                 counter.skip(1);
                 counter.skip(gap);
             }
@@ -229,7 +229,7 @@ mod tests {
             for number in first_remembered..end {
                 assert_eq!(counter.has_given(number), given.contains(&number), "{gaps} {number}");
             }
-            // Those before count as given out, and those to come do not.
+            // Earlier numbers count as given out; later ones do not.
             assert!((0..first_remembered).all(|number| counter.has_given(number)));
             assert!(
                 ![end, end + 1, MAX_PACKET_NUMBER, u64::MAX].iter().any(|number| counter.has_given(*number))

@@ -1,4 +1,4 @@
-//! Packets as they come from the network, parsed as far as possible without keys.
+//! Received packets, parsed as far as possible without keys.
 
 use core::fmt;
 
@@ -26,7 +26,7 @@ impl<'a> Protected<'a> {
     ///
     /// # Errors
     ///
-    /// [`HeaderError`]. Whatever follows such a packet cannot be found either.
+    /// [`HeaderError`]. The packets after it cannot be found either.
     #[inline]
     pub fn split_first(
         datagram: &'a mut [u8],
@@ -44,7 +44,7 @@ impl<'a> Protected<'a> {
         Ok((packet, &mut []))
     }
 
-    /// Apart, so that [`split_first`](Self::split_first) stays small for short headers, which are most.
+    /// A separate function, so that [`split_first`](Self::split_first) stays small for short headers, the most frequent.
     fn split_long(datagram: &'a mut [u8]) -> Result<(Self, &'a mut [u8]), HeaderError> {
         let LongPacket { version, packet_type, body } = LongPacket::read(datagram)?;
         let (octets, rest) = datagram.split_at_mut(body.end);
@@ -78,8 +78,8 @@ impl<'a> Protected<'a> {
 
     header_accessors!();
 
-    /// The fixed bit. This crate never checks it, because only the endpoint knows whether it counts: drop a packet without it (RFC 9000
-    /// §17.2 and §17.3.1), unless this end sends the transport parameter `grease_quic_bit` (RFC 9287 §3). It has no mask over it.
+    /// The fixed bit. This crate never checks it, because only the endpoint knows whether it must be set: drop a packet without it (RFC
+    /// 9000 §17.2 and §17.3.1), unless this end sends the transport parameter `grease_quic_bit` (RFC 9287 §3). It is not masked.
     #[must_use]
     pub fn fixed_bit(&self) -> bool {
         self.octets.first().is_some_and(|first| first & FIXED != 0)
@@ -92,7 +92,7 @@ impl<'a> Protected<'a> {
     }
 }
 
-/// Without the octets: a log shows no packet, and no plaintext that a buffer still holds.
+/// Omits the octets, so that a log shows no packet and no plaintext that a buffer still holds.
 impl fmt::Debug for Protected<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Protected")
@@ -110,7 +110,7 @@ pub struct Coalesced<'a> {
     destination: Option<ConnectionId>,
 }
 
-/// Without the octets, like [`Protected`].
+/// Omits the octets, like [`Protected`].
 impl fmt::Debug for Coalesced<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Coalesced").field("rest", &self.rest.len()).finish_non_exhaustive()
@@ -130,8 +130,8 @@ impl<'a> Iterator for Coalesced<'a> {
             Err(error) => return Some(Err(error)),
         };
         self.rest = rest;
-        // RFC 9000 §12.2: "Receivers SHOULD ignore any subsequent packets with a different Destination Connection ID than the first packet in
-        // the datagram."
+        // RFC 9000 §12.2: "Receivers SHOULD ignore any subsequent packets with a different Destination Connection ID than the first packet
+        // in the datagram."
         match (self.destination, ConnectionId::new(packet.destination())) {
             (Some(first), _) if *first != *packet.destination() => {
                 return Some(Err(HeaderError::OtherDestination));

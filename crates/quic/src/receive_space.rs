@@ -1,4 +1,4 @@
-//! What the receiving end keeps between packets: the numbers it has seen, and how many packets failed.
+//! The receiver's state between packets: which numbers it has seen, and how many packets failed authentication.
 
 /// One packet number space of the receiving end: the largest authentic number, and which of the latest numbers were seen.
 #[derive(Debug)]
@@ -8,7 +8,7 @@ pub struct ReceiveSpace {
 }
 
 impl ReceiveSpace {
-    /// Among how many of the latest numbers duplicates are detected. Older packets count as duplicates.
+    /// The window in packet numbers: duplicates are detected among this many of the latest. Older packets count as duplicates.
     pub const WINDOW: u64 = 64 * WORDS as u64;
 
     /// An empty space, which detects duplicates among the latest [`WINDOW`](Self::WINDOW) numbers.
@@ -29,9 +29,9 @@ impl ReceiveSpace {
         self.largest
     }
 
-    /// Records an authentic packet. `false`, with nothing recorded, for a duplicate, or for a number too old to tell: "A receiver MUST discard a
-    /// newly unprotected packet unless it is certain that it has not processed another packet with the same packet number from the same
-    /// packet number space" (RFC 9000 §12.3).
+    /// Records an authentic packet. `false`, with nothing recorded, for a duplicate, or for a number too old to tell: "A receiver MUST
+    /// discard a newly unprotected packet unless it is certain that it has not processed another packet with the same packet number from
+    /// the same packet number space" (RFC 9000 §12.3).
     #[inline]
     pub(crate) fn insert(&mut self, number: u64) -> bool {
         let is_new = self.window.as_mut().is_none_or(|window| window.insert(number));
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
     use crate::packet_number::MAX_PACKET_NUMBER;
 
-    /// Everything ever seen, and the rule: what lies [`ReceiveSpace::WINDOW`] or more behind the largest counts as seen.
+    /// Model: every number ever seen. Numbers [`ReceiveSpace::WINDOW`] or more below the largest count as seen.
     #[derive(Default)]
     struct Seen(BTreeSet<u64>);
 

@@ -31,8 +31,8 @@ impl StatelessResetKey {
 
     /// The token of a connection ID: HKDF-Expand with SHA-256 (RFC 5869), as RFC 9000 §10.3.2 suggests.
     ///
-    /// `None` for a connection ID of no octets, which an endpoint with such a key cannot provide (RFC 9000 §10.3.2): all its connections
-    /// would have one token, and each peer could end the connections of the others.
+    /// `None` for an empty connection ID: all connections of the endpoint would have the same token, so each peer could end the connections
+    /// of the others (RFC 9000 §10.3.2).
     #[must_use]
     pub fn token(&self, connection_id: &ConnectionId) -> Option<StatelessResetToken> {
         if connection_id.is_empty() {

@@ -58,7 +58,7 @@ impl Outgoing<'_> {
     }
 }
 
-/// Without the octets, because the payload is still plaintext.
+/// Omits the octets, because the payload is still plaintext.
 impl fmt::Debug for Outgoing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outgoing")
@@ -78,7 +78,7 @@ impl fmt::Debug for Outgoing<'_> {
 pub struct Sealer {
     pub(crate) keys: Keys,
     pub(crate) counter: PacketNumberCounter,
-    /// Packets sealed with the present payload key.
+    /// Packets sealed with the current payload key.
     pub(crate) sealed: u64,
 }
 
@@ -95,7 +95,7 @@ impl Sealer {
         self.counter.peek()
     }
 
-    /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`].
+    /// Skips the next `count` numbers, like [`PacketNumberCounter::skip`].
     pub fn skip_numbers(&mut self, count: u64) {
         self.counter.skip(count);
     }
@@ -135,8 +135,8 @@ impl Sealer {
         if !self.is_for(packet, number_offset) {
             return Err(SealError::OtherHeader);
         }
-        // RFC 9001 §6.6: "If the total number of encrypted packets with the same key exceeds the confidentiality limit for the selected AEAD,
-        // the endpoint MUST stop using those keys."
+        // RFC 9001 §6.6: "If the total number of encrypted packets with the same key exceeds the confidentiality limit for the selected
+        // AEAD, the endpoint MUST stop using those keys."
         if self.remaining() == Some(0) {
             return Err(SealError::ConfidentialityLimit);
         }
@@ -150,7 +150,7 @@ impl Sealer {
         Ok(number)
     }
 
-    /// Whether the header is for these keys and, if it is a long one, agrees on where the packet number and the packet's end are.
+    /// Whether the header is for these keys and, if long, agrees on where the packet number starts and where the packet ends.
     #[inline]
     fn is_for(&self, packet: &[u8], number_offset: usize) -> bool {
         match self.keys.packet_type {

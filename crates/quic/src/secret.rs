@@ -22,7 +22,7 @@ const MAX_SECRET_LENGTH: usize = 48;
 pub struct TrafficSecret {
     #[zeroize(skip)]
     algorithm: AeadAlgorithm,
-    /// Zeros follow the octets of a shorter hash.
+    /// For a shorter hash, zeros follow the secret.
     octets: [u8; MAX_SECRET_LENGTH],
 }
 
@@ -83,7 +83,7 @@ impl TrafficSecret {
     }
 }
 
-/// HKDF keyed with a traffic secret, for all that is derived from it.
+/// HKDF keyed with a traffic secret, to derive everything that the secret protects.
 pub(crate) struct Expander {
     pub(crate) algorithm: AeadAlgorithm,
     prk: Prk,

@@ -16,13 +16,13 @@ use crate::packet_key::{PacketKey, PathId};
 use crate::secret::HASH_LONG;
 use crate::version::Version;
 
-/// What a token was issued for, in the lowest bit of its first octet. The others name the key.
+/// The bit of a token's first octet that says what the token was issued for. The other bits name the key.
 const PURPOSE: u8 = 1;
 const RETRY: u8 = 0;
 const NEW_TOKEN: u8 = 1;
 /// The octets that make each token unique.
 const UNIQUE_LENGTH: usize = 16;
-/// The octets by which anyone recognises a token of a Retry packet.
+/// The length of the mark that identifies a token from a Retry packet.
 const MARK_LENGTH: usize = 4;
 const KEY_LENGTH: usize = 16;
 const NONCE_LENGTH: usize = AeadAlgorithm::NONCE_LENGTH;
@@ -30,11 +30,11 @@ const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 /// The expiry time in milliseconds, and two connection IDs with their lengths.
 const MAX_CONTENTS: usize = 8 + 2 * (1 + ConnectionId::MAX_LENGTH);
 
-/// What a token was issued for, and what it carries for that.
+/// What a token was issued for, and the data it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenPurpose {
-    /// In a Retry packet. The client returns it once, at once, from the same address and port. It tells the server what to repeat
-    /// in its transport parameters (RFC 9000 §7.3 and §8.1.2).
+    /// In a Retry packet. The client returns it once, immediately, from the same address and port. It carries the connection IDs that the
+    /// server repeats in its transport parameters (RFC 9000 §7.3 and §8.1.2).
     Retry {
         /// The destination connection ID of the client's first Initial packet.
         original_destination: ConnectionId,
@@ -46,7 +46,7 @@ pub enum TokenPurpose {
 }
 
 impl TokenPurpose {
-    /// What tells the two apart (RFC 9000 §8.1.1).
+    /// The bit that distinguishes the two (RFC 9000 §8.1.1).
     const fn bit(&self) -> u8 {
         match self {
             Self::Retry { .. } => RETRY,
@@ -65,7 +65,7 @@ pub struct Token {
     pub unique: [u8; UNIQUE_LENGTH],
 }
 
-/// Which of a server's [keys](crate::TokenKeys) has sealed a token.
+/// Names the one of a server's [keys](crate::TokenKeys) that sealed a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenKeyId(u8);
 
@@ -79,7 +79,7 @@ impl TokenKeyId {
         if id <= Self::MAX { Some(Self(id)) } else { None }
     }
 
-    /// The id that a token names, genuine or not. `None` for a token without any octet.
+    /// The id that a token names, genuine or not. `None` for an empty token.
     #[must_use]
     pub fn of_token(token: &[u8]) -> Option<Self> {
         token.first().map(|first| Self(first >> 1))
@@ -126,7 +126,7 @@ impl TokenKey {
         self.seal_as(TokenKeyId(0), unique, version, address, purpose, expires, out)
     }
 
-    /// [`seal`](Self::seal) as the key with this id.
+    /// [`seal`](Self::seal) for the key with this id.
     #[allow(clippy::too_many_arguments, reason = "one more than the caller's")]
     fn seal_as(
         &self,
@@ -200,9 +200,9 @@ impl TokenKey {
 
     /// Whether `token` claims to come from a Retry packet (RFC 9000 §8.1.1) of a server that uses [`TokenKey`], even if the key is gone.
     ///
-    /// It checks four octets that are computed by SHA-256 from those before them, without a key. So tokens of other software, which
-    /// clients may have from NEW_TOKEN frames of an earlier server, do not claim it, except one in 2^32. Anyone can make a token that
-    /// does, but gains only the end of their own connection.
+    /// It checks the four octets of the mark, which SHA-256 computes from the octets before them, without a key. Tokens of other software,
+    /// which clients may have from NEW_TOKEN frames of an earlier server, match with probability 2^-32. Anyone can forge a token that
+    /// matches, but this only ends their own connection.
     #[must_use]
     pub fn claims_retry(token: &[u8]) -> bool {
         let Some((first, rest)) = token.split_first() else { return false };
@@ -210,7 +210,7 @@ impl TokenKey {
         first & PURPOSE == RETRY && rest.starts_with(&retry_mark(*first, unique))
     }
 
-    /// The key of one token. Its IV is the token's nonce, because it seals one packet, with number 0.
+    /// The key of one token. Its IV is the nonce, because it seals a single packet, with number 0.
     fn derive(&self, unique: &[u8; UNIQUE_LENGTH]) -> PacketKey {
         let mut okm = Zeroizing::new([0; KEY_LENGTH + NONCE_LENGTH]);
         let prk = Hkdf::<Sha256>::from_prk(&self.0).expect(HASH_LONG);
@@ -222,7 +222,8 @@ impl TokenKey {
     }
 }
 
-/// What follows the unique octets in a token of a Retry packet. It differs in each token, so tokens do not show which server made them.
+/// The mark that follows the unique octets in a token of a Retry packet. It differs in each token, so tokens do not show which server made
+/// them.
 fn retry_mark(first: u8, unique: &[u8; UNIQUE_LENGTH]) -> [u8; MARK_LENGTH] {
     let hash = Sha256::new().chain_update(b"wireseal retry token").chain_update([first]).chain_update(unique);
     let mut mark = [0; MARK_LENGTH];
@@ -263,7 +264,7 @@ impl fmt::Debug for TokenKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenError {
-    /// Not issued with this key for this version, address and purpose, or damaged, or another server's. Go on as if there were no token
+    /// Not issued with this key for this version, address and purpose, or damaged, or from another server. Go on as if there were no token
     /// (RFC 9000 §8.1.3), unless [`TokenKey::claims_retry`]: then close with INVALID_TOKEN, because the client accepts no second Retry
     /// (RFC 9000 §8.1.2).
     #[error("the token was not issued to this client by this server")]
@@ -277,8 +278,8 @@ pub enum TokenError {
     },
 }
 
-/// The latest `N` keys of a server's tokens: the newest seals, and each opens what it has sealed. Servers that accept each other's tokens
-/// have the same keys under the same ids.
+/// The latest `N` keys of a server's tokens: the newest seals, and each opens the tokens it has sealed. Servers that accept each other's
+/// tokens have the same keys under the same ids.
 ///
 /// To rotate keys on many servers, give the new one to all of them with [`accept`](Self::accept), and then have all of them seal with
 /// it, by [`rotate`](Self::rotate).
@@ -303,7 +304,7 @@ pub struct TokenKeys<const N: usize> {
 }
 
 impl<const N: usize> TokenKeys<N> {
-    /// A first key, which seals.
+    /// Starts with one key, which seals.
     #[must_use]
     pub fn new(id: TokenKeyId, key: TokenKey) -> Self {
         const { assert!(N > 0, "room for one key at least") };
@@ -312,7 +313,8 @@ impl<const N: usize> TokenKeys<N> {
         keys
     }
 
-    /// Opens tokens of this key, too, and forgets the oldest if there is no room. One with the same id is replaced.
+    /// Also opens tokens of this key from now on. A key with the same id is replaced; otherwise, if there is no room, the oldest is
+    /// forgotten.
     pub fn accept(&mut self, id: TokenKeyId, key: TokenKey) {
         let same = self.keys.iter().position(|known| known.as_ref().is_some_and(|(known, _)| *known == id));
         self.keys[..=same.unwrap_or(N - 1)].rotate_right(1);
@@ -333,8 +335,8 @@ impl<const N: usize> TokenKeys<N> {
     ///
     /// # Errors
     ///
-    /// [`SealError::BufferTooSmall`], and [`SealError::NoToken`] if so many keys were accepted meanwhile that the one that seals was
-    /// forgotten; with nothing written.
+    /// [`SealError::BufferTooSmall`], and [`SealError::NoToken`] if the sealing key was forgotten because too many others were accepted
+    /// since. Nothing is written.
     pub fn seal(
         &self,
         unique: &[u8; 16],
@@ -371,18 +373,18 @@ impl<const N: usize> fmt::Debug for TokenKeys<N> {
     }
 }
 
-/// How many bits each token sets.
+/// The number of bits that each token sets.
 const BITS: usize = 4;
 
-/// Which tokens of NEW_TOKEN frames were used here, in bounded memory and without a heap, so that each counts once (RFC 9000 §8.1.4): two
-/// Bloom filters of `WORDS` times 64 bits, which take turns. Each server has its own, and an empty one after a restart.
+/// Remembers which tokens from NEW_TOKEN frames were used on this server, so that each is accepted once (RFC 9000 §8.1.4). It needs bounded
+/// memory and no heap: two Bloom filters of `WORDS` times 64 bits, used in turn. Each server has its own; after a restart it is empty.
 ///
-/// Only for tokens whose 16 unique octets are random. One that was used is always recognised while it is valid. A new one is taken for
-/// used with a probability of 0.2 % while each 64 bits hold up to three tokens of a lifetime, and 10 % with ten; its client then goes
-/// through address validation as if it had none.
+/// Only for tokens whose 16 unique octets are random. A used token is always recognised while it is valid. A new one is mistaken for a used
+/// one with a probability of 0.2 % while each 64 bits hold up to three tokens of a lifetime, and of 10 % with ten; its client then
+/// validates its address as if it had no token.
 #[derive(Clone)]
 pub struct TokenReplayGuard<const WORDS: usize> {
-    /// The current one, and the one before.
+    /// The current filter, then the one before.
     filters: [[u64; WORDS]; 2],
     lifetime: Duration,
     /// When the current filter began.
@@ -390,15 +392,16 @@ pub struct TokenReplayGuard<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> TokenReplayGuard<WORDS> {
-    /// For tokens that are valid for `lifetime` at most. `now` and all times later are counted from one instant, and never go back.
+    /// An empty guard, for tokens that are valid for at most `lifetime`. Count `now` and all later times from one instant; they never go
+    /// back.
     #[must_use]
     pub const fn new(lifetime: Duration, now: Duration) -> Self {
         const { assert!(WORDS > 0, "room for one token at least") };
         Self { filters: [[0; WORDS]; 2], lifetime, since: now }
     }
 
-    /// Whether an [opened](TokenKey::open) token is used for the first time, and notes that it is. A Retry token always is: it is valid
-    /// for one address and port and a short time, and a client has no way to get another.
+    /// Whether an [opened](TokenKey::open) token is used for the first time; records that it was used. Always `true` for a Retry token: it
+    /// is valid for one address and port and a short time, and its client cannot get another.
     #[must_use]
     pub fn is_first_use(&mut self, token: &Token, now: Duration) -> bool {
         if matches!(token.purpose, TokenPurpose::Retry { .. }) {

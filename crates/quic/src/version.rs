@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// A version of QUIC. Another crate of a program may turn on the feature for another version.
+/// A version of QUIC. Any crate of your program may turn on the feature for another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Version {

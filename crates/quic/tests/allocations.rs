@@ -1,4 +1,4 @@
-//! Neither packets nor key updates allocate. A process of its own, because its allocator counts.
+//! Neither packets nor key updates allocate. A test binary of its own, because it counts with a global allocator.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 

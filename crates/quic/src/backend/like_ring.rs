@@ -1,4 +1,4 @@
-//! Keys of ring, and of aws-lc-rs, which has ring's interface.
+//! Keys from ring, and from aws-lc-rs, which has the same interface.
 
 /// The keys of a library with ring's interface.
 macro_rules! keys_of {
@@ -55,7 +55,7 @@ macro_rules! keys_of {
     };
 }
 
-/// AWS-LC overwrites all memory that it frees, where AEAD keys are, and aws-lc-rs the keys of header masks.
+/// AEAD keys are in memory of AWS-LC, which overwrites whatever it frees; aws-lc-rs wipes the keys of header masks itself.
 #[cfg(feature = "aws-lc-rs")]
 pub(super) mod aws_lc {
     keys_of!(aws_lc_rs);
@@ -79,8 +79,8 @@ pub(super) mod ring {
 
     keys_of!(ring);
 
-    /// Whether ring's ChaCha20 is always assembly here. Its portable code increments the counter after every block, and so panics on a
-    /// sample that starts with 0xffffffff where overflow is checked.
+    /// Whether ring's ChaCha20 is always assembly on this target. Its portable code increments the counter after every block, so with
+    /// overflow checks it panics on a sample that starts with 0xffffffff.
     pub(crate) const CHACHA20_HAS_ASSEMBLY: bool = cfg!(all(
         target_endian = "little",
         any(target_arch = "aarch64", target_arch = "arm", target_arch = "x86_64")

@@ -21,9 +21,8 @@ compile_error!("wireseal-quic needs its feature `ring`, `aws-lc-rs` or `rustcryp
 /// The library that AES-GCM and ChaCha20-Poly1305 come from. AES-128-CCM is always RustCrypto's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Backend {
-    /// Wireseal's own routines, for processors that have the instructions: AES-GCM together with its header mask,
-    /// ChaCha20-Poly1305, and header masks; feature `kernels`. Where the processor has none, a key comes from the next of
-    /// [`Backend::ALL`].
+    /// Wireseal's own routines, if the processor has the instructions: AES-GCM together with its header mask, ChaCha20-Poly1305, and header
+    /// masks; feature `kernels`. If it lacks them, the key comes from the next of [`Backend::ALL`].
     #[cfg(feature = "kernels")]
     Kernels,
     /// ring, faster than RustCrypto, with assembly for x86-64 and AArch64; feature `ring`.
@@ -138,7 +137,7 @@ impl AeadKey {
         }
     }
 
-    /// The processor's instructions, or the library.
+    /// The instruction set or the library that computes the AEAD.
     pub(crate) fn served_by(&self) -> &'static str {
         match self {
             #[cfg(feature = "kernels")]
@@ -197,7 +196,8 @@ impl AeadKey {
         mask_key.mask(body[sample..].first_chunk().expect("the packet is long enough for a sample"))
     }
 
-    /// Decrypts all of `body` but its last 16 octets, the tag, in place. `false` if the tag is wrong or missing; the payload is then undefined.
+    /// Decrypts all of `body` but its last 16 octets, the tag, in place. `false` if the tag is wrong or missing; the payload is then
+    /// undefined.
     #[inline]
     #[must_use]
     pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {

@@ -1,4 +1,4 @@
-//! RustCrypto's keys, which wipe themselves.
+//! Keys from RustCrypto, which wipe themselves on drop.
 
 use aes::cipher::{
     BlockCipherEncrypt, KeyInit,
@@ -23,7 +23,7 @@ impl<A: KeyInit + AeadInOut<NonceSize = U12, TagSize = U16>> Aead<A> {
         A::new_from_slice(key).ok().map(Self)
     }
 
-    // Neither is inlined, to keep the `match` over the libraries small enough to be.
+    // `seal` and `open` are not inlined, so that the `match` over the libraries is small enough to be inlined itself.
     #[inline(never)]
     pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
         let tag = self.0.encrypt_inout_detached(nonce.into(), aad, payload.into());
@@ -73,7 +73,7 @@ impl ChaCha20Mask {
         use chacha20::cipher::{KeyIvInit, StreamCipherCore};
 
         let [c0, c1, c2, c3, nonce @ ..] = sample;
-        // The bare core, because its wrapper refuses the last counter, 0xffffffff.
+        // The bare core, because its wrapper refuses to use the last counter, 0xffffffff.
         let mut core = chacha20::ChaChaCore::<chacha20::R20, chacha20::variants::Ietf>::new(
             (&*self.0).into(),
             nonce.into(),

@@ -32,8 +32,8 @@ pub struct Now {
 }
 
 impl Now {
-    /// When old keys are wiped, and when the next update is allowed. RFC 9001 §6.5: "An endpoint SHOULD retain old read keys for no more than
-    /// three times the PTO after having received a packet protected using the new keys", and "SHOULD wait three times the PTO before
+    /// When old keys are wiped, and when the next update is allowed. RFC 9001 §6.5: "An endpoint SHOULD retain old read keys for no more
+    /// than three times the PTO after having received a packet protected using the new keys", and "SHOULD wait three times the PTO before
     /// initiating a key update after receiving an acknowledgment that confirms that the previous key update was received."
     fn after_three_probe_timeouts(self) -> Duration {
         self.time.saturating_add(self.probe_timeout.saturating_mul(3))
@@ -43,33 +43,33 @@ impl Now {
 /// The 1-RTT packet protection of a connection in both directions, with key update (RFC 9001 §6). Both directions are in one value because
 /// an update by either end updates both.
 ///
-/// [`OneRttSealer::complete_handshake`] makes it, because nothing may be opened earlier (RFC 9001 §5.7).
+/// [`OneRttSealer::complete_handshake`] creates it, because nothing may be opened earlier (RFC 9001 §5.7).
 ///
 /// The keys of the next phase are derived before they are needed. Each packet is tried with exactly one key, and opening derives none, so a
 /// forged key phase bit costs no more than any other forgery (RFC 9001 §9.5). The key phase bit and the packet number choose the key:
 ///
 /// | key phase bit | packet number | key |
 /// |---|---|---|
-/// | of this phase | any | the present one |
-/// | the other | above all that the present key has opened, and this end has answered in this phase | the next one: the peer has updated its keys |
+/// | of this phase | any | the current one |
+/// | the other | above all that the current key has opened, and this end has answered in this phase | the next one: the peer has updated its keys |
 /// | the other | any other, while the previous key is kept | the previous one |
-/// | the other | any, once the previous key is wiped | the next one; the present one if that is not derived, because nothing was sealed yet |
+/// | the other | any, once the previous key is wiped | the next one; the current one if the next is not derived, because nothing was sealed yet |
 ///
-/// A late packet of the old phase is opened and does not turn the phase back. If it is more than three probe timeouts late, it counts as a
-/// failed authentication, because it cannot be told from a forgery.
+/// A late packet of the old phase is opened, and the phase stays. If it is more than three probe timeouts late, it counts as a failed
+/// authentication, because it cannot be told from a forgery.
 ///
-/// It takes at most 4,096 octets, with the feature `aws-lc-rs` 4,608, and no heap of its own. Not for multipath, where the packet numbers of
-/// different paths are not comparable.
+/// It takes at most 4,096 octets, with the feature `aws-lc-rs` 4,608, and no heap of its own. Not for multipath, where the packet numbers
+/// of different paths are not comparable.
 pub struct OneRtt {
     backend: Backend,
-    /// Has the keys for sending, and the counter.
+    /// Holds the keys for sending, and the counter.
     sealer: Sealer,
     /// For receiving. Key updates do not change header protection keys (RFC 9001 §6.1).
     header_key: HeaderKey,
     previous: Option<Previous>,
     current: PacketKey,
     next: Option<NextKeys>,
-    /// The secrets of the latest phase that keys are derived for: of what is sent, and of what is received.
+    /// The secrets of the latest phase with derived keys: for sending, then for receiving.
     secrets: [TrafficSecret; 2],
     /// How many key updates there were. The lowest bit is the key phase bit.
     generation: u64,
@@ -79,23 +79,23 @@ pub struct OneRtt {
     acknowledged: bool,
     /// The lowest and the highest number that `current` has opened.
     opened: Option<(u64, u64)>,
-    /// Whether a packet was sealed after the first one of this phase was opened. Only then can the peer have the acknowledgment that it needs
-    /// for its next update (RFC 9001 §6.1).
+    /// Whether a packet was sealed after the first one of this phase was opened. Until then the peer cannot have the acknowledgment that it
+    /// needs for its next update (RFC 9001 §6.1).
     answered: bool,
-    /// In any phase.
+    /// The largest number that the peer has acknowledged, in any phase.
     largest_acknowledged: Option<u64>,
     confirmed: bool,
     /// No update before this time.
     update_from: Duration,
 }
 
-// A server with thousands of connections has one for each. aws-lc-rs expands each header key for decryption, too.
+// A server has one for each of thousands of connections. With aws-lc-rs it is larger: each header key is also expanded for decryption.
 const _: () = assert!(size_of::<OneRtt>() <= if cfg!(feature = "aws-lc-rs") { 4608 } else { 4096 });
 
 /// The receive key of the phase before.
 struct Previous {
     key: PacketKey,
-    /// Known once the present key has opened a packet.
+    /// Known once the current key has opened a packet.
     expires: Option<Duration>,
 }
 
@@ -144,12 +144,12 @@ impl OneRtt {
         one_rtt
     }
 
-    /// Seals a packet with a short header in place, in the present key phase, and returns its number.
+    /// Seals a packet with a short header in place, in the current key phase, and returns its number.
     ///
     /// # Errors
     ///
-    /// [`SealError`], with nothing written and no number used. [`SealError::NumberTooShort`] if `outgoing` leaves room for fewer octets of the
-    /// number than the peer needs ([`NumberLength::needed`]). After [`SealError::ConfidentialityLimit`] update the keys. If that is not
+    /// [`SealError`], with nothing written and no number used. [`SealError::NumberTooShort`] if `outgoing` leaves room for fewer octets of
+    /// the number than the peer needs ([`NumberLength::needed`]). After [`SealError::ConfidentialityLimit`] update the keys. If that is not
     /// allowed, close the connection (RFC 9001 §6.6).
     #[inline]
     pub fn seal(&mut self, outgoing: Outgoing<'_>) -> Result<u64, SealError> {
@@ -167,13 +167,13 @@ impl OneRtt {
     /// phase, reserved bits, that there are frames, and duplicates, all in one step (RFC 9001 §5.5, §6.3 and §9.5). The fixed bit is
     /// [yours to check](Protected::fixed_bit).
     ///
-    /// If the peer has updated its keys, so does this end: everything sealed after this call returns uses the new keys, including
+    /// If the peer has updated its keys, this end does too: everything sealed after this call uses the new keys, including
     /// the acknowledgment of this packet (RFC 9001 §6.2).
     ///
     /// # Errors
     ///
-    /// [`OpenError`], as for [`Keys::open`], and [`OpenError::Undecryptable`] for a long header. The key phase is unchanged, but the previous
-    /// key is wiped if its time is over.
+    /// [`OpenError`], as for [`Keys::open`], and [`OpenError::Undecryptable`] for a long header. The key phase is unchanged, but the
+    /// previous key is wiped if its time is over.
     #[inline]
     pub fn open<'a>(
         &mut self,
@@ -199,7 +199,7 @@ impl OneRtt {
         let out_of_order = match (phase, self.opened) {
             (Phase::Previous, Some((lowest, _))) => number >= lowest,
             (Phase::Next, Some((_, highest))) => number <= highest,
-            // A peer that set the bit of the other phase on a packet of this one.
+            // The peer set the bit of the other phase on a packet of this one.
             (Phase::Current, _) => key_phase != self.key_phase(),
             _ => false,
         };
@@ -216,8 +216,8 @@ impl OneRtt {
         Ok(opened)
     }
 
-    /// The one key to try, by the table of [`OneRtt`]. RFC 9001 §6.3: "Endpoints responding to an apparent key update MUST NOT generate a timing
-    /// side-channel signal that might indicate that the Key Phase bit was invalid".
+    /// The one key to try, by the table of [`OneRtt`]. RFC 9001 §6.3: "Endpoints responding to an apparent key update MUST NOT generate a
+    /// timing side-channel signal that might indicate that the Key Phase bit was invalid".
     fn choose(&self, number: u64, key_phase: bool) -> (Phase, &PacketKey) {
         let is_beyond = self.opened.is_some_and(|(_, highest)| number > highest);
         if key_phase == self.key_phase() {
@@ -232,12 +232,12 @@ impl OneRtt {
         } else if let Some(next) = &self.next {
             (Phase::Next, &next.open)
         } else {
-            // The next key is derived when this end seals, so it has sealed nothing in this phase, and the peer cannot have gone on.
+            // Sealing derives the next key. If there is none, this end has sent nothing in this phase, so the peer cannot have updated.
             (Phase::Current, &self.current)
         }
     }
 
-    /// Records what the present key has opened.
+    /// Records that the current key has opened a packet.
     fn note_opened(&mut self, number: u64, now: Now) {
         if let Some((lowest, highest)) = &mut self.opened {
             *lowest = number.min(*lowest);
@@ -250,7 +250,7 @@ impl OneRtt {
         }
     }
 
-    /// Enters the next phase. Its keys are there, unless this end updates twice without sealing anything in between.
+    /// Enters the next phase. Its keys are already derived, unless this end updates twice without sealing anything in between.
     fn advance(&mut self) {
         let next = self.next.take().unwrap_or_else(|| self.derive_next());
         self.sealer.keys.packet_key = next.seal;
@@ -274,10 +274,10 @@ impl OneRtt {
         NextKeys { seal, open }
     }
 
-    /// Derives the keys of the next phase in both directions, unless they are there.
+    /// Derives the keys of the next phase in both directions, if they are not derived yet.
     ///
-    /// An update leaves them to be derived, because deriving them while opening a packet would show in its timing (RFC 9001
-    /// §9.5). Sealing the next packet derives them, which is early enough. Call this when idle to spare that packet the delay.
+    /// Sealing the next packet does this too; call this when idle to spare that packet the delay. Opening a packet never derives keys,
+    /// because that would show in its timing (RFC 9001 §9.5).
     pub fn prepare(&mut self) {
         if self.next.is_none() {
             self.next = Some(self.derive_next());
@@ -311,9 +311,9 @@ impl OneRtt {
         Ok(())
     }
 
-    /// Call this when a packet opened with the keys of `generation` ([`Opened::generation`]) acknowledges packets up to `largest`. The numbers
-    /// sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the packets is of the present phase, another update
-    /// becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
+    /// Call this when a packet opened with the keys of `generation` ([`Opened::generation`]) acknowledges packets up to `largest`. The
+    /// numbers sent from now on may be shorter ([`number_length`](Self::number_length)). If one of the packets is of the current phase,
+    /// another update becomes possible three probe timeouts later (RFC 9001 §6.1 and §6.5).
     ///
     /// A number that was never sent changes nothing, nor does one that was [skipped](Self::skip_numbers). Close the connection
     /// with PROTOCOL_VIOLATION if an ACK frame has such a number, also below its largest (RFC 9000 §13.1). Numbers below the first of
@@ -324,7 +324,7 @@ impl OneRtt {
     /// [`OpenError::KeyUpdate`], with nothing changed, if a packet under old keys acknowledges one under new keys: the peer did not
     /// answer the update. Close the connection (RFC 9001 §6.2).
     pub fn acknowledged(&mut self, largest: u64, generation: u64, now: Now) -> Result<(), OpenError> {
-        // A made-up number could make the next ones too short, and allow an update that the peer knows nothing of.
+        // A made-up number could make the next ones too short, and allow an update that the peer does not know of.
         if !self.sealer.counter.has_given(largest) {
             return Ok(());
         }
@@ -335,7 +335,7 @@ impl OneRtt {
         self.largest_acknowledged = self.largest_acknowledged.max(Some(largest));
         if of_this_phase && !self.acknowledged {
             self.acknowledged = true;
-            // Before the first update there is no update that the peer could still be busy with.
+            // Before the first update, the peer cannot still be busy with an earlier one.
             if self.generation > 0 {
                 self.update_from = now.after_three_probe_timeouts();
             }
@@ -350,7 +350,7 @@ impl OneRtt {
         }
     }
 
-    /// When the keys of the previous phase are to be wiped; `None` if there are none, or no packet of this phase was received yet.
+    /// When the keys of the previous phase will be wiped; `None` if there are none, or no packet of this phase was received yet.
     #[must_use]
     pub fn expires(&self) -> Option<Duration> {
         self.previous.as_ref()?.expires
@@ -377,15 +377,15 @@ impl OneRtt {
     }
 
     /// How many octets of its number to send in the next packet, [as advised](NumberLength::advised) by what was
-    /// [acknowledged](Self::acknowledged): the peer can decode it even if many later packets arrive before it (RFC 9000 §17.1). More are
-    /// allowed, and fewer as long as the peer [needs](NumberLength::needed) no more.
+    /// [acknowledged](Self::acknowledged): the peer can decode it even if many later packets arrive before it (RFC 9000 §17.1). You may
+    /// send more, or fewer, down to what the peer [needs](NumberLength::needed).
     #[must_use]
     pub fn number_length(&self) -> NumberLength {
         let next = self.next_number().unwrap_or(MAX_PACKET_NUMBER);
         NumberLength::advised(next, self.largest_acknowledged)
     }
 
-    /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`].
+    /// Skips the next `count` numbers, like [`PacketNumberCounter::skip`].
     pub fn skip_numbers(&mut self, count: u64) {
         self.sealer.skip_numbers(count);
     }

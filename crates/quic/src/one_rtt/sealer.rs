@@ -12,9 +12,9 @@ use crate::version::Version;
 
 /// The 1-RTT packet protection of a connection before the handshake is complete: it seals packets, and opens none.
 ///
-/// A server may seal as soon as TLS gives it the secrets, but neither end may open 1-RTT packets before its handshake is complete,
-/// because the peer is not authenticated yet (RFC 9001 §5.7). So this type cannot open; keep or drop 1-RTT packets that arrive early.
-/// [`complete_handshake`](Self::complete_handshake) makes the [`OneRtt`] that opens them.
+/// A server may seal as soon as TLS gives it the secrets, but neither end may open 1-RTT packets before its handshake is complete, because
+/// the peer is not authenticated yet (RFC 9001 §5.7). So this type cannot open packets; keep or drop 1-RTT packets that arrive early.
+/// [`complete_handshake`](Self::complete_handshake) returns the [`OneRtt`] that opens them.
 ///
 /// ```compile_fail,E0599
 /// use wireseal_quic::{AuthenticationFailures, Now, OneRttSealer, Protected, ReceiveSpace};
@@ -74,7 +74,7 @@ impl OneRttSealer {
         self.0.number_length()
     }
 
-    /// Leaves out the next `count` numbers, like [`PacketNumberCounter::skip`].
+    /// Skips the next `count` numbers, like [`PacketNumberCounter::skip`].
     pub fn skip_numbers(&mut self, count: u64) {
         self.0.skip_numbers(count);
     }

@@ -1,5 +1,5 @@
-//! Whatever arrives, in whatever order: each packet gets its verdict, leaves no plaintext if it is refused, and changes nothing
-//! around it.
+//! Whatever arrives, in whatever order: each packet gets its verdict, a refused one leaves no plaintext, and the octets around it are
+//! unchanged.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -14,21 +14,21 @@ use crate::support::{Draft, End, Level, NUMBER_LENGTHS, Receiver, Side, Suite, T
 #[derive(Clone, Debug)]
 enum Kind {
     Good,
-    /// One bit is flipped, among the masked ones or behind them.
+    /// One bit is flipped, among the masked bits or after them.
     Flipped(usize),
-    /// Cut this many octets behind the start of the number.
+    /// Cut this many octets after the start of the number.
     Cut(usize),
-    /// Under other keys.
+    /// Protected by other keys.
     Foreign,
     /// An earlier packet again: this many before the latest.
     Again(usize),
     /// The peer set a reserved bit.
     Reserved,
-    /// Under the keys of the phase before.
+    /// Protected by the keys of the previous phase.
     Previous,
-    /// Under the keys of the phase to come.
+    /// Protected by the keys of the next phase.
     Next,
-    /// With the other header form, so not for these keys.
+    /// With the other header form, so not a packet for these keys.
     OtherLevel,
     /// Not a packet.
     Noise(u8),
@@ -40,7 +40,7 @@ struct Arrival {
     kind: Kind,
     length: usize,
     number_length: NumberLength,
-    /// By how much its number is below the latest, if it is late.
+    /// How far its number is below the latest, if it is late.
     late: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ struct Packet {
     payload: Vec<u8>,
 }
 
-/// A peer that makes packets of any kind.
+/// A peer that sends packets of any kind.
 #[derive(Debug)]
 struct Peer {
     suite: Suite,
@@ -139,7 +139,7 @@ impl Peer {
         let (key, header_key) = (keys.packet_key(generation), self.schedule.header_key());
         let mut octets = seal_as_given(&key, &header_key, draft, phase | reserved, number);
         match kind {
-            // Any other bit may turn it into another kind of packet.
+            // Another bit might turn it into another kind of packet.
             Kind::Flipped(bit) => match bit % (4 + 8 * (octets.len() - number_offset)) {
                 bit @ 0..4 => octets[0] ^= 1 << bit,
                 bit => octets[number_offset + (bit - 4) / 8] ^= 1 << (bit % 8),
@@ -165,14 +165,14 @@ impl Peer {
         self.suite.algorithm.integrity_limit()
     }
 
-    /// Where the header of a packet for these keys ends, by the mask of its own sample.
+    /// Where the header of a packet for these keys ends, found by removing the mask.
     fn header_end(&self, Packet { octets, number_offset, .. }: &Packet) -> usize {
         let sample = octets[number_offset + 4..].first_chunk().unwrap();
         number_offset + usize::from((octets[0] ^ self.schedule.header_key().mask(sample)[0]) & 0x03) + 1
     }
 }
 
-/// Opens a packet between other octets, checks what is left there, and returns the number and the generation.
+/// Opens a packet that lies between other octets, checks what is left in the buffer, and returns number and generation.
 fn open(receiver: &mut dyn Receiver, peer: &Peer, packet: &Packet) -> Result<(u64, u64), OpenError> {
     const AROUND: [u8; 3] = [0x5a; 3];
     let was_exceeded = receiver.failures() > peer.integrity_limit();
@@ -190,19 +190,19 @@ fn open(receiver: &mut dyn Receiver, peer: &Peer, packet: &Packet) -> Result<(u6
     verdict
 }
 
-/// What a refused packet must look like, and from where on.
+/// What a refused packet must look like, and from which octet on.
 fn left(peer: &Peer, packet: &Packet, error: OpenError, was_exceeded: bool) -> (usize, Vec<u8>) {
     let mut left = packet.octets.clone();
     match error {
         OpenError::Undecryptable => (0, left),
         OpenError::IntegrityLimit if was_exceeded => (0, left),
-        // Header and tag as they were.
+        // Header and tag are unchanged.
         OpenError::AuthenticationFailed | OpenError::IntegrityLimit => {
             let tag = left.len() - TAG;
             left[peer.header_end(packet)..tag].fill(0);
             (0, left)
         }
-        // The header has lost its mask.
+        // The header is unmasked.
         _ => {
             let from = peer.header_end(packet);
             left[from..].fill(0);
@@ -211,7 +211,7 @@ fn left(peer: &Peer, packet: &Packet, error: OpenError, was_exceeded: bool) -> (
     }
 }
 
-/// Receives everything in order; `generation` tells in which phase the receiver is.
+/// Receives everything in order; `generation` returns the receiver's phase.
 fn receive<R: Receiver>(
     mut receiver: R,
     mut peer: Peer,
@@ -229,7 +229,7 @@ fn receive<R: Receiver>(
     }
 }
 
-/// How many packets may still fail: more than ever do, or so few that the limit is met.
+/// How many packets may still fail: more than ever will, or so few that the limit is reached.
 fn failures_left() -> impl Strategy<Value = u64> {
     prop_oneof![3 => Just(100_000), 1 => 0..6_u64]
 }
@@ -260,7 +260,7 @@ proptest! {
     }
 }
 
-/// One packet of every kind after another, and its verdict. Levels without updates get those before the first update.
+/// Packets of every kind in turn, and the verdict for each. Levels without key updates get those before the first update.
 #[test]
 fn q_25_every_kind_of_packet_gets_its_verdict_and_leaves_no_plaintext() {
     use OpenError::{AuthenticationFailed, Duplicate, KeyUpdate, ReservedBits, Undecryptable};
@@ -311,7 +311,7 @@ fn q_25_every_kind_of_packet_gets_its_verdict_and_leaves_no_plaintext() {
     }
 }
 
-/// Opens a packet of each kind, with numbers from 0 on: it is of the generation or fails as given.
+/// Opens a packet of each kind, with numbers from 0 on: it opens with the given generation, or fails as given.
 fn assert_verdicts(
     receiver: &mut dyn Receiver,
     mut peer: Peer,
@@ -323,7 +323,7 @@ fn assert_verdicts(
     for (number, (kind, expected)) in (0..).zip(kinds) {
         let arrival = Arrival { kind: kind.clone(), length, number_length, late: None };
         let packet = peer.packet(&arrival, 0);
-        // One with a long header is not cut.
+        // A packet with a long header is not cut.
         let expected = if matches!(kind, Kind::Cut(_)) && peer.is_long { Ok(0) } else { *expected };
         failures += u64::from(expected == Err(OpenError::AuthenticationFailed));
         let expected = expected.map(|generation| (number, generation));

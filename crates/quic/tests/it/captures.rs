@@ -1,5 +1,5 @@
-//! Real connections of other stacks, replayed at both ends: the receiver opens every packet, and the sender seals its payload again, to the
-//! same octets.
+//! Real connections of other stacks, replayed at both ends: the receiver opens every packet, and the sender seals its payload again and
+//! must get the same octets.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::support::{NUMBER_LENGTHS, Side, for_each_backend, hex};
 struct Capture {
     name: &'static str,
     algorithm: AeadAlgorithm,
-    /// How many microseconds the client's datagrams travelled. It matters where a key update crosses packets of the server.
+    /// The one-way delay of the client's datagrams in microseconds. It matters where a key update crosses packets from the server.
     latency: u64,
 }
 
@@ -60,7 +60,7 @@ fn q_26_every_packet_of_other_stacks_opens_and_is_sealed_to_the_same_octets() {
     }
 }
 
-/// What a client sent, connection by connection.
+/// The packet numbers that a client sent, in order.
 fn client_numbers(packets: &[Seen], connection: usize, packet_type: PacketType) -> Vec<u64> {
     let of_client =
         packets.iter().filter(|seen| seen.connection == connection && seen.sender == Side::Client);
@@ -100,7 +100,6 @@ fn packets_with_a_cleared_fixed_bit_open() {
     });
 }
 
-/// One UDP datagram.
 struct Datagram {
     time: Duration,
     source: SocketAddr,
@@ -108,7 +107,7 @@ struct Datagram {
     octets: Vec<u8>,
 }
 
-/// The datagrams of a capture, which holds nothing else.
+/// The datagrams of a capture, which contains nothing else.
 fn datagrams(capture: &[u8]) -> Vec<Datagram> {
     let mut reader = PcapReader::new(capture).unwrap();
     let mut datagrams = Vec::new();
@@ -152,13 +151,12 @@ fn key_log(text: &str) -> Vec<Secrets> {
     connections.into_iter().map(|(_, secrets)| secrets).collect()
 }
 
-/// What a capture contained.
 #[derive(Default)]
 struct Contents {
     packets: Vec<Seen>,
     /// Genuine Retry packets.
     retries: usize,
-    /// Datagrams with zeros behind their last packet.
+    /// Datagrams with zeros after their last packet.
     padded: usize,
     /// Packets with a cleared fixed bit.
     greased: usize,
@@ -178,8 +176,8 @@ struct Seen {
 
 /// Replays a capture that starts with a client's first packet.
 ///
-/// Datagrams are captured when they are sent. The client's arrive `latency` later, the server's at once: what a server sends
-/// before it has read of a key update is under its old keys.
+/// Datagrams are captured when they are sent. The client's arrive `latency` later, the server's at once: until a key update has arrived,
+/// the server sends under its old keys.
 fn replay(
     backend: Backend,
     algorithm: AeadAlgorithm,
@@ -216,7 +214,7 @@ fn replay(
     contents
 }
 
-/// Makes the keys of a connection.
+/// Derives the keys of a connection.
 struct Schedule<'a> {
     backend: Backend,
     algorithm: AeadAlgorithm,
@@ -262,7 +260,7 @@ struct End {
     /// By packet type: Initial, 0-RTT, Handshake.
     sealers: [Option<Sealer>; 3],
     one_rtt: Option<OneRtt>,
-    /// By packet type; 1-RTT shares that of 0-RTT.
+    /// By packet type; 1-RTT uses the same one as 0-RTT.
     spaces: [ReceiveSpace; 3],
     failures: AuthenticationFailures,
 }
@@ -277,7 +275,7 @@ fn place(packet_type: PacketType) -> usize {
 }
 
 impl End {
-    /// Its 1-RTT keys, whose packet numbers continue those of 0-RTT. Nothing here depends on when the handshake was confirmed.
+    /// Its 1-RTT keys, which continue the packet numbers of 0-RTT. Nothing here depends on when the handshake was confirmed.
     fn one_rtt(&mut self, keys: &Schedule<'_>, side: Side) -> &mut OneRtt {
         self.one_rtt.get_or_insert_with(|| {
             let early = self.sealers[place(PacketType::ZeroRtt)].take();
@@ -290,7 +288,7 @@ impl End {
         })
     }
 
-    /// Opens what the other end, `sender`, has sent.
+    /// Opens a packet from the other end, `sender`.
     fn open<'a>(&mut self, keys: &Schedule<'_>, sender: Side, packet: Protected<'a>, now: Now) -> Opened<'a> {
         let packet_type = packet.packet_type();
         if packet_type != PacketType::OneRtt {
@@ -307,12 +305,12 @@ impl End {
         opened
     }
 
-    /// Seals what this end has sent, as the other end opened it.
+    /// Seals a packet of this end again, from what the other end opened.
     fn seal(&mut self, keys: &Schedule<'_>, side: Side, opened: &Opened<'_>, now: Duration) -> Vec<u8> {
         let number_length = NUMBER_LENGTHS[usize::from(opened.header()[0] & 0x03)];
         let number_offset = opened.header().len() - number_length.octets();
         let mut packet = [opened.header(), &*opened.payload, &[0xa5; 16]].concat();
-        // Sealing must write the number, and the protected bits of the first octet.
+        // Sealing must write the number and the protected bits of the first octet, so both start as 0xa5.
         packet[number_offset..opened.header().len()].fill(0xa5);
         packet[0] |= if packet[0] & 0x80 == 0 { 0x1f } else { 0x0f };
         let outgoing = Outgoing { packet: &mut packet, number_offset, number_length };
@@ -352,7 +350,7 @@ impl Connection<'_> {
     fn read(&mut self, index: usize, sender: Side, mut datagram: Datagram, contents: &mut Contents) {
         match Retry::open(self.keys.version, &self.keys.initial_id, &datagram.octets) {
             Ok(retry) => {
-                // The client's Initial keys change, and its packet numbers continue (RFC 9000 §17.2.5.3).
+                // After a Retry the client's Initial keys change, and its packet numbers continue (RFC 9000 §17.2.5.3).
                 self.keys.initial_id = retry.source;
                 let initial = &mut self.ends[0].sealers[place(PacketType::Initial)];
                 let counter = initial.take().unwrap().into_counter();
@@ -387,7 +385,7 @@ impl Connection<'_> {
             sender.connection_id_length = packet.source().len();
         }
         let protected = packet.octets().to_vec();
-        // These stacks update sooner than RFC 9001 §6.5 would have them, so the probe timeout is shorter than any real one.
+        // These stacks update sooner than RFC 9001 §6.5 allows, so the probe timeout is shorter than a real one.
         let now = Now { time, probe_timeout: Duration::from_micros(1) };
         let opened = receiver.open(keys, side, packet, now);
         assert_eq!(sender.seal(keys, side, &opened, time), protected);

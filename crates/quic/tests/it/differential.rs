@@ -38,8 +38,8 @@ fn rust_crypto<A: KeyInit + AeadInOut<NonceSize = U12, TagSize = U16> + 'static>
     })
 }
 
-/// The n-th pair of lengths is sealed as packet number n. The other two and every backend must produce the same octets, and every
-/// backend must open them.
+/// Seals the n-th pair of lengths as packet number n. The other two implementations and every backend must produce the same octets, and
+/// every backend must open them.
 fn compare(algorithm: AeadAlgorithm, key: &[u8], others: [Seal; 2]) {
     let plaintext = octets::<MAX_PAYLOAD>(7);
     let aad = octets::<MAX_AAD>(13);
@@ -123,7 +123,7 @@ struct Model {
 
 impl Model {
     fn seal(&self, aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
-        // §6.1: the MAC of the plaintext, counter mode from counter 1 on, and counter 0 for the MAC.
+        // §6.1: the MAC of the plaintext, counter mode from counter 1 on, and counter 0 to encrypt the MAC.
         let mac = self.cbc_mac(aad, payload);
         for (counter, block) in (1..).zip(payload.chunks_mut(16)) {
             let keystream = self.encrypt(self.with_nonce(2, counter));

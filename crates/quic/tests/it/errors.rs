@@ -1,4 +1,4 @@
-//! Errors name the field, what was expected and what came; and nothing was written.
+//! Errors name the field, the expected value and the actual one, and nothing was written.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -64,7 +64,7 @@ fn a_connection_id_over_20_octets() {
         assert_eq!(error, HeaderError::ConnectionIdTooLong { maximum: expected, got });
         assert_says(&error, &["20", &got.to_string()]);
     }
-    // A peer's: destination, then source.
+    // From a peer: destination, then source.
     for lengths in [[21, 0], [0, 21], [255, 255]] {
         let mut packet = vec![0xc0, 0, 0, 0, 1];
         for length in lengths {
@@ -96,7 +96,7 @@ fn what_is_no_protected_packet() {
         };
         assert!(got < expected && expected <= length && said == got, "{got} {expected}");
     }
-    // From the Length field on, the error says the whole length.
+    // From the Length field on, the error gives the whole length.
     let cut = parse(&draft.octets[..length - 1]);
     assert_eq!(cut, HeaderError::Truncated { needed: length, got: length - 1 });
     assert_says(&cut, &[&length.to_string(), &(length - 1).to_string()]);
@@ -110,7 +110,7 @@ fn a_coalesced_packet_for_another_connection_is_passed_over() {
     let mut datagram = [&draft.octets[..], &other, &draft.octets].concat();
     let packets: Vec<_> = Protected::split(&mut datagram, 8).map(|packet| packet.map(drop)).collect();
     assert_eq!(packets, [Ok(()), Err(HeaderError::OtherDestination), Ok(())]);
-    // Where the end of a packet is unknown, nothing follows.
+    // If the end of a packet is unknown, no packet follows.
     let mut datagram = [&draft.octets[..], &[0xf0, 0, 0, 0, 1, 0, 0], &draft.octets].concat();
     let packets: Vec<_> = Protected::split(&mut datagram, 8).map(|packet| packet.map(drop)).collect();
     assert_eq!(packets, [Ok(()), Err(HeaderError::Retry)]);
@@ -153,7 +153,7 @@ fn a_packet_that_cannot_be_sealed_is_left_as_it_is() {
         let (mut sealer, mut one_rtt) = (suite.sealer(), suite.end(Side::Client).one_rtt);
         let number_length = NumberLength::Two;
         let mut fails = |length: usize, number_offset: usize| {
-            // A short header, since OneRtt takes no other.
+            // A short header, since `OneRtt` takes no other.
             let mut buffer = vec![0x25; length];
             let by_sealer = sealer.seal(Outgoing { packet: &mut buffer, number_offset, number_length });
             let by_one_rtt = one_rtt.seal(Outgoing { packet: &mut buffer, number_offset, number_length });
@@ -214,7 +214,7 @@ fn a_header_that_is_not_for_the_keys_is_not_sealed() {
     }
 }
 
-/// If the offset is wrong and not the buffer, the error must not ask for a larger buffer.
+/// If the offset is wrong, not the buffer, the error must not ask for a larger buffer.
 #[test]
 fn a_packet_number_without_a_header_before_it() {
     for suite in suites_of_one_version() {

@@ -57,7 +57,7 @@ fn q_12_the_sample_starts_four_octets_after_the_start_of_the_number() {
     for suite in suites() {
         let mut schedule = Schedule::new(suite, Side::Client);
         let (header_key, packet_key) = (schedule.header_key(), schedule.packet_key(0));
-        // The samples run from the tag, with or without an octet of ciphertext before it, to ciphertext alone.
+        // The samples range from tag only, through tag with one octet of ciphertext before it, to ciphertext only.
         for length in 1..25_u8 {
             let payload: Vec<u8> = (0..length).collect();
             let long_enough = |draft: &Draft| draft.number_length.octets() + payload.len() >= 4;
@@ -111,7 +111,7 @@ fn q_13_what_follows_the_number_is_not_masked() {
             let (number_offset, payload_offset) = (draft.number_offset, draft.payload_offset());
             let mut level = suite.level(draft.packet_type);
             let sealed = suite.sealed(draft);
-            // Removing the mask by hand, from a slice that goes on with the payload.
+            // Removes the mask by hand, from a slice that continues with the payload.
             let mut packet = sealed.clone();
             let sample = packet[number_offset + 4..][..16].try_into().unwrap();
             let (before, behind) = packet.split_at_mut(number_offset);
@@ -191,7 +191,7 @@ fn q_15_number_and_payload_under_four_octets_are_not_sealed() {
     }
 }
 
-/// The mask for a sample by the slow models (RFC 9001 §5.4.3 and §5.4.4).
+/// The mask for a sample, by the slow models (RFC 9001 §5.4.3 and §5.4.4).
 fn mask(algorithm: AeadAlgorithm, key: &[u8], sample: &[u8; 16]) -> [u8; 5] {
     if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
         chacha20::header_mask(key.try_into().unwrap(), sample)
@@ -270,7 +270,7 @@ fn q_13_the_spin_bit_travels_in_the_clear() {
     }
 }
 
-/// The endpoint decides whether it counts (RFC 9287).
+/// Only the endpoint knows whether the fixed bit must be set (RFC 9287).
 #[test]
 fn q_13_the_fixed_bit_is_shown_and_not_judged() {
     for suite in suites_of_one_version() {
@@ -285,7 +285,7 @@ fn q_13_the_fixed_bit_is_shown_and_not_judged() {
     }
 }
 
-/// Sealing writes every masked bit, so a caller's leftovers in the first octet do not become reserved bits.
+/// Sealing writes every masked bit, so leftovers in the first octet do not become reserved bits.
 #[test]
 fn q_13_sealing_overwrites_what_the_mask_will_cover() {
     for suite in suites_of_one_version() {

@@ -12,13 +12,13 @@ use crate::support::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     BeforeTheFirst,
-    /// By the receiving end; the peer has not answered.
+    /// Initiated by the receiver; the peer has not answered.
     Initiated,
-    /// By the peer; old keys live, and nothing was sent in the new phase.
+    /// Initiated by the peer; old keys are kept, and nothing was sent in the new phase.
     OldKeysAlive,
-    /// The same for the second update, with the keys of the third derived.
+    /// The same for the second update, with the keys of the third already derived.
     OldKeysAliveAndPrepared,
-    /// Old keys live, and something was sent, so the peer may have its acknowledgment.
+    /// Old keys are kept, and something was sent, so the peer may have its acknowledgment.
     OldKeysAliveAndAnswered,
     OldKeysExpired,
     /// The same, but nothing was sent in the new phase, and the next keys are not derived.
@@ -45,9 +45,9 @@ impl Stage {
 struct Scene {
     ours: End,
     theirs: End,
-    /// Before any packet of the present phase, or, if there is none, before the latest of the old.
+    /// Before any packet of the current phase or, if there is none, before the latest of the old phase.
     before: u64,
-    /// Between packets of the present phase.
+    /// Between packets of the current phase.
     between: Option<u64>,
     /// After all packets.
     beyond: u64,
@@ -108,7 +108,7 @@ fn assert_costs_one_failure(ours: &mut End, mut packet: Vec<u8>) {
     assert!(packet[payload..tag].iter().all(|&octet| octet == 0));
 }
 
-/// The attacker flips the bit of packets in flight, or of packets seen before: the mask does not hide where the bit is.
+/// The attacker flips the bit in packets in flight or replayed: the mask does not hide where the bit is.
 fn flip_the_phase_bit(stage_is_in_question: impl Fn(Stage) -> bool) {
     for_each_scene(|suite, role, stage| {
         if !stage_is_in_question(stage) {
@@ -154,8 +154,8 @@ fn q_33_nor_while_old_keys_are_alive() {
     flip_the_phase_bit(|stage| stage != Stage::BeforeTheFirst && !stage.has_expired());
 }
 
-/// All forgeries cost the same time, because one key is tried for each phase bit and number. A packet sealed under one of the
-/// other two keys is refused; a second attempt would open it.
+/// All forgeries cost the same time, because one key is tried for each phase bit and number. A packet sealed under either of the other two
+/// keys is refused, though a second attempt would open it.
 #[test]
 fn q_32_exactly_one_key_is_tried() {
     for_each_scene(|suite, role, stage| {
@@ -166,10 +166,10 @@ fn q_32_exactly_one_key_is_tried() {
             [(before, false), (beyond, true)].into_iter().chain(between.map(|number| (number, false)));
         for (number, is_beyond) in places {
             for flipped in [false, true] {
-                // The generation of the key, and what becomes of a packet under it.
+                // The generation of the key that is tried, and the result for a packet sealed with it.
                 let (tried, fate) = match stage {
                     _ if !flipped => (present, Ok(present)),
-                    // The next key does not exist, since the peer cannot have it yet.
+                    // The next key is not derived, since the peer cannot have it yet.
                     Stage::OldKeysExpiredUnanswered => (present, Err(OpenError::KeyUpdate)),
                     Stage::BeforeTheFirst | Stage::OldKeysExpired if is_beyond => {
                         (present + 1, Ok(present + 1))

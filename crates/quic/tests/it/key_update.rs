@@ -1,4 +1,4 @@
-//! Key update (RFC 9001 §6), from both roles: who may update, who must, and what old and forged packets do to it.
+//! Key update (RFC 9001 §6), in both roles: who may update, who must, and how old and forged packets are handled.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::support::{
     suites, suites_of_one_version, update_fully,
 };
 
-/// The generation by which a packet opens without the code under test.
+/// The generation of the keys that open a packet, found without the code under test.
 fn generation_of(packet: &[u8], suite: Suite, sender: Side) -> Option<u64> {
     let mut schedule = Schedule::new(suite, sender);
     (0..4).find(|&generation| schedule.open(generation, packet).is_some())
@@ -33,7 +33,7 @@ fn q_27_no_update_before_the_handshake_is_confirmed() {
     }
 }
 
-/// The server confirms the handshake by itself, and its update may overtake HANDSHAKE_DONE.
+/// The server itself confirms the handshake, and its update may overtake HANDSHAKE_DONE.
 #[test]
 fn q_27_an_update_is_answered_before_the_handshake_is_confirmed() {
     for suite in suites() {
@@ -57,7 +57,7 @@ fn q_28_a_second_update_waits_for_an_acknowledgment_of_this_phase() {
         let before = ours.phases();
         let refused = |end: &mut End| end.one_rtt.initiate_update(Duration::from_secs(1_000_000));
         assert_eq!(refused(&mut ours), Err(KeyError::NotAcknowledged));
-        // An acknowledgment of the old phase, of a number never sent, or before anything was sent allows none.
+        // Not enough: an acknowledgment of the old phase, of a number never sent, or before anything was sent.
         for (largest, generation) in [(old, 0), (old, 1), (old + 1, 1), (u64::MAX, 1)] {
             ours.one_rtt.acknowledged(largest, generation, ours.now()).unwrap();
             assert_eq!(refused(&mut ours), Err(KeyError::NotAcknowledged));
@@ -71,7 +71,7 @@ fn q_28_a_second_update_waits_for_an_acknowledgment_of_this_phase() {
         assert_eq!(ours.phases(), before);
         ours.time = Duration::from_secs(5);
         theirs.acknowledge_to(&mut ours);
-        // RFC 9001 §6.5: and then three probe timeouts, which a second acknowledgment does not make longer.
+        // RFC 9001 §6.5: the wait is three probe timeouts, and a second acknowledgment does not extend it.
         let from = ours.time + 3 * PROBE_TIMEOUT;
         ours.time += PROBE_TIMEOUT;
         theirs.acknowledge_to(&mut ours);
@@ -83,7 +83,7 @@ fn q_28_a_second_update_waits_for_an_acknowledgment_of_this_phase() {
     });
 }
 
-/// Nobody can have received it, so nobody has received a packet of the present phase (RFC 9001 §6.1).
+/// Nobody can have received it, so it does not show that a packet of the current phase was received (RFC 9001 §6.1).
 #[test]
 fn q_28_a_number_that_was_skipped_allows_no_update() {
     for_both_roles(|_, _, mut ours, mut theirs| {
@@ -102,7 +102,7 @@ fn q_28_a_number_that_was_skipped_allows_no_update() {
     });
 }
 
-/// Before the first update there is no update that the peer could still be busy with.
+/// Before the first update, the peer cannot still be busy with an earlier one.
 #[test]
 fn q_28_an_acknowledgment_does_not_delay_the_first_update() {
     for_both_roles(|_, _, mut ours, mut theirs| {
@@ -112,7 +112,7 @@ fn q_28_an_acknowledgment_does_not_delay_the_first_update() {
     });
 }
 
-/// One who answered an update may start the next as soon as its own packet of this phase was acknowledged.
+/// The end that answered an update may start the next as soon as its own packet of this phase is acknowledged.
 #[test]
 fn q_28_the_end_that_answered_may_update_next() {
     for_both_roles(|_, _, mut ours, mut theirs| {
@@ -145,7 +145,7 @@ fn q_29_the_send_key_is_new_before_the_acknowledgment_goes_out() {
     });
 }
 
-/// RFC 9001 §6.2: a peer that acknowledges the new phase with the keys of the old has not answered.
+/// RFC 9001 §6.2: a peer that acknowledges the new phase under the old keys has not answered the update.
 #[test]
 fn q_29_an_acknowledgment_of_the_new_phase_under_old_keys_is_an_error() {
     for_both_roles(|suite, role, mut ours, _| {
@@ -172,7 +172,7 @@ fn q_30_a_reordered_packet_opens_with_the_old_keys_and_turns_nothing_back() {
         assert_eq!((received.number, received.generation, received.key_phase), (0, 0, false));
         assert_eq!(received.payload, b"late  ");
         assert_eq!(ours.phases(), before);
-        // Whether or not anything was sealed in between, what goes out is of the new phase.
+        // Whether or not anything was sealed in between, the next packet is of the new phase.
         assert_eq!(generation_of(&ours.seal(b"an answer"), suite, role), Some(1));
         assert_eq!(ours.open(&later).unwrap().payload, b"later ");
         assert_eq!(ours.phases(), before);
@@ -184,7 +184,7 @@ fn q_30_a_reordered_packet_opens_with_the_old_keys_and_turns_nothing_back() {
     });
 }
 
-/// The end that updates goes on opening the old phase until it is answered, and late packets after that.
+/// The updating end opens packets of the old phase until the peer answers, and late ones after that.
 #[test]
 fn q_30_who_updates_opens_the_old_phase_until_and_after_the_answer() {
     for_both_roles(|_, _, mut ours, mut theirs| {
@@ -213,14 +213,14 @@ fn q_31_old_keys_after_new_ones_are_an_error() {
         theirs.one_rtt.skip_numbers(9);
         assert_eq!(deliver(&mut theirs, &mut ours).number, 20);
         let before = ours.phases();
-        // 10 has its keys already, 15 lies between packets of the new phase, 21 after them.
+        // 10 and 20 were opened in the new phase; 11 and 15 lie between them, 21 and 1000 after.
         for number in [10, 11, 15, 20, 21, 1000] {
             let mut packet = schedule.seal(0, 0, number, FRAMES);
             let error = ours.open_in(&mut packet).unwrap_err();
             assert_eq!((error, error.transport_error()), (OpenError::KeyUpdate, Some(0x0e)), "{number}");
             assert!(packet[1 + DESTINATION.len() + 4..].iter().all(|&octet| octet == 0));
         }
-        // It was authentic, and no forgery.
+        // It was authentic, so it is not counted as a forgery.
         assert_eq!((ours.failures(), ours.phases()), (0, before));
         assert_eq!(ours.open(&schedule.seal(0, 0, 9, FRAMES)).unwrap().generation, 0);
     });
@@ -242,7 +242,7 @@ fn q_31_new_keys_below_a_number_of_old_ones_are_an_error() {
     });
 }
 
-/// RFC 9001 §9.5: timing must not tell that a packet was the first of its phase.
+/// RFC 9001 §9.5: timing must not show that a packet was the first of its phase.
 #[test]
 fn q_32_the_packet_that_updates_derives_nothing_either() {
     for_both_roles(|_, _, mut ours, mut theirs| {
@@ -252,7 +252,7 @@ fn q_32_the_packet_that_updates_derives_nothing_either() {
             deliver(&mut theirs, &mut ours);
             assert_eq!((ours.one_rtt.generation(), derivations(&ours.one_rtt)), (1, 2));
         }
-        // The next packet sealed does, or an earlier call to prepare; and only once.
+        // The next packet sealed derives them, or an earlier call to `prepare`; and only once.
         for _ in 0..2 {
             ours.one_rtt.prepare();
             assert_eq!(derivations(&ours.one_rtt), 3);
@@ -286,7 +286,7 @@ fn q_34_the_packet_that_updates_may_arrive_twice() {
     });
 }
 
-/// For stacks that find duplicates themselves it opens again, with the same key.
+/// For stacks that detect duplicates themselves, it opens again with the same key.
 #[test]
 fn q_34_without_a_window_it_opens_twice() {
     for_both_roles(|_, _, mut ours, mut theirs| {
@@ -316,7 +316,7 @@ fn q_35_both_at_once_is_one_update() {
     });
 }
 
-/// The peer may have our acknowledgment, and update again, before we have its own.
+/// The peer may have our acknowledgment and update again before we have its acknowledgment.
 #[test]
 fn q_35_an_update_by_the_peer_before_ours_is_confirmed() {
     for_both_roles(|_, _, mut ours, mut theirs| {
@@ -327,7 +327,7 @@ fn q_35_an_update_by_the_peer_before_ours_is_confirmed() {
         ours.acknowledge_to(&mut theirs);
         theirs.time += 3 * PROBE_TIMEOUT;
         theirs.one_rtt.initiate_update(theirs.time).unwrap();
-        // None of ours has been acknowledged, and our old keys still live, because little time has passed here.
+        // None of our packets has been acknowledged, and our old keys are still kept, because little time has passed here.
         assert!(ours.one_rtt.expires().is_some_and(|expires| expires > ours.time));
         assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(KeyError::NotAcknowledged));
         assert_eq!(deliver(&mut theirs, &mut ours).generation, 2);
@@ -335,7 +335,7 @@ fn q_35_an_update_by_the_peer_before_ours_is_confirmed() {
     });
 }
 
-/// Waits as long as it has to, and updates.
+/// Waits until an update is allowed, and updates.
 fn update_later(ours: &mut End, theirs: &mut End) {
     for end in [&mut *ours, &mut *theirs] {
         end.time += 3 * PROBE_TIMEOUT;
@@ -384,7 +384,7 @@ fn q_36_old_keys_are_gone_after_three_probe_timeouts() {
         ours.time = expires;
         assert_eq!(ours.open(&too_late), Err(OpenError::AuthenticationFailed));
         assert_eq!(ours.one_rtt.expires(), None);
-        // They are gone for good, whatever the clock says after that.
+        // They are gone for good, even if the clock goes back.
         ours.time = Duration::ZERO;
         assert_eq!(ours.open(&too_late), Err(OpenError::AuthenticationFailed));
         assert_eq!((ours.one_rtt.generation(), ours.failures()), (1, 2));
@@ -406,7 +406,7 @@ fn q_36_old_keys_expire_without_a_packet_too() {
     });
 }
 
-/// Nobody knows when the peer will answer, so that until then old keys are kept.
+/// Nobody knows when the peer will answer, so the old keys are kept until then.
 #[test]
 fn q_36_old_keys_stay_while_an_update_is_unanswered() {
     for_both_roles(|_, _, mut ours, mut theirs| {

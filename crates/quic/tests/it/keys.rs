@@ -1,4 +1,4 @@
-//! Keys, and what they are derived from (RFC 9001 §5.1 and §5.2, RFC 9369 §3.3 and §4.1).
+//! Keys and their derivation (RFC 9001 §5.1 and §5.2, RFC 9369 §3.3 and §4.1).
 
 use hex_literal::hex;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
@@ -13,7 +13,7 @@ use crate::support::{
     suites, update_fully,
 };
 
-/// A packet with number 3 under keys that are derived here.
+/// A packet with number 3, sealed with keys that this test derives.
 fn sealed(suite: Suite, draft: Draft, secret: &[u8]) -> Vec<u8> {
     Schedule::with_secrets(suite, vec![secret.to_vec()]).seal_draft(0, 0, 3, draft)
 }
@@ -78,7 +78,7 @@ fn q_03_every_generation_has_the_labels_of_its_version() {
     });
 }
 
-/// Some stacks update with "quic ku" in version 2 too: their packets must not open, nor turn the phase.
+/// Some stacks use "quic ku" in version 2 too: their packets must not open, nor change the phase.
 #[test]
 fn q_03_the_key_update_label_of_another_version_opens_nothing() {
     for_both_roles(|suite, role, mut ours, _| {
@@ -163,7 +163,7 @@ fn q_06_initial_keys_for_connection_ids_of_every_length() {
                     let mut opens = |secret: &[u8]| level.open(&sealed(suite, initial(), secret)).is_ok();
                     for (other, side) in ids.iter().zip(Side::BOTH.into_iter().cycle()) {
                         let same = other == id && side == of_side;
-                        // What opens once is a duplicate later, so the right secret comes last.
+                        // A packet that opens once is a duplicate later, so the right secret comes last.
                         assert!(
                             same || !opens(&initial_secret(version, other, side)),
                             "{version} {id} {other}"
@@ -219,7 +219,7 @@ fn q_08_after_a_retry_keys_are_new_and_numbers_go_on() {
                 [original, from_retry].map(|id| InitialKeys::with_backend(backend, version, &id));
             assert!(!opens(before.client, &packet.octets));
             assert!(opens(after.client, &packet.octets));
-            // The server's keys are from the same connection ID.
+            // The server's keys come from the same connection ID.
             let mut packet = draft.clone();
             Sealer::new(after.server, PacketNumberCounter::new()).seal(packet.outgoing()).unwrap();
             assert!(opens(InitialKeys::with_backend(backend, version, &from_retry).server, &packet.octets));
@@ -261,7 +261,7 @@ fn q_08_numbers_go_on_from_0_rtt_to_1_rtt() {
 #[test]
 fn q_11_initial_keys_of_both_versions_live_at_once() {
     for &backend in Backend::ALL {
-        // The client sends Initial packets of version 1; the server goes on with version 2, and both are on their way.
+        // The client sends Initial packets of version 1; the server continues with version 2, and packets of both are in flight.
         let keys = |version| InitialKeys::with_backend(backend, version, &destination());
         let mut in_version_1 = Sealer::new(keys(Version::V1).server, PacketNumberCounter::new());
         let seal = |sealer: &mut Sealer, version| {
@@ -280,7 +280,7 @@ fn q_11_initial_keys_of_both_versions_live_at_once() {
             for packet in Protected::split(datagram, DESTINATION.len()) {
                 let packet = packet.unwrap();
                 if packet.version() == Some(Version::V2) {
-                    // One space for both.
+                    // Both versions share one space.
                     std::mem::swap(&mut v1.space, &mut v2.space);
                     numbers.push(v2.open_parsed(packet).map(|received| received.number));
                     std::mem::swap(&mut v1.space, &mut v2.space);

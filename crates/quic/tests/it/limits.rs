@@ -1,4 +1,4 @@
-//! How often a key may be used (RFC 9001 §6.6 and §B), counted in full.
+//! How often a key may be used (RFC 9001 §6.6 and §B), with every packet counted.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn assert_at_limit(mut seal: impl FnMut(Outgoing<'_>) -> Result<u64, SealError>)
 fn q_37_the_confidentiality_limit_is_where_it_should_be() {
     for (algorithm, limit, _) in LIMITS {
         assert_eq!(algorithm.confidentiality_limit(), limit);
-        // One backend is enough: they do not count.
+        // One backend is enough: backends do not count.
         let suite = Suite { backend: Backend::active(), version: Version::V1, algorithm };
         let mut one_rtt = suite.end(Side::Client).one_rtt;
         assert_eq!(one_rtt.remaining(), limit);
@@ -51,7 +51,7 @@ fn q_37_the_confidentiality_limit_is_where_it_should_be() {
             assert_eq!((one_rtt.remaining(), one_rtt.update_due()), (None, false));
             continue;
         };
-        // The caller learns of it at half the limit.
+        // `update_due` becomes true at half the limit.
         seal_many(|packet| one_rtt.seal(packet), limit / 2 - 1);
         assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (false, Some(limit / 2 + 1)));
         seal_many(|packet| one_rtt.seal(packet), 1);
@@ -60,7 +60,7 @@ fn q_37_the_confidentiality_limit_is_where_it_should_be() {
         assert_eq!(one_rtt.remaining(), Some(0));
         assert_at_limit(|packet| one_rtt.seal(packet));
         assert_eq!(one_rtt.next_number(), Some(limit));
-        // A key update helps, and numbers continue.
+        // A key update renews the allowance, and numbers continue.
         one_rtt.confirm_handshake();
         one_rtt.initiate_update(Duration::ZERO).unwrap();
         assert_eq!((one_rtt.update_due(), one_rtt.remaining()), (false, Some(limit)));
@@ -137,7 +137,7 @@ fn q_38_past_the_integrity_limit_nothing_is_opened() {
             let (error, left) = open(&forged, limit + 1);
             assert_eq!(error, Err(OpenError::IntegrityLimit));
             assert!(left[1 + 8 + 4..left.len() - TAG].iter().all(|&octet| octet == 0));
-            // From now on not even a good packet is opened, and all are left as they are.
+            // From now on not even a good packet is opened, and all packets are left unchanged.
             for packet in [&good, &forged, &good] {
                 assert_eq!(open(packet, limit + 1), (Err(OpenError::IntegrityLimit), packet.clone()));
             }
@@ -146,7 +146,7 @@ fn q_38_past_the_integrity_limit_nothing_is_opened() {
     }
 }
 
-/// Over all keys of a connection: a key update does not reset the count.
+/// The count covers all keys of a connection: a key update does not reset it.
 #[test]
 fn q_38_failures_are_counted_over_the_connection() {
     for suite in suites_of_one_version() {

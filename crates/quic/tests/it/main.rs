@@ -1,4 +1,4 @@
-//! The tests of this crate, but for those that count allocations.
+//! The tests of this crate, except those that count allocations.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! No input panics: neither octets from the network nor what a caller gets wrong.
+//! No input panics: neither octets from the network nor wrong arguments.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -74,7 +74,7 @@ proptest! {
         prop_assert_eq!((end.space.largest(), derivations(&end.one_rtt)), (None, 2));
     }
 
-    /// Initial keys are public, so an attacker may say anything in an Initial packet.
+    /// Initial keys are public, so an attacker can put anything in an Initial packet.
     #[test]
     fn q_49_authentic_initial_packets_do_not_panic(first: u8, number: u32, payload in prop::collection::vec(any::<u8>(), 4..60)) {
         for suite in suites_of_one_version() {

@@ -1,4 +1,4 @@
-//! Opening (RFC 9001 §5.5 and §9.5): what fails, what a failure leaves behind, and what is checked only afterwards.
+//! Opening (RFC 9001 §5.5 and §9.5): what fails, what a failure leaves in the buffer, and what is checked only afterwards.
 
 use wireseal_quic::{
     AuthenticationFailures, LongType, NumberLength, OpenError, PacketNumberCounter, PacketType, Protected,
@@ -85,12 +85,12 @@ fn q_41_reserved_bits_are_judged_after_the_aead() {
                 };
                 let failed = Err(OpenError::AuthenticationFailed);
                 assert_eq!(open(&forged(&seal(bits))), (failed, 1, None), "{bits:x}");
-                // The attacker sets the bits of a good packet.
+                // The attacker sets the bits in a good packet.
                 let mut set = seal(0);
                 set[0] ^= bits;
                 assert_eq!(open(&set), (failed, 2, None));
                 assert_eq!(open(&seal(bits)), (Err(OpenError::ReservedBits), 2, None));
-                // Its number does not count as seen.
+                // Its number was not recorded.
                 assert_eq!(open(&seal(0)), (Ok(1), 2, Some(1)));
             }
         }
@@ -117,7 +117,7 @@ fn q_42_duplicates_are_judged_after_the_aead() {
         let seen = schedule.seal(0, 0, 5000, PAYLOAD);
         let too_old = schedule.seal(0, 0, 5000 - ReceiveSpace::WINDOW, PAYLOAD);
         let oldest = schedule.seal(0, 0, 5001 - ReceiveSpace::WINDOW, PAYLOAD);
-        // A forgery does not make its number seen.
+        // A forgery does not record its number.
         assert_eq!(end.open(&forged(&seen)), Err(OpenError::AuthenticationFailed));
         assert_eq!(end.open(&seen).unwrap().number, 5000);
         for packet in [&seen, &too_old] {
@@ -143,7 +143,7 @@ fn q_42_a_stack_may_find_duplicates_itself() {
     }
 }
 
-/// RFC 9001 §5.7. What a server seals before that is of the same keys and numbers; see `OneRttSealer` for what does not compile.
+/// RFC 9001 §5.7. Packets that a server seals before that use the same keys and numbers; `OneRttSealer` shows what does not compile.
 #[test]
 fn packets_of_before_the_handshake_is_complete_open_after_it() {
     for suite in suites() {
@@ -162,7 +162,7 @@ fn packets_of_before_the_handshake_is_complete_open_after_it() {
     }
 }
 
-/// Every packet that is not authentic gets the same result.
+/// Every packet that is not authentic gets the same error.
 #[test]
 fn q_43_there_is_one_kind_of_failure() {
     for suite in suites() {
@@ -216,7 +216,7 @@ fn q_43_a_packet_without_frames_is_refused_after_the_aead() {
             assert!(packet[payload_offset..].iter().all(|&octet| octet == 0));
             assert_eq!((level.space.largest(), level.failures()), (None, 1));
         }
-        // It does not update the keys either.
+        // Nor does it update the keys.
         let mut end = suite.end(Side::Server);
         let before = end.phases();
         assert_eq!(end.open(&schedule.seal(1, PHASE, 7, b"")), Err(OpenError::NoFrames));
@@ -230,7 +230,7 @@ fn q_45_a_corrupt_packet_in_the_middle_keeps_the_others() {
         let keys = TYPES.map(|packet_type| suite.keys_for(Side::Client, packet_type));
         let packets = one_of_each(suite, NumberLength::Two);
         for corrupt in 0..packets.len() {
-            // From the number on: the header says where a packet ends.
+            // Starting at the number: the header says where a packet ends.
             let number_offset = packets[corrupt].len() - TAG - PAYLOAD.len() - 2;
             for at in (number_offset..packets[corrupt].len()).chain([0]) {
                 let mut packets = packets.clone();
@@ -255,7 +255,7 @@ fn q_45_a_corrupt_packet_in_the_middle_keeps_the_others() {
     }
 }
 
-/// Keys leave packets of other levels and versions alone, and those are not forgeries.
+/// Keys leave packets of other levels and versions unchanged, and do not count them as forgeries.
 #[test]
 fn q_45_packets_for_other_keys_are_left_as_they_are() {
     for suite in suites() {
@@ -283,7 +283,7 @@ fn q_45_packets_for_other_keys_are_left_as_they_are() {
     }
 }
 
-/// Parsed once, the fields of a header stay readable on the authentic packet.
+/// The fields of a header are parsed once and stay readable on the authentic packet.
 #[test]
 fn what_is_opened_says_what_its_header_said() {
     for suite in suites() {

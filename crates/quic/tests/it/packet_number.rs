@@ -1,4 +1,4 @@
-//! Packet numbers: how many octets are sent, which number they mean, and that none is used twice (RFC 9000 §12.3, §17.1 and §A).
+//! Packet numbers: how many octets are sent, which number they mean, and that no number is used twice (RFC 9000 §12.3, §17.1 and §A).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::support::{
 
 const NOW: Now = Now { time: Duration::ZERO, probe_timeout: PROBE_TIMEOUT };
 
-/// Numbers near the edges of windows and of the range, more often than not.
+/// Mostly numbers near the edges of windows and of the range.
 fn number() -> impl Strategy<Value = u64> {
     let near = |center: u64| (0..600_u64).prop_map(move |by| center.saturating_add(by).saturating_sub(300));
     prop_oneof![
@@ -46,7 +46,7 @@ proptest! {
         }
     }
 
-    /// The receiver may know any number from the largest acknowledged to the one before.
+    /// The largest number the receiver knows may be any from the largest acknowledged to the one before this.
     #[test]
     fn q_17_as_many_octets_as_needed_are_recognised(number in number(), in_flight in number(), received in number()) {
         let in_flight = in_flight % 0x8000_0000;
@@ -84,12 +84,12 @@ fn q_17_the_edges_of_each_window() {
         let (too_old, too_new) = (expected - half, expected + half + 1);
         assert_eq!(decode_packet_number(Some(largest), too_old as u32, length), too_old + 2 * half);
         assert_eq!(decode_packet_number(Some(largest), too_new as u32, length), too_new - 2 * half);
-        // Below 0 and above 2^62-1 there are none.
+        // There are no numbers below 0 or above 2^62-1.
         assert_eq!(decode_packet_number(None, (2 * half - 1) as u32, length), 2 * half - 1);
         assert_eq!(decode_packet_number(Some(MAX_PACKET_NUMBER - 1), 5, length), (1 << 62) - 2 * half + 5);
         assert_eq!(decode_packet_number(Some(MAX_PACKET_NUMBER - 1), u32::MAX, length), MAX_PACKET_NUMBER);
     }
-    // RFC 9000 §A.2: 0x80 numbers are told apart by one octet, and so on.
+    // RFC 9000 §A.2: one octet distinguishes 0x80 numbers, and so on.
     for (unacknowledged, octets) in
         [(1, 1), (0x80, 1), (0x81, 2), (0x8000, 2), (0x8001, 3), (0x80_0000, 3), (0x80_0001, 4), (1 << 40, 4)]
     {
@@ -100,7 +100,7 @@ fn q_17_the_edges_of_each_window() {
     assert_eq!(NumberLength::needed(5, Some(u64::MAX)), NumberLength::One);
 }
 
-/// RFC 9000 §17.1: a packet is to be decoded even if it arrives after others that were sent later.
+/// RFC 9000 §17.1: a packet must be decodable even if it arrives after others that were sent later.
 #[test]
 fn q_17_as_many_octets_as_advised_are_recognised_after_later_packets() {
     for (unacknowledged, octets, later) in [
@@ -115,12 +115,12 @@ fn q_17_as_many_octets_as_advised_are_recognised_after_later_packets() {
         assert_eq!(advised.octets(), octets, "{unacknowledged}");
         assert_eq!(NumberLength::advised(unacknowledged - 1, None), advised);
         let decoded = |received| decode_packet_number(Some(received), number as u32, advised);
-        // The highest packet received: from the acknowledged one to the last that may overtake this one.
+        // The highest packet received: from the acknowledged one to the last one that may overtake this packet.
         for received in [number - unacknowledged, number - 1, number + 1, number + later] {
             assert_eq!(decoded(received), number, "{unacknowledged} {received}");
         }
         assert_ne!(decoded(number + later + 1), number);
-        // At least as far behind the latest as this packet is ahead of what was acknowledged, and once more.
+        // This packet may be at least twice as far behind the latest as it is ahead of the largest acknowledged.
         assert!(later >= 2 * unacknowledged - 2 || octets == 4);
     }
 }
@@ -144,11 +144,11 @@ fn q_17_packets_of_the_advised_length_may_be_overtaken_by_hundreds() {
     }
 }
 
-/// A peer that makes up acknowledgments must not get shorter numbers by them (RFC 9000 §21.4).
+/// A peer that makes up acknowledgments must not cause shorter numbers (RFC 9000 §21.4).
 #[test]
 fn q_17_an_acknowledgment_of_a_skipped_number_does_not_shorten_the_next() {
     let suite = suites_of_one_version().next().unwrap();
-    // The gap may be left before 1-RTT keys are there, which take over the counter from 0-RTT.
+    // The gap may be made before there are 1-RTT keys, which take over the counter from 0-RTT.
     for is_early in [false, true] {
         let mut counter = PacketNumberCounter::new();
         if is_early {
@@ -212,7 +212,7 @@ fn q_17_no_number_too_short_for_the_peer_is_sealed() {
     }
 }
 
-/// RFC 9000 §17.1: with more than 2^31 numbers unacknowledged, the peer can decode none.
+/// RFC 9000 §17.1: with more than 2^31 numbers unacknowledged, the peer cannot decode any.
 #[test]
 fn q_17_where_four_octets_are_too_few_nothing_is_sealed() {
     let suite = suites_of_one_version().next().unwrap();
@@ -227,7 +227,7 @@ fn q_17_where_four_octets_are_too_few_nothing_is_sealed() {
         let too_short = Err(SealError::NumberTooShort { needed: 5, got: 4 });
         assert_eq!(one_rtt.seal(draft.outgoing()), too_short);
         assert_eq!(one_rtt.number_length(), NumberLength::Four);
-        // A number that was not sent acknowledges nothing; one that was helps.
+        // A number that was not sent acknowledges nothing; one that was sent does.
         one_rtt.acknowledged(last + 1, 0, NOW).unwrap();
         assert_eq!(one_rtt.seal(draft.outgoing()), too_short);
         one_rtt.acknowledged(last, 0, NOW).unwrap();
@@ -284,14 +284,14 @@ fn q_18_decoding_is_relative_to_the_largest_that_was_authentic() {
             (opened, level.space.largest())
         };
         assert_eq!(open(seal(1000, NumberLength::Four, 0)), (Ok(1000), Some(1000)));
-        // Neither a forgery nor a packet that is refused moves the window on.
+        // Neither a forgery nor a refused packet moves the window.
         let forged = forged(&seal(100_000, NumberLength::Four, 0));
         assert_eq!(open(forged), (Err(OpenError::AuthenticationFailed), Some(1000)));
         let reserved = seal(100_000, NumberLength::Four, 0x10);
         assert_eq!(open(reserved), (Err(OpenError::ReservedBits), Some(1000)));
         assert_eq!(open(seal(1000, NumberLength::One, 0)), (Err(OpenError::Duplicate), Some(1000)));
         assert_eq!(open(seal(1129, NumberLength::One, 0)), (Ok(1129), Some(1129)));
-        // A late packet does not move it back: 1002 is too old for one octet, and 1003 is not.
+        // A late packet does not move it back: 1002 is too old for one octet, 1003 is not.
         assert_eq!(open(seal(1003, NumberLength::One, 0)), (Ok(1003), Some(1129)));
         assert_eq!(open(seal(1002, NumberLength::One, 0)).0, Err(OpenError::AuthenticationFailed));
         assert_eq!(open(seal(1258, NumberLength::One, 0)), (Ok(1258), Some(1258)));
@@ -336,7 +336,7 @@ enum Sealing {
     One,
     Skip(u16),
     Refused,
-    /// The counter goes on to other keys, as after a Retry.
+    /// The counter moves to other keys, as after a Retry.
     Rekey,
 }
 

@@ -1,5 +1,5 @@
-//! Two ends in virtual time. Whatever is sent, dropped, reordered, duplicated, altered and rekeyed: a packet opens if and only if
-//! it is unaltered, new, and not older than the old keys live; and the generations stay together.
+//! Two ends in virtual time. Packets are sent, dropped, reordered, duplicated and altered, and keys updated. A packet opens if and only if
+//! it is unaltered, new, and arrives while its keys are kept; and the generations stay together.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +30,7 @@ enum Operation {
     UpdateBoth,
     ConfirmHandshake(Side),
     Expire(Side),
-    /// Time passes, and what is due arrives.
+    /// Time passes, and packets that are due arrive.
     Advance(u64),
 }
 
@@ -38,7 +38,7 @@ fn side() -> impl Strategy<Value = Side> {
     select(Side::BOTH.to_vec())
 }
 
-/// Mostly short; now and then longer than old keys live.
+/// Mostly short; now and then longer than old keys are kept.
 fn latency() -> impl Strategy<Value = u64> {
     prop_oneof![6 => 1..30_u64, 2 => 1..120_u64, 1 => 1..2000_u64]
 }
@@ -82,7 +82,7 @@ struct Model {
     next_number: u64,
     /// The number of the first packet sent in this generation.
     first: Option<u64>,
-    /// One of those is acknowledged.
+    /// A packet of this generation was acknowledged.
     acknowledged: bool,
     largest_acknowledged: Option<u64>,
     /// No update before this time.
@@ -102,7 +102,7 @@ struct Model {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum OldKeys {
     Gone,
-    /// Until the peer has answered.
+    /// Kept until the peer has answered.
     Kept,
     Until(u64),
 }
@@ -131,7 +131,7 @@ impl Model {
         self.received.last().copied()
     }
 
-    /// When old keys will be gone.
+    /// When the old keys will be wiped.
     fn expires(&self) -> Option<u64> {
         if let OldKeys::Until(time) = self.old_keys { Some(time) } else { None }
     }
@@ -148,7 +148,7 @@ impl Model {
         self.ready = true;
     }
 
-    /// The number of the next packet, which is sent.
+    /// Returns the number of the next packet, which is sent.
     fn send(&mut self) -> u64 {
         let number = self.next_number;
         self.next_number += 1;
@@ -221,7 +221,6 @@ impl Model {
     }
 }
 
-/// A packet in flight.
 #[derive(Clone, Debug)]
 struct InFlight {
     due: u64,
@@ -361,7 +360,7 @@ impl Pair {
         });
     }
 
-    /// Each end reports what the model has.
+    /// Each end must report the state of its model.
     fn check(&self) {
         for side in Side::BOTH {
             let End { one_rtt, space, failures, model } = &self.ends[side as usize];
@@ -440,12 +439,12 @@ proptest! {
         for operation in operations {
             pair.run(operation);
         }
-        // In the end everything in flight arrives, however late.
+        // At the end everything in flight arrives, however late.
         pair.run(Operation::Advance(10_000));
     }
 }
 
-/// A case that random operations found: both ends update as the old keys expire.
+/// A case found by random operations: both ends update when the old keys expire.
 #[test]
 fn q_35_both_update_when_the_old_keys_have_expired() {
     use Operation::{Advance, ConfirmHandshake, Send, Update, UpdateBoth};
@@ -459,7 +458,7 @@ fn q_35_both_update_when_the_old_keys_have_expired() {
     }
 }
 
-/// The same for a connection that updates its keys whenever it may, over a path that loses and delays.
+/// The same for a connection that updates its keys whenever it may, over a path that loses and delays packets.
 #[test]
 fn q_35_a_long_connection_updates_a_thousand_times() {
     let mut opened_late = 0;

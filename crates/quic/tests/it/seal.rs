@@ -1,5 +1,5 @@
-//! Sealing (RFC 9001 §5.3): nonces, associated data and sizes; and whole packets with the caller's own numbers (feature `hazmat`), which are the
-//! same octets as step by step.
+//! Sealing (RFC 9001 §5.3): nonces, associated data and sizes. Whole packets with the caller's own numbers (feature `hazmat`) are the same
+//! octets as step by step.
 
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use proptest::prelude::*;
@@ -69,7 +69,7 @@ fn q_20_path_0_is_the_single_path() {
     }
 }
 
-/// A packet opens behind others as it does alone, with its own header as associated data and nothing before it.
+/// A packet opens after others as it does alone: its associated data is its own header and nothing before it.
 #[test]
 fn q_21_the_associated_data_starts_at_this_packet() {
     for suite in suites() {
@@ -119,7 +119,7 @@ fn q_23_payloads_of_every_size() {
     }
 }
 
-/// To the peer it would be a PROTOCOL_VIOLATION (RFC 9000 §12.4). The AEAD by itself takes it.
+/// The peer would treat it as a PROTOCOL_VIOLATION (RFC 9000 §12.4). The AEAD alone seals it.
 #[test]
 fn q_23_a_packet_without_frames_is_not_sealed() {
     for suite in suites() {
@@ -226,7 +226,7 @@ proptest! {
                 packet_key.seal_packet(&header_key, path, number, &mut packet, header_length).unwrap();
                 prop_assert_eq!(&packet, &step_by_step(suite, path, number, &draft), "{:?}", suite);
 
-                // With one octet changed it is refused, and left like any forgery.
+                // With one octet changed it is refused, and its octets are left as for any forgery.
                 let mut forged = packet.clone();
                 forged[draft.number_offset + flipped.index(packet.len() - draft.number_offset)] ^= 0x20;
                 let before = forged.clone();
@@ -265,7 +265,7 @@ fn whole_packets_that_do_not_fit_are_refused_with_nothing_written() {
             sealed.unwrap_err()
         };
         assert_eq!(refused(&[], 0, 0), SealError::NoHeader);
-        // The first octet says four octets of number, and there is room for three before the payload, or for no header.
+        // The first octet announces four octets of number, but there is room for only three before the payload, or for no header.
         assert_eq!(refused(&[0x43; 64], 0, 3), SealError::NoHeader);
         assert_eq!(refused(&[0x43; 64], 0, 4), SealError::NoHeader);
         assert_eq!(refused(&[0x43; 20], 0, 5), SealError::BufferTooSmall { needed: 21, got: 20 });

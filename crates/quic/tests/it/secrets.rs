@@ -1,4 +1,4 @@
-//! No secret leaves through Debug or an error, and none stays behind.
+//! Debug output and errors show no secrets, and secrets are wiped.
 
 use std::fmt::Debug;
 
@@ -12,8 +12,8 @@ use zeroize::ZeroizeOnDrop;
 use crate::support::schedule::{expand_label, initial_secret, label};
 use crate::support::{DESTINATION, Draft, Side, Suite, destination, protected, suites, update_fully};
 
-/// Fails when a run of four octets of a secret shows in `text`, in any of the spellings that Debug gives octets: numbers in base 10
-/// or 16, with or without zeros in front, and anything between them.
+/// Fails if four consecutive octets of a secret appear in `text`, in any form in which Debug prints octets: base 10 or 16, with or without
+/// leading zeros, and with any separators.
 fn assert_hides(text: &str, secret: &[u8]) {
     let text: String = text.to_lowercase().replace("0x", "");
     let text: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
@@ -143,7 +143,7 @@ fn q_47_secrets_are_wiped() {
     is_wiped::<TrafficSecret>();
     is_wiped::<PacketKey>();
     is_wiped::<HeaderKey>();
-    // These have no such impl, but fields that wipe themselves on drop.
+    // These types do not implement it, but their fields wipe themselves on drop.
     assert!(std::mem::needs_drop::<Keys>());
     assert!(std::mem::needs_drop::<InitialKeys>());
     assert!(std::mem::needs_drop::<Sealer>());

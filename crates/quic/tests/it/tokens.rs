@@ -1,4 +1,4 @@
-//! Address-validation tokens, their keys, and replayed ones; and stateless resets.
+//! Address-validation tokens, their keys and replays; and stateless resets.
 
 use core::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::time::Duration;
@@ -64,7 +64,7 @@ fn q_46_version_address_and_key_are_bound() {
     }
 }
 
-/// The same link-local address on two links is two hosts (RFC 4007 §6). A flow label says nothing about the host.
+/// The same link-local address on two links is two hosts (RFC 4007 §6). The flow label does not identify the host.
 #[test]
 fn q_46_the_zone_of_an_address_is_bound() {
     let address = |flow, zone| SocketAddrV6::new(LINK_LOCAL, 4433, flow, zone).into();
@@ -91,7 +91,7 @@ fn q_46_only_retry_tokens_are_for_one_port() {
     assert_eq!(open(TokenPurpose::NewToken), Ok(TokenPurpose::NewToken));
 }
 
-/// How a server answers a refused token depends on it (RFC 9000 §8.1.2 and §8.1.3).
+/// The server's answer to a refused token depends on it (RFC 9000 §8.1.2 and §8.1.3).
 #[test]
 fn q_46_a_refused_token_still_says_what_it_claims_to_be() {
     for (purpose, claims) in [(TokenPurpose::NewToken, false), (retry(8, 8), true)] {
@@ -113,7 +113,7 @@ fn q_46_a_token_of_another_server_does_not_claim_to_come_from_a_retry() {
             assert!(!TokenKey::claims_retry(&token), "{first:x} {length}");
         }
     }
-    // Our Retry tokens do, even if the key is gone, and whatever is sealed in them.
+    // Our Retry tokens do, even if the key is gone, and whatever they contain.
     let token = sealed(&UNIQUE, Version::V1, client(), &retry(8, 8));
     for octet in 0..token.len() {
         let mut damaged = token.clone();
@@ -160,7 +160,7 @@ fn q_46_the_unique_octets_make_every_token_another() {
             assert_ne!(one[17..], other[17..]);
         }
     }
-    // One token's unique octets under another's contents are no token.
+    // One token's unique octets with another's contents do not make a token.
     let mixed = [&tokens[0][..17], &tokens[1][17..]].concat();
     assert_eq!(key().open(Version::V1, client(), &mixed, NOW), Err(TokenError::Invalid));
 }
@@ -226,7 +226,7 @@ fn tokens_are_opened_while_their_key_is_there() {
     let first = sealed_by(&keys, 1).unwrap();
     assert_eq!(TokenKeyId::of_token(&first), Some(key_id(127)));
     keys.accept(key_id(0), numbered_key(2));
-    // It opens, and does not seal yet.
+    // The accepted key opens tokens, but does not seal yet.
     assert_eq!(TokenKeyId::of_token(&sealed_by(&keys, 2).unwrap()), Some(key_id(127)));
     keys.rotate(key_id(0), numbered_key(2));
     let second = sealed_by(&keys, 3).unwrap();
@@ -241,7 +241,7 @@ fn tokens_are_opened_while_their_key_is_there() {
     assert_eq!(opened_by(&other, &second), Err(TokenError::Invalid));
     other.accept(key_id(0), numbered_key(2));
     assert!(opened_by(&other, &second).is_ok());
-    // Neither another id nor another key under the same id opens it.
+    // A token does not open with another id, nor with another key under the same id.
     let mut renamed = second.clone();
     renamed[0] = 5 << 1 | 1;
     assert_eq!(opened_by(&other, &renamed), Err(TokenError::Invalid));
@@ -261,7 +261,7 @@ fn a_key_that_seals_can_be_forgotten_but_not_silently() {
     assert_eq!(format!("{keys:?}"), "TokenKeys { sealing: TokenKeyId(2), .. }");
 }
 
-/// Tokens as servers make them, with random octets.
+/// Tokens with random octets, as servers make them.
 fn tokens(seed: u8, count: u32) -> Vec<Token> {
     let keys = TokenKeys::<1>::new(key_id(0), numbered_key(seed));
     let tokens = (0..count).map(|number| {
@@ -293,7 +293,7 @@ fn a_token_counts_once_for_as_long_as_it_is_valid() {
         let now = Duration::from_secs(60 * minutes);
         assert!(early.iter().all(|token| !guard.is_first_use(token, now)), "{minutes}");
     }
-    // Two lifetimes later nothing is left, since nothing is valid.
+    // After two lifetimes nothing is left, since no token is still valid.
     let later = Duration::from_secs(60 * 60 * 4);
     assert!(late.iter().filter(|token| guard.is_first_use(token, later)).count() >= 190);
     assert!(early.iter().filter(|token| guard.is_first_use(token, later)).count() >= 150);
@@ -311,7 +311,7 @@ fn a_retry_token_is_not_taken_for_a_used_one() {
     assert!((0..2).all(|_| guard.is_first_use(&token, Duration::ZERO)));
 }
 
-/// The figures of the documents.
+/// The figures in the documentation.
 #[test]
 fn few_new_tokens_are_taken_for_used_ones() {
     for (tokens_of_lifetime, most) in [(3 * 256, 10), (10 * 256, 200)] {
@@ -322,7 +322,7 @@ fn few_new_tokens_are_taken_for_used_ones() {
         let wrong = tokens(4, 2000)
             .iter()
             .filter(|token| {
-                // Each against the same filter.
+                // Each token is checked against the same filter.
                 !guard.clone().is_first_use(token, Duration::ZERO)
             })
             .count();
@@ -352,7 +352,7 @@ fn q_44_a_token_depends_on_key_and_connection_id_alone() {
     }
 }
 
-/// It would be the token of every connection of the endpoint (RFC 9000 §10.3.2).
+/// Every connection of the endpoint would have the same token (RFC 9000 §10.3.2).
 #[test]
 fn q_44_a_connection_id_of_no_octets_has_no_token() {
     let key = StatelessResetKey::new(&[0x4b; 32]);
@@ -371,7 +371,7 @@ fn q_44_the_last_16_of_at_least_21_octets_are_compared() {
         if length < 21 {
             assert_eq!(written, Err(SealError::BufferTooSmall { needed: 21, got: length }));
             assert!(datagram.iter().all(|octet| *octet == 0xff), "nothing is written");
-            // The right octets in too short a datagram are no reset either.
+            // In too short a datagram even the right octets are no reset.
             let start = length.saturating_sub(16);
             datagram[start..].copy_from_slice(&token.octets()[16 - (length - start)..]);
             assert!(!token.matches(&datagram), "{length}");
@@ -391,7 +391,7 @@ fn q_44_the_last_16_of_at_least_21_octets_are_compared() {
     }
 }
 
-/// A stack that asks only after opening failed sees the same: neither header nor tag have changed.
+/// A stack that checks only after opening failed gets the same answer: header and tag are unchanged.
 #[test]
 fn q_44_a_failed_open_leaves_the_token_as_it_was() {
     let token = reset_token(&[1; 8]);

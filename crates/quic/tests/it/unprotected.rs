@@ -1,4 +1,5 @@
-//! Packets without protection: Retry packets, written, read, and refused; headers of any version (RFC 8999); and Version Negotiation packets.
+//! Packets without protection: Retry packets, written, read and refused; headers of any version (RFC 8999); and Version Negotiation
+//! packets.
 
 use aes_gcm::Aes128Gcm;
 use aes_gcm::aead::{AeadInOut, KeyInit};
@@ -11,7 +12,7 @@ use wireseal_quic::{
 
 use crate::support::{DESTINATION, Draft, FRAMES, destination};
 
-/// The keys and nonces as RFC 9001 §5.8, RFC 9369 §3.3.3 and draft-ietf-quic-tls-29 §5.8 print them.
+/// The keys and nonces as printed in RFC 9001 §5.8, RFC 9369 §3.3.3 and draft-ietf-quic-tls-29 §5.8.
 const SECRETS: [(Version, [u8; 16], [u8; 12]); 3] = [
     (Version::V1, hex!("be0c690b9f66575a1d766b54e368c84e"), hex!("461599d35d632bf2239825bb")),
     (Version::V2, hex!("8fb4b01b56ac48e260fbcbcead7ccc92"), hex!("d86969bc2d7c6d9990efb04a")),
@@ -22,7 +23,7 @@ fn id(octets: &[u8]) -> ConnectionId {
     ConnectionId::new(octets).unwrap()
 }
 
-/// The tag by RustCrypto's AES-GCM over the pseudo-packet in one piece.
+/// The tag, by RustCrypto's AES-GCM over the pseudo-packet as one buffer.
 fn tag_by_aes_gcm(version: Version, original: &[u8], packet: &[u8]) -> [u8; 16] {
     let (_, key, nonce) = SECRETS.iter().find(|(known, ..)| *known == version).unwrap();
     let pseudo_packet = [&[original.len() as u8], original, packet].concat();
@@ -83,7 +84,7 @@ fn q_09_another_version_or_connection_id_fails() {
                 Retry::open(*other, &original, &packet),
                 Err(HeaderError::OtherVersion { expected: *other, got: *version })
             );
-            // The same packet with the other version in its header: its tag is of another key.
+            // The same packet with the other version in its header: its tag was made with another key.
             let mut changed = packet.clone();
             changed[1..5].copy_from_slice(&other.to_wire().to_be_bytes());
             let type_bits = if *other == Version::V2 { 0x00 } else { 0x30 };
@@ -121,7 +122,7 @@ fn what_is_no_usable_retry_is_named() {
     let retry = Retry { version: Version::V1, destination: id(&[]), source: id(&[3; 5]), token: b"t" };
     let open = |packet: &[u8]| Retry::open(Version::V1, &original, packet).map(|retry| retry.source);
 
-    // Made by hand, because ours are refused when they are to be written.
+    // Built by hand, because `encode` refuses to write these.
     let by_hand = |source: &[u8], token: &[u8]| {
         let head = [&[0xff, 0, 0, 0, 1, 0, source.len() as u8], source, token].concat();
         let tag = retry_integrity_tag(Version::V1, &original, &head);
@@ -215,7 +216,7 @@ fn headers_of_known_and_unknown_versions_are_read() {
     assert_eq!(AnyLongHeader::read(&Draft::short(NumberLength::Two, FRAMES).octets), None);
 }
 
-/// RFC 9000 §17.2.1: four octets of zeros for a version, the connection IDs exchanged, then the versions.
+/// RFC 9000 §17.2.1: four zero octets as version, the connection IDs exchanged, then the versions.
 #[test]
 fn a_packet_has_the_layout_of_rfc_9000() {
     let asked = strange(3, 2);
@@ -228,7 +229,7 @@ fn a_packet_has_the_layout_of_rfc_9000() {
     VersionNegotiation::write(0, &asked, &[1], &mut out).unwrap();
     assert_eq!(out[0], 0xc0);
 
-    // It is not taken for a packet that keys could open.
+    // It is not parsed as a packet that keys could open.
     let mut datagram = expected.to_vec();
     assert_eq!(Protected::split_first(&mut datagram, 8).unwrap_err(), HeaderError::VersionNegotiation);
     let mut short = [0xee; 16];
@@ -253,11 +254,11 @@ fn a_client_acts_on_answers_to_its_own_packet_alone() {
     };
     let answers = |octets: &[u8]| VersionNegotiation::read(octets).is_some_and(|read| read.answers(&sent));
     assert!(answers(&answer(&sent, &[0x6b33_43cf])));
-    // It lists the version that was refused: forged, or a fault (RFC 9000 §6.2).
+    // It lists the version that the client sent, so it is forged or a fault (RFC 9000 §6.2).
     assert!(!answers(&answer(&sent, &[0x6b33_43cf, 1])));
     let other = strange(8, 8);
     assert!(!answers(&answer(&AnyLongHeader::read(&other).unwrap(), &[0x6b33_43cf])));
-    // No versions, part of one, another version than 0.
+    // No versions, a truncated one, or a version other than 0.
     let whole = answer(&sent, &[0x6b33_43cf]);
     assert!(VersionNegotiation::read(&whole[..whole.len() - 4]).is_none());
     assert!(VersionNegotiation::read(&whole[..whole.len() - 1]).is_none());

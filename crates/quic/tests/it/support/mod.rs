@@ -27,7 +27,6 @@ pub(crate) fn destination() -> ConnectionId {
     ConnectionId::new(&DESTINATION).unwrap()
 }
 
-/// Octets written in hexadecimal.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
     base16ct::mixed::decode_vec(text).unwrap()
 }
@@ -45,7 +44,7 @@ impl Side {
         self.of(Self::Server, Self::Client)
     }
 
-    /// The client's or the server's of two values.
+    /// The value for the client or for the server.
     pub(crate) fn of<T>(self, client: T, server: T) -> T {
         match self {
             Self::Client => client,
@@ -54,7 +53,7 @@ impl Side {
     }
 }
 
-/// Runs a check with every backend, and prints which.
+/// Runs a check with every backend, and prints its name.
 pub(crate) fn for_each_backend(check: impl Fn(Backend)) {
     for &backend in Backend::ALL {
         println!("backend: {}", backend.name());
@@ -62,7 +61,7 @@ pub(crate) fn for_each_backend(check: impl Fn(Backend)) {
     }
 }
 
-/// What protects a connection.
+/// The parameters of a connection's protection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Suite {
     pub(crate) backend: Backend,
@@ -77,7 +76,7 @@ pub(crate) fn suites() -> impl Iterator<Item = Suite> {
         .flat_map(|&version| suites_of_one_version().map(move |suite| Suite { version, ..suite }))
 }
 
-/// Every combination of backend and AEAD, with version 1, for what does not depend on the version.
+/// Every combination of backend and AEAD, with version 1, for tests that do not depend on the version.
 pub(crate) fn suites_of_one_version() -> impl Iterator<Item = Suite> {
     let of =
         |&backend| AeadAlgorithm::ALL.map(|algorithm| Suite { backend, version: Version::V1, algorithm });
@@ -129,14 +128,14 @@ impl Suite {
         OneRttSealer::with_backend(self.backend, self.version, local, remote, counter)
     }
 
-    /// One end after the handshake is complete and before the handshake is confirmed.
+    /// One end when the handshake is complete but not confirmed.
     pub(crate) fn end(self, side: Side) -> End {
         let one_rtt = self.one_rtt(side, PacketNumberCounter::new());
         let (space, failures) = (ReceiveSpace::new(), AuthenticationFailures::new());
         End { one_rtt, space, failures, time: Duration::ZERO }
     }
 
-    /// The client and the server, after the handshake is confirmed.
+    /// The client and the server when the handshake is confirmed.
     pub(crate) fn ends(self) -> [End; 2] {
         Side::BOTH.map(|side| {
             let mut end = self.end(side);
@@ -195,7 +194,7 @@ impl Draft {
         ]
     }
 
-    /// Room for number and tag is 0xa5, so whatever is not written shows.
+    /// Fills the room for number and tag with 0xa5, so that octets that are not written show.
     fn with_payload(mut self, payload: &[u8]) -> Self {
         self.octets.resize(self.octets.len() + self.number_length.octets(), 0xa5);
         self.octets.extend_from_slice(payload);
@@ -247,7 +246,7 @@ impl From<Opened<'_>> for Received {
     }
 }
 
-/// Keys that open packets, with all that a stack keeps beside them.
+/// Keys that open packets, with the state that a stack keeps for them.
 pub(crate) trait Receiver {
     fn open_parsed(&mut self, packet: Protected<'_>) -> Result<Received, OpenError>;
 
@@ -296,7 +295,7 @@ pub(crate) struct End {
     pub(crate) time: Duration,
 }
 
-/// For how many phases keys were derived: all up to the present one, and the next if it is there.
+/// The number of phases with derived keys: all up to the current one, and the next if it is derived.
 pub(crate) fn derivations(one_rtt: &OneRtt) -> u64 {
     let text = format!("{one_rtt:?}");
     let has_next = text.contains("has_next_keys: true");
@@ -304,7 +303,8 @@ pub(crate) fn derivations(one_rtt: &OneRtt) -> u64 {
     one_rtt.generation() + 1 + u64::from(has_next)
 }
 
-/// What no packet that is not authentic may change: generation, key phase, derivations, when old keys expire, and the largest number.
+/// The state that a packet that is not authentic must not change: generation, key phase, derivations, expiry of old keys, and largest
+/// number.
 pub(crate) type Phases = (u64, bool, u64, Option<Duration>, Option<u64>);
 
 impl End {
@@ -345,7 +345,7 @@ impl Receiver for End {
     }
 }
 
-/// Both ends in both roles, with every backend, version and AEAD.
+/// Runs a check for both roles, with every backend, version and AEAD.
 pub(crate) fn for_both_roles(check: impl Fn(Suite, Side, End, End)) {
     for suite in suites() {
         for role in Side::BOTH {
@@ -355,7 +355,7 @@ pub(crate) fn for_both_roles(check: impl Fn(Suite, Side, End, End)) {
     }
 }
 
-/// `peer` gets a packet of `end`.
+/// Delivers a packet from `end` to `peer`.
 pub(crate) fn deliver(end: &mut End, peer: &mut End) -> Received {
     let packet = end.seal(FRAMES);
     peer.open(&packet).unwrap()
@@ -374,7 +374,7 @@ pub(crate) fn update_fully(end: &mut End, peer: &mut End) {
     }
 }
 
-/// The number nearest to the one expected whose low octets are as given; halfway, the higher (RFC 9000 §A.3).
+/// The number nearest to the expected one that has the given low octets; of two equally near, the higher (RFC 9000 §A.3).
 pub(crate) fn nearest(largest: Option<u64>, truncated: u32, length: NumberLength) -> u64 {
     let expected = largest.map_or(0, |largest| i128::from(largest) + 1);
     let window = 1_i128 << (8 * length.octets());

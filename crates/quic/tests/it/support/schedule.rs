@@ -1,5 +1,5 @@
-//! The key schedule, written down again from RFC 9001 and RFC 9369 with HKDF alone: what the keys of any generation have to
-//! be, and packets that only a peer that breaks rules would send.
+//! The key schedule, written again from RFC 9001 and RFC 9369 with HKDF only: what the keys of any generation must be, and packets that
+//! only a peer that breaks the rules would send.
 
 use hkdf::Hkdf;
 use sha2::{Sha256, Sha384};
@@ -81,20 +81,20 @@ impl Schedule {
         PacketKey::with_backend(backend, algorithm, &key, &iv.try_into().unwrap()).unwrap()
     }
 
-    /// That of the first secret, whatever the generation (RFC 9001 §6.1).
+    /// The key from the first secret, for every generation (RFC 9001 §6.1).
     pub(crate) fn header_key(&self) -> HeaderKey {
         let length = self.algorithm.header_protection_key_length();
         let key = expand_label(&self.secrets[0], &label(self.version, "hp"), length);
         HeaderKey::with_backend(self.backend, self.algorithm, &key).unwrap()
     }
 
-    /// A packet with a short header, under the keys of `generation`, whose five low bits of the first octet are as given but
-    /// for the length of the number.
+    /// A packet with a short header under the keys of `generation`. `bits` are the low five bits of its first octet, except for the length
+    /// of the number.
     pub(crate) fn seal(&mut self, generation: u64, bits: u8, number: u64, payload: &[u8]) -> Vec<u8> {
         self.seal_draft(generation, bits, number, Draft::short(NumberLength::Four, payload))
     }
 
-    /// The same for any draft, whose first octet has other low bits with a long header.
+    /// The same for any draft; with a long header, other bits of the first octet are the low ones.
     pub(crate) fn seal_draft(&mut self, generation: u64, bits: u8, number: u64, draft: Draft) -> Vec<u8> {
         seal_as_given(&self.packet_key(generation), &self.header_key(), draft, bits, number)
     }
