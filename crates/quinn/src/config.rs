@@ -21,8 +21,8 @@ pub struct QuicClientConfig(pub(crate) Arc<ClientConfig>);
 pub struct QuicServerConfig(pub(crate) Arc<ServerConfig>);
 
 impl QuicClientConfig {
-    /// The same as `try_from`, for programs written for quinn's or noq's own configuration. Wireseal needs no suite for Initial packets:
-    /// their keys are its own.
+    /// Same as `try_from`, for programs written for quinn's or noq's own configuration. Wireseal derives the keys of Initial packets
+    /// itself, so it only checks `initial`.
     ///
     /// # Errors
     ///
@@ -32,14 +32,14 @@ impl QuicClientConfig {
         config.try_into()
     }
 
-    /// Offers these application protocols (ALPN) in place of those of the TLS configuration.
+    /// Offers these application protocols (ALPN) instead of those in the TLS configuration.
     pub fn set_alpn_protocols(&mut self, alpn_protocols: Vec<Vec<u8>>) {
         Arc::make_mut(&mut self.0).alpn_protocols = alpn_protocols;
     }
 }
 
 impl QuicServerConfig {
-    /// The same as `try_from`, as [`QuicClientConfig::with_initial`].
+    /// Same as `try_from`, like [`QuicClientConfig::with_initial`].
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl QuicServerConfig {
         config.try_into()
     }
 
-    /// Accepts these application protocols (ALPN) in place of those of the TLS configuration.
+    /// Accepts these application protocols (ALPN) instead of those in the TLS configuration.
     pub fn set_alpn_protocols(&mut self, alpn_protocols: Vec<Vec<u8>>) {
         Arc::make_mut(&mut self.0).alpn_protocols = alpn_protocols;
     }
@@ -60,7 +60,7 @@ impl TryFrom<ClientConfig> for QuicClientConfig {
 
     /// # Errors
     ///
-    /// Those of an [`Arc`] of the configuration.
+    /// The same as for an [`Arc`] of the configuration.
     fn try_from(config: ClientConfig) -> Result<Self, Error> {
         Arc::new(config).try_into()
     }
@@ -71,11 +71,11 @@ impl TryFrom<Arc<ClientConfig>> for QuicClientConfig {
 
     /// # Errors
     ///
-    /// What rustls refuses for QUIC: no TLS 1.3, or no suite with QUIC keys, as with
-    /// graviola's provider (`wireseal_rustls::provider` gives them to it). A suite that Wireseal has no AEAD for.
+    /// Configurations that rustls refuses for QUIC: without TLS 1.3, or without a suite that has QUIC keys, as with graviola's provider
+    /// (use `wireseal_rustls::provider` to add them). Also any suite for which Wireseal has no AEAD.
     fn try_from(config: Arc<ClientConfig>) -> Result<Self, Error> {
         check_suites(config.crypto_provider())?;
-        // A session that is never used: it takes no ticket and logs nothing.
+        // A trial session that is never used: it takes no ticket and logs nothing.
         let mut tried = (*config).clone();
         tried.resumption = Resumption::disabled();
         tried.key_log = Arc::new(NoKeyLog);
@@ -89,7 +89,7 @@ impl TryFrom<ServerConfig> for QuicServerConfig {
 
     /// # Errors
     ///
-    /// Those of an [`Arc`] of the configuration.
+    /// The same as for an [`Arc`] of the configuration.
     fn try_from(config: ServerConfig) -> Result<Self, Error> {
         Arc::new(config).try_into()
     }
@@ -100,9 +100,9 @@ impl TryFrom<Arc<ServerConfig>> for QuicServerConfig {
 
     /// # Errors
     ///
-    /// What rustls refuses for QUIC: no TLS 1.3, no suite with QUIC keys, as with graviola's provider
-    /// (`wireseal_rustls::provider` gives them to it), or a `max_early_data_size` other than 0 and `u32::MAX` (RFC 9001 §4.6.1). A suite
-    /// that Wireseal has no AEAD for.
+    /// Configurations that rustls refuses for QUIC: without TLS 1.3, without a suite that has QUIC keys, as with graviola's provider (use
+    /// `wireseal_rustls::provider` to add them), or with a `max_early_data_size` other than 0 and `u32::MAX` (RFC 9001 §4.6.1). Also any
+    /// suite for which Wireseal has no AEAD.
     fn try_from(config: Arc<ServerConfig>) -> Result<Self, Error> {
         check_suites(config.crypto_provider())?;
         Session::server(Version::V1, &config, Vec::new())?;

@@ -1,5 +1,5 @@
-//! Counts and times what the keys of quinn's connections do, Wireseal's or others (feature `counted`): for tests and measurements, since
-//! quinn reports neither key updates nor packets by key.
+//! Counts and times the work of the keys of quinn's connections, Wireseal's or others (feature `counted`): for tests and measurements,
+//! since quinn reports neither key updates nor packets by key.
 
 use std::any::Any;
 use std::fmt;
@@ -15,7 +15,7 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
-/// What one packet key has done.
+/// The work of one packet key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyUse {
@@ -34,7 +34,7 @@ struct Counters {
     refused: AtomicU64,
 }
 
-/// The keys that connections of a configuration have had, and what they have done, except for keys of 0-RTT packets.
+/// The keys of all connections of a configuration, and their work, except for keys of 0-RTT packets.
 #[derive(Debug, Default)]
 pub struct CountedKeys {
     initial: Mutex<Vec<Arc<Counters>>>,
@@ -44,7 +44,7 @@ pub struct CountedKeys {
 }
 
 impl CountedKeys {
-    /// The packet keys of Initial packets in the order in which they were made, each time the local key before the remote one.
+    /// The packet keys of Initial packets in the order in which they were created, each time the local key before the remote one.
     #[must_use]
     pub fn initial_keys(&self) -> Vec<KeyUse> {
         uses(&self.initial)
@@ -56,7 +56,7 @@ impl CountedKeys {
         uses(&self.others)
     }
 
-    /// The time that all calls of packet and header keys took so far, without the time of reading the clock.
+    /// The time that all calls of packet and header keys have taken so far, without the time for reading the clock.
     #[must_use]
     pub fn time(&self) -> Duration {
         let clock = self.calls.load(Ordering::Relaxed).saturating_mul(clock());
@@ -76,7 +76,7 @@ fn nanoseconds(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The nanoseconds between two consecutive readings of the clock: the median of many, measured once.
+/// The nanoseconds between two consecutive clock readings: the median of many, measured once.
 fn clock() -> u64 {
     static CLOCK: OnceLock<u64> = OnceLock::new();
 
@@ -97,19 +97,19 @@ fn uses(keys: &Mutex<Vec<Arc<Counters>>>) -> Vec<KeyUse> {
     keys.iter().map(of).collect()
 }
 
-/// A client's configuration with every key counted, and the counts.
+/// A client's configuration that counts every key, and the counts.
 pub fn counted_client(config: Arc<dyn ClientConfig>) -> (Arc<dyn ClientConfig>, Arc<CountedKeys>) {
     let keys = Arc::<CountedKeys>::default();
     (Arc::new(Counted { inner: config, keys: Arc::clone(&keys) }), keys)
 }
 
-/// A server's configuration with every key counted, and the counts.
+/// A server's configuration that counts every key, and the counts.
 pub fn counted_server(config: Arc<dyn ServerConfig>) -> (Arc<dyn ServerConfig>, Arc<CountedKeys>) {
     let keys = Arc::<CountedKeys>::default();
     (Arc::new(Counted { inner: config, keys: Arc::clone(&keys) }), keys)
 }
 
-/// A configuration, session or header key, and where its calls are counted.
+/// A configuration, session or header key, with the counters for its calls.
 struct Counted<T> {
     inner: T,
     keys: Arc<CountedKeys>,

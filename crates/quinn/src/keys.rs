@@ -1,4 +1,4 @@
-//! Keys in the shape in which quinn and noq use them: those of one level, with packet and header keys of both directions apart, and those of
+//! Keys in the form that quinn and noq expect: those of one level, with separate packet and header keys for both directions, and those of
 //! an endpoint, for tokens and stateless resets.
 
 use std::fmt;
@@ -14,14 +14,14 @@ use wireseal_quic::hazmat::{self, PathId};
 use wireseal_quic::{AeadAlgorithm, ConnectionId, InitialKeys, Keys, Version};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
-/// How far behind the start of the packet number the sample starts (RFC 9001 §5.4.2).
+/// The octets from the start of the packet number to the sample (RFC 9001 §5.4.2).
 const SAMPLE_OFFSET: usize = 4;
 
 /// The octets of a sample.
 pub(crate) const SAMPLE_LENGTH: usize = 16;
 
-/// Protects payloads, and headers too if it has their key. The stacks mask each header right after they have sealed the payload, so this
-/// key does both in one pass, and its [`HeaderKey`] then does nothing.
+/// Protects payloads, and headers too if it has their key. The stacks mask each header right after sealing the payload, so this key does
+/// both in one pass, and its [`HeaderKey`] then does nothing.
 pub(crate) struct PacketKey {
     key: hazmat::PacketKey,
     mask: Option<Arc<hazmat::HeaderKey>>,
@@ -35,8 +35,8 @@ impl PacketKey {
     /// Seals a packet that has room for its tag.
     #[inline]
     pub(crate) fn seal(&self, path: PathId, number: u64, packet: &mut [u8], header_length: usize) {
-        // With numbers of up to three octets, room for a sample takes an octet of payload. Longer ones are in short headers alone, behind
-        // which the stacks always put one.
+        // With numbers of up to three octets, the sample needs an octet of payload. Only short headers have longer ones, and after those
+        // the stacks always put one.
         const FITS: &str =
             "the stack leaves room for a tag and a sample, and sends no packet without a payload";
         if let Some(mask) = &self.mask {
@@ -62,7 +62,7 @@ impl PacketKey {
     }
 }
 
-/// Masks headers, unless the packet key does, and removes masks.
+/// Masks headers, unless the packet key already does, and removes masks.
 pub(crate) struct HeaderKey {
     key: Arc<hazmat::HeaderKey>,
     is_left_to_packet_key: bool,
@@ -102,7 +102,7 @@ pub(crate) struct DirectionKeys {
 }
 
 impl DirectionKeys {
-    /// Of what this end sends.
+    /// For packets that this end sends.
     pub(crate) fn local(keys: Keys) -> Self {
         let (key, mask) = keys.into_parts();
         let mask = Arc::new(mask);
@@ -112,7 +112,7 @@ impl DirectionKeys {
         }
     }
 
-    /// Of what this end receives.
+    /// For packets that this end receives.
     pub(crate) fn remote(keys: Keys) -> Self {
         let (key, mask) = keys.into_parts();
         Self {
@@ -121,7 +121,7 @@ impl DirectionKeys {
         }
     }
 
-    /// The key that headers of this direction are masked with, in all phases (RFC 9001 §6.1).
+    /// The key that masks headers of this direction, in all phases (RFC 9001 §6.1).
     pub(crate) fn mask(&self) -> Arc<hazmat::HeaderKey> {
         Arc::clone(&self.header.key)
     }
@@ -138,7 +138,7 @@ impl LevelKeys {
         Self { local: DirectionKeys::local(local), remote: DirectionKeys::remote(remote) }
     }
 
-    /// Those of Initial packets (RFC 9001 §5.2). The stacks' connection IDs have at most 20 octets.
+    /// The keys of Initial packets (RFC 9001 §5.2). The stacks' connection IDs have at most 20 octets.
     pub(crate) fn initial(version: Version, destination: &[u8], is_client: bool) -> Self {
         let destination = ConnectionId::new(destination).expect("connection IDs have at most 20 octets");
         let InitialKeys { client, server } = InitialKeys::new(version, &destination);
@@ -160,7 +160,7 @@ impl TokenKey {
         Self(*octets)
     }
 
-    /// A random key, for as long as the program runs: `random` is `secure_random` of the TLS provider.
+    /// A random key, valid while the program runs. `random` is `secure_random` of the TLS provider.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl fmt::Debug for TokenKey {
     }
 }
 
-/// The key of one token. It seals once, with nonce 0.
+/// The key of one token. It seals one message, with nonce 0.
 pub(crate) struct OneTokenKey(hazmat::PacketKey);
 
 impl OneTokenKey {
@@ -204,26 +204,27 @@ impl OneTokenKey {
     }
 }
 
-/// The key that an endpoint's stateless reset tokens come from (RFC 9000 §10.3.2), for `quinn::EndpointConfig::new` and
+/// The key from which an endpoint derives its stateless reset tokens (RFC 9000 §10.3.2), for `quinn::EndpointConfig::new` and
 /// `noq::EndpointConfig::new`: HMAC-SHA-256. Wiped on drop.
 #[derive(ZeroizeOnDrop)]
 pub struct ResetKey([u8; 32]);
 
 impl ResetKey {
-    /// The octets of what it signs with.
+    /// The length of a signature in octets.
     pub(crate) const SIGNATURE_LENGTH: usize = 32;
 
-    /// A key of 32 random octets. Not for servers with connection IDs of no octets: quinn and noq would give all clients one token, and
-    /// each could end the connections of the others (RFC 9000 §10.3.2). Keep the octets across restarts, and so the endpoint's connection
-    /// IDs: quinn and noq reset nothing whose ID their generator does not recognise, and by default that has a key of its own, new at
-    /// each start. With `cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(kept)))` peers learn of a restart at once,
-    /// otherwise by a timeout.
+    /// A key of 32 random octets. Do not use it for servers with empty connection IDs: quinn and noq would give all clients the same token,
+    /// and each could end the connections of the others (RFC 9000 §10.3.2).
+    ///
+    /// To have peers learn of a restart at once, not by a timeout, keep the octets across restarts, and also the key of the endpoint's
+    /// connection IDs: quinn and noq send no reset for an ID that their generator does not recognise, and by default that has a new key at
+    /// each start. Set it with `cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(kept)))`.
     #[must_use]
     pub const fn new(octets: &[u8; 32]) -> Self {
         Self(*octets)
     }
 
-    /// A random key, for as long as the program runs: `random` is `secure_random` of the TLS provider.
+    /// A random key, valid while the program runs. `random` is `secure_random` of the TLS provider.
     ///
     /// # Errors
     ///
@@ -240,7 +241,7 @@ impl ResetKey {
         mac
     }
 
-    /// Writes the first octets of the HMAC, as many as there is room for, at most 32.
+    /// Fills `signature` with the first octets of the HMAC, at most 32.
     pub(crate) fn sign(&self, data: &[u8], signature: &mut [u8]) {
         let mac =
             Zeroizing::new(<[u8; Self::SIGNATURE_LENGTH]>::from(self.mac(data).finalize().into_bytes()));
@@ -248,7 +249,7 @@ impl ResetKey {
         signature[..length].copy_from_slice(&mac[..length]);
     }
 
-    /// In constant time.
+    /// Compares in constant time.
     pub(crate) fn is_valid(&self, data: &[u8], signature: &[u8]) -> bool {
         self.mac(data).verify_slice(signature).is_ok()
     }

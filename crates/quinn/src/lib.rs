@@ -1,4 +1,4 @@
-//! quinn and noq on Wireseal: packet protection, Retry, tokens and stateless resets without ring and without aws-lc-rs.
+//! Wireseal for quinn and noq: packet protection, Retry, tokens and stateless resets without ring and without aws-lc-rs.
 //!
 //! quinn-proto and noq-proto leave cryptography to traits. These are Wireseal's implementations of all of them, with TLS by rustls and any
 //! of its providers. The packet keys seal a packet and mask its header in one pass, which keys from a rustls provider cannot.
@@ -7,14 +7,14 @@
 //! |---|---|
 //! | quinn 0.11 | feature `quinn` (default): [`QuicClientConfig`], [`QuicServerConfig`], [`TokenKey`], [`ResetKey`] |
 //! | noq 1 (quinn with multipath) | feature `noq`: the same four |
-//! | quinn as it is, with ring or aws-lc-rs anyway | the crate `wireseal-rustls`: nothing but the provider changes |
+//! | quinn as it is, with ring or aws-lc-rs anyway | the crate `wireseal-rustls`: only the provider changes |
 //! | another stack on rustls, such as s2n-quic | the crate `wireseal-rustls` |
 //! | a stack of your own | the crate `wireseal-quic`; with your own packet numbers its module `hazmat` |
 //!
 //! # Example
 //!
-//! A server on quinn. `provider` is any of rustls' whose suites have QUIC keys, such as ring's or aws-lc-rs's. graviola's are for TLS
-//! alone, and rustls refuses QUIC with them: take `wireseal_rustls::provider(rustls_graviola::default_provider())`.
+//! A server on quinn. `provider` is any rustls provider whose suites have QUIC keys, such as ring's or aws-lc-rs's. graviola's suites are
+//! for TLS only, and rustls refuses QUIC with them: use `wireseal_rustls::provider(rustls_graviola::default_provider())`.
 //!
 //! ```
 //! use std::net::UdpSocket;
@@ -42,17 +42,17 @@
 //! }
 //! ```
 //!
-//! A client gives `quinn::ClientConfig::new` a [`QuicClientConfig`], made of a `rustls::ClientConfig` in the same way. Both have the
-//! calls that quinn's and noq's have: `try_from`, `with_initial` and `set_alpn_protocols`.
+//! A client passes `quinn::ClientConfig::new` a [`QuicClientConfig`], created from a `rustls::ClientConfig` in the same way. Both types
+//! have the functions of quinn's and noq's own: `try_from`, `with_initial` and `set_alpn_protocols`.
 //!
-//! Take quinn with `default-features = false` and the features that you want but `rustls-ring` and `ring`, noq without `rustls` and `ring`,
-//! and nothing of C is left: the example `quinn-without-c` of the repository is such a program. Among those to take is `bloom`: without it
-//! servers send no tokens for later connections. Calls that need those features, `Endpoint::server`, `Endpoint::client`,
-//! `ServerConfig::with_single_cert` and `EndpointConfig::default`, are gone then; with them they go around Wireseal.
+//! To build without C, disable quinn's default features and enable all you need except `rustls-ring` and `ring`; for noq, except `rustls`
+//! and `ring`. The example `quinn-without-c` in the repository does this. Keep `bloom`: without it servers send no tokens for later
+//! connections. The calls that need the disabled features are then missing: `Endpoint::server`, `Endpoint::client`,
+//! `ServerConfig::with_single_cert` and `EndpointConfig::default`. Where they exist, they bypass Wireseal.
 //!
-//! # How to see that it is Wireseal
+//! # How to check that Wireseal is used
 //!
-//! `connection.handshake_data()` is a [`HandshakeData`] of this crate, and no other protection has one:
+//! `connection.handshake_data()` then returns the [`HandshakeData`] of this crate, which no other library does:
 //!
 //! ```
 //! # fn shown(data: Option<Box<dyn std::any::Any>>) {
@@ -65,16 +65,16 @@
 //!
 //! # Where the keys come from
 //!
-//! rustls hands a session's traffic secrets to its key log, and this crate takes them from there, behind the key log that you have
-//! configured, which still gets them all. Keys that rustls makes of them itself are dropped: header and packet key of a direction would be
-//! two objects that know nothing of one another, and masking a header would be a second call: with AES-GCM 1.10 to 1.13 times the time
-//! for both ends of a packet (Zen 4). Secrets are wiped once keys are made of them.
+//! rustls passes a session's traffic secrets to its key log, and this crate takes them from there; the key log that you configured still
+//! gets them all. The keys that rustls derives itself are dropped: its header and packet keys are separate objects, so masking a header
+//! would be a second call, and with AES-GCM both ends of a packet would take 1.10 to 1.13 times as long (Zen 4). Secrets are wiped once
+//! keys are derived from them.
 //!
-//! # What it is not for
+//! # What it does not do
 //!
-//! Version 2: quinn and noq do not have it. Their default lists, version 1 and drafts 29 to 34, have keys here, as they have with rustls'
-//! own (for the drafts this crate turns on `draft-29` of `wireseal-quic`); to a client of another version the stacks offer the list. The
-//! limits on packets under one key (RFC 9001 §6.6) are the stack's to keep; both do.
+//! Version 2: quinn and noq do not have it. The versions in their default lists, 1 and drafts 29 to 34, have keys here, as with rustls' own
+//! (for the drafts this crate turns on `draft-29` of `wireseal-quic`). The stacks offer that list to a client of another version. Enforcing
+//! the limits on packets under one key (RFC 9001 §6.6) is the stack's job; both do.
 //!
 //! # Features
 //!
@@ -101,7 +101,7 @@ pub use counted::{CountedKeys, KeyUse, counted_client, counted_server};
 pub use keys::{ResetKey, TokenKey};
 pub use session::HandshakeData;
 
-/// The README's code compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! A TLS session by rustls, with packet keys of Wireseal: what quinn's and noq's sessions have in common.
+//! A TLS session by rustls with Wireseal's packet keys: the code that quinn's and noq's sessions share.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,36 +12,36 @@ use zeroize::Zeroizing;
 
 use crate::keys::{DirectionKeys, LevelKeys, PacketKey};
 
-/// What the handshake has agreed on: `handshake_data()` of a connection, once downcast.
+/// The result of the handshake: downcast `handshake_data()` of a connection to this type.
 ///
-/// That there is one shows that Wireseal protects the connection: quinn's and noq's own sessions return another type.
+/// If the downcast succeeds, Wireseal protects the connection: quinn's and noq's own sessions return another type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HandshakeData {
     /// The application protocol (ALPN), if one was negotiated.
     pub protocol: Option<Vec<u8>>,
-    /// At a server: the name that the client asked for.
+    /// At a server: the server name that the client requested.
     pub server_name: Option<String>,
-    /// The suite, whose AEAD protects the packets.
+    /// The cipher suite, whose AEAD protects the packets.
     pub cipher_suite: Option<CipherSuite>,
     sealed_by: &'static str,
 }
 
 impl HandshakeData {
-    /// What seals the packets: the instructions that Wireseal's own routines use, such as "VAES-512", or the library that stands in for
-    /// them.
+    /// The implementation that seals the packets: the instructions that Wireseal's own routines use, such as "VAES-512", or the library
+    /// used in their place.
     #[must_use]
     pub const fn sealed_by(&self) -> &'static str {
         self.sealed_by
     }
 }
 
-/// A session of TLS, as a stack drives it.
+/// A TLS session, as a stack drives it.
 pub(crate) struct Session {
     version: Version,
     tls: Connection,
     secrets: Arc<Secrets>,
-    /// Whether the stack knows that there is [`HandshakeData`].
+    /// Whether the stack has been told that [`HandshakeData`] is available.
     is_announced: bool,
     next: Option<NextPhase>,
 }
@@ -50,13 +50,13 @@ pub(crate) struct Session {
 struct NextPhase {
     local: TrafficSecret,
     remote: TrafficSecret,
-    /// The header key of what this end sends stays the same in all phases (RFC 9001 §6.1).
+    /// The header key for packets that this end sends, the same in all phases (RFC 9001 §6.1).
     mask: Arc<hazmat::HeaderKey>,
 }
 
 /// Why a session ends: the peer's handshake messages were refused.
 pub(crate) struct Refused {
-    /// The TLS alert, if there is one for it.
+    /// The TLS alert, if the error has one.
     pub(crate) alert: Option<u8>,
     pub(crate) error: Error,
 }
@@ -102,7 +102,7 @@ impl Session {
         }
     }
 
-    /// The AEAD of the suite, once that is chosen.
+    /// The AEAD of the suite, once the suite is chosen.
     fn algorithm(&self) -> Option<AeadAlgorithm> {
         AeadAlgorithm::from_tls_cipher_suite(self.tls.negotiated_cipher_suite()?.suite().into())
     }
@@ -127,7 +127,7 @@ impl Session {
 
     /// The keys of 0-RTT packets: a client's to send, a server's to receive.
     pub(crate) fn early_keys(&self) -> Option<DirectionKeys> {
-        // Always taken, so that it is wiped: a server's rustls derives it even if it rejects early data.
+        // Always taken, so that it is wiped: rustls derives it at a server even if it rejects early data.
         let secret = self.secrets.take(Secret::Early, self.algorithm()?)?;
         // `None` if rustls has no keys for 0-RTT either.
         self.tls.zero_rtt_keys()?;
@@ -154,7 +154,7 @@ impl Session {
         if let Err(error) = self.tls.read_hs(messages) {
             return Err(Refused { alert: self.tls.alert().map(u8::from), error });
         }
-        // A server has read the ClientHello when it knows the name or the protocol; neither has to be in it.
+        // A server knows from the name or the protocol that the ClientHello was read; a ClientHello may have neither.
         let has_server_name = match &self.tls {
             Connection::Client(_) => false,
             Connection::Server(server) => server.server_name().is_some(),
@@ -169,7 +169,7 @@ impl Session {
         self.tls.quic_transport_parameters()
     }
 
-    /// Writes handshake messages, and returns the keys of the next level when it is time for them.
+    /// Writes handshake messages, and returns the keys of the next level once they are needed.
     pub(crate) fn write(&mut self, messages: &mut Vec<u8>) -> Option<LevelKeys> {
         const LOGGED: &str = "rustls logs the secrets of a level before it hands out the keys";
         // rustls' own keys are dropped: a packet key of rustls cannot mask headers.
@@ -194,7 +194,7 @@ impl Session {
         Some(keys)
     }
 
-    /// The packet keys of the next phase: for what this end sends, and for what it receives.
+    /// The packet keys of the next phase: for sending, then for receiving.
     pub(crate) fn next_keys(&mut self) -> Option<[PacketKey; 2]> {
         let NextPhase { local, remote, mask } = self.next.as_mut()?;
         let [local, remote] = [local, remote].map(|secret| {
@@ -215,7 +215,7 @@ impl Session {
     }
 }
 
-/// What computes this AEAD: instructions or a library.
+/// The instruction set or the library that computes this AEAD.
 fn served_by(algorithm: AeadAlgorithm) -> &'static str {
     let key = [0; 32];
     let key = hazmat::PacketKey::new(algorithm, &key[..algorithm.key_length()], &[0; 12]);
@@ -241,7 +241,7 @@ pub(crate) fn retry_tag(version: Version, original_destination: &[u8], packet: &
     wireseal_quic::retry_integrity_tag(version, &destination, packet)
 }
 
-/// The version whose keys and labels the version with this number uses. Drafts 30 to 32 have those of draft 29, and the last two those of
+/// Maps a version number to the version whose keys and labels it uses. Drafts 30 to 32 use those of draft 29, and drafts 33 and 34 those of
 /// version 1 (draft-ietf-quic-tls-32 §5.2, draft-ietf-quic-tls-34 §5.2).
 pub(crate) const fn version(number: u32) -> Option<Version> {
     match number {
@@ -251,7 +251,7 @@ pub(crate) const fn version(number: u32) -> Option<Version> {
     }
 }
 
-/// For TLS, drafts differ in the number of the transport parameters extension.
+/// In TLS, drafts differ by the number of the transport parameters extension.
 const fn tls_version(version: Version) -> TlsVersion {
     match version {
         Version::Draft29 => TlsVersion::V1Draft,
@@ -259,21 +259,21 @@ const fn tls_version(version: Version) -> TlsVersion {
     }
 }
 
-/// A secret that packet keys come from.
+/// A secret from which packet keys are derived.
 #[derive(Clone, Copy, Debug)]
 enum Secret {
-    /// Of 0-RTT packets, which only clients send.
+    /// For 0-RTT packets, which only clients send.
     Early,
-    /// Of the Handshake packets that one side sends.
+    /// For the Handshake packets that one side sends.
     Handshake(Side),
-    /// Of its first 1-RTT packets.
+    /// For the first 1-RTT packets that one side sends.
     Traffic(Side),
 }
 
 impl Secret {
     const COUNT: usize = 5;
 
-    /// Its place among all.
+    /// Its index in [`Secrets`].
     const fn index(self) -> usize {
         match self {
             Self::Early => 0,
@@ -284,7 +284,7 @@ impl Secret {
         }
     }
 
-    /// By its name in a key log.
+    /// The secret with this label in a key log.
     fn from_label(label: &str) -> Option<Self> {
         Some(match label {
             "CLIENT_EARLY_TRAFFIC_SECRET" => Self::Early,
@@ -297,8 +297,7 @@ impl Secret {
     }
 }
 
-/// The key log of one session: keeps the secrets that packet keys come from until they are taken, and passes everything on to the key
-/// log that was configured.
+/// The key log of one session: keeps the secrets for packet keys until they are taken, and passes everything on to the configured key log.
 struct Secrets {
     kept: Mutex<[Option<Zeroizing<Vec<u8>>>; Secret::COUNT]>,
     configured: Arc<dyn KeyLog>,
@@ -309,7 +308,7 @@ impl Secrets {
         Arc::new(Self { kept: Mutex::default(), configured })
     }
 
-    /// A secret for a suite with this AEAD, once. `None` if rustls has not derived it.
+    /// Takes a secret, for a suite with this AEAD. `None` if rustls has not derived it, or if it was taken before.
     fn take(&self, secret: Secret, algorithm: AeadAlgorithm) -> Option<TrafficSecret> {
         let octets = self.kept()[secret.index()].take()?;
         TrafficSecret::new(algorithm, &octets).ok()

@@ -1,5 +1,5 @@
-//! The traits of quinn-proto and noq-proto, which are the same but for what the macro takes as arguments: whether packet keys get a path,
-//! and how connection IDs are passed.
+//! The traits of quinn-proto and noq-proto. They are the same except for the macro's arguments: whether packet keys get a path, and how
+//! connection IDs are passed.
 
 macro_rules! implement_traits {
     (
@@ -176,7 +176,7 @@ macro_rules! implement_traits {
         /// The stacks drop an Initial packet of a version without keys.
         const HAS_KEYS: &str = "there were keys for the first packet of this version";
 
-        /// The traits have no error for a lack of randomness; quinn's and noq's own sessions panic, too.
+        /// The traits have no error for missing randomness; quinn's and noq's own sessions panic, too.
         const TRIED: &str = "a session was started with this configuration when it was made, and there is randomness";
 
         fn octets(parameters: &TransportParameters) -> Vec<u8> {

@@ -1,5 +1,5 @@
-//! Configurations that are refused and what is passed on; and handshakes that do not go straight ahead, by which a session's secrets could be
-//! taken for another's, another suite's or another version's.
+//! Configurations that are refused and data that is passed on; and unusual handshakes, in which the secrets of one session, suite or
+//! version could be used for another.
 
 use std::sync::{Arc, Mutex};
 
@@ -30,7 +30,7 @@ fn what_rustls_does_not_take_for_quic_is_refused_when_it_is_configured() {
     assert!(QuicClientConfig::try_from(old).unwrap_err().to_string().contains("TLS 1.3"));
 }
 
-/// graviola's provider is such a one.
+/// graviola's provider is an example.
 #[test]
 fn a_provider_without_quic_keys_is_refused_with_a_way_out() {
     let identity = Identity::new();
@@ -50,7 +50,7 @@ fn a_provider_without_quic_keys_is_refused_with_a_way_out() {
     }
 }
 
-/// The calls that a program written for quinn's or noq's own configuration has.
+/// The functions that programs written for quinn's or noq's own configuration call.
 #[tokio::test]
 async fn a_suite_for_initial_packets_and_application_protocols_as_with_quinn() {
     let identity = Identity::new();
@@ -147,13 +147,13 @@ async fn serve(listener: Endpoint) -> usize {
     count
 }
 
-/// Data both ways, and the end of the connection.
+/// Sends data both ways, and closes the connection.
 async fn use_and_close(connection: Connection) {
     exchange(&connection, &pattern(1, LENGTH), &pattern(2, LENGTH)).await;
     connection.close(0_u8.into(), b"done");
 }
 
-/// The client sends a key share that the server does not take, and a second ClientHello after the HelloRetryRequest.
+/// The client sends a key share that the server does not accept, and a second ClientHello after the HelloRetryRequest.
 #[tokio::test]
 async fn a_hello_retry_request() {
     for suite in SUITES {
@@ -177,8 +177,8 @@ async fn a_hello_retry_request() {
     }
 }
 
-/// The client resumes a session and sends early data. The server resumes it too, but has changed, as `change` says, and so refuses the
-/// early data. What comes after is under the keys of this handshake.
+/// The client resumes a session and sends early data. `change` has changed the server, so it resumes the session but refuses the early
+/// data. Later packets use the keys of this handshake.
 async fn early_data_is_refused(change: fn(&mut rustls::ServerConfig)) {
     for [client_by, server_by] in PAIRS {
         let identity = Identity::new();
@@ -214,7 +214,7 @@ async fn early_data_for_a_server_that_takes_none_any_more() {
     early_data_is_refused(|server| server.max_early_data_size = 0).await;
 }
 
-/// The session is of another suite with the same hash, so it can be resumed, but not its early data.
+/// The session was of another suite with the same hash, so it can be resumed, but its early data cannot be accepted.
 #[tokio::test]
 async fn early_data_of_another_suite() {
     early_data_is_refused(|server| {
@@ -233,7 +233,7 @@ async fn early_data_of_another_suite() {
     .await;
 }
 
-/// All on one configuration of the client and one of the server.
+/// All sessions share one client configuration and one server configuration.
 #[tokio::test]
 async fn sessions_at_once() {
     const SESSIONS: usize = 8;
@@ -296,7 +296,7 @@ async fn each_of_the_default_list_is_spoken() {
     }
 }
 
-/// A server that leaves drafts out of its list says so to a client that begins with one (RFC 9000 §6.1).
+/// A server without drafts in its list answers a client that starts with one by Version Negotiation (RFC 9000 §6.1).
 #[tokio::test]
 async fn what_is_not_in_the_list_is_answered_with_version_negotiation() {
     let identity = Identity::new();

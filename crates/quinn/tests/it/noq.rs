@@ -36,7 +36,7 @@ fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
 }
 
 fn endpoint(server: Option<ServerConfig>) -> Endpoint {
-    // Not on one address, so that there can be two paths.
+    // Bound to all addresses, so that there can be two paths.
     let socket = std::net::UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
     let config = EndpointConfig::new(Arc::new(ResetKey::new(&[3; 32])));
     Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
@@ -46,7 +46,7 @@ fn is_wireseal(connection: &Connection) -> bool {
     connection.handshake_data().is_some_and(|data| data.is::<HandshakeData>())
 }
 
-/// Opens a second path once the peer has given the connection IDs for it.
+/// Opens a second path, once the peer has provided connection IDs for it.
 async fn second_path(connection: &Connection, to: SocketAddr) -> PathId {
     loop {
         match connection.open_path(FourTuple::from_remote(to), PathStatus::Available).await {
@@ -57,7 +57,7 @@ async fn second_path(connection: &Connection, to: SocketAddr) -> PathId {
     }
 }
 
-/// The number of the path is part of the nonce, so the ring end refuses whatever is sealed for another one.
+/// The path's number is part of the nonce, so the ring end refuses a packet sealed for another path.
 #[tokio::test]
 async fn each_suite_on_two_paths_with_key_updates() {
     for suite in SUITES {
@@ -102,7 +102,7 @@ async fn each_suite_on_two_paths_with_key_updates() {
     }
 }
 
-/// With a Retry, whose tag is that of the version, too.
+/// With a Retry, whose tag depends on the version.
 #[tokio::test]
 async fn each_version_of_the_default_list_is_spoken() {
     for &version in noq_proto::DEFAULT_SUPPORTED_VERSIONS {
@@ -157,7 +157,7 @@ async fn tokens_and_data_in_0_rtt_packets() {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let connect = || endpoint.connect_with(config.clone(), address, "localhost").expect("an address");
         let first = connect().await.expect("a handshake");
-        // Ticket and token are in the server's first 1-RTT packets.
+        // The ticket and the token are in the server's first 1-RTT packets.
         tokio::time::sleep(Duration::from_millis(50)).await;
         first.close(0_u8.into(), b"done");
         endpoint.wait_idle().await;

@@ -1,5 +1,3 @@
-//! quinn.
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +26,7 @@ pub fn server(identity: &Identity, by: By, suite: CipherSuite) -> ServerConfig {
 pub fn endpoint(server: Option<ServerConfig>, address: SocketAddr) -> Endpoint {
     let socket = std::net::UdpSocket::bind(address).expect("a free port");
     let mut config = EndpointConfig::new(Arc::new(ResetKey::new(&[3; 32])));
-    // Its own connection IDs, which a server recognises after it has lost its state.
+    // Connection IDs with a fixed key, which a server recognises after losing its state.
     config.cid_generator(|| Box::new(HashedConnectionIdGenerator::from_key(1)));
     Endpoint::new(config, server, socket, Arc::new(TokioRuntime)).expect("an endpoint")
 }
@@ -60,7 +58,7 @@ async fn each_suite_both_ways_with_key_updates() {
             let connecting = endpoint.connect_with(ClientConfig::new(crypto), address, "localhost");
             let connection = connecting.expect("a configuration").await.expect("a handshake");
             exchange(&connection, &there, &back).await;
-            // Those of Handshake packets, and of two phases at least.
+            // Keys of Handshake packets, and of at least two phases.
             let keys = keys.packet_keys();
             let used = keys.chunks(2).filter(|pair| pair[0].sealed > 0 && pair[1].opened > 0).count();
             assert!(used >= 3, "{keys:?}");
@@ -68,7 +66,7 @@ async fn each_suite_both_ways_with_key_updates() {
             connection.close(0_u8.into(), b"done");
             let of_server = serving.await.expect("the server did not panic");
 
-            // Only a connection on Wireseal has this type.
+            // Only connections on Wireseal return this type.
             for (by, data, name) in [(client_by, of_client, None), (server_by, of_server, Some("localhost"))]
             {
                 let data = data.map(|data| (data.protocol, data.cipher_suite, data.server_name));
@@ -79,7 +77,7 @@ async fn each_suite_both_ways_with_key_updates() {
     }
 }
 
-/// The first connection is sent a Retry; the second brings a token that the first was given, and needs none.
+/// The first connection gets a Retry; the second sends a token from the first and gets none.
 #[tokio::test]
 async fn retry_and_tokens() {
     for [client_by, server_by] in PAIRS {
@@ -101,7 +99,7 @@ async fn retry_and_tokens() {
             }
             (retries, validated)
         });
-        // The second connection has a token of the first one's NEW_TOKEN frame.
+        // The second connection has a token from a NEW_TOKEN frame of the first.
         let endpoint = endpoint(None, loopback());
         let config = client(&identity, client_by, SUITES[0]);
         for _ in 0..2 {
@@ -154,7 +152,7 @@ async fn data_in_0_rtt_packets() {
     }
 }
 
-/// A server in a thread of its own, which is dropped in the middle of its connection.
+/// A server in its own thread, dropped in the middle of its connection.
 fn abandoned_server(
     config: ServerConfig,
     address: SocketAddr,
@@ -165,13 +163,13 @@ fn abandoned_server(
         let kept = runtime.block_on(async {
             let endpoint = endpoint(Some(config), address);
             let connection = endpoint.accept().await.expect("a client").await.expect("a handshake");
-            // What is still to be sent for the handshake.
+            // Sends the rest of the handshake.
             while is_connected.try_recv().is_err() {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             (endpoint, connection)
         });
-        // First, so that nobody is left to send a goodbye.
+        // The runtime goes first, so that nothing can close the connection properly.
         drop(runtime);
         drop(kept);
     })

@@ -16,14 +16,14 @@ pub const SUITES: [CipherSuite; 3] = [
 
 pub const MEGABYTE: usize = 1 << 20;
 
-/// How much is written between two requests for a key update; the stacks ignore those that come too early.
+/// How much is sent between two requests for a key update; the stacks ignore requests that come too early.
 pub const BETWEEN_UPDATES: usize = 64 << 10;
 
 pub fn loopback() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }
 
-/// rustls' ring provider with these suites of TLS 1.3.
+/// rustls' ring provider with these TLS 1.3 suites.
 pub fn with_suites(suites: &[CipherSuite]) -> CryptoProvider {
     let mut provider = rustls::crypto::ring::default_provider();
     provider.cipher_suites.retain(|offered| suites.contains(&offered.suite()));
@@ -35,13 +35,13 @@ pub fn only(suite: CipherSuite) -> CryptoProvider {
     with_suites(&[suite])
 }
 
-/// ring's keys for Initial packets, which quinn and noq cannot take from a provider whose one suite is another.
+/// ring's keys for Initial packets, which quinn and noq cannot get from a provider with a single other suite.
 pub fn initial_suite() -> Suite {
     let suite = only(SUITES[0]).cipher_suites[0].tls13().and_then(|suite| suite.quic_suite());
     suite.expect("ring does QUIC")
 }
 
-/// What protects the packets of an end.
+/// The library that protects the packets of an end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum By {
     Wireseal,
@@ -102,7 +102,7 @@ pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     octets
 }
 
-/// What the tests of quinn and noq share, with the types of one of them.
+/// Shared by the tests of quinn and noq, with the types of one of them.
 macro_rules! ends_of {
     ($stack:ident) => {
         pub fn client_crypto(by: By, tls: rustls::ClientConfig) -> Arc<dyn $stack::crypto::ClientConfig> {
@@ -130,7 +130,7 @@ macro_rules! ends_of {
             }
         }
 
-        /// Sends `sent`, with key updates in between, and expects the peer's `expected`.
+        /// Sends `sent` with key updates in between, and checks that the peer sends `expected`.
         pub async fn exchange(connection: &$stack::Connection, sent: &[u8], expected: &[u8]) {
             let send = async {
                 let mut stream = connection.open_uni().await.expect("the peer allows streams");
