@@ -39,7 +39,7 @@ async fn send() -> Result<(), Box<dyn Error>> {
     let certificate = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
     roots.add(CertificateDer::from(certificate)).map_err(|error| format!("{}: {error}", file.display()))?;
 
-    // rustls gets the provider, and quinn the configuration, by `QuicClientConfig::try_from` below.
+    // rustls gets the provider here; quinn gets the configuration below, through `QuicClientConfig::try_from`.
     let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ClientConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&[&rustls::version::TLS13])?

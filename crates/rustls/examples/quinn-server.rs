@@ -37,7 +37,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let identity = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
     let key = PrivatePkcs8KeyDer::from(identity.signing_key.serialize_der());
 
-    // rustls gets the provider, and quinn the configuration, by `QuicServerConfig::try_from` below.
+    // rustls gets the provider here; quinn gets the configuration below, through `QuicServerConfig::try_from`.
     let provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
     let sealed = provider.cipher_suites.iter().filter(|suite| wireseal_rustls::is_wireseal(suite)).count();
     let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(provider))
@@ -48,7 +48,7 @@ async fn serve() -> Result<(), Box<dyn Error>> {
     let config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
 
     let endpoint = Endpoint::server(config, listen).map_err(|error| format!("{listen}: {error}"))?;
-    // Only now, so that a server that fails to start does not overwrite the certificate of a running one.
+    // Written only now, so that a server that fails to start does not overwrite the certificate of a running one.
     std::fs::write(&file, identity.cert.der()).map_err(|error| format!("{}: {error}", file.display()))?;
     println!("listening on {}, certificate in {}", endpoint.local_addr()?, file.display());
     println!("{sealed} suites of QUIC are Wireseal's");

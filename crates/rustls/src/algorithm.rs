@@ -24,12 +24,12 @@ static AES_128_CCM: QuicAlgorithm = QuicAlgorithm(AeadAlgorithm::Aes128Ccm);
 /// * `encrypt_in_place`: [`Error::EncryptError`], with nothing modified, for packet numbers above 2^62-1 (RFC 9000 §12.3) and
 ///   payloads above 65,535 octets.
 /// * `decrypt_in_place`: [`Error::DecryptError`] for packets that are not authentic. No plaintext is left.
-/// * Header protection: [`Error::General`], with nothing modified, for a sample that does not have 16 octets and a packet number
+/// * Header protection: [`Error::General`], with nothing modified, for a sample that does not have 16 octets, or a packet number
 ///   of more than 4.
 /// * All of them fail for keys that do not have [`aead_key_len`](quic::Algorithm::aead_key_len) octets, which rustls never makes.
 ///
-/// Header protection covers as many octets of the packet number as the two low bits of the unprotected first octet say (RFC
-/// 9001 §5.4.1); further octets stay as they are.
+/// The two low bits of the unprotected first octet give the number of packet number octets that header protection covers (RFC 9001 §5.4.1);
+/// octets after them are unchanged.
 ///
 /// [`Tls13CipherSuite`]: rustls::Tls13CipherSuite
 #[must_use]
@@ -67,7 +67,7 @@ impl quic::Algorithm for QuicAlgorithm {
     }
 }
 
-/// `None` for a key of the wrong length: rustls' traits cannot refuse it when it is made, so every use fails.
+/// `None` for a key of the wrong length: rustls' traits cannot refuse it when it is created, so every use fails.
 #[derive(Debug)]
 struct PacketKey {
     aead: AeadAlgorithm,
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn keys_of_a_wrong_length_refuse_all_use() {
-        // Outside rustls only keys of 32 octets can be made, and this AEAD takes 16.
+        // Code outside rustls can only create keys of 32 octets, and this AEAD takes 16.
         let aead = AeadAlgorithm::Aes128Gcm;
         let packet = packet_key(aead, &AeadKey::from([1; 32]), &Iv::from([2; 12]));
         let (packet, mut payload) = (PacketKey { aead, key: packet }, [3; 40]);

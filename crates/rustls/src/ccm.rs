@@ -17,12 +17,12 @@ use wireseal_quic::hazmat::{self, PathId};
 use crate::algorithm::{packet_key, quic_algorithm};
 use crate::suites::leaked_once;
 
-/// TLS_AES_128_CCM_SHA256 (RFC 8446 §B.4) on the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP;
-/// `None` when no TLS 1.3 suite of `base` is on SHA-256.
+/// TLS_AES_128_CCM_SHA256 (RFC 8446 §B.4) with the SHA-256 and HKDF of `base`, for QUIC and for TLS over TCP; `None` if no TLS 1.3 suite of
+/// `base` uses SHA-256.
 ///
-/// [`provider`](crate::provider) leaves it out, because AES-GCM is faster and as widely supported; append it to a provider's `cipher_suites`
-/// to reach a peer that has nothing else. The first call for a `base` leaks about 100 octets, later calls nothing. The secrets of
-/// its connections cannot be extracted, because rustls has no type for them.
+/// [`provider`](crate::provider) leaves it out, because AES-GCM is faster and as widely supported; append it to a provider's
+/// `cipher_suites` to reach a peer that has no other suite. The first call for a `base` leaks about 100 octets, later calls nothing. The
+/// secrets of its connections cannot be extracted, because rustls has no type for them.
 ///
 /// ```
 /// let mut provider = wireseal_rustls::provider(rustls::crypto::ring::default_provider());
@@ -93,7 +93,7 @@ impl MessageEncrypter for RecordKey {
             .seal(PathId(0), sequence, &make_tls13_aad(length), record.as_mut())
             .map_err(|_| Error::EncryptError)?;
         record.extend_from_slice(&tag);
-        // What every protected TLS 1.3 record claims to be (RFC 8446 §5.2).
+        // The type and version that every protected TLS 1.3 record shows (RFC 8446 §5.2).
         Ok(OutboundOpaqueMessage::new(ContentType::ApplicationData, ProtocolVersion::TLSv1_2, record))
     }
 

@@ -1,5 +1,5 @@
-//! Counts what QUIC keys do (feature `counted`), for tests and measurements: neither rustls nor quinn reports key updates or
-//! packets by key.
+//! Counts the work of QUIC keys (feature `counted`), for tests and measurements: neither rustls nor quinn reports key updates or packets by
+//! key.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::quic::{self, Algorithm, HeaderProtectionKey, PacketKey};
 use rustls::{CipherSuite, CipherSuiteCommon, Error, SupportedCipherSuite, Tls13CipherSuite};
 
-/// What one packet key has done.
+/// The work of one packet key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyUse {
@@ -30,11 +30,11 @@ struct Entries {
     suite: Option<CipherSuite>,
 }
 
-/// The QUIC keys that a provider has made, and what they have done.
+/// The QUIC keys that a provider has created, and their work.
 #[derive(Default)]
 pub struct CountedKeys(Mutex<Entries>);
 
-/// Locks even after a panic: counts are consistent at all times.
+/// Locks even after a panic: the counts are always consistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -47,7 +47,7 @@ impl CountedKeys {
         lock(&self.0).packet_keys.iter().map(|key| *lock(key)).collect()
     }
 
-    /// How many header protection keys were made.
+    /// The number of header protection keys created.
     #[must_use]
     pub fn header_keys(&self) -> usize {
         lock(&self.0).header_keys
@@ -66,8 +66,8 @@ impl fmt::Debug for CountedKeys {
     }
 }
 
-/// `provider` with every QUIC key counted, and the counts. rustls holds suites for the rest of the process, so each call leaks some
-/// hundred octets for each suite.
+/// `provider` with every QUIC key counted, and the counts. rustls keeps suites until the process ends, so each call leaks a few hundred
+/// octets for each suite.
 #[must_use]
 pub fn counted(mut provider: CryptoProvider) -> (CryptoProvider, Arc<CountedKeys>) {
     let keys = Arc::<CountedKeys>::default();

@@ -1,8 +1,8 @@
 //! A rustls [`CryptoProvider`] with Wireseal's QUIC keys.
 //!
-//! rustls leaves QUIC packet protection (RFC 9001 §5) to its crypto provider. [`provider`] takes any provider and replaces that
-//! part; the handshake, TLS over TCP and certificates stay the provider's own. quinn, or any other QUIC stack that takes its keys
-//! from rustls 0.23, runs on the result unchanged. A provider without QUIC gets it.
+//! rustls leaves QUIC packet protection (RFC 9001 §5) to its crypto provider. [`provider`] takes any provider and replaces that part; the
+//! handshake, TLS over TCP and certificates stay the provider's own. quinn, or any other QUIC stack that takes its keys from rustls 0.23,
+//! runs on the result unchanged. It also adds QUIC to a provider that has none.
 //!
 //! | task | call |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | name the library behind the ciphers, for a measurement or a bug report | [`Backend::active`] |
 //! | see in a log that Wireseal seals | feature `log`: a line at debug level for each packet key |
 //! | count packets by key, and see key updates | `counted`, feature `counted` |
-//! | quinn or noq with all of their cryptography by Wireseal, and faster | the crate `wireseal-quinn` |
+//! | quinn or noq with all of their packet cryptography by Wireseal, and faster | the crate `wireseal-quinn` |
 //! | s2n-quic | [`provider`], as in [its section](#s2n-quic) |
 //! | QUIC without rustls | the crate `wireseal-quic` |
 //!
@@ -41,9 +41,9 @@
 //! ```
 //!
 //! A server does the same with `rustls::ServerConfig::builder_with_provider`, `QuicServerConfig::try_from` and
-//! `quinn::ServerConfig::with_crypto`. Installing the provider as the process default is not enough: quinn's own shortcuts, such
-//! as `quinn::ServerConfig::with_single_cert`, ignore it. `examples/quinn-server.rs` and `examples/quinn-client.rs` are a whole
-//! pair; the README shows how to run them.
+//! `quinn::ServerConfig::with_crypto`. Installing the provider as the process default is not enough: quinn's own shortcuts, such as
+//! `quinn::ServerConfig::with_single_cert`, ignore it. `examples/quinn-server.rs` and `examples/quinn-client.rs` are complete programs; the
+//! README shows how to run them.
 //!
 //! # s2n-quic
 //!
@@ -55,13 +55,14 @@
 //! ```
 //!
 //! A server does the same with `rustls::Server::from` and a `ServerConfig`. Wireseal then seals and opens Handshake and 1-RTT packets.
-//! Initial packets and Retry stay with AWS-LC, which s2n-quic needs in any case. `interop/quic/wireseal/src/s2n.rs` is a whole pair.
+//! Initial packets and Retry stay with AWS-LC, which s2n-quic needs in any case. `interop/quic/wireseal/src/s2n.rs` is a complete client
+//! and server.
 //!
-//! # What is not Wireseal's
+//! # What Wireseal does not do
 //!
 //! rustls derives each packet key, IV and header protection key with the HKDF of the provider. quinn computes the integrity tag of
 //! Retry packets, stateless reset tokens and address validation tokens with the library its features name. The limits on packets
-//! (RFC 9001 §6.6) are stated here; the stack must keep them.
+//! (RFC 9001 §6.6) are reported to the stack, which must keep them.
 //!
 //! # Features
 //!
@@ -70,7 +71,7 @@
 //! * `ring` (default), `aws-lc-rs`, `rustcrypto`: the library for everything else, as in `wireseal-quic`; if several are
 //!   on, it is the first of them. It is independent of the provider: Wireseal on RustCrypto works with the ring provider, and the other
 //!   way round.
-//! * `log`: a line of the log for each packet key that is made.
+//! * `log`: a log line for each packet key that is created.
 //! * `counted`: counters around the keys, for tests and measurements.
 #![warn(clippy::unwrap_used)]
 
@@ -91,7 +92,7 @@ pub use wireseal_quic::{AeadAlgorithm, Backend};
 #[cfg(doc)]
 use rustls::{Tls13CipherSuite, crypto::CryptoProvider};
 
-/// The README's code compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -9,7 +9,7 @@ use wireseal_quic::AeadAlgorithm;
 
 use crate::algorithm::quic_algorithm;
 
-/// Gives a provider Wireseal's QUIC keys.
+/// Returns the provider with Wireseal's QUIC keys.
 ///
 /// It sets the field `quic` of each TLS 1.3 suite that QUIC can use (RFC 9001 §5.3), and changes nothing else: order, hash, HKDF,
 /// record protection, TLS 1.2 suites, key exchange groups, signatures and random numbers stay.
@@ -26,10 +26,8 @@ pub fn provider(mut base: CryptoProvider) -> CryptoProvider {
     base
 }
 
-/// Whether the QUIC keys of `suite` are Wireseal's.
-///
-/// That is, whether it is a suite of TLS 1.3 whose field `quic` is the [`quic_algorithm`] of its own AEAD. It takes what a rustls
-/// connection returns, `connection.negotiated_cipher_suite()`.
+/// Whether the QUIC keys of `suite` are Wireseal's: it is a TLS 1.3 suite whose field `quic` is the [`quic_algorithm`] of its own AEAD.
+/// Pass it what a rustls connection returns from `connection.negotiated_cipher_suite()`.
 #[must_use]
 pub fn is_wireseal(suite: &SupportedCipherSuite) -> bool {
     matches!(suite, SupportedCipherSuite::Tls13(suite) if has_wireseal(suite))
@@ -56,16 +54,16 @@ fn on_wireseal(base: &'static Tls13CipherSuite) -> &'static Tls13CipherSuite {
     }
 }
 
-/// `made` with a static lifetime. The same `base` and code point always give the same address.
+/// `made` with a static lifetime. The same `base` and code point always return the same address.
 pub(crate) fn leaked_once(
     base: &'static Tls13CipherSuite,
     made: Tls13CipherSuite,
 ) -> &'static Tls13CipherSuite {
     static LEAKED: Mutex<Vec<(&Tls13CipherSuite, &Tls13CipherSuite)>> = Mutex::new(Vec::new());
 
-    // The list is consistent at all times, so a poisoned lock is harmless.
+    // The list is always consistent, so a poisoned lock is harmless.
     let mut leaked = LEAKED.lock().unwrap_or_else(PoisonError::into_inner);
-    // Suites compare by code point, which providers share, so compare the address.
+    // Compares addresses: suites compare by code point, which different providers share.
     if let Some((_, known)) = leaked.iter().find(|(from, known)| ptr::eq(*from, base) && **known == made) {
         return known;
     }

@@ -18,7 +18,7 @@ use crate::support::{ALL, CCM, COMMON, Identity, aead, only, pattern, ring, wire
 
 const VERSIONS: [Version; 2] = [Version::V1, Version::V2];
 
-/// Secrets by their names in the key log.
+/// Secrets by their labels in the key log.
 #[derive(Debug, Default)]
 struct Log(Mutex<Vec<(String, Vec<u8>)>>);
 
@@ -44,7 +44,7 @@ struct Done {
     next: Secrets,
 }
 
-/// A handshake for QUIC, to its end.
+/// Runs a handshake for QUIC to its end.
 fn quic_handshake(client: ClientConfig, server: ServerConfig, version: Version) -> [Done; 2] {
     let name = "localhost".try_into().expect("a DNS name");
     let client = quic::ClientConnection::new(Arc::new(client), version, name, b"client".to_vec());
@@ -56,7 +56,7 @@ fn quic_handshake(client: ClientConfig, server: ServerConfig, version: Version) 
     let mut changes = [const { Vec::new() }; 2];
     while changes.iter().any(|changes| changes.len() < 2) {
         for sender in [0, 1] {
-            // Messages before and after a change of keys go in different flights.
+            // Messages before and after a key change go in different flights.
             let mut changed = true;
             while changed {
                 let mut flight = Vec::new();
@@ -88,7 +88,7 @@ fn handshake(client: CryptoProvider, server: CryptoProvider, version: Version) -
     (quic_handshake(client, identity.server(server), version), log)
 }
 
-/// Protects a packet with a short header as `sender`, and unprotects it as `receiver`.
+/// Protects a packet with a short header as `sender`, and opens it as `receiver`.
 fn travels(sender: &DirectionalKeys, receiver: &DirectionalKeys) {
     let payload = pattern(1, 333);
     let mut packet = vec![0x43, 0, 0, 1, 2];
@@ -105,7 +105,7 @@ fn travels(sender: &DirectionalKeys, receiver: &DirectionalKeys) {
     assert_eq!(receiver.packet.decrypt_in_place(0x102, header, rest), Ok(&*payload));
 }
 
-/// Both directions at every level and over key updates, between two providers.
+/// Tests both directions at every level and over key updates, between two providers.
 fn all_levels(
     client: &CryptoProvider,
     server: &CryptoProvider,
@@ -151,8 +151,8 @@ fn wireseal_agrees_with_the_ring_provider_from_either_side() {
     }
 }
 
-/// Compared with `wireseal-quic`'s key schedule, from the secret in the key log: a rustls that updates the keys of version 2 with
-/// the label of version 1 fails here.
+/// Compares with `wireseal-quic`'s key schedule, from the secret in the key log: a rustls that updates the keys of version 2 with the label
+/// of version 1 fails here.
 #[test]
 fn key_updates_of_each_version_go_by_its_own_labels() {
     for (version, ours) in VERSIONS.into_iter().zip([wireseal_quic::Version::V1, wireseal_quic::Version::V2])
@@ -186,7 +186,7 @@ fn key_updates_of_each_version_go_by_its_own_labels() {
 fn all_keys_come_from_the_field_quic() {
     let (provider, counting) = wireseal_rustls::counted(wireseal());
     all_levels(&provider, &ring(), COMMON[0], Version::V1);
-    // Handshake and 1-RTT in two directions, and ten updates, which keep the header protection keys.
+    // Handshake and 1-RTT in two directions, and ten updates, which do not change the header protection keys.
     assert_eq!((counting.packet_keys().len(), counting.header_keys()), (2 + 2 + 20, 2 + 2));
 }
 
@@ -198,7 +198,7 @@ impl TcpEnd {
         self.0.negotiated_cipher_suite()
     }
 
-    /// The octets on the wire for `plaintext`, and for what the connection has to send by itself.
+    /// The octets on the wire for `plaintext`, and for messages that the connection sends by itself.
     fn send(&mut self, plaintext: &[u8]) -> Vec<u8> {
         self.0.writer().write_all(plaintext).expect("a connection takes what it has room for");
         let mut wire = Vec::new();
@@ -226,7 +226,7 @@ impl TcpEnd {
     }
 }
 
-/// A client and a server after their handshake over TCP; the client allows its secrets to be extracted.
+/// A client and a server after their handshake over TCP. The client allows its secrets to be extracted.
 fn connected(suite: CipherSuite) -> [TcpEnd; 2] {
     let identity = Identity::new();
     let provider = || only(wireseal(), suite);
@@ -247,7 +247,7 @@ fn connected(suite: CipherSuite) -> [TcpEnd; 2] {
 fn records_of_every_size_arrive_both_ways() {
     let [mut client, mut server] = connected(CCM);
     assert_eq!(client.suite().map(|suite| suite.suite()), Some(CCM));
-    // The last fills a record.
+    // The longest fills a record.
     for length in (1..300).chain([16_383, 16_384]) {
         let sent = pattern(length as u64, length);
         for _ in 0..2 {

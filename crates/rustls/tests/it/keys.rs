@@ -1,4 +1,4 @@
-//! Wireseal's keys against those that rustls' ring provider makes from the same octets.
+//! Compares Wireseal's keys with those that rustls' ring provider makes from the same octets.
 
 use rustls::crypto::cipher::{AeadKey, Iv};
 use rustls::quic::{Algorithm, DirectionalKeys, Keys, Version};
@@ -9,20 +9,19 @@ use crate::support::{ALL, CCM, COMMON, aead, pattern, ring, tls13, wireseal};
 
 const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 
-/// The keys of one side of Initial packets from `algorithm`, with the hash of `suite`: different implementations make keys from the
-/// same octets.
+/// The keys of one side's Initial packets from `algorithm`, with the hash of `suite`: different implementations get the same octets.
 fn keys(suite: &'static Tls13CipherSuite, algorithm: &'static dyn Algorithm, connection_id: &[u8]) -> Keys {
     Keys::initial(Version::V1, suite, algorithm, connection_id, Side::Client)
 }
 
-/// Keys of the same octets: Wireseal's, and those of the ring provider.
+/// Wireseal's keys and those of the ring provider, from the same octets.
 fn both(suite: CipherSuite, connection_id: &[u8]) -> [Keys; 2] {
     let theirs = tls13(&ring(), suite);
     [quic_algorithm(aead(suite)), theirs.quic.expect("ring does QUIC")]
         .map(|algorithm| keys(theirs, algorithm, connection_id))
 }
 
-/// `payload` encrypted, with the tag behind it.
+/// `payload` encrypted, followed by the tag.
 fn seal(keys: &DirectionalKeys, path: Option<u32>, number: u64, header: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut sealed = payload.to_vec();
     let tag = match path {
@@ -51,7 +50,7 @@ fn every_length_seals_to_the_same_octets_and_opens_from_them() {
     }
 }
 
-/// For one octet of each part; `wireseal-quic` tests every bit.
+/// Changes one octet of each part; `wireseal-quic` tests every bit.
 #[test]
 fn a_changed_packet_fails_and_leaves_no_plaintext() {
     for suite in COMMON {
@@ -100,8 +99,7 @@ fn paths_have_the_nonces_of_rustls_and_path_0_that_of_no_path() {
     }
 }
 
-/// draft-ietf-quic-multipath, "Nonce Calculation": the IV, the path and the number of its example make the same packet as its nonce
-/// alone.
+/// draft-ietf-quic-multipath, "Nonce Calculation": the IV, path and number of its example give the same packet as its nonce used directly.
 #[test]
 fn the_nonce_of_a_path_is_that_of_the_draft() {
     let key = |iv: u128| {

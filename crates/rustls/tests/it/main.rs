@@ -1,5 +1,3 @@
-//! The tests of this crate.
-
 mod handshake;
 mod keys;
 mod provider;

@@ -1,4 +1,4 @@
-//! What `provider` changes, and what it keeps.
+//! What `provider` changes and what it leaves alone.
 
 use std::ptr;
 use std::sync::{Arc, Barrier};
@@ -12,7 +12,7 @@ use crate::support::{
     COMMON, ccm, has_wireseal, map_suites, only, ring, tls13, tls13_suites, wireseal, without_quic,
 };
 
-/// All suites by their names, in order.
+/// The names of all suites, in order.
 fn names(provider: &CryptoProvider) -> Vec<CipherSuite> {
     provider.cipher_suites.iter().map(SupportedCipherSuite::suite).collect()
 }

@@ -44,10 +44,10 @@ impl Identity {
     }
 }
 
-/// How much is written between two requests for a key update; quinn ignores those that come too early.
+/// How much is sent between two requests for a key update; quinn ignores requests that come too early.
 const BETWEEN_UPDATES: usize = 64 << 10;
 
-/// Sends a megabyte, with key updates in between, and expects the peer's.
+/// Sends a megabyte with key updates in between, and expects the peer to do the same.
 async fn exchange(connection: Connection, sent: Vec<u8>, expected: Vec<u8>) {
     let send = async {
         let mut stream = connection.open_uni().await.expect("the peer allows streams");
@@ -107,7 +107,7 @@ async fn aes_128_ccm() {
     transfer(identity.quinn_client(&end()), identity.quinn_server(&end())).await;
 }
 
-/// quinn refuses a provider without QUIC, so these packets can only be Wireseal's.
+/// quinn refuses a provider without QUIC, so Wireseal must have protected these packets.
 #[tokio::test]
 async fn a_provider_without_quic_serves_quinn_once_wireseal_is_in_it() {
     let identity = Identity::new();

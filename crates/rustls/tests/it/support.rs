@@ -19,7 +19,7 @@ pub const COMMON: [CipherSuite; 3] = [
 
 pub const CCM: CipherSuite = CipherSuite::TLS13_AES_128_CCM_SHA256;
 
-/// Those, and the one that Wireseal adds.
+/// The same, and the one that Wireseal adds.
 pub const ALL: [CipherSuite; 4] = [COMMON[0], COMMON[1], COMMON[2], CCM];
 
 pub fn ring() -> CryptoProvider {
@@ -30,7 +30,7 @@ pub fn tls13_suites(provider: &CryptoProvider) -> Vec<&'static Tls13CipherSuite>
     provider.cipher_suites.iter().filter_map(SupportedCipherSuite::tls13).collect()
 }
 
-/// `provider` with what `change` makes of each TLS 1.3 suite.
+/// `provider` with `change` applied to each TLS 1.3 suite.
 pub fn change_tls13_suites(
     mut provider: CryptoProvider,
     change: impl Fn(&'static Tls13CipherSuite) -> Option<&'static Tls13CipherSuite>,
@@ -49,7 +49,7 @@ pub fn ccm(provider: &CryptoProvider) -> Option<&'static Tls13CipherSuite> {
     wireseal_rustls::tls13_aes_128_ccm_sha256(provider).and_then(|suite| suite.tls13())
 }
 
-/// Of a suite that is no result of a handshake.
+/// Whether a suite that did not come from a handshake has Wireseal's keys.
 pub fn has_wireseal(suite: &'static Tls13CipherSuite) -> bool {
     is_wireseal(&SupportedCipherSuite::Tls13(suite))
 }
@@ -78,7 +78,7 @@ pub fn without_quic(provider: CryptoProvider) -> CryptoProvider {
     map_suites(provider, |suite| Tls13CipherSuite { quic: None, ..suite })
 }
 
-/// `provider` with one suite of TLS 1.3.
+/// `provider` with a single TLS 1.3 suite.
 pub fn only(provider: CryptoProvider, wanted: CipherSuite) -> CryptoProvider {
     change_tls13_suites(provider, |suite| Some(suite).filter(|suite| suite.common.suite == wanted))
 }
