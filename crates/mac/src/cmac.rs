@@ -8,7 +8,7 @@ use zeroize::ZeroizeOnDrop;
 
 use crate::output::{Wiped, wiped_on_drop};
 
-/// The round keys, and the subkey K1, which doubled is K2 (RFC 4493 §2.3).
+/// The round keys, and the subkey K1; K2 is K1 doubled (RFC 4493 §2.3).
 pub(crate) struct PortableCmacKey {
     cipher: Aes128Enc,
     k1: Wiped<16>,
@@ -30,7 +30,7 @@ impl PortableCmacKey {
     }
 }
 
-// Its parts wipe it. If the cipher were built without that, this would not compile.
+// Compiles only if the cipher is built to wipe itself; the fields then wipe the key.
 const _: () = {
     wiped_on_drop::<Aes128Enc>();
     wiped_on_drop::<Wiped<16>>();
@@ -38,7 +38,7 @@ const _: () = {
 
 impl ZeroizeOnDrop for PortableCmacKey {}
 
-/// A whole message, run inside the cipher so that it selects the AES implementation once.
+/// A whole message, processed inside the cipher so that it selects the AES implementation once.
 struct Chain<'a> {
     k1: &'a [u8; 16],
     message: &'a [&'a [u8]],
@@ -53,7 +53,7 @@ impl BlockCipherEncClosure for Chain<'_> {
     #[inline]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
         let Self { k1, message, output } = self;
-        // One integer, so that the state stays in registers.
+        // A single integer, so that the state stays in registers.
         let mut state = 0;
         let mut position = 0;
         for slice in message {
@@ -61,7 +61,7 @@ impl BlockCipherEncClosure for Chain<'_> {
             // At 16 the shift wraps, but then `head` is empty.
             state ^= little_endian(head) << (8 * position % 128);
             position += head.len();
-            // A full block waits, because the last one is treated differently.
+            // A full block waits, because the last block is treated differently.
             let (blocks, tail) = rest.as_chunks();
             for block in blocks {
                 state = encrypt(backend, state) ^ u128::from_le_bytes(*block);

@@ -5,18 +5,18 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::output::Wiped;
 
-/// Octets of a block of SHA-1 and SHA-256 (FIPS 180-4 §1).
+/// The block length of SHA-1 and SHA-256 in octets (FIPS 180-4 §1).
 const BLOCK: usize = 64;
 
 /// The chaining values after the inner and the outer key block, so that the key costs no compression per message.
-// Aligned, so that SHA-256's are one cache line and no load crosses two.
+// Aligned, so that SHA-256's two values fill one cache line and no load crosses two.
 #[derive(ZeroizeOnDrop)]
 #[repr(C, align(16))]
 pub(crate) struct HmacKey<C: ChainingValue> {
     inner: Zeroizing<C>,
     outer: Zeroizing<C>,
-    // Zeros up to the size of the other algorithms' keys. A move would bring along whatever was on the stack instead, which may be the
-    // octets of this very key, and nothing would wipe it.
+    // Zeros up to the size of the other algorithms' keys. Without them a move would copy whatever was on the stack, possibly octets of this
+    // very key, and nothing would wipe it.
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
     #[zeroize(skip)]
     _spare: C::Spare,
@@ -47,7 +47,7 @@ impl<C: ChainingValue> HmacKey<C> {
         }
     }
 
-    /// Writes the hash of a key that is longer than a block. Out of line, so that shorter keys need less stack.
+    /// Writes the hash of a key that is longer than a block. A separate function, so that shorter keys need less stack.
     #[cold]
     #[inline(never)]
     fn hash(key: &[u8], place: &mut [u8; BLOCK]) {
@@ -56,7 +56,7 @@ impl<C: ChainingValue> HmacKey<C> {
         hashed.write(place);
     }
 
-    /// The MAC of the slices of `message`, by these instructions if there are any.
+    /// The MAC of the slices of `message`, with these instructions if there are any.
     #[inline]
     pub(crate) fn mac(&self, sha: Option<ShaInstructions>, message: &[&[u8]]) -> C::Output {
         match sha {
@@ -80,7 +80,7 @@ impl<C: ChainingValue> HmacKey<C> {
         output
     }
 
-    /// The inner and the outer one.
+    /// The inner and the outer chaining value.
     pub(crate) fn chaining_values(&self) -> [&C; 2] {
         [&self.inner, &self.outer]
     }
@@ -91,25 +91,25 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     /// The value before the first block.
     const INITIAL: Self;
 
-    /// A hash value.
+    /// The type of a hash value.
     type Output: Default + AsMut<[u8]>;
 
-    /// Fills a key up to the size of the largest algorithm's.
+    /// Padding up to the size of the largest algorithm's key.
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
     type Spare;
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
     const SPARE: Self::Spare;
 
-    /// Octets of a hash value.
+    /// The length of a hash value in octets.
     const OUTPUT_LENGTH: usize = size_of::<Self>();
 
     /// HMAC by the processor's SHA instructions, from the inner and the outer chaining value.
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> Self::Output;
 
-    /// Takes in whole blocks.
+    /// Processes whole blocks.
     fn compress(&mut self, blocks: &[[u8; BLOCK]]);
 
-    /// Takes in the rest of a message and its padding (FIPS 180-4 §5.1.1); `before` octets are in already.
+    /// Processes the rest of a message and its padding (FIPS 180-4 §5.1.1), after `before` octets.
     #[inline]
     fn finish(&mut self, before: usize, message: &[&[u8]]) {
         let mut last = whole_blocks(message, |blocks| self.compress(blocks));
@@ -137,13 +137,13 @@ fn write_length(block: &mut [u8; BLOCK], octets: usize) {
     block[BLOCK - 8..].copy_from_slice(&(octets as u64 * 8).to_be_bytes());
 }
 
-/// The end of a message behind its whole blocks: fewer octets than a block, then zeros.
+/// The end of a message, after its whole blocks: fewer octets than a block, then zeros.
 struct Remainder {
     block: Wiped<BLOCK>,
     length: usize,
 }
 
-/// Hands `process` the whole blocks of `message` in order, in runs as long as the slices allow, and returns the rest.
+/// Passes the whole blocks of `message` to `process` in order, in runs as long as the slices allow, and returns the rest.
 #[inline]
 fn whole_blocks(message: &[&[u8]], mut process: impl FnMut(&[[u8; BLOCK]])) -> Remainder {
     let mut block = Wiped([0; BLOCK]);

@@ -18,7 +18,7 @@ use crate::output::{Mac, MacMismatch, compare, wiped_on_drop};
 
 /// The length of a KMAC256 output.
 ///
-/// KMAC authenticates the length as well (SP 800-185 §4.3), so a MAC of 16 octets is not the first half of one of 32.
+/// KMAC also authenticates the length (SP 800-185 §4.3), so a MAC of 16 octets is not the first half of one of 32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutputLength {
     /// 16 octets, 128 bits.
@@ -29,7 +29,7 @@ pub enum OutputLength {
 
 /// A key that computes and verifies the MACs of any number of messages.
 ///
-/// What depends on the key alone is computed once: HMAC's two chaining values, the AES round keys and the CMAC subkey, or the
+/// Everything that depends only on the key is computed once: HMAC's two chaining values, the AES round keys and the CMAC subkey, or the
 /// Keccak state after the key. A key takes at most 208 octets, is wiped on drop, and is not `Clone`; `Debug` shows its algorithm.
 pub struct MacKey(pub(crate) State);
 
@@ -37,7 +37,7 @@ pub struct MacKey(pub(crate) State);
 #[repr(u8)]
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 pub(crate) enum State {
-    // The instructions are detected when the key is made.
+    // The instructions are detected when the key is created.
     #[cfg(feature = "hmac-sha1")]
     HmacSha1(Option<ShaInstructions>, HmacKey<[u32; 5]>),
     #[cfg(feature = "hmac-sha256")]
@@ -48,15 +48,15 @@ pub(crate) enum State {
     PortableAes128Cmac(PortableCmacKey),
     #[cfg(feature = "kmac256")]
     Kmac256(OutputLength, Kmac256Key),
-    /// Never made: with no algorithm at all there are no keys.
+    /// Never constructed: without any algorithm there are no keys.
     #[allow(dead_code, reason = "without it, an enum of no algorithm would be none of `u8`")]
     None(Infallible),
 }
 
-// Two of these and the rest of a TCP-AO connection have to fit in 704 octets.
+// A TCP-AO connection holds two of these and must fit in 704 octets.
 const _: () = assert!(size_of::<MacKey>() <= 208);
 
-// Its parts wipe a `MacKey`; those of this crate say so themselves.
+// A `MacKey` is wiped by its fields; this checks those from this crate.
 const _: () = wiped_on_drop::<cmac::Key>();
 
 impl ZeroizeOnDrop for MacKey {}
@@ -99,8 +99,8 @@ impl MacKey {
         self.description().0
     }
 
-    /// What computes the MAC of a message, for logs and measurements: the name of an instruction set, or "RustCrypto". It is chosen when the
-    /// key is made. Batches use wider instructions where the processor has them.
+    /// The implementation that computes the MAC of one message, for logs and measurements: the name of an instruction set, or "RustCrypto".
+    /// It is chosen when the key is created. Batches use wider instructions if the processor has them.
     #[must_use]
     pub fn served_by(&self) -> &'static str {
         self.description().1.map_or("RustCrypto", InstructionSet::name)
@@ -166,10 +166,12 @@ impl fmt::Debug for MacKey {
 
 /// Computes the MACs of many messages, each under its own key, side by side where that is faster than one by one.
 ///
-/// `macs` gets the MAC of each job in order. If there are more jobs than places, the rest of the jobs is ignored; places without a
-/// job stay as they are. Keys may be of any algorithms. Side by side go AES-128-CMAC and, with SHA-NI, AVX-512 or on AArch64, HMAC, in
-/// groups of messages that have one slice, or two of which the first has the same length and is whole blocks: 16 octets for CMAC, 64
-/// for HMAC. Messages of similar lengths gain most. The jobs are iterated several times.
+/// `macs` gets the MAC of each job in order. If there are more jobs than places, the remaining jobs are ignored; places without a job are
+/// unchanged. Keys may be of any algorithms.
+///
+/// AES-128-CMAC goes side by side, and so does HMAC with SHA-NI, with AVX-512 or on AArch64, in groups of messages. Each message of a group
+/// has one slice, or two, where the first has the same length for all and consists of whole blocks: 16 octets for CMAC, 64 for HMAC.
+/// Messages of similar lengths gain most. The jobs are iterated several times.
 pub fn mac_batch<'a>(
     jobs: impl IntoIterator<Item = (&'a MacKey, &'a [&'a [u8]]), IntoIter: Clone>,
     macs: &mut [Mac],
@@ -177,7 +179,7 @@ pub fn mac_batch<'a>(
     let jobs = jobs.into_iter().take(macs.len());
     let count = jobs.clone().zip(&mut *macs).map(|(_, mac)| mac.clear()).count();
     let mut done = 0;
-    // The jobs of one algorithm that gain by going side by side.
+    // Computes the jobs of one algorithm that are faster side by side.
     macro_rules! side_by_side {
         ($state:pat => $key:expr, $mac_many:path) => {
             if done < count {

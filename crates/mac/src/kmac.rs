@@ -7,8 +7,8 @@ use zeroize::{ZeroizeOnDrop, Zeroizing};
 /// Octets that KMAC256 absorbs between two permutations (SP 800-185 §4.3: 1088 bits).
 const RATE: usize = 136;
 
-/// The Keccak state after the function name, the customization string and the key. They are padded to whole blocks, so there is no
-/// position to keep.
+/// The Keccak state after the function name, the customization string and the key. They are padded to whole blocks, so no position needs to
+/// be stored.
 #[derive(ZeroizeOnDrop)]
 pub(crate) struct Kmac256Key(Zeroizing<State1600>);
 
@@ -60,7 +60,7 @@ const fn bits(octets: usize) -> u64 {
     octets as u64 * 8
 }
 
-/// A number in as few octets as possible, and how many they are in front or behind (SP 800-185 §2.3.1).
+/// A number in as few octets as possible, with the count of octets before or after them (SP 800-185 §2.3.1).
 struct Encoded {
     octets: [u8; 10],
     start: usize,
@@ -100,7 +100,7 @@ mod tests {
 
     use super::Kmac256Key;
 
-    /// NIST's KMAC256 samples 4, 5 and 6 (KMAC_samples.pdf). Their 64 octets are longer than what a `MacKey` returns.
+    /// NIST's KMAC256 samples 4, 5 and 6 (KMAC_samples.pdf). Their 64 octets are longer than the MACs of a `MacKey`.
     #[test]
     fn nist_samples() {
         let file = include_str!("../tests/data/vectors/kmac256.json");

@@ -1,7 +1,7 @@
 //! Keyed MACs for packets: HMAC-SHA-1, HMAC-SHA-256, AES-128-CMAC, KMAC256 and one-time Poly1305.
 //!
-//! Once a [`MacKey`] is built nothing can fail: computing a MAC allocates nothing and reads the message in the slices where it
-//! already lies. No std, no heap.
+//! Once a [`MacKey`] is created nothing can fail: computing a MAC allocates nothing and reads the message from your slices without copying
+//! it together. No std, no heap.
 //!
 //! | to | call |
 //! |---|---|
@@ -26,22 +26,22 @@
 //!
 //! # What runs where
 //!
-//! A key detects the processor's instructions when it is made. CMAC and HMAC run on `wireseal-kernels`: on x86-64, AES-NI and SHA-NI
+//! A key detects the processor's instructions when it is created. CMAC and HMAC run on `wireseal-kernels`: on x86-64, AES-NI and SHA-NI
 //! for one message, AES-NI, VAES and AVX-512 for many side by side; on AArch64, its AES and SHA instructions for one and for many.
 //! Elsewhere RustCrypto's block functions run, one message after the other.
 //!
 //! # What is wiped
 //!
-//! Keys, MACs, KMAC's state, and octets copied from a message are wiped on drop; where a key is derived, the message is a secret
-//! too. So is the memory that a batch uses for keys and chaining values.
+//! Wiped on drop: keys, MACs, KMAC's state, octets copied from a message (a secret too when it derives a key), and the memory that a batch
+//! uses for keys and chaining values.
 //!
-//! Not wiped: the chaining value of a single CMAC or HMAC, which is meant for registers, what the compiler or a cipher spills to the
-//! stack, and the copies that moving a value leaves behind. Build a key where it will stay.
+//! Not wiped: the chaining value of a single CMAC or HMAC, which is meant to stay in registers; values that the compiler or a cipher spills
+//! to the stack; and copies that moving a value leaves behind. Create a key where it will stay.
 //!
 //! # Features
-//! The algorithms, all of them on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false`
-//! there are only the constructors of [`MacKey`] that you name the features of; the code of the others and what it depends on is left
-//! out. Poly1305 is always there.
+//! One for each algorithm, all on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false`,
+//! [`MacKey`] has only the constructors whose features you turn on; the code and the dependencies of the others are not built. Poly1305 is
+//! always included.
 #![no_std]
 #![cfg_attr(not(feature = "default"), allow(unused, reason = "some of it is for what is left out"))]
 
@@ -60,7 +60,7 @@ pub use poly1305::OneTimePoly1305Key;
 pub use wireseal_algorithms::MacAlgorithm;
 pub use wireseal_kernels::{MessageHead, prefetch};
 
-/// The README's code compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -5,7 +5,7 @@ use core::fmt;
 use subtle::{Choice, ConstantTimeEq};
 use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
-/// Octets of the longest MAC.
+/// The length of the longest MAC in octets.
 const CAPACITY: usize = 32;
 
 /// A computed MAC of at most 32 octets, on the stack.
@@ -18,7 +18,7 @@ pub struct Mac {
 }
 
 impl Mac {
-    /// A MAC without octets, to fill the array that [`mac_batch`](crate::mac_batch) writes to.
+    /// An empty MAC, to fill the array that [`mac_batch`](crate::mac_batch) writes to.
     pub const EMPTY: Self = Self { octets: Wiped([0; CAPACITY]), length: 0 };
 
     /// The MAC of `N` octets that `compute` writes.
@@ -78,7 +78,7 @@ impl Mac {
     }
 }
 
-/// For a length beyond the capacity, which never occurs but the compiler cannot know that. Cold, so that the check is a branch that nothing
+/// For a length above the capacity. It never occurs, but the compiler cannot know that. Cold, so that the check is a branch that nothing
 /// waits for.
 #[cold]
 const fn none() -> &'static [u8] {
@@ -115,7 +115,7 @@ impl ZeroizeOnDrop for Mac {}
 
 /// The MAC does not match the message under this key, or has an impossible length.
 ///
-/// It has no details: where two MACs first differ would tell a forger how far they got.
+/// It has no details: the position of the first difference would tell a forger how far they got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacMismatch;
 
@@ -133,7 +133,7 @@ pub(crate) fn compare(computed: &[u8], received: &[u8]) -> Result<(), MacMismatc
     let Some(computed) = computed.get(..received.len()).filter(|computed| !computed.is_empty()) else {
         return Err(MacMismatch);
     };
-    // Collects all differences, four octets at a time, before `subtle` looks at them once.
+    // Collects all differences, four octets at a time, and then calls `subtle` once.
     let (computed, computed_rest) = computed.as_chunks::<4>();
     let (received, received_rest) = received.as_chunks::<4>();
     let words = computed.iter().zip(received);
@@ -148,8 +148,8 @@ pub(crate) const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
 
 /// Octets that are overwritten with zeros on drop.
 ///
-/// `Zeroizing` does so one octet at a time, which shows in the time of a short message's MAC. This writes as wide as the processor
-/// can, behind the same barrier against optimisation.
+/// `Zeroizing` writes one octet at a time, which measurably slows the MAC of a short message. This writes as wide as the processor can,
+/// with the same barrier against optimisation.
 pub(crate) struct Wiped<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Drop for Wiped<N> {

@@ -7,7 +7,7 @@ use zeroize::ZeroizeOnDrop;
 
 use crate::output::{Mac, MacMismatch, Wiped, compare};
 
-/// A Poly1305 key (RFC 8439 §2.5), consumed by the one message that it may authenticate.
+/// A Poly1305 key (RFC 8439 §2.5). It may authenticate only one message, so using it consumes it.
 ///
 /// Two messages under one key reveal it, so this is neither `Clone` nor a [`MacKey`](crate::MacKey), and both calls take it by
 /// value. It is wiped on drop, and `Debug` shows no octets.
@@ -28,7 +28,7 @@ use crate::output::{Mac, MacMismatch, Wiped, compare};
 pub struct OneTimePoly1305Key(Wiped<32>);
 
 impl OneTimePoly1305Key {
-    /// A key of 32 octets: r, which is clamped here, and s.
+    /// A key of 32 octets: r, which is clamped here, then s.
     #[must_use]
     pub fn new(key: [u8; 32]) -> Self {
         Self(Wiped(key))

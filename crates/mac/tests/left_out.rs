@@ -1,4 +1,4 @@
-//! A build with some of the algorithms. The choice is for the whole build, so this is a program of its own.
+//! A build with some of the algorithms only. Features apply to a whole build, so this is a test binary of its own.
 
 use wireseal_mac::{Mac, MacKey, OneTimePoly1305Key, mac_batch};
 
@@ -36,7 +36,7 @@ fn aes_128_cmac() {
     check(&MacKey::aes_128_cmac(&key), b"", "bb1d6929e95937287fa37d129b756746");
 }
 
-/// Wycheproof's first test; NIST's samples are longer than what a key returns.
+/// Wycheproof's first test; NIST's samples are longer than the MACs of a `MacKey`.
 #[cfg(feature = "kmac256")]
 #[test]
 fn kmac256() {

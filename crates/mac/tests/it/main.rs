@@ -1,4 +1,4 @@
-//! Published vectors, properties that hold for every key and message, and agreement with other code.
+//! Published vectors, properties that hold for every key and message, and comparison with other implementations.
 
 mod paths;
 
@@ -67,7 +67,7 @@ fn one_time_vectors() {
     }
 }
 
-/// The MAC by another crate. KMAC256 has no customization string and 32 octets.
+/// The MAC by another crate; for KMAC256, with an empty customization string and 32 octets.
 pub fn by_rustcrypto(algorithm: MacAlgorithm, key: &[u8], message: &[u8]) -> Vec<u8> {
     fn finish<M: hmac::Mac>(mac: M, message: &[u8]) -> Vec<u8> {
         mac.chain_update(message).finalize().into_bytes().to_vec()
@@ -105,7 +105,7 @@ fn split<'a>(message: &'a [u8], cuts: &[prop::sample::Index]) -> Vec<&'a [u8]> {
     points.windows(2).map(|pair| &message[pair[0]..pair[1]]).collect()
 }
 
-/// KMAC256 as SP 800-185 §4.3 writes it, on another crate's cSHAKE256.
+/// KMAC256 as defined in SP 800-185 §4.3, on another crate's cSHAKE256.
 fn kmac256_model(key: &[u8], message: &[u8], customization: &[u8], octets: usize) -> Vec<u8> {
     let minimal = |number: usize| {
         let octets = number.to_be_bytes();
@@ -246,7 +246,7 @@ fn debug_shows_the_algorithm_and_no_octets() {
     assert_eq!(format!("{:?}", OneTimePoly1305Key::new([7; 32])), "OneTimePoly1305Key { .. }");
 }
 
-/// Safe code cannot watch a drop, but it can check that every secret type promises the wipe.
+/// Safe code cannot observe a drop, but it can check that every secret type promises to wipe itself.
 #[test]
 fn secrets_promise_to_be_wiped() {
     fn wiped_on_drop<T: zeroize::ZeroizeOnDrop>() -> bool {

