@@ -80,8 +80,8 @@ impl AeadAlgorithm {
         }
     }
 
-    /// How many packets one key may protect (RFC 9001 §6.6, appendix B); `None` for ChaCha20-Poly1305, whose limit is above
-    /// the 2^62 packets that a connection can number.
+    /// How many packets one key may protect (RFC 9001 §6.6, appendix B). `None` for ChaCha20-Poly1305, whose limit is above the 2^62 packet
+    /// numbers of a connection.
     #[must_use]
     pub const fn confidentiality_limit(self) -> Option<u64> {
         match self {

@@ -1,10 +1,9 @@
 //! The algorithms of TCP-AO and QUIC as closed enums: names, sizes and limits, and every vendor's spelling.
 //!
-//! The enums are complete and not `non_exhaustive`: a `match` needs no catch-all arm, and when an algorithm is added the compiler
-//! names every place that must know it. Text is turned into an algorithm once, when configuration is read; after that no lookup
-//! can fail.
+//! The enums are complete and not `non_exhaustive`: a `match` needs no catch-all arm, and when an algorithm is added the compiler reports
+//! every `match` that lacks it. Parse text into an algorithm once, when you read the configuration; after that no lookup can fail.
 //!
-//! | which call do I need? | |
+//! | task | call |
 //! |---|---|
 //! | an algorithm from configuration text, in any vendor's spelling | `text.parse::<TcpAoAlgorithm>()` |
 //! | its name for an operator, a Linux socket, or a router's configuration | [`TcpAoAlgorithm::name`], [`linux_name`](TcpAoAlgorithm::linux_name), [`bird_name`](TcpAoAlgorithm::bird_name), [`junos_name`](TcpAoAlgorithm::junos_name), [`ios_xr_name`](TcpAoAlgorithm::ios_xr_name) |
@@ -20,13 +19,13 @@
 //! assert_eq!(algorithm.bird_name(), Some("cmac aes128"));
 //! assert_eq!(algorithm.default_mac_length(), 12);
 //!
-//! // Two algorithms use HMAC-SHA-256 and derive different traffic keys: the operator has to say which.
+//! // Two algorithms use HMAC-SHA-256 and derive different traffic keys: the operator must name one.
 //! assert_eq!("hmac-sha-256".parse::<TcpAoAlgorithm>(), Err(ParseAlgorithmError::Ambiguous));
 //! # Ok::<(), ParseAlgorithmError>(())
 //! ```
 //! # Features
 //! Neither is on by default. With or without them, the crate needs neither std nor a heap.
-//! * `serde`: [`TcpAoAlgorithm`] by its name; read in any spelling that `FromStr` takes.
+//! * `serde`: writes [`TcpAoAlgorithm`] as its name, and reads any spelling that `FromStr` accepts.
 //! * `defmt`: `defmt::Format`, for firmware that logs with defmt.
 #![no_std]
 
@@ -40,7 +39,7 @@ pub use mac::MacAlgorithm;
 pub use spelling::ParseAlgorithmError;
 pub use tcp_ao::{TcpAoAlgorithm, TcpAoKdf};
 
-/// The README's code compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -2,10 +2,10 @@
 
 use core::fmt;
 
-/// A message authentication code that can be keyed once and used for many messages.
+/// A message authentication code whose key may authenticate many messages.
 ///
-/// Poly1305 is not one of them: its key may authenticate only one message (RFC 8439 §2.5), so `wireseal-mac` has a separate type
-/// for it that is consumed by use.
+/// Poly1305 is not included: its key may authenticate only one message (RFC 8439 §2.5), so `wireseal-mac` has a separate type for it that
+/// is consumed by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum MacAlgorithm {
@@ -23,7 +23,7 @@ impl MacAlgorithm {
     /// Every MAC algorithm.
     pub const ALL: [Self; 4] = [Self::HmacSha1, Self::HmacSha256, Self::Aes128Cmac, Self::Kmac256];
 
-    /// The name its standard uses.
+    /// The name that its standard uses.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

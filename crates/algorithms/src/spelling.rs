@@ -1,11 +1,11 @@
-//! What each vendor calls a TCP-AO algorithm: one table for naming and parsing.
+//! Every vendor's name for each TCP-AO algorithm: one table for naming and parsing.
 
 use core::fmt;
 use core::str::FromStr;
 
 use crate::TcpAoAlgorithm;
 
-/// The spellings of one algorithm, each as its source writes it.
+/// The spellings of one algorithm, each exactly as in its source.
 pub(crate) struct Spellings {
     /// From RFC 5926 or draft-ietf-tcpm-tcp-ao-algs-07, or Linux's if only Linux has the algorithm.
     pub(crate) name: &'static str,
@@ -65,7 +65,7 @@ impl TcpAoAlgorithm {
 }
 
 impl Spellings {
-    /// An algorithm that no vendor has.
+    /// An algorithm that no vendor supports.
     const fn only(name: &'static str) -> Self {
         Self {
             name,
@@ -90,7 +90,7 @@ impl Spellings {
     }
 }
 
-/// Reads an algorithm as RFC 5926, the draft, Linux, BIRD, Junos, IOS XR or a YANG identity spells it, in upper or lower case.
+/// Parses an algorithm as spelled by RFC 5926, the draft, Linux, BIRD, Junos, IOS XR or a YANG identity, in upper or lower case.
 ///
 /// # Errors
 ///
@@ -115,7 +115,7 @@ mod with_serde {
 
     use crate::TcpAoAlgorithm;
 
-    /// Reads a text without keeping it, so that no heap is needed.
+    /// Parses a text without storing it, so that no heap is needed.
     struct Name;
 
     impl Visitor<'_> for Name {
@@ -137,7 +137,7 @@ mod with_serde {
         }
     }
 
-    /// Reads what `FromStr` reads (feature `serde`).
+    /// Accepts the same spellings as `FromStr` (feature `serde`).
     impl<'de> Deserialize<'de> for TcpAoAlgorithm {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_str(Name)
@@ -149,7 +149,7 @@ mod with_serde {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ParseAlgorithmError {
-    /// SHA-256 alone: it could be Linux's `hmac(sha256)` or the draft's `HMAC-SHA256-128`, which derive different traffic keys from
+    /// SHA-256 without more: it could be Linux's `hmac(sha256)` or the draft's `HMAC-SHA256-128`, which derive different traffic keys from
     /// the same master key.
     Ambiguous,
     /// MD5 in any form; RFC 5925 exists to replace it.
@@ -160,7 +160,7 @@ pub enum ParseAlgorithmError {
     OtherHash,
     /// AES-CMAC with 192-bit or 256-bit keys; RFC 5926 has only 128-bit keys.
     OtherAesKeyLength,
-    /// Poly1305: its key must not authenticate two messages, and a traffic key authenticates every segment.
+    /// Poly1305: its key must not authenticate two messages, but a traffic key authenticates every segment.
     OneTime,
     /// A hash without HMAC, or no authentication at all.
     NotAMac,
@@ -180,7 +180,7 @@ const REFUSED_NAMES: [(&str, ParseAlgorithmError); 6] = [
     ("hmac-sha1-20", ParseAlgorithmError::OtherProtocol),
 ];
 
-/// Parts of names by which a refused algorithm is known in any vendor's spelling.
+/// Parts of names that identify a refused algorithm in any vendor's spelling.
 const REFUSED_PARTS: [(&str, ParseAlgorithmError); 16] = [
     ("md5", ParseAlgorithmError::Md5),
     ("crc", ParseAlgorithmError::Crc),

@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::MacAlgorithm;
 
-/// The key derivation function and the MAC of an MKT, which come in pairs (RFC 5926 §3).
+/// The key derivation function and MAC of an MKT, which are specified in pairs (RFC 5926 §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum TcpAoAlgorithm {
@@ -12,9 +12,9 @@ pub enum TcpAoAlgorithm {
     HmacSha1,
     /// AES-128-CMAC-96 with KDF_AES_128_CMAC (RFC 5926 §3.1.1.2, §3.2.2).
     Aes128Cmac,
-    /// Linux's `hmac(sha256)`: HMAC-SHA-256 as the MAC, and in place of HMAC-SHA-1 in the KDF of RFC 5926. No RFC has it.
+    /// Linux's `hmac(sha256)`: HMAC-SHA-256 as the MAC, and instead of HMAC-SHA-1 in the KDF of RFC 5926. No RFC defines it.
     LinuxHmacSha256,
-    /// HMAC-SHA256-128 with HKDF (draft-ietf-tcpm-tcp-ao-algs-07); never interchanges with [`Self::LinuxHmacSha256`].
+    /// HMAC-SHA256-128 with HKDF (draft-ietf-tcpm-tcp-ao-algs-07); does not interoperate with [`Self::LinuxHmacSha256`].
     HmacSha256_128,
     /// KMAC256-128 with KMAC256 as the KDF (draft-ietf-tcpm-tcp-ao-algs-07).
     Kmac256_128,
@@ -28,7 +28,7 @@ pub enum TcpAoKdf {
     HmacSha1,
     /// KDF_AES_128_CMAC (RFC 5926 §3.1.1.2), which first compresses a master key that does not have 16 octets.
     Aes128Cmac,
-    /// KDF_HMAC_SHA1 with SHA-256 in place of SHA-1, as in Linux.
+    /// KDF_HMAC_SHA1 with SHA-256 instead of SHA-1, as in Linux.
     HmacSha256,
     /// HKDF-SHA256 (RFC 5869; draft-ietf-tcpm-tcp-ao-algs-07).
     HkdfSha256,
@@ -110,7 +110,7 @@ impl TcpAoAlgorithm {
         }
     }
 
-    /// The length of MAC in octets that the option carries unless configured otherwise.
+    /// The length of the MAC in octets in the option, unless configured otherwise.
     #[must_use]
     pub const fn default_mac_length(self) -> usize {
         match self {
@@ -119,7 +119,8 @@ impl TcpAoAlgorithm {
         }
     }
 
-    /// The shortest master key in octets: 32 for the algorithms of draft-ietf-tcpm-tcp-ao-algs-07, which requires it, otherwise 1.
+    /// The minimum length of a master key in octets: 32 for the algorithms of draft-ietf-tcpm-tcp-ao-algs-07, which requires it, otherwise
+    /// 1.
     #[must_use]
     pub const fn min_master_key_length(self) -> usize {
         match self {

@@ -1,4 +1,4 @@
-//! Sizes, limits and spellings against the documents that set them.
+//! Sizes, limits and spellings, compared with the documents that define them.
 
 mod sizes;
 mod spelling;

@@ -1,8 +1,8 @@
-//! Sizes and limits against the documents that set them.
+//! Sizes and limits, compared with the documents that define them.
 
 use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm, TcpAoAlgorithm, TcpAoKdf};
 
-/// Name, MAC, KDF, and the lengths of traffic key, default MAC and shortest master key.
+/// Name, MAC, KDF, and the lengths of the traffic key, the default MAC and the shortest master key.
 const TCP_AO: [(&str, MacAlgorithm, TcpAoKdf, usize, usize, usize); 5] = [
     ("HMAC-SHA-1-96", MacAlgorithm::HmacSha1, TcpAoKdf::HmacSha1, 20, 12, 1),
     ("AES-128-CMAC-96", MacAlgorithm::Aes128Cmac, TcpAoKdf::Aes128Cmac, 16, 12, 1),

@@ -1,9 +1,9 @@
-//! Every spelling is read, and every refusal gives its reason.
+//! Every spelling is parsed, and every refusal gives its reason.
 
 use wireseal_algorithms::ParseAlgorithmError::{self, *};
 use wireseal_algorithms::TcpAoAlgorithm::{self, *};
 
-/// Each accepted spelling as its source writes it.
+/// Each accepted spelling, exactly as in its source.
 const ACCEPTED: [(&str, TcpAoAlgorithm); 22] = [
     // RFC 5926 and draft-ietf-tcpm-tcp-ao-algs-07
     ("HMAC-SHA-1-96", HmacSha1),
