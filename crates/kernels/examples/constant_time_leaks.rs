@@ -1,8 +1,8 @@
-//! Whether `constant_time` runs every routine to where a mistake could be: each leak of a list is switched on in turn, and has to be
-//! found in every routine that passes its place.
+//! Checks that `constant_time` runs every routine through every place where a mistake could be: it switches on each leak of a list in turn,
+//! which must be found in every routine that passes its place.
 //!
-//! The library's files are compiled into this program once more, with the places that they name as leaks: the library itself has
-//! none of them. Memcheck looks where valgrind knows the instructions, and the t-test elsewhere, as for the library itself.
+//! The library's files are compiled into this program again, with the places that they name as leaks; the library itself has no leaks. As
+//! for the library itself, memcheck checks where valgrind knows the instructions, and the t-test elsewhere.
 //!
 //! `cargo run --release -p wireseal-kernels --example constant_time_leaks` does both and fails if a leak is not found, or if a
 //! routine has none; `-- memcheck` and `-- timing` do one of them.
@@ -14,7 +14,7 @@ macro_rules! leak {
     };
 }
 
-// The files name their crate, and those of `constant_time` name the library.
+// The library's files refer to `crate`, and those of `constant_time` to the library by name.
 extern crate self as wireseal_kernels;
 
 #[path = "../src/aes/mod.rs"]
@@ -64,7 +64,7 @@ use cpu::InstructionSet::{
 use memcheck::Finding;
 use routines::{Routine, routines};
 
-/// Fewer measurements than for the library: a leak is loud.
+/// Fewer measurements than for the library: a leak makes a large difference.
 const MEASUREMENTS: usize = 4000;
 
 fn main() -> ExitCode {
@@ -97,7 +97,7 @@ fn every_routine_has_a_leak() -> bool {
 }
 
 fn by_memcheck_on_valgrind() -> bool {
-    // Its reports of leaks would be thousands of lines.
+    // Discards its reports of leaks, which would be thousands of lines.
     memcheck::run("memcheck", &["--log-file=/dev/null"], || {
         let is_found = |routine: &Routine| matches!(memcheck::check(routine).0, Finding::DependsOnASecret);
         find("memcheck", memcheck::knows, is_found)
@@ -108,12 +108,12 @@ fn by_timing() -> bool {
     find("timing", |routine| !memcheck::knows(routine), |routine| timing::check(routine, MEASUREMENTS).0)
 }
 
-/// Switches on each leak in turn. Those of the method's routines that pass its place have to show it.
+/// Switches on each leak in turn. Those of the method's routines that pass its place must show it.
 fn find(method: &str, is_of: impl Fn(&Routine) -> bool, is_found: impl Fn(&Routine) -> bool) -> bool {
     let routines: Vec<_> = routines().into_iter().filter(is_of).collect();
     let (here, elsewhere): (Vec<_>, Vec<_>) = routines.into_iter().partition(Routine::select);
     let (mut passed, mut leaks, mut places) = (true, 0, 0);
-    // A method that finds everything anyway would show nothing.
+    // A method that reports everything would prove nothing.
     for routine in here.iter().filter(|routine| is_found(routine)) {
         println!("{method:<9} {routine:<40} DEPENDS ON A SECRET without a leak");
         passed = false;
@@ -149,17 +149,17 @@ fn find(method: &str, is_of: impl Fn(&Routine) -> bool, is_found: impl Fn(&Routi
     passed
 }
 
-/// A branch on a secret, at the place in the library that names it.
+/// A branch on a secret, at the place in the library that has this name.
 struct Leak {
     name: &'static str,
-    /// The names of the routines that have to show it.
+    /// The names of the routines that must show it.
     routines: &'static [&'static str],
-    /// The paths on which they have to, where not on all: none stands for what every processor has.
+    /// The paths on which they must, if not on all: `None` is for the instructions that every processor has.
     paths: Option<&'static [Option<InstructionSet>]>,
 }
 
 impl Leak {
-    /// Whether the routine passes the place, so that the leak has to be found in it.
+    /// Whether the routine passes the place, so that the leak must be found in it.
     fn is_in(&self, routine: &Routine) -> bool {
         self.routines.contains(&routine.name) && self.paths.is_none_or(|paths| paths.contains(&routine.path))
     }
@@ -178,7 +178,7 @@ const fn on(
 }
 
 const SEAL: &[&str] = &["AES-128-GCM seal", "AES-256-GCM seal"];
-/// What opens without having sealed before: opening alone passes the place.
+/// The routines that open without sealing first: only opening passes the place.
 const REFUSE: &[&str] = &["AES-128-GCM refuse", "AES-256-GCM refuse"];
 const OPEN: &[&str] = &["AES-128-GCM open", "AES-256-GCM open", "AES-128-GCM refuse", "AES-256-GCM refuse"];
 const SEAL_OR_REFUSE: &[&str] =
@@ -190,7 +190,7 @@ const HMACS: &[&str] = &["HMAC-SHA-1", "HMAC-SHA-256"];
 const HMACS_OF_16: &[&str] = &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"];
 const CHACHA20_POLY1305_OPEN: &[&str] = &["ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
 
-/// What computes one HMAC. Batches end with it on x86-64; AArch64 has other code for two messages.
+/// The paths that compute one HMAC. On x86-64 batches end with it; AArch64 has other code for two messages.
 const ONE_HASH: &[Option<InstructionSet>] = &[Some(ShaNi), Some(Bmi2), Some(Aarch64Sha)];
 const ONE_HMAC_SHA1: &[&str] =
     if cfg!(target_arch = "aarch64") { &["HMAC-SHA-1"] } else { &["HMAC-SHA-1", "HMAC-SHA-1 of 16"] };
@@ -212,7 +212,7 @@ const LEAKS: &[Leak] = &[
     leak("GCM: whole group", SEAL_OR_REFUSE),
     leak("GCM: whole group hashed", SEAL_OR_REFUSE),
     leak("GCM: last group", SEAL_OR_REFUSE),
-    // The others have more powers of H than blocks in a group, or a mask for the octets of the text.
+    // The other paths have more powers of H than blocks in a group, or a mask for the octets of the text.
     on(
         &[Some(AesNi), Some(AesNiAvx), Some(Vaes256), Some(Vaes512)],
         "GCM: lengths hashed alone",
@@ -267,7 +267,7 @@ const LEAKS: &[Leak] = &[
     on(&[Some(Aarch64Sha)], "HMAC: two keys", HMACS_OF_16),
 ];
 
-/// The number of a leak. A place with a name that is not in the list does not compile.
+/// The number of a leak. A place whose name is not in the list does not compile.
 const fn number(name: &str) -> usize {
     let mut number = 0;
     while !is_same(LEAKS[number].name.as_bytes(), name.as_bytes()) {
@@ -296,12 +296,12 @@ fn switch_on(leak: Option<&Leak>) {
 #[inline]
 fn place<T: Copy>(leak: usize, secret: &T) {
     if CHOSEN.load(Ordering::Relaxed) == leak {
-        // SAFETY: these are the octets of a number, a vector or an array of those: all of them have a value.
+        // SAFETY: these are the octets of a number, a vector or an array of those, and all of them are initialised.
         branch(unsafe { slice::from_raw_parts(std::ptr::from_ref(secret).cast(), size_of::<T>()) });
     }
 }
 
-/// A loop for one value of a bit of the secret, and none for the other: long enough for a clock.
+/// Loops for one value of a bit of the secret, and not for the other: long enough for a clock to show.
 #[inline(never)]
 fn branch(secret: &[u8]) {
     if black_box(secret.iter().fold(0, |sum, octet| sum ^ octet)) & 1 == 1 {

@@ -1,4 +1,4 @@
-//! Prints what this processor is and the paths that it has, one a line.
+//! Prints this processor's name and its paths, one on each line.
 
 use std::env::consts::ARCH;
 use std::hint::black_box;

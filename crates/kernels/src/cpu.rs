@@ -1,7 +1,7 @@
-//! What the processor can do: detected once, proven by tokens.
+//! The processor's instructions: detected once, proven by tokens.
 //!
-//! A token has no size and exists only if the processor has its instructions, so a routine that takes one needs no other check.
-//! Detection also asks whether the operating system saves the wider registers.
+//! A token has no size and exists only if the processor has its instructions, so a routine that takes one needs no other check. Detection
+//! also checks that the operating system saves the wider registers.
 
 use core::fmt;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -51,7 +51,7 @@ impl InstructionSet {
         Self::Aarch64Sha,
     ];
 
-    /// The vendors' name for it.
+    /// The vendors' name for the set.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,10 +87,10 @@ impl fmt::Display for InstructionSet {
     }
 }
 
-/// Set once the other bits are.
+/// Set when the other bits are valid.
 const DETECTED: u32 = 1 << 31;
 
-/// A bit for each path. Threads that detect at the same time store the same.
+/// A bit for each path. Threads that detect at the same time store the same value.
 static AVAILABLE: AtomicU32 = AtomicU32::new(0);
 
 #[inline]
@@ -109,19 +109,19 @@ fn detect_all() -> u32 {
     found
 }
 
-/// Turns paths off for the whole process, for tests and benchmarks. Keys that exist keep their path; new ones get what a processor
-/// without those paths would give them.
+/// Turns paths off for the whole process, for tests and benchmarks. Existing keys keep their path; new ones get the path that a processor
+/// without these would give them.
 #[cfg(feature = "switch")]
 pub mod switch {
     use super::{AVAILABLE, DETECTED, InstructionSet, Ordering, detect, detect_all};
 
-    /// Leaves on those of `paths` that the processor has, and no others.
+    /// Turns on those of `paths` that the processor has, and turns off all others.
     pub fn only(paths: &[InstructionSet]) {
         let wanted = paths.iter().fold(DETECTED, |all, path| all | path.bit());
         AVAILABLE.store(detect_all() & wanted, Ordering::Relaxed);
     }
 
-    /// Leaves on `path` and the sets that it includes, where the processor has them.
+    /// Turns on `path` and the sets that it includes, where the processor has them, and turns off all others.
     pub fn up_to(path: InstructionSet) {
         let included = |other: &InstructionSet| detect::includes(path, *other);
         let wanted = InstructionSet::ALL.iter().filter(|other| included(other));
@@ -135,7 +135,7 @@ pub mod switch {
     }
 }
 
-/// Defines tokens. Some imply another.
+/// Defines tokens. Some imply another token.
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! tokens {
     ($($(#[$attribute:meta])* $name:ident $(=> $other:ident)?;)*) => {$(
@@ -236,7 +236,7 @@ mod detect {
         pub(super) const ZMM: u64 = 0b1110_0110;
     }
 
-    /// What CPUID and XCR0 say of a processor, or have to say for a path.
+    /// A processor's CPUID and XCR0 bits, or those that a path needs.
     struct Processor {
         basic: u32,
         extended: u64,
@@ -266,12 +266,12 @@ mod detect {
                 };
                 (__cpuid(1).ecx, extended)
             };
-            // SAFETY: OSXSAVE says that the operating system has turned XGETBV on.
+            // SAFETY: OSXSAVE says that the operating system has turned on XGETBV.
             let saved = if basic & basic::OSXSAVE != 0 { unsafe { _xgetbv(0) } } else { 0 };
             Self { basic, extended, saved }
         }
 
-        /// The least processor with a path; `None` for paths of other architectures.
+        /// The bits that a path needs; `None` for paths of other architectures.
         fn with(path: InstructionSet) -> Option<Self> {
             let sse = basic::SSSE3 | basic::SSE41;
             let aes = basic::AES | basic::PCLMULQDQ | sse;
@@ -360,9 +360,9 @@ mod detect {
     }
 }
 
-/// One path needs AES and PMULL, the other SHA-1 and SHA-256. On Linux `cpufeatures` takes either of HWCAP_AES and HWCAP_PMULL, and
-/// HWCAP_SHA2, but no known processor has one of a pair without the other. Only an operating system may read the registers; without one,
-/// the compiler's target decides.
+/// One path needs AES and PMULL, the other SHA-1 and SHA-256. On Linux `cpufeatures` checks HWCAP_AES or HWCAP_PMULL for the first, and
+/// only HWCAP_SHA2 for the second, but no known processor has just one of a pair. Only an operating system may read the registers; without
+/// one, the compiler's target decides.
 #[cfg(target_arch = "aarch64")]
 mod detect {
     use super::InstructionSet;
@@ -396,14 +396,14 @@ mod detect {
     }
 }
 
-/// Prefetches the first `octets` of a value, or all if it has fewer, into the nearest cache.
+/// Prefetches the first `octets` of a value, or all of it if it is smaller, into the nearest cache.
 ///
-/// Use it for what is certainly needed soon and probably not cached, such as one of 100,000 connections. Each 64 octets cost an
-/// instruction. It does nothing on processors other than x86-64 and AArch64.
+/// Use it for data that will certainly be needed soon and is probably not cached, such as one of 100,000 connections. Each 64 octets cost
+/// an instruction. It does nothing on processors other than x86-64 and AArch64.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T, octets: usize) {
     let start = core::ptr::from_ref(value).cast::<u8>();
-    // By cache lines of 64 octets, as the processors below have.
+    // One instruction for each cache line of 64 octets, as on the processors below.
     for offset in (0..octets.min(size_of_val(value))).step_by(64) {
         prefetch_line(start.wrapping_add(offset));
     }
@@ -412,7 +412,7 @@ pub fn prefetch<T: ?Sized>(value: &T, octets: usize) {
 #[inline]
 fn prefetch_line(octet: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the instruction is part of x86-64, and a hint: it reads nothing that a program could see, and never faults.
+    // SAFETY: the instruction is part of x86-64, and a hint: it reads nothing visible to the program, and never faults.
     unsafe {
         core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(octet.cast());
     }
@@ -429,7 +429,7 @@ fn prefetch_line(octet: *const u8) {
 mod tests {
     use super::*;
 
-    /// What the standard library detects.
+    /// Whether the standard library detects the path.
     #[cfg(target_arch = "x86_64")]
     fn by_std(path: InstructionSet) -> bool {
         macro_rules! all {

@@ -1,25 +1,25 @@
-//! Sorts the messages of a batch into groups that are computed side by side.
+//! Sorts the messages of a batch into groups to compute side by side.
 
 use core::cmp::Reverse;
 use core::ops::Range;
 
-/// How many messages are sorted at a time: as many as the widest routine has lanes.
+/// The number of messages sorted at a time: as many as the widest routine has lanes.
 const WINDOW: usize = 16;
 
 /// A message of a batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Job<'a, K> {
-    /// The number that its MAC is reported under.
+    /// The number reported with its MAC.
     pub(crate) number: usize,
     pub(crate) key: K,
-    /// Whole blocks at the start of the message, or nothing.
+    /// Whole blocks at the start of the message, or empty.
     pub(crate) head: &'a [u8],
     /// The rest of the message.
     pub(crate) tail: &'a [u8],
 }
 
 impl<'a, K> Job<'a, K> {
-    /// `None` if the message has more than two slices, or a block that lies in both.
+    /// `None` if the message has more than two slices, or a block that spans both.
     #[inline]
     fn new<const BLOCK: usize>(number: usize, key: K, message: &'a [&'a [u8]]) -> Option<Self> {
         let (head, tail): (&[u8], &[u8]) = match *message {
@@ -31,23 +31,23 @@ impl<'a, K> Job<'a, K> {
         Some(Self { number, key, head, tail })
     }
 
-    /// How many blocks the MAC takes to compute, those that come with every message included.
+    /// The number of blocks that its MAC takes, including those that every message has.
     #[inline]
     fn blocks(&self, block: usize) -> usize {
         (self.head.len() + self.tail.len()) / block + 2
     }
 }
 
-/// What a group costs, in units of the time that one block takes alone; measured unless it says otherwise.
+/// The cost of a group, in units of the time for one block computed alone; measured unless stated otherwise.
 pub(crate) struct Cost {
-    /// For starting and finishing.
+    /// To start and finish.
     pub(crate) once: usize,
-    /// For one block of every lane.
+    /// For one block in every lane.
     pub(crate) block: usize,
 }
 
 impl Cost {
-    /// Whether a group, the longest message first, takes less time side by side than one by one.
+    /// Whether a group, the longest message first, is faster side by side than one by one.
     #[inline]
     pub(crate) fn is_worth<K>(&self, group: &[Job<'_, K>], block: usize) -> bool {
         let longest = group.first().map_or(0, |job| job.blocks(block));
@@ -57,7 +57,7 @@ impl Cost {
 
 /// Sorts jobs, sixteen at a time, and calls `compute` with those that have heads of the same length, the longest message first.
 ///
-/// Leaves out messages that have more than two slices, or a block of `BLOCK` octets that lies in both.
+/// Skips messages that have more than two slices, or a block of `BLOCK` octets that spans both.
 #[inline]
 pub(crate) fn each_group<'a, K: Copy, const BLOCK: usize>(
     jobs: impl Iterator<Item = (usize, K, &'a [&'a [u8]])>,
@@ -77,10 +77,10 @@ pub(crate) fn each_group<'a, K: Copy, const BLOCK: usize>(
     }
 }
 
-/// Takes the tails of a group, the longest first, block by block: of each as many blocks as `blocks` says for its length.
+/// Processes the tails of a group, the longest first, block by block; `blocks` gives the number of blocks for a tail's length.
 ///
-/// `take` gets the start of each lane's tail, the numbers of blocks that all of these have, and how many lanes, the first ones, have
-/// not ended before. A lane whose message has ended gets the first one's octets, and its state no longer matters.
+/// `take` gets the start of each lane's tail, the indices of blocks that all of these tails have, and the number of lanes, from the first
+/// on, that have not ended before. A lane whose message has ended gets the octets of the first lane, and its state no longer matters.
 #[inline]
 pub(crate) fn each_tail<K, const LANES: usize>(
     jobs: [&Job<'_, K>; LANES],

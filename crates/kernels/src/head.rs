@@ -1,20 +1,19 @@
 //! The start of a message, written as a MAC will read it: block by block, each block in one store.
 //!
-//! A processor cannot forward several small stores to one wide load: the load waits until they have left for the cache, and they
-//! leave only when everything before them is done. MACs of consecutive segments, which could overlap, would then run one after
-//! the other. The benches' group `tcp-ao sign, layer by layer` shows what that
-//! costs ("head by blocks" and "head by fields").
+//! A processor cannot forward several small stores to one wide load: the load waits until the stores have left for the cache, and they
+//! leave only when everything before them is done. MACs of consecutive segments, which could overlap, would then run one after the other.
+//! The benches' group `tcp-ao sign, layer by layer` shows the cost ("head by blocks" and "head by fields").
 
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Octets of a head: two blocks of SHA-1 or SHA-256. The SNE, an IPv6 pseudo-header and the longest TCP header fit.
+/// The length of a head in octets: two blocks of SHA-1 or SHA-256. The SNE, an IPv6 pseudo-header and the longest TCP header fit.
 const LENGTH: usize = 128;
-/// How far into the body octets can be zeroed: as far as a TCP header goes.
+/// The number of octets at the start of the body in which ranges can be zeroed: enough for the longest TCP header, 60 octets.
 const ZEROED_LENGTH: usize = 64;
 
-/// A buffer for the part of a message that has to be assembled before a MAC can read it, at most 128 octets.
+/// A buffer for the part of a message that must be assembled before a MAC can read it, at most 128 octets.
 pub struct MessageHead(MaybeUninit<[[u8; 16]; LENGTH / 16]>);
 
 // `inline(always)` in this file: with plain `inline`, signing a segment with 112 octets of payload takes 2 % longer, verifying it 3 %.
@@ -27,7 +26,7 @@ impl MessageHead {
     }
 
     /// Writes the blocks `first`, the lowest octet of each number first, then as much of `body` as fits. Octets of `body` in the two
-    /// ranges, which end within its first 64, become zeros. Returns the head and how many octets of `body` are in it.
+    /// ranges, which end within its first 64, become zeros. Returns the head and the number of octets of `body` in it.
     ///
     /// # Panics
     /// If a range ends beyond the first 64 octets, or beyond a body that is shorter than the head.
@@ -45,7 +44,7 @@ impl MessageHead {
         );
         let blocks = self.0.as_mut_ptr().cast::<[u8; 16]>();
         for (number, value) in first.into_iter().enumerate() {
-            // SAFETY: there are more than FIRST blocks.
+            // SAFETY: the head has more than FIRST blocks.
             unsafe { write_number(blocks.add(number), value) };
         }
         let Some(octets) = body.get(..LENGTH - 16 * FIRST) else {
@@ -53,11 +52,11 @@ impl MessageHead {
                 zeroed.iter().all(|range| range.end <= body.len()),
                 "octets behind the body cannot be zeroed"
             );
-            // SAFETY: the first blocks have been written, and the body is shorter than what is left.
+            // SAFETY: the first blocks have been written, and the body is shorter than the rest of the head.
             return (unsafe { self.write_short(16 * FIRST, body, zeroed) }, body.len());
         };
         for (number, octets) in octets.as_chunks().0.iter().enumerate() {
-            // SAFETY: FIRST blocks and those of `octets` are as many as there are.
+            // SAFETY: FIRST blocks and those of `octets` together fill the head exactly.
             unsafe {
                 let block = blocks.add(FIRST + number);
                 if number < ZEROED_LENGTH / 16 {
@@ -74,11 +73,11 @@ impl MessageHead {
     /// Writes a body that ends within the head; the ranges end within the body.
     ///
     /// # Safety
-    /// The first `before` octets of the head have been written, and the body fits behind them.
+    /// The first `before` octets of the head have been written, and the body fits after them.
     #[inline(never)]
     unsafe fn write_short(&mut self, before: usize, body: &[u8], zeroed: [Range<usize>; 2]) -> &[u8] {
         let head = self.0.as_mut_ptr().cast::<u8>();
-        // SAFETY: body and the octets before it fit, and with the body written all of these octets are.
+        // SAFETY: the body fits after the octets before it, and once it is written, all of these octets are initialised.
         let head = unsafe {
             head.add(before).copy_from_nonoverlapping(body.as_ptr(), body.len());
             core::slice::from_raw_parts_mut(head, before + body.len())
@@ -113,7 +112,7 @@ impl Default for MessageHead {
     }
 }
 
-/// Without the octets.
+/// Omits the octets.
 impl fmt::Debug for MessageHead {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MessageHead").finish_non_exhaustive()
@@ -135,8 +134,8 @@ mod x86 {
     /// There is room for a block at `to`.
     #[inline(always)]
     pub(super) unsafe fn write_number(to: *mut [u8; 16], number: u128) {
-        // SAFETY: x86-64 has SSE2; the caller guarantees the room. The assembly is empty: it only asks for the number in one
-        // register, without which the compiler stores its halves apart.
+        // SAFETY: x86-64 has SSE2; the caller guarantees the room. The assembly is empty: it only forces the number into one register;
+        // otherwise the compiler would store its halves separately.
         unsafe {
             let mut whole = _mm_set_epi64x((number >> 64) as i64, number as i64);
             asm!("/* {0} */", inout(xmm_reg) whole, options(pure, nomem, nostack, preserves_flags));
@@ -144,7 +143,7 @@ mod x86 {
         }
     }
 
-    /// Copies a block that begins at octet `at` of the body, without the octets in the ranges.
+    /// Copies a block that begins at octet `at` of the body; octets in the ranges become zeros.
     ///
     /// # Safety
     /// There is room for a block at `to`.
@@ -161,7 +160,7 @@ mod x86 {
             let places = _mm_add_epi8(first, _mm_set1_epi8(at as i8));
             let mut octets = _mm_loadu_si128(from.as_ptr().cast());
             for range in zeroed {
-                // Below 128, so that the signed comparison is right.
+                // At most 127, so that the signed comparison is correct.
                 let [start, end] = [range.start, range.end].map(|bound| _mm_set1_epi8(bound.min(127) as i8));
                 let inside = _mm_andnot_si128(_mm_cmpgt_epi8(start, places), _mm_cmpgt_epi8(end, places));
                 octets = _mm_andnot_si128(inside, octets);
@@ -177,7 +176,7 @@ mod x86 {
 /// There is room for a block at `to`.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn write_number(to: *mut [u8; 16], number: u128) {
-    // SAFETY: the caller vouches for a block's room.
+    // SAFETY: the caller guarantees room for a block.
     unsafe { to.write(number.to_le_bytes()) };
 }
 
@@ -191,7 +190,7 @@ unsafe fn write_zeroed(to: *mut [u8; 16], from: &[u8; 16], at: usize, zeroed: &[
         let is_zeroed = zeroed.iter().any(|range| range.contains(&(at + place)));
         if is_zeroed { 0 } else { from[place] }
     };
-    // SAFETY: the caller vouches for a block's room.
+    // SAFETY: the caller guarantees room for a block.
     unsafe { to.write(core::array::from_fn(octet)) };
 }
 
@@ -201,7 +200,7 @@ mod tests {
 
     use super::{LENGTH, MessageHead};
 
-    /// What [`MessageHead::write`] has to write, octet by octet.
+    /// The result that [`MessageHead::write`] must have, built octet by octet.
     fn slow(first: &[u128], body: &[u8], zeroed: [core::ops::Range<usize>; 2]) -> Vec<u8> {
         let first = first.iter().flat_map(|number| number.to_le_bytes());
         let body = body

@@ -1,5 +1,5 @@
-//! Cryptography for packets by the processor's own instructions: AES-GCM with QUIC's header mask, ChaCha20-Poly1305, and MACs of one
-//! message or of many side by side.
+//! Packet cryptography with the processor's own instructions: AES-GCM with QUIC's header mask, ChaCha20-Poly1305, and MACs of one message
+//! or of many side by side.
 //!
 //! This crate is for authors of protocol libraries that have another implementation to fall back on. Applications use
 //! `wireseal-quic` or `wireseal-mac`, which choose between the two.
@@ -13,8 +13,8 @@
 //! | compute a one-time MAC | [`poly1305::mac`] |
 //! | compute an AES-128-CMAC, or many | [`cmac::Key::mac`], [`cmac::mac_many`] |
 //! | compute an HMAC, or many | [`sha1::hmac`] and [`sha256::hmac`], [`sha1::hmac_many`] and [`sha256::hmac_many`] |
-//! | prefetch what is needed soon | [`prefetch`](prefetch()) |
-//! | see what the processor has | [`cpu::InstructionSet::is_available`], and `path` of a key |
+//! | prefetch data that is needed soon | [`prefetch`](prefetch()) |
+//! | find out what the processor has | [`cpu::InstructionSet::is_available`], and `path` of a key |
 //!
 //! ```
 //! use wireseal_kernels::aes::AesMaskKey;
@@ -27,7 +27,7 @@
 //! let mut body = *b"frames and padding, and room for a tag: 16 octets";
 //! let length = body.len() - TAG_LENGTH;
 //!
-//! // The sample starts four octets behind the start of the packet number.
+//! // The sample starts four octets after the start of the packet number.
 //! let mask = key.seal(&nonce, &header, &mut body, Some((&mask_key, 2)));
 //!
 //! let mut received = body;
@@ -42,8 +42,8 @@
 //!
 //! # What runs where
 //!
-//! The processor's instructions are detected once, at run time; [tokens](cpu) prove the result. A key takes the best path when it
-//! is made and keeps it; a batch chooses one for each call.
+//! The processor's instructions are detected once, at run time; [tokens](cpu) prove the result. A key chooses the best path when it is
+//! created and keeps it; a batch chooses one for each call.
 //!
 //! | routine | x86-64 | AArch64, little-endian | elsewhere |
 //! |---|---|---|---|
@@ -55,7 +55,7 @@
 //! | many ChaCha20 masks | `Avx512`, `Avx2`, SSE2 | one by one | one by one |
 //! | Poly1305 | `Avx512Ifma` and `Avx2` for long messages, 64-bit multiplication | NEON for long messages, 64-bit multiplication | 64-bit multiplication |
 //!
-//! Paths have the names of [`cpu::InstructionSet`]. Where a routine has none, its `new` or
+//! Paths are named as in [`cpu::InstructionSet`]. Where a routine has no path, its `new` or
 //! [`ShaInstructions::detect`](hmac::ShaInstructions::detect) returns `None`: fall back on your other library.
 //!
 //! # Secrets
@@ -63,24 +63,24 @@
 //! Keys live where you put them, never on a heap. They are wiped on drop, and `Debug` shows no octets. HMAC's chaining values are
 //! yours to wipe. A text that is not authentic is zeroed before the call returns.
 //!
-//! Not wiped: what the compiler spills from registers to the stack (chaining values, key stream, Poly1305's r and its powers, MACs),
-//! and the copies that moving a key leaves behind.
+//! Not wiped: values that the compiler spills from registers to the stack (chaining values, key stream, Poly1305's r and its powers, MACs),
+//! and copies that moving a key leaves on the stack.
 //!
-//! No branch and no address depends on a key or a text; only whether a packet is authentic becomes public. `examples/constant_time`
-//! checks it with valgrind's memcheck, or by timing where valgrind does not know the instructions; `examples/constant_time_leaks` shows
-//! that this finds a branch on a secret in every routine.
+//! No branch and no address depends on a key or a text; only whether a packet is authentic becomes public. `examples/constant_time` checks
+//! this with valgrind's memcheck, or by timing where valgrind does not know the instructions; `examples/constant_time_leaks` shows that the
+//! check finds a branch on a secret in every routine.
 //!
 //! # Features, for tests only
 //!
-//! `model` adds a slow model of each routine that reads like its standard. `switch` turns paths off, so that every path is compared
-//! with its model, with other libraries and with Wycheproof's vectors, in buffers that end where memory does.
+//! `model` adds a slow model of each routine that reads like its standard. `switch` turns paths off, so that tests compare every path with
+//! its model, with other libraries and with Wycheproof's vectors, in buffers at the edge of an unmapped page.
 #![no_std]
 
 #[cfg(test)]
 extern crate std;
 
-/// A place that handles a secret. Here this is nothing; `examples/constant_time_leaks` compiles these files again and puts a
-/// branch on the secret there, which the check for constant time has to report.
+/// Marks a place that handles a secret. Here it expands to nothing; `examples/constant_time_leaks` compiles these files again with a branch
+/// on the secret there, which the constant-time check must report.
 macro_rules! leak {
     ($name:literal, $secret:expr) => {};
 }
@@ -113,7 +113,7 @@ pub use cpu::prefetch;
 pub use head::MessageHead;
 pub use hmac::{sha1, sha256};
 
-/// The README's code compiles.
+/// Compiles the code in the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,6 +1,6 @@
-//! Slow models of the routines, each written as its standard writes it, to compare the fast ones with.
+//! Slow models of the routines, each written like its standard, to compare the fast ones with.
 
-/// AES as FIPS 197 writes it. Indices depend on secrets.
+/// AES, written as in FIPS 197. Indices depend on secrets.
 pub mod aes {
     /// Multiplication by x modulo x^8 + x^4 + x^3 + x + 1 (FIPS 197 §4.2).
     const fn xtime(b: u8) -> u8 {
@@ -24,7 +24,7 @@ pub mod aes {
     const fn substitute(b: u8) -> u8 {
         let mut inverse = 1;
         let mut power = 0;
-        // b^254 is the inverse, and 0 for 0.
+        // b^254 is the inverse of b, and 0 for 0.
         while power < 254 {
             inverse = multiply(inverse, b);
             power += 1;
@@ -97,7 +97,7 @@ pub mod aes {
     }
 }
 
-/// AES-128-CMAC as RFC 4493 writes it.
+/// AES-128-CMAC, written as in RFC 4493.
 pub mod cmac {
     use super::aes::encrypt;
 
@@ -126,7 +126,7 @@ pub mod cmac {
         (k1, double(k1))
     }
 
-    /// padding(x): a last block that is not whole, with a one bit and zeros behind it.
+    /// padding(x): a last block that is not whole, followed by a one bit and zeros.
     fn pad(last: &[u8]) -> [u8; 16] {
         let mut padded = [0; 16];
         padded[..last.len()].copy_from_slice(last);
@@ -139,7 +139,7 @@ pub mod cmac {
     }
 }
 
-/// GCM as SP 800-38D writes it. Branches depend on secrets.
+/// GCM, written as in SP 800-38D. Branches depend on secrets.
 pub mod gcm {
     use super::aes::encrypt;
 
@@ -199,7 +199,7 @@ pub mod gcm {
     }
 }
 
-/// ChaCha20 as RFC 8439 writes it.
+/// ChaCha20, written as in RFC 8439.
 pub mod chacha20 {
     /// The key stream block of `key`, `counter` and `nonce` (RFC 8439 §2.3).
     #[must_use]
@@ -259,9 +259,9 @@ pub mod chacha20 {
     }
 }
 
-/// Poly1305 as RFC 8439 §2.5 writes it.
+/// Poly1305, written as in RFC 8439 §2.5.
 pub mod poly1305 {
-    /// A number below twice 2^130: its lower 128 bits, and the rest.
+    /// A number below twice 2^130: its lower 128 bits, and the bits above.
     type Number = (u128, u64);
 
     /// 2^130 - 5.
@@ -285,7 +285,7 @@ pub mod poly1305 {
         finish(accumulator, key)
     }
 
-    /// Adds a block with the octet 1 behind it, and multiplies by the clamped r.
+    /// Adds a block followed by the octet 1, and multiplies by the clamped r.
     fn take(accumulator: Number, key: &[u8; 32], block: &[u8]) -> Number {
         let mut octets = [0; 32];
         octets[..block.len()].copy_from_slice(block);
@@ -327,7 +327,7 @@ pub mod poly1305 {
     }
 }
 
-/// ChaCha20-Poly1305 as RFC 8439 writes it.
+/// ChaCha20-Poly1305, written as in RFC 8439.
 pub mod chacha20_poly1305 {
     use super::{chacha20, poly1305};
 
@@ -355,11 +355,11 @@ pub mod chacha20_poly1305 {
     }
 }
 
-/// HMAC as RFC 2104 writes it, and the hashes as FIPS 180-4 writes them.
+/// HMAC, written as in RFC 2104, and the hashes as in FIPS 180-4.
 pub mod hmac {
     use crate::hmac::message::K;
 
-    /// SHA-1 or SHA-256: the chaining value before the first block, and the function that takes a block in.
+    /// SHA-1 or SHA-256: the chaining value before the first block, and the function that processes a block.
     #[derive(Clone, Copy, Debug)]
     pub struct Hash<const WORDS: usize> {
         initial: [u32; WORDS],
@@ -417,7 +417,7 @@ pub mod hmac {
     /// The chaining value before the first block (FIPS 180-4 §5.3.1).
     const SHA1_INITIAL: [u32; 5] = [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
-    /// Takes a block into a chaining value (FIPS 180-4 §6.1.2).
+    /// Processes a block into a chaining value (FIPS 180-4 §6.1.2).
     fn sha1_compress(h: &mut [u32; 5], block: &[u8; 64]) {
         let mut w = [0_u32; 80];
         for (t, octets) in block.as_chunks().0.iter().enumerate() {
@@ -446,7 +446,7 @@ pub mod hmac {
     const SHA256_INITIAL: [u32; 8] =
         [0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19];
 
-    /// Takes a block into a chaining value (FIPS 180-4 §6.2.2).
+    /// Processes a block into a chaining value (FIPS 180-4 §6.2.2).
     fn sha256_compress(h: &mut [u32; 8], block: &[u8; 64]) {
         let mut w = [0_u32; 64];
         for (t, octets) in block.as_chunks().0.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Blocks of fewer than 16 octets, read into a register without a copy in memory.
+//! Reads blocks of fewer than 16 octets into a register, without a copy in memory.
 
 use core::arch::x86_64::*;
 
@@ -24,14 +24,14 @@ static PADDING: [u8; 32] = {
 #[inline]
 fn window<const N: usize>(table: &[u8; N], at: usize) -> &[u8; 16] {
     debug_assert!(at <= N - 16);
-    // SAFETY: all callers are in this file and keep within the table.
+    // SAFETY: all callers are in this file and stay within the table.
     unsafe { &*table.as_ptr().add(at).cast() }
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
 pub(crate) fn load(block: &[u8; 16]) -> __m128i {
-    // SAFETY: there are 16 octets, and they need no alignment.
+    // SAFETY: the array has 16 octets; the access needs no alignment.
     unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
 }
 
@@ -39,33 +39,33 @@ pub(crate) fn load(block: &[u8; 16]) -> __m128i {
 #[target_feature(enable = "sse2")]
 pub(crate) fn store(v: __m128i) -> [u8; 16] {
     let mut block = [0; 16];
-    // SAFETY: there are 16 octets, and they need no alignment.
+    // SAFETY: the array has 16 octets; the access needs no alignment.
     unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), v) };
     block
 }
 
-/// Shifts the octets up by `by` of at most 16; zeros come in front.
+/// Shifts the octets up by `by`, at most 16; zeros come in at the start.
 #[inline]
 #[target_feature(enable = "sse2,ssse3")]
 pub(crate) fn shifted_up(v: __m128i, by: usize) -> __m128i {
     _mm_shuffle_epi8(v, load(window(&SHIFT, 16 - by.min(16))))
 }
 
-/// Shifts the octets down by `by` of at most 16; zeros come in behind.
+/// Shifts the octets down by `by`, at most 16; zeros come in at the end.
 #[inline]
 #[target_feature(enable = "sse2,ssse3")]
 fn shifted_down(v: __m128i, by: usize) -> __m128i {
     _mm_shuffle_epi8(v, load(window(&SHIFT, 16 + by.min(16))))
 }
 
-/// The bit that ends a message, behind `length` octets, of at most 15.
+/// The bit that ends a message, after `length` octets, at most 15.
 #[inline]
 #[target_feature(enable = "sse2")]
 pub(crate) fn padding_bit(length: usize) -> __m128i {
     load(window(&PADDING, 16 - length.min(16)))
 }
 
-/// The last `length` octets of `octets`, at most 16, with zeros behind them. If `octets` has fewer than 16, they are all of them.
+/// The last `length` octets of `octets`, at most 16, followed by zeros. If `octets` has fewer than 16, `length` must be all of them.
 #[inline]
 #[target_feature(enable = "sse2,ssse3")]
 pub(crate) fn last_octets(octets: &[u8], length: usize) -> __m128i {
@@ -78,7 +78,7 @@ pub(crate) fn last_octets(octets: &[u8], length: usize) -> __m128i {
     }
 }
 
-/// The first `length` octets of `octets`, at most 16, with zeros behind them.
+/// The first `length` octets of `octets`, at most 16, followed by zeros.
 ///
 /// # Panics
 /// If there are fewer.
@@ -92,7 +92,7 @@ pub(crate) fn first_octets(octets: &[u8], length: usize) -> __m128i {
     }
 }
 
-/// Fewer than 16 octets with zeros behind them, read as two words that overlap.
+/// Fewer than 16 octets, followed by zeros, read as two words that overlap.
 #[target_feature(enable = "sse2,ssse3")]
 fn fewer_than_16(octets: &[u8]) -> __m128i {
     let length = octets.len();
@@ -108,6 +108,6 @@ fn fewer_than_16(octets: &[u8]) -> __m128i {
     let low = _mm_cvtsi64_si128(low as i64);
     let high = shifted_up(_mm_cvtsi64_si128(high as i64), length - half);
     leak!("CMAC and HMAC: short message", high);
-    // Where the two overlap, their octets are the same.
+    // Where the two overlap, their octets are equal.
     _mm_or_si128(low, high)
 }

@@ -1,12 +1,12 @@
-//! Whether the time that the routines take, and the addresses that they touch, depend on keys and texts.
+//! Checks that neither the time of a routine nor the addresses it accesses depend on keys and texts.
 //!
-//! Two methods, the first wherever it reaches: valgrind's memcheck follows every bit of the secrets and reports each branch and
-//! each address that depends on one; for instructions that it does not know, the routine is timed with secrets that are always
-//! the same and with random ones, and Welch's t-test tells whether the times differ. Both must find the twins that are made to
-//! depend on a secret. That they run each routine to its last branch is shown by `constant_time_leaks`.
+//! There are two methods. The first is used wherever possible: valgrind's memcheck follows every bit of the secrets and reports each branch
+//! and each address that depends on one. For instructions that valgrind does not know, the routine is timed with constant secrets and with
+//! random ones, and Welch's t-test tells whether the times differ. Both methods must find the twins, which depend on a secret on purpose.
+//! `constant_time_leaks` shows that both run each routine to its last branch.
 //!
-//! `cargo run --release -p wireseal-kernels --example constant_time` does both and fails if anything was found;
-//! `-- memcheck` and `-- timing` do one of them.
+//! `cargo run --release -p wireseal-kernels --example constant_time` uses both and fails if anything is found;
+//! `-- memcheck` and `-- timing` use one of them.
 
 mod memcheck;
 mod routines;
@@ -85,7 +85,7 @@ fn by_timing() -> bool {
     passed
 }
 
-/// How many routines each method has checked, in one line.
+/// Prints how many routines each method has checked, in one line.
 fn print_sum() {
     let (here, skipped): (Vec<_>, Vec<_>) = routines().into_iter().partition(is_here);
     let (followed, timed): (Vec<_>, Vec<_>) = here.into_iter().partition(memcheck::knows);

@@ -1,6 +1,6 @@
-//! Secrets marked as undefined: valgrind's memcheck reports what branches on them and what they are an address of.
+//! Marks secrets as undefined: valgrind's memcheck then reports branches and addresses that depend on them.
 //!
-//! The requests that a program makes to valgrind are in its valgrind.h and memcheck.h.
+//! The requests to valgrind are defined in its valgrind.h and memcheck.h.
 
 use std::env;
 use std::process::Command;
@@ -12,19 +12,19 @@ use crate::routines::{Routine, Secrets};
 /// The lengths of text that every routine is run with. 240 octets fill the last group of GCM's registers to the last block.
 const LENGTHS: [usize; 15] = [0, 1, 15, 16, 17, 31, 64, 127, 128, 240, 255, 256, 300, 1024, 1200];
 
-/// The samples of real packets, 4 octets behind the start of a packet number of 0 to 4 octets; the last that GCM takes from its
+/// The samples of real packets, 4 octets after the start of a packet number of 0 to 4 octets; the last sample that GCM takes from its
 /// registers; and the first that it reads back.
 const SAMPLE_STARTS: &[usize] = &[0, 1, 2, 3, 4, 16, 17];
 
-/// What memcheck said of a routine.
+/// The result of memcheck for a routine.
 pub enum Finding {
     Nothing,
     DependsOnASecret,
-    /// The outcome does not depend on the secrets, says valgrind, so that it has not followed them.
+    /// For valgrind the outcome does not depend on the secrets, so it has not followed them.
     NotFollowed,
 }
 
-/// Whether valgrind knows the routine's instructions. Its processor is a lesser one: what it does not have, it does not know.
+/// Whether valgrind knows the routine's instructions. It emulates a processor with fewer instructions and knows no others.
 pub const fn knows(routine: &Routine) -> bool {
     matches!(
         routine.path,
@@ -39,13 +39,13 @@ pub const fn knows(routine: &Routine) -> bool {
     )
 }
 
-/// What memcheck finds in a routine, with its reports and how many of them are of verdicts.
+/// Runs memcheck on a routine. Returns the finding, the number of reports, and how many of them are of verdicts.
 pub fn check(routine: &Routine) -> (Finding, usize, usize) {
     assert!(routine.select(), "valgrind's processor has no instructions for {routine}");
     let (reports, is_followed) = reports_of(routine);
     let verdicts = routine.verdicts * LENGTHS.len();
     let finding = match reports {
-        // A verdict that is reported has been followed, though what it leaves is public.
+        // A reported verdict shows that memcheck followed the secrets, though the outcome is public.
         _ if reports == verdicts && (is_followed || verdicts > 0) => Finding::Nothing,
         _ if reports > verdicts => Finding::DependsOnASecret,
         _ => Finding::NotFollowed,
@@ -54,7 +54,7 @@ pub fn check(routine: &Routine) -> (Finding, usize, usize) {
     (finding, reports, verdicts)
 }
 
-/// The reports of memcheck, and whether the outcome was secret for it too.
+/// The number of memcheck's reports, and whether memcheck also took the outcome for secret.
 fn reports_of(routine: &Routine) -> (usize, bool) {
     let before = count_errors();
     let mut is_followed = false;
@@ -66,7 +66,7 @@ fn reports_of(routine: &Routine) -> (usize, bool) {
         });
         (routine.run)(&mut secrets, length);
         is_followed |= is_undefined(&secrets.outcome);
-        // What has been computed is public from here on, and no later check may trip over it.
+        // The results are public from here on, and must not cause reports in later checks.
         secrets.fill(make_defined);
         make_defined(&mut secrets.outcome);
     }
@@ -75,15 +75,15 @@ fn reports_of(routine: &Routine) -> (usize, bool) {
 
 const RUNNING_ON_VALGRIND: u64 = 0x1001;
 const COUNT_ERRORS: u64 = 0x1201;
-/// Memcheck's own begin at the letters M and C.
+/// Memcheck's requests start at the letters M and C.
 const MAKE_MEM_UNDEFINED: u64 = 0x4d43_0001;
 const MAKE_MEM_DEFINED: u64 = 0x4d43_0002;
 const GET_VBITS: u64 = 0x4d43_0008;
 
-/// Set for the program that was started on valgrind: if that answers no request, starting it once more would not help.
+/// Set for the program that was started on valgrind: if valgrind then answers no request, starting again would not help.
 const STARTED: &str = "WIRESEAL_STARTED_ON_VALGRIND";
 
-/// Runs the check if this program runs on valgrind. Otherwise starts this program there, with `argument` and valgrind's `options`.
+/// Runs the check if this program runs on valgrind. Otherwise starts this program on valgrind, with `argument` and valgrind's `options`.
 pub fn run(argument: &str, options: &[&str], check: impl FnOnce() -> bool) -> bool {
     if request([RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0 {
         return check();
@@ -115,7 +115,7 @@ fn make_defined(octets: &mut [u8]) {
     request([MAKE_MEM_DEFINED, octets.as_mut_ptr().addr() as u64, octets.len() as u64, 0, 0, 0]);
 }
 
-/// Whether a bit of them is undefined.
+/// Whether any of their bits is undefined.
 fn is_undefined(octets: &[u8; 16]) -> bool {
     let mut undefined = [0_u8; 16];
     let [from, to] =
@@ -124,12 +124,12 @@ fn is_undefined(octets: &[u8; 16]) -> bool {
     std::hint::black_box(undefined) != [0; 16]
 }
 
-/// The request and its five arguments. A processor does nothing with it, and the answer is 0.
+/// Sends the request with its five arguments. On a real processor it does nothing, and the answer is 0.
 #[cfg(target_arch = "x86_64")]
 fn request(arguments: [u64; 6]) -> u64 {
     let mut answer = 0;
-    // SAFETY: rotations by 128 bits in all and an exchange of a register with itself change nothing. Valgrind reads the six
-    // words and writes the answer; the memory that a request is about keeps its octets.
+    // SAFETY: rotations by 128 bits in all and an exchange of a register with itself change nothing. Valgrind reads the six words and
+    // writes the answer; the memory named in a request keeps its octets.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",

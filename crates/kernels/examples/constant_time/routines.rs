@@ -1,4 +1,4 @@
-//! The routines with what is secret to them, and twins that depend on a secret.
+//! The routines with their secrets, and twins that depend on a secret on purpose.
 
 use std::fmt;
 use std::hint::black_box;
@@ -11,18 +11,18 @@ use wireseal_kernels::gcm::{GcmKey, TAG_LENGTH};
 use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::{cmac, poly1305, sha1, sha256};
 
-/// The octets of the longest text.
+/// The length of the longest text in octets.
 pub const MAX_LENGTH: usize = 1200;
 
-/// A key, a text with room for a tag, and samples: all unknown to the measurement.
+/// A key, a text with room for a tag, and samples: all secret to the measurement.
 #[derive(Clone)]
 pub struct Secrets {
     pub key: [u8; 32],
     pub body: [u8; MAX_LENGTH + TAG_LENGTH],
     pub samples: [[u8; 16]; 16],
-    /// What a routine has computed of them, public until then.
+    /// The routine's result, public before it runs.
     pub outcome: [u8; 16],
-    /// Where the samples of header masks start in a text that is long enough for them. It is public.
+    /// Where the samples of header masks start, in a text that is long enough. Public.
     pub sample_starts: &'static [usize],
 }
 
@@ -48,16 +48,16 @@ impl Secrets {
 /// One routine on one path.
 pub struct Routine {
     pub name: &'static str,
-    /// The greatest path that is on; with none, what every processor of this architecture has.
+    /// The highest path that is on; `None` for the instructions that every processor of this architecture has.
     pub path: Option<InstructionSet>,
-    /// The branches on a verdict in one run: whether a packet is authentic is what the caller is told in the end.
+    /// The number of branches on a verdict in one run: the caller is told in the end whether a packet is authentic.
     pub verdicts: usize,
     /// Runs it with a text of this many octets.
     pub run: fn(&mut Secrets, usize),
 }
 
 impl Routine {
-    /// Turns on the routine's path and nothing above it. `false` if the processor does not have it: then everything is on.
+    /// Turns on the routine's path and nothing above it. `false`, with everything on, if the processor does not have it.
     pub fn select(&self) -> bool {
         switch::all();
         match self.path {
@@ -158,7 +158,7 @@ fn chacha20_poly1305_seal(secrets: &mut Secrets, length: usize) {
     secrets.outcome = key.seal_detached(&[1; 12], &[2; 21], &mut secrets.body[..length]);
 }
 
-/// Opens what it has sealed itself.
+/// Opens a packet that it has sealed itself.
 fn chacha20_poly1305_open(secrets: &mut Secrets, length: usize) {
     let Some(key) = ChaCha20Poly1305Key::new(&secrets.key) else { return };
     let body = &mut secrets.body[..length];
@@ -167,7 +167,7 @@ fn chacha20_poly1305_open(secrets: &mut Secrets, length: usize) {
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
 }
 
-/// Opens what nobody has sealed.
+/// Opens a forged packet.
 fn chacha20_poly1305_refuse(secrets: &mut Secrets, length: usize) {
     let Some(key) = ChaCha20Poly1305Key::new(&secrets.key) else { return };
     secrets.outcome = secrets.samples[0];
@@ -179,7 +179,7 @@ fn aes_mask<const KEY: usize>(secrets: &mut Secrets, _: usize) {
     secrets.outcome = key.mask(&secrets.samples[0]);
 }
 
-/// Makes the header mask from each of the samples, and from the tag behind the text.
+/// Seals with the header mask from each of the samples, and from the tag after the text.
 fn gcm_seal<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     let (Some(key), Some(mask_key)) =
         (GcmKey::new(&secrets.key[..KEY]), AesMaskKey::new(&secrets.key[..KEY]))
@@ -193,7 +193,7 @@ fn gcm_seal<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     }
 }
 
-/// Opens what it has sealed itself.
+/// Opens a packet that it has sealed itself.
 fn gcm_open<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     let Some(key) = GcmKey::new(&secrets.key[..KEY]) else { return };
     let body = &mut secrets.body[..length + TAG_LENGTH];
@@ -202,7 +202,7 @@ fn gcm_open<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     secrets.outcome = *secrets.body.first_chunk().expect("there is room for a tag at least");
 }
 
-/// Opens what nobody has sealed.
+/// Opens a forged packet.
 fn gcm_refuse<const KEY: usize>(secrets: &mut Secrets, length: usize) {
     let Some(key) = GcmKey::new(&secrets.key[..KEY]) else { return };
     let body = &mut secrets.body[..length + TAG_LENGTH];
@@ -216,13 +216,13 @@ fn cmac(secrets: &mut Secrets, length: usize) {
     secrets.outcome = key.mac(&[start, rest]);
 }
 
-/// Sixteen messages of different lengths behind heads of the same: whole blocks of every hash.
+/// Sixteen messages of different lengths, after heads of the same length: whole blocks of every hash.
 fn messages(body: &[u8; MAX_LENGTH + TAG_LENGTH], length: usize) -> [[&[u8]; 2]; 16] {
     let head = length / 128 * 64;
     std::array::from_fn(|number| [&body[..head], &body[head..][..(length - head) * (number + 16) / 32]])
 }
 
-/// The CMACs of the messages, each under a sample as its key.
+/// The CMACs of the messages, each with a sample as its key.
 fn cmacs(secrets: &mut Secrets, length: usize) {
     let keys = secrets.samples.each_ref().map(cmac::Key::new);
     let messages = messages(&secrets.body, length);
@@ -232,7 +232,7 @@ fn cmacs(secrets: &mut Secrets, length: usize) {
     });
 }
 
-/// HMAC by one hash, of one message and of sixteen. The chaining values behind the keys are as secret as these.
+/// HMAC with one hash, of one message and of sixteen. The chaining values after the keys are as secret as the keys.
 macro_rules! hmac {
     ($hash:ident, $words:literal: $one:ident, $many:ident) => {
         fn $one(secrets: &mut Secrets, length: usize) {
@@ -262,17 +262,17 @@ macro_rules! hmac {
 hmac!(sha1, 5: hmac_sha1, hmac_sha1_many);
 hmac!(sha256, 8: hmac_sha256, hmac_sha256_many);
 
-/// A routine that depends on a secret on purpose: a method that does not find it sees nothing.
+/// A routine that depends on a secret on purpose: a method that does not find it does not work.
 const fn twin(name: &'static str, run: fn(&mut Secrets, usize)) -> Routine {
     Routine { name, path: None, verdicts: 0, run }
 }
 
-/// A branch, which both methods have to find.
+/// A branch, which both methods must find.
 pub const BRANCH_TWIN: Routine = twin("twin: a branch", branch);
-/// An index, which only memcheck has to find: a clock does not see one that is in the cache.
+/// An index, which only memcheck must find: a clock does not show it when the table is cached.
 pub const INDEX_TWIN: Routine = twin("twin: an index", index);
 
-/// A loop for one value of a bit of the key, and none for the other.
+/// Loops for one value of a bit of the key, and not for the other.
 fn branch(secrets: &mut Secrets, _: usize) {
     if black_box(secrets.key[0]) & 1 == 1 {
         for octet in &mut secrets.body[..256] {
@@ -282,7 +282,7 @@ fn branch(secrets: &mut Secrets, _: usize) {
     secrets.outcome[0] = secrets.key[0];
 }
 
-/// A table that octets of the key are indices of.
+/// Uses octets of the key as indices into a table.
 fn index(secrets: &mut Secrets, _: usize) {
     static TABLE: [u8; 256] = [7; 256];
     let mut sum = 0_u8;

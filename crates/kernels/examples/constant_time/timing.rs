@@ -1,4 +1,4 @@
-//! The time with secrets that are always the same against the time with random ones, by Welch's t-test.
+//! Compares the times with constant secrets and with random ones, by Welch's t-test.
 //!
 //! No result proves that there is no difference; a large t proves that there is one.
 
@@ -9,13 +9,13 @@ use wireseal_kernels::cpu::switch;
 
 use crate::routines::{Routine, Secrets};
 
-/// Measurements of a routine, about half of them with either kind of secrets.
+/// The number of measurements of a routine, about half of them with either kind of secrets.
 pub const MEASUREMENTS: usize = 40_000;
-/// Runs in a measurement, so that the clock is fine enough.
+/// The number of runs in a measurement, to be long enough for the clock.
 const RUNS: usize = 4;
-/// Above this t there is a difference: chance alone gets there once in far more measurements than anybody makes.
+/// Above this t there is a difference: chance reaches it practically never.
 const GREATEST_T: f64 = 10.0;
-/// What else runs on the machine can last long enough to hit one kind of secrets more: a real difference is there every time.
+/// Noise from the machine can bias one kind of secrets, so a difference must show in all attempts.
 const ATTEMPTS: u64 = 5;
 /// The lengths of text: part of a block, one block of several kinds, one that fills GCM's last group to the last block, and a packet.
 const LENGTHS: [usize; 4] = [5, 69, 240, 1200];
@@ -23,11 +23,11 @@ const LENGTHS: [usize; 4] = [5, 69, 240, 1200];
 /// The sample of a packet number of two octets, which GCM takes from its registers.
 const SAMPLE_STARTS: &[usize] = &[2];
 
-/// Whether the routine, which the processor has, takes another time with constant secrets than with random ones; with the
-/// greatest t that the last attempt gave, at the length where it is greatest.
+/// Whether the routine, whose instructions the processor has, takes another time with constant secrets than with random ones; and the last
+/// attempt's greatest t, at the length where it is greatest.
 pub fn check(routine: &Routine, measurements: usize) -> (bool, f64) {
     assert!(routine.select(), "this processor has no instructions for {routine}");
-    // The first attempt without a difference is the last.
+    // Stops at the first attempt without a difference.
     let differs = |length| {
         let mut least = f64::INFINITY;
         for attempt in 0..ATTEMPTS {
@@ -46,7 +46,7 @@ pub fn check(routine: &Routine, measurements: usize) -> (bool, f64) {
     (t > GREATEST_T, t)
 }
 
-/// Whether the routine takes texts of this length: batches leave short ones to their caller.
+/// Whether the routine computes texts of this length: batches leave short ones to their caller.
 fn computes(routine: &Routine, length: usize) -> bool {
     let (mut random, mut secrets) = (fastrand::Rng::with_seed(0), Secrets::new(SAMPLE_STARTS));
     secrets.fill(|octets| random.fill(octets));
@@ -54,8 +54,8 @@ fn computes(routine: &Routine, length: usize) -> bool {
     secrets.outcome != [0; 16]
 }
 
-/// Runs it with its stack somewhere else: how the routine's memory lies can make very small differences, of less than a cycle, but
-/// a branch makes its difference everywhere.
+/// Runs it with its stack at another place. The placement of the routine's memory can make differences of less than a cycle, but a branch
+/// makes a difference everywhere.
 fn deeper(levels: u64, run: &mut dyn FnMut() -> f64) -> f64 {
     let frame = black_box([0_u8; 1000]);
     let t = if levels == 0 { run() } else { deeper(levels - 1, run) };
@@ -63,7 +63,7 @@ fn deeper(levels: u64, run: &mut dyn FnMut() -> f64) -> f64 {
     t
 }
 
-/// The greatest t of all measurements and of those below some quantiles, above which is what interrupts do.
+/// The greatest t of all measurements, and of those below some quantiles, to leave out the interrupted ones.
 fn greatest_t(routine: &Routine, length: usize, measurements: usize, attempt: u64) -> f64 {
     let times = measure(routine, length, measurements, attempt);
     let mut all: Vec<f64> = times.iter().flatten().copied().collect();
@@ -81,8 +81,8 @@ fn measure(routine: &Routine, length: usize, measurements: usize, attempt: u64) 
     for measurement in 0..measurements + measurements / 10 {
         candidate.fill(|octets| random.fill(octets));
         let is_random = random.bool();
-        // Both kinds are made by the same work and lie in the same place. Hidden from the compiler, the mask cannot become a branch,
-        // after which stores of one kind only would still be on their way when the measurement starts.
+        // Both kinds are prepared by the same work in the same place. `black_box`, so that the mask cannot become a branch, which would
+        // leave stores of one kind unfinished when the measurement starts.
         let mask = black_box(u8::from(is_random).wrapping_neg());
         candidate.fill(|octets| octets.iter_mut().for_each(|octet| *octet &= mask));
         secrets.clone_from(&candidate);
@@ -93,7 +93,7 @@ fn measure(routine: &Routine, length: usize, measurements: usize, attempt: u64) 
         }
         let time = start.elapsed().as_nanos() as f64;
         has_computed |= secrets.outcome != [0; 16];
-        // The first ones warm up.
+        // The first measurements only warm up.
         if measurement >= measurements / 10 {
             times[usize::from(is_random)].push(time);
         }
@@ -112,6 +112,6 @@ fn welch(times: &[Vec<f64>; 2], limit: f64) -> f64 {
         (mean, variance / count)
     });
     let deviation = (constant.1 + random.1).sqrt();
-    // Equal times without any variance are no difference.
+    // Equal times without any variance count as no difference.
     if deviation > 0.0 { (constant.0 - random.0) / deviation } else { 0.0 }
 }

@@ -1,4 +1,4 @@
-//! AES on AArch64, by AES and PMULL.
+//! AES on AArch64, with its AES and PMULL instructions.
 
 use core::arch::aarch64::*;
 
@@ -8,7 +8,7 @@ use super::vector::{
 };
 use crate::cpu::{Aarch64Aes, InstructionSet};
 
-/// The path that a key uses, with its proof.
+/// The path that a key uses, with the proof that the processor has it.
 #[derive(Clone, Copy)]
 pub(crate) enum Engine {
     Aarch64Aes(Aarch64Aes),
@@ -27,7 +27,7 @@ impl Engine {
         #[target_feature(enable = "neon,aes")]
         fn expand_aes(key: &[u8], keys: &mut RoundKeys) -> Option<Rounds> {
             expand(key, keys, |word| {
-                // Four equal words, so that nothing changes when rows are shifted.
+                // Four equal words, so that the shift of rows changes nothing.
                 let words = vaeseq_u8(vreinterpretq_u8_u32(vdupq_n_u32(word)), vdupq_n_u8(0));
                 vgetq_lane_u32::<0>(vreinterpretq_u32_u8(words))
             })
@@ -51,14 +51,14 @@ impl Engine {
     }
 }
 
-/// The octets of a number, the lowest first.
+/// The octets of a number, the lowest octet first.
 #[inline]
 #[target_feature(enable = "neon")]
 pub(crate) fn octets_of_number(number: u128) -> uint8x16_t {
     vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(number as u64), vcreate_u64((number >> 64) as u64)))
 }
 
-/// The product of the halves that are chosen.
+/// The product of the chosen halves.
 #[inline]
 #[target_feature(enable = "neon,aes")]
 fn product<const A: i32, const B: i32>(a: V128, b: V128) -> V128 {
@@ -90,9 +90,9 @@ impl Vector for V128 {
     functions! {
         "neon,aes":
         fn zero(_token: Aarch64Aes) -> V128 = V128(vdupq_n_u8(0));
-        // SAFETY: there are 16 octets.
+        // SAFETY: the array has 16 octets.
         fn load(_token: Aarch64Aes, from: &[u8; 16]) -> V128 = V128(unsafe { vld1q_u8(from.as_ptr()) });
-        // SAFETY: there are 16 octets.
+        // SAFETY: the array has 16 octets.
         fn store(to: &mut [u8; 16], v: V128) -> () = unsafe { vst1q_u8(to.as_mut_ptr(), v.0) };
         fn every(_token: Aarch64Aes, block: V128) -> V128 = block;
         fn first(_token: Aarch64Aes, block: V128) -> V128 = block;
@@ -106,13 +106,13 @@ impl Vector for V128 {
 
         fn xor(a: V128, b: V128) -> V128 = V128(veorq_u8(a.0, b.0));
         fn xor3(a: V128, b: V128, c: V128) -> V128 = V128(veorq_u8(veorq_u8(a.0, b.0), c.0));
-        // There are enough registers.
+        // This processor has enough registers, so nothing needs to be hidden.
         fn opaque(v: V128) -> V128 = v;
         fn tied(v: V128) -> V128 = v;
         fn swap_octets(v: V128) -> V128 = V128(vrev64q_u8(vextq_u8::<8>(v.0, v.0)));
         fn swap_halves(v: V128) -> V128 = V128(vextq_u8::<8>(v.0, v.0));
 
-        // AESE adds its key first. With a key of zeros, the compiler can fold in the key of the round before.
+        // AESE adds its key first. With a key of zeros, the compiler can fold in the previous round's key.
         fn aes(state: V128, key: V128) -> V128 = {
             V128(veorq_u8(vaesmcq_u8(vaeseq_u8(state.0, vdupq_n_u8(0))), key.0))
         };
@@ -124,20 +124,20 @@ impl Vector for V128 {
         fn high_low(a: V128, b: V128) -> V128 = product::<1, 0>(a, b);
 
         fn keep(v: V128, edge: Edge) -> V128 = {
-            // SAFETY: there are 16 octets.
+            // SAFETY: the array has 16 octets.
             V128(vandq_u8(v.0, unsafe { vld1q_u8(ones::<16>(edge.to - edge.from).as_ptr()) }))
         };
     }
 
     #[inline(always)]
     unsafe fn load_edge(token: Aarch64Aes, from: *const u8, edge: Edge) -> Self {
-        // SAFETY: the caller vouches for the edge, which is this part.
+        // SAFETY: the caller guarantees the edge's octets, which are this part.
         unsafe { load_part(token, from, edge.to - edge.from, edge.is_long) }
     }
 
     #[inline(always)]
     unsafe fn store_edge(token: Aarch64Aes, to: *mut u8, v: Self, edge: Edge) {
-        // SAFETY: the caller vouches for the edge, which is this part.
+        // SAFETY: the caller guarantees the edge's octets, which are this part.
         unsafe { store_part(token, to, v, edge.to - edge.from, edge.is_long) };
     }
 }

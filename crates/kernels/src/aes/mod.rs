@@ -37,13 +37,13 @@ impl AesMaskKey {
     #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let engine = Engine::detect()?;
-        // Wiped here after it is copied below.
+        // Zeroizing, because it is copied into the key below.
         let mut keys = Zeroizing::new([0; ROUND_KEYS]);
         let rounds = engine.expand(key, &mut keys)?;
         Some(Self { keys: *keys, rounds, engine })
     }
 
-    /// The instructions it uses: the best for AES that the processor had when the key was made.
+    /// The instructions it uses: the best for AES that the processor had when the key was created.
     #[must_use]
     pub fn path(&self) -> InstructionSet {
         self.engine.path()
@@ -58,7 +58,7 @@ impl AesMaskKey {
     }
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for AesMaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AesMaskKey").field("path", &self.path()).finish_non_exhaustive()

@@ -1,21 +1,21 @@
-//! AES and carry-less multiplication on registers of one or more blocks, under one set of names for all processors.
+//! AES and carry-less multiplication on registers of one or more blocks, with the same names on all processors.
 //!
-//! A register is made of a [token](crate::cpu) or of other registers, so it exists only where its instructions do, and its functions
-//! are safe to call. Only those with pointers are not.
+//! A register is created from a [token](crate::cpu) or from other registers, so it exists only where its instructions do, and its functions
+//! are safe to call. Only the functions that take pointers are unsafe.
 //!
-//! Everything here and in `gcm` that is generic over registers is `inline(always)`: it is compiled for a path only as part of a
-//! function with the path's target features. With plain `inline` each instruction became a call, and sealing 1200 octets took 45
-//! times as long (VAES-256).
+//! Everything here and in `gcm` that is generic over registers is `inline(always)`: it is compiled for a path only as part of a function
+//! with the path's target features. With plain `inline` each instruction became a call, and sealing 1200 octets took 45 times as long
+//! (VAES-256).
 
 use zeroize::optimization_barrier;
 
 /// The round keys of AES-256. AES-128 has four fewer.
 pub(crate) const ROUND_KEYS: usize = 15;
 
-/// Round keys, whose octets lie first to last. They are numbers only because those are wiped faster than octets.
+/// Round keys, whose octets lie first to last. Their type is a number because numbers are wiped faster than octets.
 pub(crate) type RoundKeys = [u128; ROUND_KEYS];
 
-/// How many rounds AES has with a key.
+/// The number of rounds that AES has with a key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Rounds {
@@ -78,15 +78,15 @@ pub(super) fn expand(key: &[u8], keys: &mut RoundKeys, substitute: impl Fn(u32) 
 pub(crate) enum Multiplication {
     /// With four products of halves.
     Simple,
-    /// With three products of halves and sums of halves, by Karatsuba's method. The key has the sums for the powers of H.
+    /// With three products by Karatsuba's method, one of them of the sums of halves. The key stores these sums for the powers of H.
     Karatsuba,
-    /// Whole groups by Karatsuba's method, with the sums in registers; anything else with four products.
+    /// Karatsuba's method for whole groups, with the sums in registers; four products for everything else.
     KaratsubaForGroups,
 }
 
 /// A register of one, two or four blocks.
 pub(crate) trait Vector: Copy {
-    /// How many blocks it holds.
+    /// The number of blocks it holds.
     const BLOCKS: usize;
 
     const MULTIPLICATION: Multiplication;
@@ -103,25 +103,25 @@ pub(crate) trait Vector: Copy {
     fn zero(token: Self::Token) -> Self;
     fn load(token: Self::Token, from: &Self::Octets) -> Self;
     fn store(to: &mut Self::Octets, v: Self);
-    /// The block in all places.
+    /// The block in every place.
     fn every(token: Self::Token, block: Self::Block) -> Self;
-    /// The block first, and zeros.
+    /// The block in the first place, zeros in the others.
     fn first(token: Self::Token, block: Self::Block) -> Self;
     fn to_first(v: Self) -> Self::Block;
     /// The second and the third block of three registers.
     fn second_and_third(registers: [Self; 3]) -> [Self::Block; 2];
     /// The sum of all blocks.
     fn sum(v: Self) -> Self::Block;
-    /// Blocks of zeros that end in the big-endian number.
+    /// Blocks of zeros that end in this big-endian number.
     fn count(token: Self::Token, number: u32) -> Self;
     /// The last block from `next`, the others from `v`.
     fn with_last(v: Self, next: Self) -> Self;
 
     fn xor(a: Self, b: Self) -> Self;
     fn xor3(a: Self, b: Self, c: Self) -> Self;
-    /// The same value, opaque to the compiler. Where registers are few, it would otherwise spill the summands.
+    /// The same value, hidden from the compiler, which would otherwise spill the summands where registers are few.
     fn opaque(v: Self) -> Self;
-    /// The same value. The compiler keeps to the order of what is tied, and computes nothing of it later than here.
+    /// The same value. The compiler keeps tied values in order, and computes none of them later than here.
     fn tied(v: Self) -> Self;
     /// Reverses the octets of each block.
     fn swap_octets(v: Self) -> Self;
@@ -141,14 +141,14 @@ pub(crate) trait Vector: Copy {
     /// Loads the octets of the edge, and zeros elsewhere.
     ///
     /// # Safety
-    /// The edge's octets behind `from` can be read; in a long text also 16 octets that end with each partial block.
+    /// The edge's octets from `from` on can be read; in a long text also the 16 octets that end with each partial block.
     unsafe fn load_edge(token: Self::Token, from: *const u8, edge: Edge) -> Self;
-    /// Stores only the octets of the edge. Octets before a partial block of a long text are rewritten with what is there.
+    /// Stores only the octets of the edge. In a long text, octets before a partial block are rewritten with their present values.
     ///
     /// # Safety
-    /// The edge's octets behind `to` can be written; in a long text also the 16 octets before each partial block.
+    /// The edge's octets from `to` on can be written; in a long text also the 16 octets before each partial block.
     unsafe fn store_edge(token: Self::Token, to: *mut u8, v: Self, edge: Edge);
-    /// Zeros all octets outside of the edge.
+    /// Zeros all octets outside the edge.
     fn keep(v: Self, edge: Edge) -> Self;
 }
 
@@ -156,9 +156,9 @@ pub(crate) trait Vector: Copy {
 pub(crate) trait Block: Vector<Block = Self, Octets = [u8; 16]> {
     /// The block with these octets, the first one lowest.
     fn of(token: Self::Token, number: u128) -> Self;
-    /// The octets at `places`; zero where the place is not below 16.
+    /// The octets at `places`; zero where the place is 16 or more.
     fn shuffled(v: Self, places: Self) -> Self;
-    /// Whether all bits are zeros, without a branch.
+    /// Whether all bits are zero, without a branch.
     fn is_zero(v: Self) -> bool;
 }
 
@@ -167,11 +167,11 @@ pub(crate) trait Block: Vector<Block = Self, Octets = [u8; 16]> {
 pub(crate) struct Edge {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// The text has a whole block, so that a partial block at its end can be read and written together with octets before it.
+    /// The text has at least one whole block, so a partial block at its end can be read and written together with octets before it.
     pub(crate) is_long: bool,
 }
 
-/// The functions of a register, each compiled with target features.
+/// The functions of a register, each compiled with the target features.
 macro_rules! functions {
     ($features:literal: $(
         fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $body:expr;
@@ -190,7 +190,7 @@ macro_rules! functions {
 }
 pub(super) use functions;
 
-/// `COUNT` octets of a table of zeros, ones and zeros, of which the first `count` are ones.
+/// `COUNT` octets from a table of zeros, ones and zeros: the first `count` are ones.
 #[inline(always)]
 pub(super) fn ones<const COUNT: usize>(count: usize) -> &'static [u8; COUNT] {
     #[repr(C, align(64))]
@@ -206,7 +206,7 @@ pub(super) fn ones<const COUNT: usize>(count: usize) -> &'static [u8; COUNT] {
     };
     const { assert!(COUNT <= 32) };
     debug_assert!(count <= 32);
-    // SAFETY: callers are in this folder and ask for at most 32 ones; from 64 - 32 to 64 on there are 32 octets.
+    // SAFETY: callers are in this folder and ask for at most 32 ones; from index 64 - 32 to 64 on there are 32 octets.
     unsafe { &*ONES.0.as_ptr().add(64 - count).cast() }
 }
 
@@ -224,7 +224,7 @@ pub(crate) fn octets_of<B: Block>(token: B::Token, [first, second]: [B; 2], offs
         places
     };
     debug_assert!(offset <= 16);
-    // SAFETY: callers' offsets are at most 16, so that 16 octets follow either place.
+    // SAFETY: callers' offsets are at most 16, so 16 octets follow in the table.
     let places = |at: usize| B::load(token, unsafe { &*PLACES.as_ptr().add(at).cast() });
     B::xor(B::shuffled(first, places(16 + offset)), B::shuffled(second, places(offset)))
 }
@@ -233,7 +233,7 @@ pub(crate) fn octets_of<B: Block>(token: B::Token, [first, second]: [B; 2], offs
 #[inline(always)]
 pub(crate) fn short_number(octets: &[u8]) -> u128 {
     let (low, high) = if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
-        // The first eight octets, and the last eight without those that are among the first.
+        // The first eight octets, and the last eight without those already among the first.
         let shift = 8 * (16 - octets.len()) as u32;
         (u64::from_le_bytes(*first), u64::from_le_bytes(*last).checked_shr(shift).unwrap_or(0))
     } else if let (Some(first), Some(last)) = (octets.first_chunk(), octets.last_chunk()) {
@@ -248,27 +248,27 @@ pub(crate) fn short_number(octets: &[u8]) -> u128 {
 /// Loads the first `count` octets of a block, at most 16, followed by zeros.
 ///
 /// # Safety
-/// So many octets can be read; if the text is long and `count` is not 0, also those before them that make up 16.
+/// `count` octets can be read; if the text is long and `count` is not 0, also the octets before them that make up 16.
 #[inline(always)]
 pub(super) unsafe fn load_part<B: Block>(token: B::Token, from: *const u8, count: usize, is_long: bool) -> B {
     match count {
         0 => B::zero(token),
         _ if is_long => {
-            // SAFETY: the text is long: the caller vouches for 16 octets that end with these.
+            // SAFETY: the text is long, so the caller guarantees 16 octets that end with these.
             let last = B::load(token, unsafe { &*from.wrapping_add(count).wrapping_sub(16).cast() });
             octets_of(token, [last, B::zero(token)], 16 - count)
         }
-        // SAFETY: the caller vouches for `count` octets, which is 16.
+        // SAFETY: the caller guarantees `count` octets, here 16.
         16 => B::load(token, unsafe { &*from.cast() }),
-        // SAFETY: the caller vouches for `count` octets.
+        // SAFETY: the caller guarantees `count` octets.
         _ => B::of(token, short_number(unsafe { core::slice::from_raw_parts(from, count) })),
     }
 }
 
-/// Stores the first `count` octets of a block, at most 16. In a long text, rewrites octets before them with what is there.
+/// Stores the first `count` octets of a block, at most 16. In a long text, rewrites octets before them with their present values.
 ///
 /// # Safety
-/// So many octets can be written; if the text is long and `count` is neither 0 nor 16, also the 16 octets before `to`.
+/// `count` octets can be written; if the text is long and `count` is neither 0 nor 16, also the 16 octets before `to`.
 #[inline(always)]
 pub(super) unsafe fn store_part<B: Block>(
     token: B::Token,
@@ -279,13 +279,13 @@ pub(super) unsafe fn store_part<B: Block>(
 ) {
     match count {
         0 => {}
-        // SAFETY: the caller vouches for `count` octets, which is 16.
+        // SAFETY: the caller guarantees `count` octets, here 16.
         16 => B::store(unsafe { &mut *to.cast() }, block),
         _ if is_long => {
             leak!("GCM: end of a long text stored", block);
-            // SAFETY: the text is long: the caller vouches for 16 octets before `to`.
+            // SAFETY: the text is long, so the caller guarantees 16 octets before `to`.
             let before = B::load(token, unsafe { &*to.wrapping_sub(16).cast() });
-            // SAFETY: these end with the last of the `count` octets, and start within the 16 before `to`.
+            // SAFETY: these 16 octets end with the last of the `count` octets, and start within the 16 before `to`.
             let place = unsafe { &mut *to.wrapping_add(count).wrapping_sub(16).cast() };
             B::store(place, octets_of(token, [before, block], count));
         }
@@ -293,9 +293,9 @@ pub(super) unsafe fn store_part<B: Block>(
             leak!("GCM: text shorter than a block stored", block);
             let mut octets = [0; 16];
             B::store(&mut octets, block);
-            // SAFETY: the caller vouches for `count` octets.
+            // SAFETY: the caller guarantees `count` octets.
             unsafe { core::slice::from_raw_parts_mut(to, count) }.copy_from_slice(&octets[..count]);
-            // They may be plaintext that turns out not to be authentic.
+            // They may be plaintext that turns out to be forged.
             octets = [0; 16];
             optimization_barrier(&octets);
         }

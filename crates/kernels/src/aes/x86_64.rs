@@ -9,7 +9,7 @@ use super::vector::{
 };
 use crate::cpu::{AesNi, AesNiAvx, InstructionSet, Vaes256, Vaes512};
 
-/// The path that a key uses, with its proof.
+/// The path that a key uses, with the proof that the processor has it.
 #[derive(Clone, Copy)]
 pub(crate) enum Engine {
     AesNi(AesNi),
@@ -19,7 +19,7 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    /// The best that is available.
+    /// The best path that is available.
     pub(crate) fn detect() -> Option<Self> {
         let wide = Vaes512::detect().map(Self::Vaes512);
         wide.or_else(|| Vaes256::detect().map(Self::Vaes256))
@@ -95,7 +95,7 @@ impl Vector for V128 {
     functions! {
         "aes,pclmulqdq,ssse3,sse4.1":
         fn zero(_token: AesNi) -> V128 = V128(_mm_setzero_si128());
-        // SAFETY: there are 16 octets, and they need no alignment.
+        // SAFETY: the array has 16 octets; the access needs no alignment.
         fn load(_token: AesNi, from: &[u8; 16]) -> V128 = V128(unsafe { _mm_loadu_si128(from.as_ptr().cast()) });
         // SAFETY: as for `load`.
         fn store(to: &mut [u8; 16], v: V128) -> () = unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), v.0) };
@@ -113,13 +113,13 @@ impl Vector for V128 {
         fn xor3(a: V128, b: V128, c: V128) -> V128 = V128(_mm_xor_si128(_mm_xor_si128(a.0, b.0), c.0));
         fn opaque(v: V128) -> V128 = {
             let mut v = v.0;
-            // SAFETY: there is no instruction.
+            // SAFETY: the assembly is empty.
             unsafe { asm!("/* {} */", inout(xmm_reg) v, options(pure, nomem, nostack, preserves_flags)) };
             V128(v)
         };
         fn tied(v: V128) -> V128 = {
             let mut v = v.0;
-            // SAFETY: there is no instruction.
+            // SAFETY: the assembly is empty.
             unsafe { asm!("/* {} */", inout(xmm_reg) v, options(nomem, nostack, preserves_flags)) };
             V128(v)
         };
@@ -137,7 +137,7 @@ impl Vector for V128 {
         fn high_low(a: V128, b: V128) -> V128 = V128(_mm_clmulepi64_si128::<0x01>(a.0, b.0));
 
         fn keep(v: V128, edge: Edge) -> V128 = {
-            // SAFETY: there are 16 octets, and they need no alignment.
+            // SAFETY: the array has 16 octets; the access needs no alignment.
             let ones = unsafe { _mm_loadu_si128(ones::<16>(edge.to - edge.from).as_ptr().cast()) };
             V128(_mm_and_si128(v.0, ones))
         };
@@ -145,13 +145,13 @@ impl Vector for V128 {
 
     #[inline(always)]
     unsafe fn load_edge(token: AesNi, from: *const u8, edge: Edge) -> Self {
-        // SAFETY: the caller vouches for the edge, which is this part.
+        // SAFETY: the caller guarantees the edge's octets, which are this part.
         unsafe { load_part(token, from, edge.to - edge.from, edge.is_long) }
     }
 
     #[inline(always)]
     unsafe fn store_edge(token: AesNi, to: *mut u8, v: Self, edge: Edge) {
-        // SAFETY: the caller vouches for the edge, which is this part.
+        // SAFETY: the caller guarantees the edge's octets, which are this part.
         unsafe { store_part(token, to, v, edge.to - edge.from, edge.is_long) };
     }
 }
@@ -161,7 +161,7 @@ impl Vector for V128 {
 pub(crate) struct V256(__m256i);
 
 impl V256 {
-    /// How many octets of an edge are in the first block, and how many in the second.
+    /// The number of an edge's octets in the first block, and in the second.
     #[inline(always)]
     fn counts(edge: Edge) -> [usize; 2] {
         [edge.to.min(16).saturating_sub(edge.from), edge.to.saturating_sub(16)]
@@ -179,7 +179,7 @@ impl Vector for V256 {
     functions! {
         "aes,pclmulqdq,avx2,vaes,vpclmulqdq":
         fn zero(_token: Vaes256) -> V256 = V256(_mm256_setzero_si256());
-        // SAFETY: there are 32 octets, and they need no alignment.
+        // SAFETY: the array has 32 octets; the access needs no alignment.
         fn load(_token: Vaes256, from: &[u8; 32]) -> V256 = V256(unsafe { _mm256_loadu_si256(from.as_ptr().cast()) });
         // SAFETY: as for `load`.
         fn store(to: &mut [u8; 32], v: V256) -> () = unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v.0) };
@@ -203,7 +203,7 @@ impl Vector for V256 {
         fn xor3(a: V256, b: V256, c: V256) -> V256 = V256(_mm256_xor_si256(_mm256_xor_si256(a.0, b.0), c.0));
         fn opaque(v: V256) -> V256 = {
             let mut v = v.0;
-            // SAFETY: there is no instruction.
+            // SAFETY: the assembly is empty.
             unsafe { asm!("/* {} */", inout(ymm_reg) v, options(pure, nomem, nostack, preserves_flags)) };
             V256(v)
         };
@@ -223,7 +223,7 @@ impl Vector for V256 {
         fn high_low(a: V256, b: V256) -> V256 = V256(_mm256_clmulepi64_epi128::<0x01>(a.0, b.0));
 
         fn keep(v: V256, edge: Edge) -> V256 = {
-            // SAFETY: there are 32 octets, and they need no alignment.
+            // SAFETY: the array has 32 octets; the access needs no alignment.
             let ones = |count| unsafe { _mm256_loadu_si256(ones::<32>(count).as_ptr().cast()) };
             V256(_mm256_and_si256(v.0, _mm256_andnot_si256(ones(edge.from), ones(edge.to))))
         };
@@ -236,7 +236,7 @@ impl Vector for V256 {
         fn join(first: V128, second: V128) -> V256 {
             V256(_mm256_inserti128_si256::<1>(_mm256_zextsi128_si256(first.0), second.0))
         }
-        // SAFETY: the caller vouches for the edge, of which these are the parts in each block; the token proves AVX2.
+        // SAFETY: the caller guarantees the edge's octets, and these are the parts in each block; the token proves AVX2.
         unsafe {
             match Self::counts(edge) {
                 [16, 16] => Self::load(token, &*from.cast()),
@@ -250,7 +250,7 @@ impl Vector for V256 {
 
     #[inline(always)]
     unsafe fn store_edge(token: Vaes256, to: *mut u8, v: Self, edge: Edge) {
-        // SAFETY: the caller vouches for the edge, of which these are the parts in each block.
+        // SAFETY: the caller guarantees the edge's octets, and these are the parts in each block.
         unsafe {
             match Self::counts(edge) {
                 [16, 16] => Self::store(&mut *to.cast(), v),
@@ -268,7 +268,7 @@ impl Vector for V256 {
 #[derive(Clone, Copy)]
 pub(crate) struct V512(__m512i);
 
-/// The bits of an edge's octets.
+/// A mask bit for each octet of an edge.
 #[inline(always)]
 fn mask(edge: Edge) -> __mmask64 {
     !0 >> (64 - edge.to) & !0 << edge.from
@@ -285,7 +285,7 @@ impl Vector for V512 {
     functions! {
         "aes,pclmulqdq,avx2,vaes,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl":
         fn zero(_token: Vaes512) -> V512 = V512(_mm512_setzero_si512());
-        // SAFETY: there are 64 octets, and they need no alignment.
+        // SAFETY: the array has 64 octets; the access needs no alignment.
         fn load(_token: Vaes512, from: &[u8; 64]) -> V512 = V512(unsafe { _mm512_loadu_si512(from.as_ptr().cast()) });
         // SAFETY: as for `load`.
         fn store(to: &mut [u8; 64], v: V512) -> () = unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), v.0) };
@@ -334,7 +334,7 @@ impl Vector for V512 {
             // SAFETY: only octets of the edge are read.
             V512(unsafe { _mm512_maskz_loadu_epi8(mask(edge), from.cast()) })
         }
-        // SAFETY: the token proves the features, and the caller vouches for the edge.
+        // SAFETY: the token proves the features, and the caller guarantees the edge's octets.
         unsafe { load(from, edge) }
     }
 
@@ -346,7 +346,7 @@ impl Vector for V512 {
             // SAFETY: only octets of the edge are written.
             unsafe { _mm512_mask_storeu_epi8(to.cast(), mask(edge), v.0) };
         }
-        // SAFETY: the token proves the features, and the caller vouches for the edge.
+        // SAFETY: the token proves the features, and the caller guarantees the edge's octets.
         unsafe { store(to, v, edge) }
     }
 }

@@ -1,6 +1,6 @@
 //! ChaCha20 header masks (RFC 9001 §5.4.4): one at a time, or one in each lane of the processor's vectors.
 //!
-//! A mask needs only two words of a block of key stream, so the last round computes only what those depend on.
+//! A mask needs only two words of a key stream block, so the last round computes only the words they depend on.
 
 use core::fmt;
 
@@ -14,7 +14,7 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86_64;
 
-/// The instructions that compute many masks, with their proof.
+/// The instructions that compute many masks, with the proof that the processor has them.
 #[derive(Clone, Copy)]
 enum Engine {
     /// 16 at once.
@@ -40,7 +40,7 @@ pub struct ChaCha20MaskKey {
 }
 
 impl ChaCha20MaskKey {
-    /// A key of 32 octets. It keeps the widest path available now.
+    /// A key of 32 octets. It keeps the widest path that is available now.
     #[must_use]
     pub fn new(key: &[u8; 32]) -> Self {
         let mut words = [0; 8];
@@ -50,7 +50,7 @@ impl ChaCha20MaskKey {
         Self { words, engine: Engine::detect() }
     }
 
-    /// The path that computes many masks at once, or `None` if it needs nothing that some processors of this architecture lack.
+    /// The path that computes many masks at once, or `None` if every processor of this architecture has it.
     #[must_use]
     pub fn path(&self) -> Option<InstructionSet> {
         match self.engine {
@@ -73,7 +73,7 @@ impl ChaCha20MaskKey {
         [a, b, c, d, e]
     }
 
-    /// Replaces each sample by eight octets of its key stream, the first five of which are the mask, and eight zeros.
+    /// Replaces each sample by the first eight octets of its key stream, of which the first five are the mask, and eight zeros.
     pub fn mask_batch(&self, samples: &mut [[u8; 16]]) {
         match self.engine {
             #[cfg(target_arch = "x86_64")]

@@ -3,7 +3,8 @@
 /// "expand 32-byte k", the first row.
 pub(super) const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574];
 
-/// The sixteen words, each made by `$word`, with the given last row. A function would not be inlined into every vector's code.
+/// The sixteen words of the state, each converted by `$word`, with the given last row. A function would not be inlined into every vector's
+/// code.
 macro_rules! initial_state {
     ($word:expr, $key:expr, $last_row:expr) => {{
         let [c0, c1, c2, c3] = $crate::chacha20::portable::CONSTANTS;

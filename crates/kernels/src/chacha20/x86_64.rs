@@ -4,7 +4,7 @@ use core::arch::x86_64::*;
 
 use super::portable::{CONSTANTS, initial_state};
 
-/// Four quarter rounds that do not depend on each other (RFC 8439 §2.1), step by step. A function would not be inlined.
+/// Four independent quarter rounds (RFC 8439 §2.1), step by step. A function would not be inlined.
 macro_rules! quarter_rounds {
     ($x:ident, $add:ident, $xor:ident, [$by16:expr, $by12:expr, $by8:expr, $by7:expr],
         $([$a:literal, $b:literal, $c:literal, $d:literal])*) => {
@@ -34,7 +34,7 @@ macro_rules! quarter_rounds {
     };
 }
 
-/// A module with `masks` for one type of vector, of `$lanes` words, and its instructions.
+/// A module with `masks` for one vector type of `$lanes` words and its instructions.
 macro_rules! masks_in_lanes {
     (
         $module:ident, $lanes:literal, $features:literal, $vector:ident,
@@ -42,14 +42,14 @@ macro_rules! masks_in_lanes {
         unpack: $low32:ident, $high32:ident, $low64:ident, $high64:ident,
         rotate: |$word:ident| $by16:expr, $by12:expr, $by8:expr, $by7:expr,
     ) => {
-        /// Samples in vectors. A vector holds the same word of the states of all lanes, or a sample in each 16 octets: four of those,
-        /// transposed in parts of 16 octets, are the last row of the states.
+        /// A vector holds the same word of the states of all lanes, or a sample in each 16 octets. Four vectors of samples, transposed in
+        /// parts of 16 octets, are the last row of the states.
         pub(super) mod $module {
             use core::arch::x86_64::*;
 
             use crate::chacha20::portable::{CONSTANTS, initial_state};
 
-            /// Samples in a vector.
+            /// The number of samples in a vector.
             const SAMPLES: usize = $lanes / 4;
 
             /// Replaces each sample by the first eight octets of its key stream, and zeros.
@@ -130,7 +130,7 @@ macro_rules! masks_in_lanes {
             #[target_feature(enable = $features)]
             fn load(samples: &[[u8; 16]; $lanes]) -> [$vector; 4] {
                 let at = samples.as_ptr();
-                // SAFETY: there are 4 * SAMPLES samples, and any alignment will do.
+                // SAFETY: the pointer has 4 * SAMPLES samples; any alignment will do.
                 unsafe {
                     [
                         $load(at.cast()),
@@ -145,7 +145,7 @@ macro_rules! masks_in_lanes {
             #[target_feature(enable = $features)]
             fn store(samples: &mut [[u8; 16]; $lanes], vectors: [$vector; 4]) {
                 let at = samples.as_mut_ptr();
-                // SAFETY: there are 4 * SAMPLES samples, and any alignment will do.
+                // SAFETY: the pointer has 4 * SAMPLES samples; any alignment will do.
                 unsafe {
                     $store(at.cast(), vectors[0]);
                     $store(at.add(SAMPLES).cast(), vectors[1]);
@@ -195,11 +195,10 @@ masks_in_lanes! {
         _mm512_rol_epi32::<7>(word),
 }
 
-/// Consecutive blocks of key stream (RFC 8439 §2.4), the first with this counter: 4, 6, 8, 10, 16 or 20 at once.
+/// Consecutive blocks of key stream (RFC 8439 §2.4), starting with this counter: 4, 6, 8, 10, 16 or 20 at once.
 ///
-/// 16 blocks lie in the lanes of vectors that hold one word each. The 4 that may come with them lie in vectors that hold one row of
-/// the state each, and keep the processor busy while it would wait for the 16. Fewer blocks lie two by two in shorter vectors,
-/// which have their results earlier.
+/// 16 blocks lie in the lanes of vectors that hold one word each. 4 more may be added, in vectors that hold one row of the state each; they
+/// fill the time that the processor would wait for the 16. Fewer blocks lie two by two in shorter vectors, whose results are ready earlier.
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(crate) fn blocks<const BLOCKS: usize>(
     stream: &mut [[u8; 64]; BLOCKS],
@@ -261,7 +260,7 @@ fn many(stream: &mut [[u8; 64]], key: &[u32; 8], nonce: [u32; 3], counter: u32) 
         [add(8, key[4]), add(9, key[5]), add(10, key[6]), add(11, key[7])],
         [last, add(13, nonce[0]), add(14, nonce[1]), add(15, nonce[2])],
     ];
-    // Each vector of a part holds one row of four blocks: blocks 0, 4, 8 and 12 in the first part, 1, 5, 9 and 13 in the second.
+    // Each vector of a part holds one row of four blocks: 0, 4, 8 and 12 in the first part, 1, 5, 9 and 13 in the second, and so on.
     let mut parts = [words[0]; 4];
     for (group, [a, b, c, d]) in words.into_iter().enumerate() {
         let (low_ab, low_cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
@@ -283,7 +282,7 @@ fn many(stream: &mut [[u8; 64]], key: &[u32; 8], nonce: [u32; 3], counter: u32) 
     }
 }
 
-/// Twice `PAIRS` blocks, two in a vector.
+/// Twice `PAIRS` blocks, two in each vector.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl")]
 fn pairs<const PAIRS: usize>(stream: &mut [[u8; 64]], key: &[u32; 8], nonce: [u32; 3], counter: u32) {
@@ -324,7 +323,7 @@ fn pairs<const PAIRS: usize>(stream: &mut [[u8; 64]], key: &[u32; 8], nonce: [u3
         let [a, b] = [_mm256_add_epi32(a, start[0]), _mm256_add_epi32(b, start[1])];
         let [c, d] = [_mm256_add_epi32(c, start[2]), _mm256_add_epi32(d, start[3])];
         let at: *mut __m256i = pair.as_mut_ptr().cast();
-        // SAFETY: two blocks are 128 octets, at any alignment.
+        // SAFETY: two blocks are 128 octets; any alignment will do.
         unsafe {
             _mm256_storeu_si256(at, _mm256_permute2x128_si256::<0x20>(a, b));
             _mm256_storeu_si256(at.add(1), _mm256_permute2x128_si256::<0x20>(c, d));
@@ -398,7 +397,7 @@ fn row(words: [u32; 4]) -> __m512i {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store(place: &mut [u8; 64], block: __m512i) {
-    // SAFETY: these are 64 octets, at any alignment.
+    // SAFETY: the place has 64 octets; any alignment will do.
     unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), block) };
 }
 

@@ -1,6 +1,6 @@
 //! ChaCha20-Poly1305 (RFC 8439 §2.8) in vectors of 64 octets.
 //!
-//! A packet of up to 1216 octets gets all of its key stream, and the one-time key's block, in one go.
+//! For a packet of up to 1216 octets, all key stream and the block of the one-time key are computed in one call.
 
 use core::fmt;
 
@@ -16,7 +16,7 @@ use unsupported::Engine;
 #[cfg(target_arch = "x86_64")]
 use x86_64::Engine;
 
-/// The most octets of a text: block numbers have 32 bits, and block 0 of the key stream makes the one-time key.
+/// The maximum length of a text in octets: block numbers have 32 bits, and block 0 of the key stream is for the one-time key.
 const MAX_LENGTH: u64 = ((1 << 32) - 1) * 64;
 
 /// A ChaCha20-Poly1305 key. It is wiped on drop, and `Debug` does not show it. Using a nonce twice breaks it.

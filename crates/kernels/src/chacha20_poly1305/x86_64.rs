@@ -1,4 +1,4 @@
-//! AVX-512: as much key stream as a packet needs in one go, then its Poly1305.
+//! AVX-512: computes as much key stream as a packet needs in one call, then its Poly1305.
 
 use core::arch::x86_64::*;
 
@@ -9,7 +9,7 @@ use crate::cpu::{Avx512, Avx512Ifma, InstructionSet};
 use crate::partial_block;
 use crate::poly1305;
 
-/// Proof of the instructions for ChaCha20, and the path, which Poly1305 detects too.
+/// Proof of the instructions for ChaCha20. Poly1305 detects its own, which decides the path.
 #[derive(Clone, Copy)]
 pub(super) struct Engine(Avx512);
 
@@ -50,7 +50,7 @@ impl Engine {
         })
     }
 
-    /// Runs `go_on` with as much key stream as a text of this length needs in one go, from block 0 on.
+    /// Runs `go_on` with as much key stream, from block 0 on, as one call computes for a text of this length.
     #[inline]
     fn start<T>(
         self,
@@ -85,7 +85,7 @@ impl Engine {
         tag
     }
 
-    /// Encrypts or decrypts with the blocks of `start` after block 0, and with more when they are used up.
+    /// Encrypts or decrypts with the blocks of `start` after block 0, then with further blocks.
     #[inline]
     fn encrypt(self, start: &[[u8; 64]], key: &[u32; 8], nonce: &[u8; 12], text: &mut [u8]) {
         let (first, mut rest) = text.split_at_mut(text.len().min((start.len() - 1) * 64));
@@ -132,19 +132,19 @@ impl<const BLOCKS: usize> Drop for Stream<BLOCKS> {
     }
 }
 
-/// The last `length` octets of a text, fewer than 16, with zeros behind them.
+/// The last `length` octets of a text, fewer than 16, followed by zeros.
 #[inline]
 #[target_feature(enable = "sse2,ssse3")]
 fn padded(text: &[u8], length: usize) -> [u8; 16] {
     partial_block::store(partial_block::last_octets(text, length))
 }
 
-/// Adds the key stream, which is at least as long, to the text.
+/// Adds the key stream, which is at least as long as the text, to the text.
 #[target_feature(enable = "avx512f,avx512bw")]
 fn xor(text: &mut [u8], stream: &[[u8; 64]]) {
     let stream = &stream.as_flattened()[..text.len()];
     if let (Some(last), Some(last_of_stream)) = (text.last_chunk(), stream.last_chunk()) {
-        // The last 64 octets, some of which the last whole block has too: read before that is written, and written after it.
+        // The last 64 octets overlap the last whole block: they are read before that block is written, and written after it.
         let end = sum(last, last_of_stream);
         for (block, stream) in text.as_chunks_mut().0.iter_mut().zip(stream.as_chunks().0) {
             store(block, sum(block, stream));
@@ -154,7 +154,7 @@ fn xor(text: &mut [u8], stream: &[[u8; 64]]) {
         }
     } else if !text.is_empty() {
         let octets = u64::MAX >> (64 - text.len());
-        // SAFETY: both have as many octets, fewer than 64, and the mask keeps to them.
+        // SAFETY: both have at least this many octets, fewer than 64, and the mask covers only those.
         unsafe {
             let stream = _mm512_maskz_loadu_epi8(octets, stream.as_ptr().cast());
             let sum = _mm512_xor_si512(_mm512_maskz_loadu_epi8(octets, text.as_ptr().cast()), stream);
@@ -166,13 +166,13 @@ fn xor(text: &mut [u8], stream: &[[u8; 64]]) {
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn sum(a: &[u8; 64], b: &[u8; 64]) -> __m512i {
-    // SAFETY: both are 64 octets, at any alignment.
+    // SAFETY: both have 64 octets; any alignment will do.
     unsafe { _mm512_xor_si512(_mm512_loadu_si512(a.as_ptr().cast()), _mm512_loadu_si512(b.as_ptr().cast())) }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn store(block: &mut [u8; 64], octets: __m512i) {
-    // SAFETY: these are 64 octets, at any alignment.
+    // SAFETY: the block has 64 octets; any alignment will do.
     unsafe { _mm512_storeu_si512(block.as_mut_ptr().cast(), octets) };
 }

@@ -1,7 +1,7 @@
-//! AES-128-CMAC by AES instructions of AArch64, of one message or of eight side by side.
+//! AES-128-CMAC with AArch64's AES instructions, of one message or of eight side by side.
 //!
-//! AESE adds a round key before it substitutes, so that a block can come in with the first round key and the last one of the block
-//! before: nothing but AES lies on the way from block to block. A state is what AES leaves without its last round key.
+//! AESE adds a round key before it substitutes, so a block can be added together with the first round key and the previous block's last
+//! one: from block to block there is nothing but AES. A state is AES's result before the last round key.
 
 use core::arch::aarch64::*;
 use core::fmt;
@@ -16,14 +16,14 @@ use crate::aes::vector::{ROUND_KEYS, short_number};
 use crate::cpu::InstructionSet;
 use crate::groups::{Cost, Job, each_group, each_tail};
 
-/// A key for AES-128-CMAC with its round keys: 192 octets, wiped on drop. Having one proves that the processor has AES.
+/// A key for AES-128-CMAC with its round keys: 192 octets, wiped on drop. If one exists, the processor has AES.
 #[derive(ZeroizeOnDrop)]
 pub struct Key {
     /// The round keys without the last.
     round_keys: [u128; 10],
     /// The sum of the last round key and the first.
     between: u128,
-    /// The subkey K1 (RFC 4493 §2.3). Doubled, it is K2.
+    /// The subkey K1; K2 is K1 doubled (RFC 4493 §2.3).
     k1: u128,
 }
 
@@ -51,7 +51,7 @@ impl Key {
     #[inline]
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> [u8; 16] {
-        // SAFETY: a key is made only where the processor has AES.
+        // SAFETY: a key exists only where the processor has AES.
         unsafe { mac(self, message) }
     }
 
@@ -61,7 +61,7 @@ impl Key {
         self.with_subkey(short_number(octets), octets.len())
     }
 
-    /// The last block, of which these octets are in, padded if it is not whole, with the subkey added.
+    /// The last block with the subkey added. `block` holds these octets, and is padded if it is not whole.
     #[inline]
     fn with_subkey(&self, block: u128, octets: usize) -> u128 {
         leak!("CMAC and HMAC: short message", block);
@@ -71,13 +71,13 @@ impl Key {
         }
     }
 
-    /// The state before the first block: with it, the last round key cancels out.
+    /// The state before the first block; it cancels out the last round key.
     #[inline]
     fn start(&self) -> u128 {
         self.between ^ self.round_keys[0]
     }
 
-    /// The MAC from the state behind the last block.
+    /// The MAC, from the state after the last block.
     #[inline]
     fn finish(&self, state: u128) -> [u8; 16] {
         (state ^ self.start()).to_le_bytes()
@@ -101,14 +101,14 @@ fn double(block: u128) -> u128 {
 #[inline]
 #[target_feature(enable = "neon")]
 fn vector(key: &u128) -> uint8x16_t {
-    // SAFETY: there are 16 octets.
+    // SAFETY: a `u128` has 16 octets.
     unsafe { vld1q_u8(core::ptr::from_ref(key).cast()) }
 }
 
 #[inline]
 #[target_feature(enable = "neon")]
 fn load(block: &[u8; 16]) -> uint8x16_t {
-    // SAFETY: there are 16 octets, and they need no alignment.
+    // SAFETY: the array has 16 octets; the access needs no alignment.
     unsafe { vld1q_u8(block.as_ptr()) }
 }
 
@@ -119,12 +119,12 @@ fn number(v: uint8x16_t) -> u128 {
     u128::from(vgetq_lane_u64::<0>(words)) | u128::from(vgetq_lane_u64::<1>(words)) << 64
 }
 
-/// The latency of AES is all the time that one message takes.
+/// The time of a single message is the latency of AES.
 #[target_feature(enable = "neon,aes")]
 fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
     let between = vector(&key.between);
     let mut state = octets_of_number(key.start());
-    // The current block, and how many of its octets are in. A full block waits, because the last one is treated differently.
+    // The current block, and the number of its octets read so far. A full block waits, because the last block is treated differently.
     let mut block = vdupq_n_u8(0);
     let mut position = 0;
     for slice in message {
@@ -161,20 +161,19 @@ fn encrypt(key: &Key, mut state: uint8x16_t, mut added: uint8x16_t) -> uint8x16_
     vaeseq_u8(state, added)
 }
 
-/// The blocks of a tail without its last, which is treated differently. A tail without octets has that block too.
+/// The number of blocks in a tail before the last one, which is treated differently. An empty tail has that last block too.
 fn blocks_before_last(octets: usize) -> usize {
     octets.saturating_sub(1) / 16
 }
 
-/// What [`macs`] costs. Not measured: a block of every lane is that of llvm-mca's model of Neoverse N1, the rest about what it
-/// is with AES-NI.
+/// The cost of [`macs`]. Not measured: `block` is from llvm-mca's model of Neoverse N1, `once` is about the value for AES-NI.
 const COST: Cost = Cost { once: 12, block: 4 };
 
-/// Computes the MACs of messages side by side, each under its own key, and returns how many.
+/// Computes the MACs of messages side by side, each under its own key, and returns the number computed.
 ///
-/// A job is a number, a key, and the slices of a message. `done` gets the number of each job with its MAC, in any order. It is not
-/// called for messages that would gain nothing: compute those with [`Key::mac`]. They are small groups, messages of more than two
-/// slices, and those whose first of two slices is not whole blocks of 16 octets.
+/// A job is a number, a key, and the slices of a message. `done` gets each job's number and MAC, in any order. It is not called for
+/// messages that would not be faster side by side: compute those with [`Key::mac`]. These are small groups, messages of more than two
+/// slices, and messages of two slices whose first is not whole blocks of 16 octets.
 pub fn mac_many<'a>(
     jobs: impl Iterator<Item = (usize, &'a Key, &'a [&'a [u8]])>,
     mut done: impl FnMut(usize, &[u8; 16]),
@@ -182,7 +181,7 @@ pub fn mac_many<'a>(
     let mut count = 0;
     each_group::<_, 16>(jobs, |group| {
         for group in group.chunks(LANES).filter(|group| COST.is_worth(group, 16)) {
-            // SAFETY: a key is made only where the processor has AES.
+            // SAFETY: a key exists only where the processor has AES.
             unsafe { macs(group, &mut done) };
             count += group.len();
         }
@@ -190,14 +189,14 @@ pub fn mac_many<'a>(
     count
 }
 
-/// As many as keep AES busy in llvm-mca's model of Neoverse V2, which starts four instructions for it in each cycle.
+/// As many as keep AES busy in llvm-mca's model of Neoverse V2, which starts four AES instructions in each cycle.
 const LANES: usize = 8;
 
 /// Computes the MACs of a group of at most [`LANES`] jobs, the longest first.
 #[target_feature(enable = "neon,aes")]
 fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
     let Some(last) = group.last() else { return };
-    // Lanes without a job repeat the last one's.
+    // Lanes without a job repeat the last job.
     let jobs: [_; LANES] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
     let keys = jobs.map(|job| job.key);
     leak!("CMAC: eight messages", keys[0].k1);
@@ -208,9 +207,9 @@ fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
 
     let mut ended = states.clone();
     each_tail(jobs, blocks_before_last, |starts, blocks, lanes| {
-        // SAFETY: these tails have these blocks.
+        // SAFETY: `each_tail` passes only blocks that these tails have.
         unsafe { advance(&mut states, &keys, starts, blocks) };
-        // Lanes that end later set theirs again.
+        // Lanes that end later overwrite theirs.
         ended[..lanes].copy_from_slice(&states[..lanes]);
     });
 
@@ -219,14 +218,14 @@ fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
         job.key.last_block(&job.tail[16 * blocks_before_last(job.tail.len())..])
     }));
     let lasts = last_blocks.each_ref().map(|last| core::ptr::from_ref(last).cast());
-    // SAFETY: each is one block.
+    // SAFETY: each pointer is to one block.
     unsafe { advance(&mut ended, &keys, &lasts, 0..1) };
     for (job, state) in group.iter().zip(&*ended) {
         done(job.number, &job.key.finish(*state));
     }
 }
 
-/// Takes the blocks with these indices into the states.
+/// Processes the blocks with these indices into the states.
 ///
 /// # Safety
 /// Each pointer is valid for reads of all these blocks.
@@ -242,7 +241,7 @@ unsafe fn advance(
         // Keeps the compiler from copying all round keys to the stack first.
         compiler_fence(Ordering::SeqCst);
         for ((state, start), key) in now.iter_mut().zip(starts).zip(keys) {
-            // SAFETY: the block is there, and it needs no alignment.
+            // SAFETY: the caller guarantees the block; the load needs no alignment.
             let octets = unsafe { vld1q_u8(start.add(16 * block)) };
             *state = vaesmcq_u8(vaeseq_u8(*state, veorq_u8(octets, vector(&key.between))));
         }

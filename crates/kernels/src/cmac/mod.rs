@@ -1,7 +1,7 @@
 //! AES-128-CMAC (RFC 4493), of one message or of many side by side.
 //!
-//! A CMAC is a chain: no block can start before the one in front of it is through AES. The processor can work on several blocks at
-//! once only if they belong to different messages.
+//! A CMAC is a chain: a block must wait until AES has finished the block before. The processor can work on several blocks at once only if
+//! they belong to different messages.
 
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod aarch64;
@@ -22,7 +22,7 @@ mod unsupported {
 
     use crate::cpu::InstructionSet;
 
-    /// A key for AES-128-CMAC. None can be made on this architecture.
+    /// A key for AES-128-CMAC. None can be created on this architecture.
     #[derive(Debug)]
     pub enum Key {}
 

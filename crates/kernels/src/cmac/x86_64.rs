@@ -1,4 +1,4 @@
-//! AES-128-CMAC on x86-64: one message, up to eight side by side by AES-NI, or sixteen by VAES and AVX-512.
+//! AES-128-CMAC on x86-64: one message, up to eight side by side with AES-NI, or sixteen with VAES and AVX-512.
 
 use core::arch::x86_64::*;
 use core::fmt;
@@ -17,7 +17,7 @@ use crate::partial_block::{first_octets, last_octets, load, padding_bit, shifted
 #[derive(ZeroizeOnDrop)]
 pub struct Key {
     round_keys: [__m128i; 11],
-    /// The subkey K1 (RFC 4493 §2.3). Doubled, it is K2.
+    /// The subkey K1; K2 is K1 doubled (RFC 4493 §2.3).
     k1: __m128i,
 }
 
@@ -26,7 +26,7 @@ impl Key {
     #[must_use]
     pub fn new(key: &[u8; 16]) -> Option<Self> {
         AesNi::detect()?;
-        // SAFETY: the processor has AES-NI.
+        // SAFETY: the token proves AES-NI.
         Some(unsafe { Self::expand(key) })
     }
 
@@ -40,7 +40,7 @@ impl Key {
     #[inline]
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> [u8; 16] {
-        // SAFETY: a key is made only where the processor has AES-NI.
+        // SAFETY: a key exists only where the processor has AES-NI.
         unsafe { mac(self, message) }
     }
 
@@ -56,8 +56,8 @@ impl Key {
         Self { round_keys, k1 }
     }
 
-    /// The last block of a message, padded if it is not whole, with the subkey added (RFC 4493 §2.4). `slice` holds its octets, at
-    /// least one unless the message is empty.
+    /// The last block of a message, padded if it is not whole, with the subkey added (RFC 4493 §2.4). `slice` holds its octets, at least
+    /// one unless the message is empty.
     #[inline]
     #[target_feature(enable = "aes,sse4.1,ssse3")]
     fn last_block(&self, slice: &[u8]) -> __m128i {
@@ -84,7 +84,7 @@ fn round_keys(key: __m128i) -> [__m128i; 11] {
     macro_rules! expand {
         ($($round:literal $constant:literal)*) => {$({
             let previous = keys[$round - 1];
-            // Each word is the sum of the words before it and of the last word as AESKEYGENASSIST changes it.
+            // Each word is the sum of all words before it and of the last word as changed by AESKEYGENASSIST.
             let mut sum = _mm_xor_si128(previous, _mm_slli_si128::<4>(previous));
             sum = _mm_xor_si128(sum, _mm_slli_si128::<8>(sum));
             let assist = _mm_shuffle_epi32::<0xff>(_mm_aeskeygenassist_si128::<$constant>(previous));
@@ -107,16 +107,16 @@ fn double(v: __m128i) -> __m128i {
     _mm_shuffle_epi8(_mm_xor_si128(_mm_add_epi64(number, number), carries), reverse)
 }
 
-/// One message. Only AES may lie on the way from one block to the next: its latency is all the time a message takes.
+/// One message. From block to block there is nothing but AES, whose latency is all the time that a message takes.
 ///
-/// The state is the one of RFC 4493 with the first round key and the octets of the current block added. The next block comes in
-/// with the last round of AES, which adds a round key anyway: that key, the first one and the block in one step.
+/// The state is that of RFC 4493 with the first round key and the octets of the current block added. AES's last round adds a round key
+/// anyway, so it adds that key, the first round key and the next block in one step.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
 fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
     let keys = &key.round_keys;
     let between = _mm_xor_si128(keys[10], keys[0]);
     let mut state = keys[0];
-    // How many octets of the current block are in. A full block waits, because the last one is treated differently.
+    // The number of octets of the current block read so far. A full block waits, because the last block is treated differently.
     let mut position = 0;
     for slice in message {
         let mut slice = *slice;
@@ -136,7 +136,7 @@ fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
         if slice.is_empty() {
             continue;
         }
-        // Unrolled by four: with less loop overhead, the processor starts sooner on what follows the chain.
+        // Unrolled by four: with less loop overhead, the processor starts sooner on the work after the chain.
         let (fours, rest) = slice.as_chunks::<64>();
         for four in fours {
             for block in four.as_chunks().0 {
@@ -168,19 +168,19 @@ fn encrypt(keys: &[__m128i; 11], mut state: __m128i, last: __m128i) -> __m128i {
     _mm_aesenclast_si128(state, last)
 }
 
-/// The blocks of a tail without its last, which is treated differently. A tail without octets has that block too.
+/// The number of blocks in a tail before the last one, which is treated differently. An empty tail has that last block too.
 fn blocks_before_last(octets: usize) -> usize {
     octets.saturating_sub(1) / 16
 }
 
-/// What [`macs_of_8`] costs.
+/// The cost of [`macs_of_8`].
 const COST: Cost = Cost { once: 13, block: 2 };
 
-/// Computes the MACs of messages side by side, each under its own key, and returns how many.
+/// Computes the MACs of messages side by side, each under its own key, and returns the number computed.
 ///
-/// A job is a number, a key, and the slices of a message. `done` gets the number of each job with its MAC, in any order. It is not
-/// called for messages that would gain nothing: compute those with [`Key::mac`]. They are small groups, messages of more than two
-/// slices, and those whose first of two slices is not whole blocks of 16 octets.
+/// A job is a number, a key, and the slices of a message. `done` gets each job's number and MAC, in any order. It is not called for
+/// messages that would not be faster side by side: compute those with [`Key::mac`]. These are small groups, messages of more than two
+/// slices, and messages of two slices whose first is not whole blocks of 16 octets.
 pub fn mac_many<'a>(
     jobs: impl Iterator<Item = (usize, &'a Key, &'a [&'a [u8]])>,
     mut done: impl FnMut(usize, &[u8; 16]),
@@ -195,7 +195,7 @@ pub fn mac_many<'a>(
             return;
         }
         for group in group.chunks(EIGHT).filter(|group| COST.is_worth(group, 16)) {
-            // SAFETY: a key is made only where the processor has AES-NI.
+            // SAFETY: a key exists only where the processor has AES-NI.
             unsafe { macs_of_8(group, &mut done) };
             count += group.len();
         }
@@ -206,14 +206,14 @@ pub fn mac_many<'a>(
 /// As many as keep AES busy: a round takes three or four cycles, and two start in each cycle.
 const EIGHT: usize = 8;
 
-/// The block for states that have their last block added already.
+/// The block for states to which the last block has already been added.
 static ZEROS: [u8; 16] = [0; 16];
 
 /// Computes the MACs of a group of at most [`EIGHT`] jobs, the longest first.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
 fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
     let Some(last) = group.last() else { return };
-    // Lanes without a job repeat the last one's.
+    // Lanes without a job repeat the last job.
     let jobs: [_; EIGHT] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
     let keys = core::array::from_fn(|lane| jobs[lane].key);
     leak!("CMAC: eight messages", jobs[0].key.k1);
@@ -224,23 +224,23 @@ fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
 
     let mut ended = states.clone();
     each_tail(jobs, blocks_before_last, |starts, blocks, lanes| {
-        // SAFETY: these tails have these blocks.
+        // SAFETY: `each_tail` passes only blocks that these tails have.
         unsafe { advance_8(&mut states, &keys, starts, blocks) };
-        // Lanes that end later set theirs again.
+        // Lanes that end later overwrite theirs.
         ended[..lanes].copy_from_slice(&states[..lanes]);
     });
 
     for (state, job) in ended.iter_mut().zip(jobs) {
         *state = _mm_xor_si128(*state, job.key.last_block(job.tail));
     }
-    // SAFETY: it is one block.
+    // SAFETY: `ZEROS` is one block.
     unsafe { advance_8(&mut ended, &keys, &[ZEROS.as_ptr(); EIGHT], 0..1) };
     for (job, state) in group.iter().zip(*ended) {
         done(job.number, &store(state));
     }
 }
 
-/// Takes the blocks with these indices into the states.
+/// Processes the blocks with these indices into the states.
 ///
 /// # Safety
 /// Each pointer is valid for reads of all these blocks.
@@ -256,7 +256,7 @@ unsafe fn advance_8(
         // Keeps the compiler from copying all round keys to the stack first.
         compiler_fence(Ordering::SeqCst);
         for ((state, start), key) in now.iter_mut().zip(starts).zip(keys) {
-            // SAFETY: the block is there, and it needs no alignment.
+            // SAFETY: the caller guarantees the block; the load needs no alignment.
             let octets = unsafe { _mm_loadu_si128(start.add(16 * block).cast()) };
             *state = _mm_xor_si128(*state, _mm_xor_si128(octets, key.round_keys[0]));
         }
@@ -274,7 +274,7 @@ unsafe fn advance_8(
 
 const SIXTEEN: usize = 16;
 
-/// How many rounds' keys stay in registers.
+/// The number of rounds whose keys stay in registers.
 const NEAR: usize = 5;
 
 /// Four vectors of four lanes each.
@@ -293,7 +293,7 @@ impl SideBySide {
             for (vector, jobs) in group.as_chunks::<4>().0.iter().enumerate() {
                 let [first, second, third, fourth] = jobs.each_ref().map(|job| job.key.round_keys[round]);
                 let key = join(first, second, third, fourth);
-                // SAFETY: there are as many vectors for each of eleven rounds as there are groups of four lanes.
+                // SAFETY: eleven rounds have SIXTEEN / 4 vectors each, and both indices are below these.
                 unsafe { vectors.add(round * (SIXTEEN / 4) + vector).write(key) };
             }
         }
@@ -323,9 +323,9 @@ fn macs_of_16(group: &[Job<'_, &Key>; SIXTEEN], done: &mut impl FnMut(usize, &[u
 
     let mut ended = Zeroizing::new(split(states));
     each_tail(group.each_ref(), blocks_before_last, |starts, blocks, lanes| {
-        // SAFETY: these tails have these blocks.
+        // SAFETY: `each_tail` passes only blocks that these tails have.
         unsafe { advance_16(&mut states, keys, starts, blocks) };
-        // Lanes that end later set theirs again.
+        // Lanes that end later overwrite theirs.
         ended[..lanes].copy_from_slice(&split(states)[..lanes]);
     });
 
@@ -342,7 +342,7 @@ fn macs_of_16(group: &[Job<'_, &Key>; SIXTEEN], done: &mut impl FnMut(usize, &[u
     }
 }
 
-/// Takes the blocks with these indices into the states.
+/// Processes the blocks with these indices into the states.
 ///
 /// # Safety
 /// Each pointer is valid for reads of all these blocks.
@@ -355,11 +355,11 @@ unsafe fn advance_16(
     blocks: Range<usize>,
 ) {
     let (starts, _) = starts.as_chunks::<4>();
-    // As many rounds as there are registers for. All keys from memory would take longer to load than AES takes.
+    // As many rounds as fit in registers. Loading all keys from memory would take longer than AES.
     let near = *keys[1..].first_chunk::<NEAR>().expect("there are ten rounds");
     for block in blocks {
         for ((state, [first, second, third, fourth]), key) in states.iter_mut().zip(starts).zip(&keys[0]) {
-            // SAFETY: the block is there, and it needs no alignment.
+            // SAFETY: the caller guarantees the block; the load needs no alignment.
             let load = |start: &*const u8| unsafe { _mm_loadu_si128(start.add(16 * block).cast()) };
             let octets = join(load(first), load(second), load(third), load(fourth));
             *state = _mm512_ternarylogic_epi64::<0x96>(*state, octets, *key);
@@ -368,7 +368,7 @@ unsafe fn advance_16(
     }
 }
 
-/// CIPHER (FIPS 197 §5.1) behind the first round key. `near` are the keys of the first rounds.
+/// CIPHER (FIPS 197 §5.1) after the first round key. `near` are the keys of the first rounds.
 #[inline]
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 fn encrypt_16<const NEAR: usize>(states: &mut Vectors, near: &[Vectors; NEAR], keys: &[Vectors; 11]) {
@@ -377,7 +377,7 @@ fn encrypt_16<const NEAR: usize>(states: &mut Vectors, near: &[Vectors; NEAR], k
             *state = _mm512_aesenc_epi128(*state, *key);
         }
     }
-    // Hidden, or the compiler would copy the round keys that it has no registers for to other places on the stack.
+    // Hidden, or the compiler would copy the round keys for which it has no registers to another place on the stack.
     let keys = black_box(keys);
     for round in &keys[1 + NEAR..10] {
         for (state, key) in states.iter_mut().zip(round) {
@@ -402,6 +402,6 @@ fn join(first: __m128i, second: __m128i, third: __m128i, fourth: __m128i) -> __m
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn split(vectors: Vectors) -> [__m128i; SIXTEEN] {
-    // SAFETY: both are as many octets, and all values are allowed.
+    // SAFETY: both types have the same size, and every bit pattern is valid.
     unsafe { core::mem::transmute::<Vectors, [__m128i; SIXTEEN]>(vectors) }
 }

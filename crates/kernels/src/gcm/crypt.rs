@@ -1,4 +1,4 @@
-//! GCM over one packet: AES of one group of blocks while another group is hashed.
+//! GCM of one packet: AES encrypts one group of blocks while GHASH hashes another.
 //!
 //! ```text
 //! group   counter blocks       GHASH takes
@@ -7,16 +7,16 @@
 //! last    text, if any left    text, then the lengths
 //! ```
 //!
-//! The first counter block masks the tag, so the text starts in the second place. GHASH has the first place free, and the last
-//! block of the associated data takes it. Opening hashes each group while it is decrypted. Sealing hashes each group while the next
-//! is encrypted, because the ciphertext is not there earlier.
+//! The first counter block masks the tag, so the text starts in the second place. In GHASH the first place is then free, and the last block
+//! of the associated data takes it. Opening hashes each group while decrypting it. Sealing hashes each group while encrypting the next,
+//! because the ciphertext does not exist earlier.
 //!
-//! A group is 16 blocks, or eight registers of one block, because no processor has more registers. Each round of AES has the products
-//! of one register beside it. Where a register has one block, [`Vector::tied`] keeps them there: LLVM's scheduler would move them
-//! apart, and sealing 1200 octets would take 286 ns instead of 276 (AES-NI with AVX) or 358 instead of 278 (AES-NI), on Zen 3.
+//! A group is 16 blocks, or eight registers of one block, because more do not fit in registers. Each AES round is interleaved with the
+//! GHASH products of one register. Where a register has one block, [`Vector::tied`] keeps this order: LLVM's scheduler would separate the
+//! two, and sealing 1200 octets would take 286 ns instead of 276 (AES-NI with AVX) or 358 instead of 278 (AES-NI), on Zen 3.
 //!
-//! [`seal`] and [`open`] are compiled for a path by the parent module. From there [`crypt`] takes a packet through
-//! [`State::whole_group`] and [`State::last_group`].
+//! The parent module compiles [`seal`] and [`open`] for each path. Both call [`crypt`], which runs [`State::whole_group`] and
+//! [`State::last_group`].
 
 use core::hint::black_box;
 use core::marker::PhantomData;
@@ -27,10 +27,10 @@ use crate::aes::vector::{
     Block, Edge, Multiplication, ROUND_KEYS, Vector, encrypt, octets, octets_of, short_number,
 };
 
-/// The octets of a tag.
+/// The length of a tag in octets.
 pub const TAG_LENGTH: usize = 16;
 
-/// The most octets of a text: 2^32 - 2 blocks.
+/// The maximum length of a text in octets: 2^32 - 2 blocks.
 const MAX_LENGTH: u64 = ((1 << 32) - 2) * 16;
 
 /// The largest number of registers in a group.
@@ -39,7 +39,7 @@ const MAX_GROUP: usize = 8;
 /// The number of registers in a group for [`Multiplication::KaratsubaForGroups`].
 const FOLDS: usize = 4;
 
-/// The powers of H, from the highest down, as [`POWERS`] says, then the round keys.
+/// The powers of H, from the highest down, in the layout of [`POWERS`], then the round keys.
 pub(super) type Key = [u128; POWERS + ROUND_KEYS];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ enum Direction {
     Open,
 }
 
-/// A text to be worked on in place, and its tag. Nothing else refers to them.
+/// A text to process in place, and its tag. Nothing else refers to them.
 #[derive(Clone, Copy)]
 pub(super) struct Packet<'a> {
     nonce: &'a [u8; 12],
@@ -66,7 +66,7 @@ impl<'a> Packet<'a> {
     #[inline]
     pub(super) fn new(nonce: &'a [u8; 12], aad: &'a [u8], body: &'a mut [u8]) -> Option<Self> {
         let length = body.len().checked_sub(TAG_LENGTH).filter(|length| *length as u64 <= MAX_LENGTH)?;
-        // One pointer for both, since a sample may overlap both.
+        // One pointer for text and tag, since a sample may overlap both.
         let text = body.as_mut_ptr();
         Some(Self { nonce, aad, text, length, tag: text.wrapping_add(length), body: PhantomData })
     }
@@ -85,23 +85,23 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// A header mask to be made.
+/// A header mask to compute.
 #[derive(Clone, Copy)]
 pub(super) struct Mask<'a> {
     key: &'a AesMaskKey,
-    /// Where the sample's 16 octets start in the sealed text and its tag, which are in one piece.
+    /// The offset of the sample's 16 octets in the sealed text and its tag, which are contiguous.
     sample: usize,
 }
 
 impl<'a> Mask<'a> {
-    /// `None` if the sample is not in the packet, which has been made with [`Packet::new`].
+    /// `None` if the sample is not inside the packet, which was created by [`Packet::new`].
     #[inline]
     pub(super) fn new(key: &'a AesMaskKey, sample: usize, packet: &Packet<'_>) -> Option<Self> {
         (sample <= packet.length).then_some(Self { key, sample })
     }
 }
 
-/// Encrypts, writes the tag, and makes the header mask, or zeros without one.
+/// Encrypts, writes the tag, and returns the header mask, or zeros without one.
 #[inline(always)]
 pub(super) fn seal<V: Vector, const ROUNDS: usize>(
     token: V::Token,
@@ -147,7 +147,7 @@ fn crypt<V: Vector, const ROUNDS: usize>(
 ) -> (V::Block, Option<V::Block>) {
     let mut state = State::<V, ROUNDS>::new(token, direction, key, packet, mask);
     let mut hash = state.hash_aad();
-    // The text is treated as starting one block early, at the tag's counter.
+    // The text is treated as if it started one block earlier, at the tag's counter.
     let mut at = packet.text.wrapping_sub(16);
     let mut left = packet.length + 16;
     let mut block = State::<V, ROUNDS>::BLOCKS;
@@ -185,9 +185,9 @@ struct State<'a, V: Vector, const ROUNDS: usize> {
     /// The key stream that masks the tag.
     tag_mask: V::Block,
     mask: Option<Mask<'a>>,
-    /// The header mask, once it is made.
+    /// The header mask, once it is computed.
     masked: Option<V::Block>,
-    /// The sums of the halves of whole groups' powers of H, for [`Multiplication::KaratsubaForGroups`].
+    /// The sums of halves of the powers of H for whole groups, for [`Multiplication::KaratsubaForGroups`].
     folds: Option<[V; FOLDS]>,
 }
 
@@ -195,7 +195,7 @@ struct State<'a, V: Vector, const ROUNDS: usize> {
 #[derive(Clone, Copy)]
 struct Ciphertext<V> {
     at: *const u8,
-    /// The first register: in the packet's first group not all of its octets are text.
+    /// The first register: in the packet's first group, not all of its octets are text.
     first: V,
 }
 
@@ -208,7 +208,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     const BLOCKS: usize = V::BLOCKS * Self::GROUP;
     /// The highest power of H in the key.
     const POWERS: usize = if Self::HAS_SUMS { POWERS / 2 } else { POWERS };
-    /// The key has the sums of halves.
+    /// Whether the key has the sums of halves.
     const HAS_SUMS: bool = matches!(V::MULTIPLICATION, Multiplication::Karatsuba);
 
     #[inline(always)]
@@ -219,7 +219,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         packet: Packet<'a>,
         mask: Option<Mask<'a>>,
     ) -> Self {
-        // Hidden where registers are few, or the compiler would keep round keys in them from group to group and spill others.
+        // Hidden where registers are few, or the compiler would keep round keys in registers across groups and spill other values.
         let key = if V::BLOCKS < 4 { black_box(key) } else { key };
         let mut state = Self {
             token,
@@ -243,7 +243,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         state
     }
 
-    /// A whole group, while a group of ciphertext is hashed: this one when opening, `before` when sealing. Returns its own
+    /// Processes a whole group while a group of ciphertext is hashed: this one when opening, `before` when sealing. Returns its own
     /// ciphertext for the next group.
     #[inline(always)]
     fn whole_group(
@@ -282,7 +282,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         Ciphertext { at, first: states[0] }
     }
 
-    /// The remaining `left` octets, in up to a group of registers, then the rest of the hash.
+    /// Processes the last `left` octets, in up to a group of registers, then finishes the hash.
     #[inline(always)]
     fn last_group(
         &mut self,
@@ -295,7 +295,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     ) -> V::Block {
         let mut with =
             |registers: usize| self.last_registers(registers, is_first, at, left, counters, before, hash);
-        // One copy for each number of registers.
+        // One copy of the code for each number of registers.
         match left.div_ceil(Self::WIDTH) {
             1 if 1 < Self::GROUP => with(1),
             2 if 2 < Self::GROUP => with(2),
@@ -327,7 +327,8 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             to: if j == last { left - Self::WIDTH * j } else { Self::WIDTH },
             is_long,
         };
-        // Before the stores: a partial block is loaded with octets of the block before it, and would wait for its store.
+        // Loaded before the stores: a partial block is loaded together with octets of the block before, and would wait for that block's
+        // store.
         let last_input = self.load_edge(at.wrapping_add(Self::WIDTH * last), edge(last));
         let mut states = self.counter_blocks(registers, counters);
         self.rounds(&mut states[..registers], before, &mut hash);
@@ -336,7 +337,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         let blocks = left.div_ceil(16);
         let [length, aad] = [self.packet.length, self.packet.aad.len()].map(|octets| 8 * octets as u64);
         let lengths = V::Block::of(self.token.into(), u128::from(length) | u128::from(aad) << 64);
-        // Behind a whole group no power of H is left for the lengths, which are then multiplied alone.
+        // After a whole group no power of H is left for the lengths, which are then multiplied separately.
         let with_lengths = registers < Self::GROUP || blocks < Self::POWERS;
         let mut products = if with_lengths {
             self.products(V::first(self.token, lengths), 1)
@@ -388,7 +389,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         multiply(self.token.into(), V::Block::xor(hash, lengths), h)
     }
 
-    /// All rounds between the first and the last, with the hash of a group beside them.
+    /// All rounds between the first and the last, interleaved with the hash of a group.
     #[inline(always)]
     fn rounds(&self, states: &mut [V], hashed: Option<Ciphertext<V>>, hash: &mut V::Block) {
         let mut products = Products::zero(self.token);
@@ -411,7 +412,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         }
     }
 
-    /// One round of every register, and the products of one register of ciphertext. The ninth round has the reduction beside it.
+    /// One round for every register, and the products of one register of ciphertext. The ninth round also does the reduction.
     #[inline(always)]
     fn round(
         &self,
@@ -427,7 +428,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         }
         if let Some(hashed) = hashed {
             if round <= Self::GROUP {
-                // When opening, only the register that takes the hash so far has to wait, so it comes last.
+                // When opening, only the register to which the hash so far is added has to wait for it, so it comes last.
                 let index = match self.direction {
                     Direction::Open => round % Self::GROUP,
                     Direction::Seal => round - 1,
@@ -456,10 +457,10 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         }
     }
 
-    /// Loads a register of text. The text goes on to its end, as [`crypt`] steps through it.
+    /// Loads a register of text from `from`, which [`crypt`] steps through the text.
     #[inline(always)]
     fn load(&self, from: *const u8) -> V {
-        // SAFETY: only registers that lie within the text are loaded whole: all but the edges of the first and the last group.
+        // SAFETY: only the edges of the first and the last group are partial, so a register loaded whole lies within the text.
         V::load(self.token, unsafe { &*from.cast() })
     }
 
@@ -471,7 +472,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
 
     #[inline(always)]
     fn load_edge(&self, from: *const u8, edge: Edge) -> V {
-        // SAFETY: the edge leaves out what is not text, and a long text has a block before its last partial one.
+        // SAFETY: the edge covers only text, and a long text has a block before its last partial one.
         unsafe { V::load_edge(self.token, from, edge) }
     }
 
@@ -492,11 +493,11 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         self.load_key(POWERS - power)
     }
 
-    /// A register of the key's blocks, from one of the powers on.
+    /// A register of blocks of the key, from one of the powers on.
     #[inline(always)]
     fn load_key(&self, at: usize) -> V {
         debug_assert!(at < POWERS);
-        // SAFETY: behind H^1 come round keys, more than a register holds.
+        // SAFETY: after H^1 come the round keys, which are more blocks than a register holds.
         V::load(self.token, unsafe { &*self.key.as_ptr().add(at).cast() })
     }
 
@@ -522,13 +523,13 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         }
     }
 
-    /// The base with the counter `block`, a multiple of a group's blocks, to which `COUNTS` are then added.
+    /// The base with the counter `block`, a multiple of a group's blocks; `COUNTS` are then added to it.
     #[inline(always)]
     fn base_at(&self, block: usize) -> V {
         V::xor(self.base, V::count(self.token, block as u32))
     }
 
-    /// The first counter blocks of a group after the first round key, in so many registers. The group's last block belongs to the
+    /// The first counter blocks of a group, in this many registers, after the first round key. The group's last block belongs to the
     /// counters of the next group.
     #[inline(always)]
     fn counter_blocks(&self, registers: usize, (here, next): (V, V)) -> [V; MAX_GROUP] {
@@ -548,7 +549,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         for (at, counter) in counters[..registers].iter_mut().enumerate() {
             let here = if at == Self::GROUP - 1 { V::with_last(here, next) } else { here };
             *counter = if V::BLOCKS > 1 || at != Self::GROUP - 1 {
-                // SAFETY: there are 16 counts, as many as a group has blocks at most.
+                // SAFETY: there are 16 counts, and a group has at most 16 blocks.
                 let counts = unsafe { &*COUNTS.0.as_ptr().add(V::BLOCKS * at).cast() };
                 V::xor(here, V::load(self.token, counts))
             } else {
@@ -558,7 +559,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         counters
     }
 
-    /// The hash of the associated data without its last block, plus that block: the first place in GHASH's first group.
+    /// The hash of the associated data before its last block, plus that block: the first place in GHASH's first group.
     #[inline(always)]
     fn hash_aad(&self) -> V::Block {
         let token = self.token.into();
@@ -583,7 +584,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         V::Block::xor(sum, V::Block::swap_octets(V::Block::of(token, short_number(last))))
     }
 
-    /// Makes the header mask if its sample lies in the first 32 octets of the text, which are in these registers.
+    /// Computes the header mask if its sample lies in the first 32 octets of the text, which are in these registers.
     #[inline(always)]
     fn make_mask(&mut self, registers: usize, outputs: &[V; MAX_GROUP]) {
         let length = self.packet.length;

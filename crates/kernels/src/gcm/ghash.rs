@@ -1,15 +1,15 @@
 //! GHASH over many blocks with one reduction.
 //!
-//! Blocks are 128-bit numbers with their octets reversed, so the first bit of a block, the coefficient of x^0, is the highest. The
-//! product of two such numbers is one bit too low. The powers of H make up for it: they are divided by x when the key is made.
+//! Blocks are 128-bit numbers with their octets reversed, so the first bit of a block, the coefficient of x^0, is the highest. The product
+//! of two such numbers is one bit too low. To compensate, the powers of H are divided by x when the key is created.
 
 use crate::aes::vector::{Block, Multiplication, Vector, octets};
 
 /// The field's polynomial without x^128 and 1, that is x^7 + x^2 + x, as the upper half of a block divided by x.
 const POLYNOMIAL: u64 = 0xc2 << 56;
 
-/// How many powers of H a key has: enough for a group of 16 blocks, or for fewer blocks and the lengths behind them. For
-/// Karatsuba's method, H^8 to H^1, and before each of them, eight places, the sum of its halves, in both halves.
+/// The number of powers of H in a key: enough for a group of 16 blocks, or for fewer blocks followed by the lengths. For Karatsuba's
+/// method, the key has H^8 to H^1, and eight places before each of them the sum of its halves, in both halves.
 pub(super) const POWERS: usize = 16;
 
 /// A sum of products before reduction, in each block of a register.
@@ -41,8 +41,8 @@ impl<V: Vector> Products<V> {
         self.high = V::opaque(V::xor(self.high, V::high(a, b)));
     }
 
-    /// Adds the products of the blocks of two registers by Karatsuba's method: `folded` has the sums of the halves of `b`. The
-    /// middle is complete after [`Self::completed`].
+    /// Adds the products of the blocks of two registers by Karatsuba's method: `folded` has the sums of the halves of `b`. Call
+    /// [`Self::completed`] to complete the middle.
     #[inline(always)]
     pub(super) fn add_folded(&mut self, a: V, b: V, folded: V) {
         self.low = V::xor(self.low, V::low(a, b));
@@ -50,7 +50,7 @@ impl<V: Vector> Products<V> {
         self.high = V::xor(self.high, V::high(a, b));
     }
 
-    /// With the middle that [`Self::add_folded`] leaves incomplete.
+    /// Completes the middle that [`Self::add_folded`] leaves incomplete.
     #[inline(always)]
     pub(super) fn completed(self) -> Self {
         Self { middle: V::xor3(self.middle, self.low, self.high), ..self }
@@ -80,7 +80,7 @@ pub(super) fn multiply<B: Block>(token: B::Token, a: B, b: B) -> B {
     Products::of(a, b).reduce(token)
 }
 
-/// Fills in the powers of H, whose octets are reversed, from the highest down, as [`POWERS`] says.
+/// Writes the powers of H, with their octets reversed, from the highest down, in the layout of [`POWERS`].
 #[inline(always)]
 pub(super) fn powers<V: Vector>(token: V::Token, h: u128, powers: &mut [u128; POWERS]) {
     leak!("GCM: powers of H", h);

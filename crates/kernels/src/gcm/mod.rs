@@ -29,9 +29,9 @@ pub struct GcmKey {
     engine: Engine,
 }
 
-/// [`crypt`] and [`ghash`] compiled for a path and a number of rounds.
+/// [`crypt`] and [`ghash`] compiled for one path and one number of rounds.
 ///
-/// The functions are unsafe to call: the processor has to have the path's instructions.
+/// The functions are unsafe to call: the processor must have the path's instructions.
 struct Kernel {
     seal: unsafe fn(&Key, Packet<'_>, Option<Mask<'_>>) -> [u8; 16],
     open: unsafe fn(&Key, Packet<'_>) -> bool,
@@ -43,7 +43,7 @@ impl GcmKey {
     #[must_use]
     pub fn new(key: &[u8]) -> Option<Self> {
         let engine = Engine::detect()?;
-        // Wiped here after it is copied below.
+        // Zeroizing, because it is copied into the key below.
         let mut blocks = Zeroizing::new([0; POWERS + ROUND_KEYS]);
         let (powers, round_keys) = blocks.split_first_chunk_mut()?;
         let round_keys = round_keys.first_chunk_mut()?;
@@ -56,16 +56,16 @@ impl GcmKey {
         Some(Self { blocks: *blocks, kernel, engine })
     }
 
-    /// The instructions it uses: the best for AES-GCM that the processor had when the key was made.
+    /// The instructions it uses: the best for AES-GCM that the processor had when the key was created.
     #[must_use]
     pub fn path(&self) -> InstructionSet {
         self.engine.path()
     }
 
-    /// Encrypts a text in place, and writes its tag behind it.
+    /// Encrypts a text in place, and writes its tag after it.
     ///
-    /// `body` is the text with room for the 16 octets of the tag. With `mask`, returns QUIC's header mask (RFC 9001 §5.4.3): the 16
-    /// octets of the finished `body` from that offset on, encrypted with the other key. Without it, returns zeros.
+    /// `body` is the text, followed by 16 octets of room for the tag. With `mask`, returns QUIC's header mask (RFC 9001 §5.4.3): the 16
+    /// octets of the finished `body` from that offset on, encrypted with the mask key. Without it, returns zeros.
     ///
     /// # Panics
     ///
@@ -102,7 +102,7 @@ impl GcmKey {
 
     /// Decrypts a text in place, and returns whether it is authentic.
     ///
-    /// `body` is the text and its tag of 16 octets, which stays as it is. If it is not authentic, or too short for a tag, the text
+    /// `body` is the text, followed by its tag of 16 octets, which is unchanged. If it is not authentic, or too short for a tag, the text
     /// becomes zeros.
     #[inline]
     #[must_use]
@@ -125,7 +125,7 @@ fn wipe_text(body: &mut [u8]) {
     body[..length].fill(0);
 }
 
-/// Without the key.
+/// Omits the key.
 impl fmt::Debug for GcmKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GcmKey").field("path", &self.path()).finish_non_exhaustive()
@@ -148,7 +148,7 @@ fn kernels(engine: Engine) -> &'static [Kernel; 2] {
     }
 }
 
-/// A module with a path's kernels, on a register and compiled with the path's target features.
+/// A module with a path's kernels for one register type, compiled with the path's target features.
 macro_rules! path {
     ($path:ident: $register:path, $token:ident, $features:literal) => {
         mod $path {
@@ -166,20 +166,20 @@ macro_rules! path {
                 packet: Packet<'_>,
                 mask: Option<Mask<'_>>,
             ) -> [u8; 16] {
-                // SAFETY: the caller of a kernel vouches for the path.
+                // SAFETY: the caller of a kernel guarantees that the processor has the path.
                 let token = unsafe { $token::proven() };
                 crypt::seal::<$register, ROUNDS>(token, key, packet, mask)
             }
 
             #[target_feature(enable = $features)]
             unsafe fn open<const ROUNDS: usize>(key: &Key, packet: Packet<'_>) -> bool {
-                // SAFETY: the caller of a kernel vouches for the path.
+                // SAFETY: the caller of a kernel guarantees that the processor has the path.
                 crypt::open::<$register, ROUNDS>(unsafe { $token::proven() }, key, packet)
             }
 
             #[target_feature(enable = $features)]
             unsafe fn powers(h: u128, all: &mut [u128; POWERS]) {
-                // SAFETY: the caller of a kernel vouches for the path.
+                // SAFETY: the caller of a kernel guarantees that the processor has the path.
                 ghash::powers::<$register>(unsafe { $token::proven() }, h, all);
             }
         }

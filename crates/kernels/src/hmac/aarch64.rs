@@ -1,7 +1,7 @@
-//! HMAC by the SHA instructions of AArch64, of one message or of two side by side.
+//! HMAC with AArch64's SHA instructions, of one message or of two side by side.
 //!
-//! A hash is a chain, and its instructions take four cycles each but can start in every cycle. In llvm-mca's models of Neoverse N1
-//! and V2, two chains keep them busy: a third would gain nothing.
+//! A hash is a chain. Its instructions take four cycles each, but one can start in every cycle. In llvm-mca's models of Neoverse N1 and V2,
+//! two chains keep the unit busy: a third would gain nothing.
 
 use core::arch::aarch64::*;
 use core::arch::asm;
@@ -12,7 +12,7 @@ use crate::aes::vector::short_number;
 use crate::cpu::{Aarch64Sha, InstructionSet};
 use crate::groups::{Job, each_group};
 
-/// The path, with its proof.
+/// The path, with the proof that the processor has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Path(Aarch64Sha);
 
@@ -53,7 +53,7 @@ pub(super) fn sha256_many<'a>(
     hmac_many::<Sha256, 8, 32>(jobs, done)
 }
 
-/// Computes the HMACs of messages two by two, and returns how many.
+/// Computes the HMACs of messages two by two, and returns the number computed.
 fn hmac_many<'a, H: Hash<WORDS>, const WORDS: usize, const OCTETS: usize>(
     jobs: impl Iterator<Item = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [u8]])>,
     mut done: impl FnMut(usize, &[u8; OCTETS]),
@@ -88,12 +88,12 @@ fn hmac_of_one<H: Hash<WORDS>, const WORDS: usize>(
     [inner, outer]: [&[u32; WORDS]; 2],
     message: &[&[u8]],
 ) -> [u32; WORDS] {
-    // SAFETY: this function is compiled for all that the hash needs.
+    // SAFETY: this function is compiled with the features that the hash needs.
     let mut state = unsafe { [H::state(inner)] };
     let mut rest = Rest::new();
     rest.behind_blocks(message, |blocks| {
         for octets in blocks {
-            // SAFETY: this function is compiled for all that the hash needs.
+            // SAFETY: this function is compiled with the features that the hash needs.
             unsafe { H::compress(&mut state, [block(octets)]) };
         }
     });
@@ -109,17 +109,17 @@ fn hmac_of_two<H: Hash<WORDS>, const WORDS: usize>(
 ) -> [[u32; WORDS]; 2] {
     let [inner, outer] = [0, 1].map(|at| jobs.each_ref().map(|job| job.key[at]));
     leak!("HMAC: two keys", *inner[0]);
-    // SAFETY: this function is compiled for all that the hash needs.
+    // SAFETY: this function is compiled with the features that the hash needs.
     let mut states = unsafe { inner.map(|words| H::state(words)) };
     let [(long, long_end), (short, short_end)] = jobs.each_ref().map(|job| job.tail.as_chunks());
-    // SAFETY: this function is compiled for all that the hash needs.
+    // SAFETY: this function is compiled with the features that the hash needs.
     unsafe {
         H::compress_two(&mut states, jobs.each_ref().map(|job| job.head.as_chunks().0));
         H::compress_two(&mut states, [long, short]);
     }
     let [mut longer, shorter] = states.map(|state| [state]);
     for octets in &long[short.len()..] {
-        // SAFETY: this function is compiled for all that the hash needs.
+        // SAFETY: this function is compiled with the features that the hash needs.
         unsafe { H::compress(&mut longer, [block(octets)]) };
     }
     let lengths = jobs.each_ref().map(|job| BLOCK + job.head.len() + job.tail.len());
@@ -129,23 +129,23 @@ fn hmac_of_two<H: Hash<WORDS>, const WORDS: usize>(
 /// The words of a block.
 type Block = [uint32x4_t; 4];
 
-/// A hash by the SHA instructions.
+/// A hash with the SHA instructions.
 ///
 /// # Safety
-/// Every function needs a processor with these instructions.
+/// Call its functions only on a processor with these instructions.
 trait Hash<const WORDS: usize> {
-    /// A chaining value, as the instructions take it.
+    /// A chaining value, in the form that the instructions take.
     type State: Copy;
 
     unsafe fn state(words: &[u32; WORDS]) -> Self::State;
 
-    /// Takes a block of each message into its chaining value.
+    /// Processes a block of each message into its chaining value.
     unsafe fn compress<const N: usize>(states: &mut [Self::State; N], blocks: [Block; N]);
 
-    /// Takes the blocks of two messages side by side, as many as the shorter has. One copy for all calls.
+    /// Processes the blocks of two messages side by side, as many as the shorter has. A single copy for all calls.
     unsafe fn compress_two(states: &mut [Self::State; 2], messages: [&[[u8; BLOCK]]; 2]);
 
-    /// The words of a chaining value as those of a block, zeros behind them.
+    /// The words of a chaining value as those of a block, followed by zeros.
     unsafe fn words(state: Self::State) -> [uint32x4_t; 2];
 }
 
@@ -153,7 +153,7 @@ trait Hash<const WORDS: usize> {
 #[inline]
 #[target_feature(enable = "neon")]
 fn block(octets: &[u8; BLOCK]) -> Block {
-    // SAFETY: there are 64 octets, and they need no alignment.
+    // SAFETY: the array has 64 octets; the access needs no alignment.
     core::array::from_fn(|at| big_endian(unsafe { vld1q_u8(octets.as_ptr().add(16 * at)) }))
 }
 
@@ -163,14 +163,14 @@ fn big_endian(octets: uint8x16_t) -> uint32x4_t {
     vreinterpretq_u32_u8(vrev32q_u8(octets))
 }
 
-/// The end of a message, fewer octets than a block, with the bit that ends it (FIPS 180-4 §5.1.1) and zeros behind them.
+/// The end of a message, shorter than a block, followed by the bit that ends it (FIPS 180-4 §5.1.1) and zeros.
 #[inline]
 #[target_feature(enable = "neon")]
 fn last_block(octets: &[u8]) -> Block {
     let mut block = [vdupq_n_u8(0); 4];
     let (parts, rest) = octets.as_chunks::<16>();
     for (place, part) in block.iter_mut().zip(parts) {
-        // SAFETY: there are 16 octets, and they need no alignment.
+        // SAFETY: the array has 16 octets; the access needs no alignment.
         *place = unsafe { vld1q_u8(part.as_ptr()) };
     }
     let end = short_number(rest) | 0x80 << (8 * rest.len());
@@ -179,7 +179,7 @@ fn last_block(octets: &[u8]) -> Block {
     block.map(|octets| big_endian(octets))
 }
 
-/// The last part of a block that says how many bits the message has (FIPS 180-4 §5.1.1).
+/// The last part of a block that gives the message's length in bits (FIPS 180-4 §5.1.1).
 #[inline]
 #[target_feature(enable = "neon")]
 fn bits(octets: usize) -> uint32x4_t {
@@ -187,8 +187,8 @@ fn bits(octets: usize) -> uint32x4_t {
     vreinterpretq_u32_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(bits.rotate_left(32))))
 }
 
-/// The HMACs of messages whose whole blocks are in the states. Each has its end behind those, its length with the key's block, and
-/// the chaining value after the outer key block.
+/// The HMACs of messages whose whole blocks are in the states. For each, it gets the end of the message, its length including the key
+/// block, and the chaining value after the outer key block.
 #[inline]
 #[target_feature(enable = "neon,sha2")]
 fn finish<H: Hash<WORDS>, const WORDS: usize, const N: usize>(
@@ -202,26 +202,26 @@ fn finish<H: Hash<WORDS>, const WORDS: usize, const N: usize>(
     for (at, (octets, length)) in ends.into_iter().enumerate() {
         if octets.len() >= BLOCK - 8 {
             let mut state = [states[at]];
-            // SAFETY: this function is compiled for all that the hash needs.
+            // SAFETY: this function is compiled with the features that the hash needs.
             unsafe { H::compress(&mut state, [blocks[at]]) };
             (states[at], blocks[at]) = (state[0], [zero; 4]);
         }
         blocks[at][3] = vorrq_u32(blocks[at][3], bits(length));
     }
-    // SAFETY: this function is compiled for all that the hash needs.
+    // SAFETY: this function is compiled with the features that the hash needs.
     unsafe { H::compress(&mut states, blocks) };
 
-    // SAFETY: this function is compiled for all that the hash needs.
+    // SAFETY: this function is compiled with the features that the hash needs.
     let hashes = states.map(|state| unsafe { H::words(state) });
     leak!("HMAC: inner hash", hashes);
     let blocks = hashes.map(|[low, high]| {
         let mut block = [low, high, zero, bits(BLOCK + 4 * WORDS)];
-        // The bit that ends a message is behind the fifth word with SHA-1, and behind the eighth with SHA-256.
+        // The bit that ends a message comes after the fifth word with SHA-1, and after the eighth with SHA-256.
         let [end, _, _, _] = last_block(&[0; 16][..WORDS % 4 * 4]);
         block[WORDS / 4] = vorrq_u32(block[WORDS / 4], end);
         block
     });
-    // SAFETY: this function is compiled for all that the hash needs.
+    // SAFETY: this function is compiled with the features that the hash needs.
     unsafe {
         let mut states = outer.map(|words| H::state(words));
         H::compress(&mut states, blocks);
@@ -235,10 +235,9 @@ fn finish<H: Hash<WORDS>, const WORDS: usize, const N: usize>(
     }
 }
 
-/// SHA-1.
 struct Sha1;
 
-/// A chaining value: the words a, b, c and d, and e, with zeros behind it.
+/// A chaining value: the words a, b, c and d; and e, followed by zeros.
 #[derive(Clone, Copy)]
 struct Sha1State {
     abcd: uint32x4_t,
@@ -251,7 +250,7 @@ impl Hash<5> for Sha1 {
     #[inline]
     #[target_feature(enable = "neon,sha2")]
     unsafe fn state(words: &[u32; 5]) -> Sha1State {
-        // SAFETY: there are 16 octets.
+        // SAFETY: `words` has five words, of which four, 16 octets, are read.
         let abcd = unsafe { vld1q_u32(words.as_ptr()) };
         Sha1State { abcd, e: alone(words[4]) }
     }
@@ -270,7 +269,7 @@ impl Hash<5> for Sha1 {
                         w[$at % 4] = vsha1su1q_u32(sum, w[($at + 3) % 4]);
                     }
                     let sum = vaddq_u32(w[$at % 4], vdupq_n_u32($constant));
-                    // The next e is the word a of now, rotated.
+                    // The next e is the current word a, rotated.
                     let e = vsha1h_u32(vgetq_lane_u32::<0>(state.abcd));
                     state.abcd = $rounds(state.abcd, vgetq_lane_u32::<0>(state.e), sum);
                     state.e = alone(e);
@@ -291,7 +290,7 @@ impl Hash<5> for Sha1 {
     #[target_feature(enable = "neon,sha2")]
     unsafe fn compress_two(states: &mut [Sha1State; 2], [first, second]: [&[[u8; 64]]; 2]) {
         for (first, second) in first.iter().zip(second) {
-            // SAFETY: this function is compiled for the same instructions.
+            // SAFETY: this function is compiled with the same features.
             unsafe { Self::compress(states, [block(first), block(second)]) };
         }
     }
@@ -310,7 +309,6 @@ fn alone(word: u32) -> uint32x4_t {
     vsetq_lane_u32::<0>(word, vdupq_n_u32(0))
 }
 
-/// SHA-256.
 struct Sha256;
 
 /// A chaining value: the words a to d, and e to h.
@@ -326,7 +324,7 @@ impl Hash<8> for Sha256 {
     #[inline]
     #[target_feature(enable = "neon,sha2")]
     unsafe fn state(words: &[u32; 8]) -> Sha256State {
-        // SAFETY: there are twice 16 octets.
+        // SAFETY: eight words are two times 16 octets.
         unsafe { Sha256State { abcd: vld1q_u32(words.as_ptr()), efgh: vld1q_u32(words.as_ptr().add(4)) } }
     }
 
@@ -338,7 +336,7 @@ impl Hash<8> for Sha256 {
         leak!("HMAC-SHA-256: one block", before);
         macro_rules! rounds {
             ($($at:literal)*) => {$(
-                // SAFETY: there are 16 times four words.
+                // SAFETY: `K` has 16 times four words.
                 let constants = unsafe { vld1q_u32(K.as_ptr().add(4 * $at)) };
                 for (Sha256State { abcd, efgh }, w) in states.iter_mut().zip(&mut blocks) {
                     if $at >= 4 {
@@ -363,7 +361,7 @@ impl Hash<8> for Sha256 {
     #[target_feature(enable = "neon,sha2")]
     unsafe fn compress_two(states: &mut [Sha256State; 2], [first, second]: [&[[u8; 64]]; 2]) {
         for (first, second) in first.iter().zip(second) {
-            // SAFETY: this function is compiled for the same instructions.
+            // SAFETY: this function is compiled with the same features.
             unsafe { Self::compress(states, [block(first), block(second)]) };
         }
     }
@@ -375,9 +373,8 @@ impl Hash<8> for Sha256 {
     }
 }
 
-/// The same value in a register of its own. SHA256H overwrites its first operand, which SHA256H2 needs too. The compiler would give
-/// the copy to SHA256H, and so put it on the way from round to round: 98 cycles for a block instead of 83 in llvm-mca's model of
-/// Neoverse N1.
+/// The same value in a register of its own. SHA256H overwrites its first operand, which SHA256H2 needs too. The compiler would give the
+/// copy to SHA256H and so add it to the chain from round to round: 98 cycles for a block instead of 83 in llvm-mca's model of Neoverse N1.
 #[inline]
 #[target_feature(enable = "neon")]
 fn copy(mut v: uint32x4_t) -> uint32x4_t {

@@ -1,4 +1,4 @@
-//! HMAC of up to sixteen messages side by side by AVX-512. A vector has one word of every message.
+//! HMAC of up to sixteen messages side by side with AVX-512. A vector has one word of every message.
 
 use core::arch::x86_64::*;
 use core::ops::Range;
@@ -22,7 +22,7 @@ pub(super) fn hmac_sha256(group: &[KeyedJob<'_, 8>], macs: &mut [[u8; 32]; LANES
     hmacs(group, macs, |h, w| sha256(h, w));
 }
 
-/// Takes a block of each lane into its chaining value (FIPS 180-4 §6.1.2).
+/// Processes a block of each lane into its chaining value (FIPS 180-4 §6.1.2).
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 fn sha1(h: [__m512i; 5], mut w: [__m512i; 16]) -> [__m512i; 5] {
@@ -49,7 +49,7 @@ fn sha1(h: [__m512i; 5], mut w: [__m512i; 16]) -> [__m512i; 5] {
     core::array::from_fn(|word| add(h[word], after[word]))
 }
 
-/// Takes a block of each lane into its chaining value (FIPS 180-4 §6.2.2).
+/// Processes a block of each lane into its chaining value (FIPS 180-4 §6.2.2).
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 fn sha256(h: [__m512i; 8], mut w: [__m512i; 16]) -> [__m512i; 8] {
@@ -102,21 +102,21 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0x96>(a, b, c)
 }
 
-/// What the lanes keep in memory, wiped on drop.
+/// The lanes' data in memory, wiped on drop.
 struct Memory<const WORDS: usize> {
     states: States<WORDS>,
-    /// The states of the lanes as their messages ended.
+    /// The states of the lanes when their messages ended.
     ended: States<WORDS>,
     /// The chaining values after the inner and the outer key block, then the words of the outer block.
     words: [__m512i; 16],
-    /// The ends of the messages with their padding, in one block or two.
+    /// The ends of the messages with their padding, one block or two each.
     ends: [[[u8; BLOCK]; 2]; LANES],
 }
 
 impl<const WORDS: usize> Drop for Memory<WORDS> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: all of it is numbers, and zero is a value of each.
+        // SAFETY: all fields are numbers, for which zero is valid.
         unsafe { core::ptr::from_mut(self).write_bytes(0, 1) };
         optimization_barrier(self);
     }
@@ -130,7 +130,7 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
     compress: impl Fn([__m512i; WORDS], [__m512i; 16]) -> [__m512i; WORDS],
 ) {
     let Some(last) = group.last() else { return };
-    // Lanes without a job repeat the last one's.
+    // Lanes without a job repeat the last job.
     let jobs: [_; LANES] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
     let zero = _mm512_setzero_si512();
     let mut memory = Memory {
@@ -143,7 +143,7 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
     for (row, job) in words.iter_mut().zip(jobs) {
         let mask = (1 << WORDS) - 1;
         let [inner, outer] = job.key;
-        // SAFETY: only words in the mask are read; those of the outer value go to the eighth place and on.
+        // SAFETY: only the words in the mask are read; those of the outer value go to the eighth place and after.
         *row = unsafe {
             let row = _mm512_maskz_loadu_epi32(mask, inner.as_ptr().cast());
             _mm512_mask_loadu_epi32(row, mask << 8, outer.as_ptr().wrapping_sub(8).cast())
@@ -160,9 +160,9 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
         jobs,
         |octets| octets / BLOCK,
         |starts, blocks, lanes| {
-            // SAFETY: these tails have these blocks.
+            // SAFETY: `each_tail` passes only blocks that these tails have.
             unsafe { advance(states, starts, blocks, &compress) };
-            // Lanes that end later set theirs again.
+            // Lanes that end later overwrite theirs.
             for (ended, states) in ended.iter_mut().zip(&*states) {
                 ended[..lanes].copy_from_slice(&states[..lanes]);
             }
@@ -181,11 +181,11 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
     }
     *states = *ended;
     let starts = core::array::from_fn(|lane| ends[lane].as_flattened().as_ptr());
-    // SAFETY: there are two blocks at every start.
+    // SAFETY: each start has two blocks.
     unsafe { advance(states, &starts, 0..1, &compress) };
     if needs_two.contains(&true) {
         *ended = *states;
-        // SAFETY: there are two blocks at every start.
+        // SAFETY: each start has two blocks.
         unsafe { advance(states, &starts, 1..2, &compress) };
         for (states, ended) in states.iter_mut().zip(ended) {
             for lane in (0..LANES).filter(|lane| !needs_two[*lane]) {
@@ -194,7 +194,7 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
         }
     }
 
-    // The inner hashes are the first words of the outer blocks, just as they lie.
+    // The inner hashes are the first words of the outer blocks, without any reordering.
     let mut block = [zero; 16];
     block[..WORDS].copy_from_slice(&load(states));
     block[WORDS] = _mm512_set1_epi32(i32::MIN);
@@ -209,7 +209,7 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
     }
 }
 
-/// Takes the blocks with these indices into the chaining values.
+/// Processes the blocks with these indices into the chaining values.
 ///
 /// # Safety
 /// Each pointer is valid for reads of all these blocks.
@@ -222,13 +222,13 @@ unsafe fn advance<const WORDS: usize>(
 ) {
     let mut now = load(states);
     for block in blocks {
-        // SAFETY: the caller vouches for the block.
+        // SAFETY: the caller guarantees the block.
         now = compress(now, unsafe { words_of_lanes(starts, block) });
     }
     store(states, &now);
 }
 
-/// How many messages go side by side: as many as a vector of 64 octets has words.
+/// The number of messages side by side: as many as a vector of 64 octets has words.
 const LANES: usize = 16;
 
 /// The chaining values of all lanes: their first words, then their second words, and so on.
@@ -238,7 +238,7 @@ type States<const WORDS: usize> = [[u32; LANES]; WORDS];
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load<const WORDS: usize>(states: &States<WORDS>) -> [__m512i; WORDS] {
-    // SAFETY: a word of each lane is 64 octets, and they need no alignment.
+    // SAFETY: a word of each lane is 64 octets; the access needs no alignment.
     core::array::from_fn(|word| unsafe { _mm512_loadu_si512(states[word].as_ptr().cast()) })
 }
 
@@ -247,7 +247,7 @@ fn load<const WORDS: usize>(states: &States<WORDS>) -> [__m512i; WORDS] {
 #[target_feature(enable = "avx512f")]
 fn store<const WORDS: usize>(states: &mut States<WORDS>, words: &[__m512i]) {
     for (state, word) in states.iter_mut().zip(words) {
-        // SAFETY: a word of each lane is 64 octets, and they need no alignment.
+        // SAFETY: a word of each lane is 64 octets; the access needs no alignment.
         unsafe { _mm512_storeu_si512(state.as_mut_ptr().cast(), *word) };
     }
 }
@@ -255,24 +255,24 @@ fn store<const WORDS: usize>(states: &mut States<WORDS>, words: &[__m512i]) {
 /// The words of a block of each lane: the first words of all lanes, then the second words, and so on.
 ///
 /// # Safety
-/// Each start has the block with this index behind it.
+/// Each start is followed by the block with this index.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 unsafe fn words_of_lanes(starts: &[*const u8; LANES], block: usize) -> [__m512i; 16] {
     let big_endian = _mm512_set4_epi32(0x0c0d0e0f, 0x08090a0b, 0x04050607, 0x00010203);
     let lanes: [__m512i; LANES] = core::array::from_fn(|lane| {
-        // SAFETY: there are 64 octets, and they need no alignment.
+        // SAFETY: the caller guarantees the 64 octets; the load needs no alignment.
         let octets = unsafe { _mm512_loadu_si512(starts[lane].add(64 * block).cast()) };
         _mm512_shuffle_epi8(octets, big_endian)
     });
     transpose(lanes)
 }
 
-/// Sixteen vectors of the first elements, of the second elements, and so on.
+/// Transposes: sixteen vectors of the first elements, of the second elements, and so on.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn transpose(rows: [__m512i; 16]) -> [__m512i; 16] {
-    // First within quarters of vectors, by pairs of rows and then of pairs; after that whole quarters.
+    // First within quarters of vectors, by pairs of rows and then pairs of pairs; then whole quarters.
     let pairs: [__m512i; 16] = core::array::from_fn(|at| match at % 2 {
         0 => _mm512_unpacklo_epi32(rows[at], rows[at + 1]),
         _ => _mm512_unpackhi_epi32(rows[at - 1], rows[at]),

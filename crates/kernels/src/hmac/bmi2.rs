@@ -1,5 +1,5 @@
-//! HMAC of one message by rotations of BMI2: the message schedules of two blocks in vectors, four words of each at a time, beside the
-//! rounds of the first.
+//! HMAC of one message with BMI2's rotations. The message schedules of two blocks are computed in vectors, four words of each at a time,
+//! during the rounds of the first block.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -50,14 +50,14 @@ impl<const VECTORS: usize> Words<VECTORS> {
 /// Where a block's part of some vectors starts.
 #[inline]
 fn of_block(vectors: &[MaybeUninit<__m256i>], block: usize) -> *const u32 {
-    // Not by `add`, which must not leave the slice: one without vectors has no such place.
+    // `wrapping_add`, because `add` must not leave the slice, and a slice without vectors has no such place.
     vectors.as_ptr().cast::<u32>().wrapping_add(4 * block)
 }
 
 impl<const VECTORS: usize> Drop for Words<VECTORS> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: zero is a value of a vector.
+        // SAFETY: zero is a valid vector.
         unsafe { core::ptr::from_mut(self).write_bytes(0, 1) };
         optimization_barrier(self);
     }
@@ -77,7 +77,7 @@ fn alone(block: Block) -> [__m256i; 4] {
     block.map(|part| _mm256_castsi128_si256(part))
 }
 
-/// The same value. The compiler computes it between the assembly before and behind it. Without this it would make the whole schedule
+/// The same value. The compiler computes it between the assembly before and after this; otherwise it would compute the whole schedule
 /// first.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -87,18 +87,18 @@ fn tied(mut vector: __m256i) -> __m256i {
     vector
 }
 
-/// Adds the words behind a block's rounds to the chaining value, one by one: the compiler would put them into vectors first, and the next
-/// block would wait for their way there and back.
+/// Adds the words after a block's rounds to the chaining value, one by one. The compiler would put them into vectors first, and the next
+/// block would wait for the way there and back.
 #[inline]
 fn add<const WORDS: usize>(state: &mut [u32; WORDS], after: [u32; WORDS]) {
     for (word, after) in state.iter_mut().zip(after) {
         let sum = word.wrapping_add(after);
-        // SAFETY: it is a reference.
+        // SAFETY: the pointer is from a reference.
         unsafe { core::ptr::write_volatile(word, sum) };
     }
 }
 
-/// The routines of a hash from its `compress_two` and `words`; its schedule takes so many vectors.
+/// The routines of a hash, from its `compress_two` and `words`; its schedule takes this many vectors.
 macro_rules! routines {
     ($words:literal, $octets:literal, $vectors:literal) => {
         hmac!($words, $octets, FIRST_LOWEST, "avx2,bmi1,bmi2");
@@ -126,7 +126,6 @@ macro_rules! routines {
     };
 }
 
-/// SHA-1.
 pub(super) mod sha1 {
     use core::arch::asm;
     use core::arch::x86_64::*;
@@ -135,7 +134,7 @@ pub(super) mod sha1 {
 
     routines!(5, 20, 20);
 
-    /// The words of a chaining value as those of a block, zeros behind them.
+    /// The words of a chaining value as those of a block, followed by zeros.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn words(state: &State) -> [__m128i; 2] {
@@ -143,12 +142,11 @@ pub(super) mod sha1 {
         [_mm_setr_epi32(a, b, c, d), _mm_setr_epi32(e, 0, 0, 0)]
     }
 
-    /// One round (FIPS 180-4 §6.1.2). `b` has been rotated and `f` computed in the round before, and this one computes the next round's `f`
-    /// from `a`.
+    /// One round (FIPS 180-4 §6.1.2). The round before has rotated `b` and computed `f`; this round computes the next round's `f` from `a`.
     macro_rules! round {
         ($words:ident[$block:literal][$word:expr], $f:ident [$($next:literal)*], $a:ident $b:ident $c:ident $d:ident $e:ident) => {
             let (rotated, next): (u32, u32);
-            // SAFETY: there are so many words, and this is compiled for BMI1 and BMI2.
+            // SAFETY: the block's part has this many words, and this is compiled for BMI1 and BMI2.
             unsafe {
                 asm!(
                     "add {e:e}, dword ptr [{words} + 32 * ({word} / 4) + 4 * ({word} % 4)]",
@@ -167,7 +165,7 @@ pub(super) mod sha1 {
         };
     }
 
-    /// Four rounds, the first with this number. In between, the words of the rounds sixteen further on are made.
+    /// Four rounds, starting with this number. In between, it computes the words for the rounds sixteen later.
     macro_rules! four_rounds {
         ($words:ident[$block:literal][$at:literal], $f:ident $next:tt $last:tt, $a:ident $b:ident $c:ident $d:ident $e:ident $(, $w:ident)?) => {
             round!($words[$block][4 * $at], $f $next, $a $b $c $d $e);
@@ -209,7 +207,7 @@ pub(super) mod sha1 {
         };
     }
 
-    /// Takes one block or two into a chaining value. One copy for all calls: it has more than 1000 instructions.
+    /// Processes one block or two into a chaining value. A single copy for all calls: it has more than 1000 instructions.
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     #[expect(unused_assignments, reason = "the last rounds leave what others would need")]
@@ -248,14 +246,14 @@ pub(super) mod sha1 {
         _mm256_set1_epi32(constant.cast_signed())
     }
 
-    /// Four words of the schedule of two blocks; `w` has the 32 before, each four at its number modulo 8.
+    /// Four words of the schedule of two blocks. `w` has the 32 words before; each four are at their number modulo 8.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn next(w: &[__m256i; 8], four: usize) -> __m256i {
         let before = |distance: usize| w[(four + 8 - distance) % 8];
         let (last, second) = (before(1), before(2));
         if four >= 8 {
-            // The schedule's rule twice: no word needs one of the same four.
+            // The schedule's rule applied twice, so that no word needs another of the same four.
             let sum = _mm256_xor_si256(_mm256_xor_si256(before(4), before(7)), before(8));
             let sum = _mm256_xor_si256(sum, _mm256_alignr_epi8::<8>(last, second));
             return _mm256_or_si256(_mm256_slli_epi32::<2>(sum), _mm256_srli_epi32::<30>(sum));
@@ -271,7 +269,6 @@ pub(super) mod sha1 {
     }
 }
 
-/// SHA-256.
 pub(super) mod sha256 {
     use core::arch::asm;
     use core::arch::x86_64::*;
@@ -280,7 +277,7 @@ pub(super) mod sha256 {
 
     routines!(8, 32, 16);
 
-    /// The words of a chaining value as those of a block, zeros behind them.
+    /// The words of a chaining value as those of a block, followed by zeros.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn words(state: &State) -> [__m128i; 2] {
@@ -290,13 +287,13 @@ pub(super) mod sha256 {
 
     /// One round (FIPS 180-4 §6.2.2).
     ///
-    /// Maj(a, b, c) is b ^ (a ^ b) & (b ^ c), where b ^ c is the a ^ b of the round before. Maj and sum 0 are added to the new `a` in the next
-    /// round only, behind what that round's `e` waits for. The two parts of Ch have no bit in common, so that each is added by itself.
+    /// Maj(a, b, c) is b ^ (a ^ b) & (b ^ c), where b ^ c is the a ^ b of the round before. Maj and sum 0 are added to the new `a` only in
+    /// the next round, after the operations that its `e` waits for. The two parts of Ch have no bit in common, so each is added separately.
     macro_rules! round {
         ($words:ident[$word:expr], $late:ident $b_c:ident,
             $a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident) => {
             let (a_b, maj);
-            // SAFETY: there are so many words, and this is compiled for BMI1 and BMI2.
+            // SAFETY: the block's part has this many words, and this is compiled for BMI1 and BMI2.
             unsafe {
                 asm!(
                     "add {h:e}, dword ptr [{words} + 32 * ({word} / 4) + 4 * ({word} % 4)]",
@@ -335,7 +332,7 @@ pub(super) mod sha256 {
         };
     }
 
-    /// Takes one block or two into a chaining value. One copy for all calls: it has about 1000 instructions.
+    /// Processes one block or two into a chaining value. A single copy for all calls: it has about 1000 instructions.
     #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn compress_two(state: &mut [u32; 8], words: &mut Words<16>, blocks: &[__m256i; 4], are_two: bool) {
@@ -355,12 +352,12 @@ pub(super) mod sha256 {
                 round!($words[4 * $at + 3], late b_c, $f $g $h $a $b $c $d $e);
             };
         }
-        // In between, the words of the rounds sixteen further on are made.
+        // In between, it computes the words for the rounds sixteen later.
         macro_rules! four_rounds_and_words {
             ($words:ident[$at:literal] $next:ident $k:ident, $w0:ident $w1:ident $w2:ident $w3:ident,
                 $a:ident $b:ident $c:ident $d:ident $e:ident $f:ident $g:ident $h:ident) => {
                 let early = _mm256_alignr_epi8::<4>($w1, $w0);
-                // Each rotation is a shift to the right and one to the left, and by 18 is by 7 and by 11.
+                // Each rotation is a right shift and a left shift; a rotation by 18 is one by 7 and one by 11.
                 let (right, left) = (_mm256_srli_epi32::<7>(early), _mm256_slli_epi32::<14>(early));
                 let by_7 = tied(_mm256_xor_si256(right, _mm256_slli_epi32::<11>(left)));
                 round!($words[4 * $at], late b_c, $a $b $c $d $e $f $g $h);
@@ -409,15 +406,15 @@ pub(super) mod sha256 {
         }
     }
 
-    /// Four words for each block.
+    /// Four words, once for each block.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn twice(words: &[u32; 4]) -> __m256i {
-        // SAFETY: four words are as many octets as the vector, which needs no alignment.
+        // SAFETY: four words are 16 octets; the load needs no alignment.
         _mm256_broadcastsi128_si256(unsafe { _mm_loadu_si128(words.as_ptr().cast()) })
     }
 
-    /// Of two words, each twice in a row; the results are in the first and the third place.
+    /// Sigma 1 of two words, each given twice in a row; the results are in the first and the third place.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn sigma1(words: __m256i) -> __m256i {

@@ -1,4 +1,4 @@
-//! What the paths on x86-64 have in common: a message's words, its end, and the frame of HMAC.
+//! Shared by the paths on x86-64: a message's words, its end, and the frame of HMAC.
 
 use core::arch::x86_64::*;
 
@@ -6,16 +6,16 @@ use super::message::BLOCK;
 use crate::groups::Job;
 use crate::partial_block::{last_octets, load, padding_bit, store};
 
-/// The words of a block, in the order that a hash's instructions take.
+/// The words of a block, in the order that the hash's instructions take.
 pub(super) type Block = [__m128i; 4];
 
-/// Which octet of a message goes where in a vector of words: the first word in the lowest place.
+/// A shuffle from a message's octets to a vector of words, with the first word in the lowest place.
 pub(super) const FIRST_LOWEST: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12];
 
-/// The first word in the highest place.
+/// The same with the first word in the highest place.
 pub(super) const FIRST_HIGHEST: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
-/// `hmac` of one message, compiled for a path. Its module has the hash's `State`, the functions `start`, `restart`, `compress_all`,
+/// `hmac` of one message, compiled for a path. The module must have the hash's `State`, the functions `start`, `restart`, `compress_all`,
 /// `compress` and `words`, and the order of words.
 macro_rules! hmac {
     ($words:literal, $octets:literal, $order:ident, $features:literal) => {
@@ -53,14 +53,14 @@ pub(super) fn words_of(octets: &[u8; BLOCK], order: &[u8; 16]) -> Block {
     reordered(core::array::from_fn(|at| load(&parts[at])), order)
 }
 
-/// Octets of a message as words, or words as octets.
+/// Octets of a message to words, or words to octets.
 #[inline]
 #[target_feature(enable = "ssse3")]
 pub(super) fn reordered<const PARTS: usize>(parts: [__m128i; PARTS], order: &[u8; 16]) -> [__m128i; PARTS] {
     parts.map(|part| _mm_shuffle_epi8(part, load(order)))
 }
 
-/// What is behind the whole blocks of `octets`, with the bit that ends a message (FIPS 180-4 §5.1.1) and zeros behind it.
+/// The octets after the whole blocks of `octets`, followed by the bit that ends a message (FIPS 180-4 §5.1.1) and zeros.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 pub(super) fn last_block(octets: &[u8]) -> Block {
@@ -75,14 +75,14 @@ pub(super) fn last_block(octets: &[u8]) -> Block {
     }
 }
 
-/// The last part of a block that says how many bits the message has (FIPS 180-4 §5.1.1).
+/// The last part of a block that gives the message's length in bits (FIPS 180-4 §5.1.1).
 #[inline]
 #[target_feature(enable = "sse2")]
 pub(super) fn bits(octets: usize) -> __m128i {
     _mm_set_epi64x((8 * octets as u64).swap_bytes().cast_signed(), 0)
 }
 
-/// The only block behind the outer key block: the inner hash of `OCTETS` octets with its padding.
+/// The only block after the outer key block: the inner hash of `OCTETS` octets with its padding.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 pub(super) fn outer_block<const OCTETS: usize>([low, high]: [__m128i; 2], order: &[u8; 16]) -> Block {

@@ -1,8 +1,8 @@
-//! What the paths have in common: a message block by block, and constants.
+//! Shared by all paths: a message block by block, and constants.
 
 use zeroize::optimization_barrier;
 
-/// Octets of a block of SHA-1 and SHA-256 (FIPS 180-4 §1).
+/// The block length of SHA-1 and SHA-256 in octets (FIPS 180-4 §1).
 pub(crate) const BLOCK: usize = 64;
 
 /// The round constants of SHA-256 (FIPS 180-4 §4.2.2).
@@ -17,12 +17,12 @@ pub(crate) static K: [u32; 64] = [
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 ];
 
-/// The end of a message, behind its whole blocks. What spans slices is wiped on drop.
+/// The end of a message, after its whole blocks. Octets copied from several slices are wiped on drop.
 pub(super) struct Rest<'a> {
-    /// The part read so far of a block that spans slices.
+    /// The octets read so far of a block that spans slices.
     buffer: [u8; BLOCK],
     filled: usize,
-    /// The last slice, if no block spans it and another.
+    /// The last slice, unless its octets are part of a block that spans slices.
     slice: &'a [u8],
     /// The octets of the whole message.
     pub(super) length: usize,
@@ -34,7 +34,7 @@ impl<'a> Rest<'a> {
         Self { buffer: [0; BLOCK], filled: 0, slice: &[], length: 0 }
     }
 
-    /// Hands all whole blocks of a message to `take`. It is inlined so that `take` is compiled for the caller's target features.
+    /// Passes all whole blocks of a message to `take`. Inlined, so that `take` is compiled for the caller's target features.
     #[inline(always)]
     pub(super) fn behind_blocks(&mut self, message: &[&'a [u8]], mut take: impl FnMut(&[[u8; BLOCK]])) {
         for slice in message {
@@ -62,14 +62,14 @@ impl<'a> Rest<'a> {
         }
     }
 
-    /// Octets that end the message. Those behind the whole blocks of this slice are not taken yet.
+    /// A slice that ends the message. Only the octets after its whole blocks are still to be processed.
     #[inline]
     pub(super) fn octets(&self) -> &[u8] {
-        // No more is filled, which the compiler does not know.
+        // `filled` is never larger, but the compiler does not know that.
         if self.filled > 0 { self.buffer.get(..self.filled).unwrap_or(&self.buffer) } else { self.slice }
     }
 
-    /// Takes as many octets of a slice as there is room for, and returns the others.
+    /// Copies as many octets of a slice as there is room for, and returns the others.
     fn fill<'b>(&mut self, slice: &'b [u8]) -> &'b [u8] {
         let room = self.buffer.get_mut(self.filled..).unwrap_or_default();
         let (taken, others) = slice.split_at(slice.len().min(room.len()));

@@ -27,7 +27,7 @@ use x86_64 as paths;
 
 use crate::cpu::InstructionSet;
 
-/// Proof that this processor has instructions that HMAC-SHA-1 and HMAC-SHA-256 of one message are written for.
+/// Proof that this processor has instructions for HMAC-SHA-1 and HMAC-SHA-256 of one message.
 #[derive(Clone, Copy, Debug)]
 pub struct ShaInstructions(paths::Path);
 
@@ -62,13 +62,13 @@ pub mod sha1 {
         sha.0.sha1(keys, message)
     }
 
-    /// Computes HMAC-SHA-1s of messages side by side, each under its own key, if the processor has
+    /// Computes HMAC-SHA-1s of messages side by side, each under its own key, and returns the number computed. With
     /// [`InstructionSet::ShaNi`](crate::cpu::InstructionSet::ShaNi) or
-    /// [`InstructionSet::Aarch64Sha`](crate::cpu::InstructionSet::Aarch64Sha) (two at a time), or
-    /// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512) (sixteen). Returns how many.
+    /// [`InstructionSet::Aarch64Sha`](crate::cpu::InstructionSet::Aarch64Sha) it computes two at a time, with
+    /// [`InstructionSet::Avx512`](crate::cpu::InstructionSet::Avx512) sixteen, and without these none.
     ///
-    /// `done` gets the number of each job with its MAC, in any order. It is not called for messages that would gain nothing: compute
-    /// those one by one. They are small groups, messages of more than two slices, and those whose first of two slices is not whole
+    /// `done` gets each job's number and MAC, in any order. It is not called for messages that would not be faster side by side: compute
+    /// those one by one. These are small groups, messages of more than two slices, and messages of two slices whose first is not whole
     /// blocks of 64 octets.
     pub fn hmac_many<'a>(
         jobs: impl Iterator<Item = Job<'a, 5>>,
@@ -88,7 +88,7 @@ pub mod sha256 {
         sha.0.sha256(keys, message)
     }
 
-    /// Computes HMAC-SHA-256s of messages side by side, as [`sha1::hmac_many`](super::sha1::hmac_many) does HMAC-SHA-1s.
+    /// Computes HMAC-SHA-256s of messages side by side, as [`sha1::hmac_many`](super::sha1::hmac_many) does for HMAC-SHA-1.
     pub fn hmac_many<'a>(
         jobs: impl Iterator<Item = Job<'a, 8>>,
         done: impl FnMut(usize, &[u8; 32]),
@@ -97,7 +97,7 @@ pub mod sha256 {
     }
 }
 
-/// Processors without a path: no proof, and batches that are left to the caller.
+/// Processors without a path: there is no proof, and batches are left to the caller.
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 mod unsupported {
     use super::Job;

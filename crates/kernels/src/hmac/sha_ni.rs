@@ -1,5 +1,5 @@
-//! HMAC by SHA-NI, of one message, or of two side by side: each round of a message waits four to six cycles for the one before,
-//! which is time enough for a round of another message.
+//! HMAC with SHA-NI, of one message or of two side by side: each round waits four to six cycles for the round before, enough time for a
+//! round of another message.
 
 use core::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ use super::frame::{
 use super::message::{BLOCK, K, Rest};
 use crate::groups::Job;
 
-/// The routines of a hash from its `State`, `start`, `compress_each` and `words`, and its order of words.
+/// The routines of a hash, from its `State`, `start`, `compress_each` and `words`, and its order of words.
 macro_rules! routines {
     ($words:literal, $octets:literal, $order:ident) => {
         hmac!($words, $octets, $order, "sha,sse4.1,ssse3");
@@ -46,7 +46,6 @@ macro_rules! routines {
     };
 }
 
-/// SHA-1.
 pub(super) mod sha1 {
     use core::arch::x86_64::*;
 
@@ -64,19 +63,19 @@ pub(super) mod sha1 {
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     fn start(words: &[u32; 5]) -> State {
-        // SAFETY: there are 16 octets, and they need no alignment.
+        // SAFETY: the array has at least 16 octets; the load needs no alignment.
         let abcd = unsafe { _mm_loadu_si128(words.as_ptr().cast()) };
         State { abcd: _mm_shuffle_epi32::<0b00_01_10_11>(abcd), e: _mm_set_epi32(words[4] as i32, 0, 0, 0) }
     }
 
-    /// The words of a chaining value as those of a block, zeros behind them.
+    /// The words of a chaining value as those of a block, followed by zeros.
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     fn words(state: &State) -> [__m128i; 2] {
         [state.abcd, state.e]
     }
 
-    /// Takes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.1.2).
+    /// Processes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.1.2).
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
@@ -89,7 +88,7 @@ pub(super) mod sha1 {
                         let sum = _mm_xor_si128(_mm_sha1msg1_epu32(w[$at % 4], w[($at + 1) % 4]), w[($at + 2) % 4]);
                         w[$at % 4] = _mm_sha1msg2_epu32(sum, w[($at + 3) % 4]);
                     }
-                    // From the second time on, e is the word a of four rounds before, which the instruction rotates.
+                    // After the first time, e is the word a of four rounds before, which the instruction rotates.
                     let e = if $at == 0 {
                         _mm_add_epi32(state.e, w[0])
                     } else {
@@ -108,7 +107,6 @@ pub(super) mod sha1 {
     }
 }
 
-/// SHA-256.
 pub(super) mod sha256 {
     use core::arch::x86_64::*;
 
@@ -126,7 +124,7 @@ pub(super) mod sha256 {
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     fn start(words: &[u32; 8]) -> State {
-        // SAFETY: there are 32 octets, and they need no alignment.
+        // SAFETY: the array has 32 octets; the access needs no alignment.
         let (low, high) = unsafe {
             let words: *const __m128i = words.as_ptr().cast();
             (_mm_loadu_si128(words), _mm_loadu_si128(words.add(1)))
@@ -145,13 +143,13 @@ pub(super) mod sha256 {
         [_mm_blend_epi16::<0xf0>(abef, cdgh), _mm_alignr_epi8::<8>(cdgh, abef)]
     }
 
-    /// Takes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.2.2).
+    /// Processes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.2.2).
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
     fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
         let before = *states;
         leak!("HMAC-SHA-256: one block", states[0].abef);
-        // SAFETY: there are 16 times four words, and they need no alignment.
+        // SAFETY: `K` has 16 times four words; the load needs no alignment.
         let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
         macro_rules! rounds {
             ($($at:literal)*) => {$(
@@ -176,7 +174,7 @@ pub(super) mod sha256 {
     }
 }
 
-/// The HMACs of two messages, by a hash's functions.
+/// The HMACs of two messages, with a hash's functions.
 #[inline]
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn hmacs<State: Copy, const WORDS: usize, const OCTETS: usize>(
@@ -232,7 +230,7 @@ impl End {
 
     #[inline]
     fn as_octets(&self) -> &[[u8; BLOCK]] {
-        // SAFETY: both are as many octets, and all values are allowed.
+        // SAFETY: both types have the same size, and every bit pattern is valid.
         let octets: &[[u8; BLOCK]; 2] = unsafe { &*(&raw const self.blocks).cast() };
         &octets[..self.count]
     }
@@ -241,7 +239,7 @@ impl End {
 impl Drop for End {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: zero is a value of a vector.
+        // SAFETY: zero is a valid vector.
         unsafe { (&raw mut self.blocks).write_bytes(0, 1) };
         optimization_barrier(&self.blocks);
     }

@@ -1,4 +1,4 @@
-//! HMAC on x86-64: which path computes one message, and which many.
+//! HMAC on x86-64: chooses the path for one message and for many.
 
 use super::frame::KeyedJob;
 use super::message::BLOCK;
@@ -75,21 +75,21 @@ pub(super) fn sha256_many<'a>(
     hmac_many(&SHA256, jobs, done)
 }
 
-/// A hash of many messages.
+/// The functions and costs of one hash for many messages.
 struct Many<const WORDS: usize, const OCTETS: usize> {
-    /// Two messages, on a processor with SHA-NI.
+    /// Computes two messages, on a processor with SHA-NI.
     two: unsafe fn(&[KeyedJob<'_, WORDS>; 2], &mut [[u8; OCTETS]; 2]),
-    /// Up to sixteen messages, the longest first, on a processor with AVX-512.
+    /// Computes up to sixteen messages, the longest first, on a processor with AVX-512.
     sixteen: unsafe fn(&[KeyedJob<'_, WORDS>], &mut [[u8; OCTETS]; 16]),
-    /// What sixteen cost in blocks of messages by SHA-NI, two at a time; `None` if they never pay.
+    /// The cost of sixteen in blocks of messages computed two at a time with SHA-NI; `None` if sixteen are never faster.
     cost: Option<Cost>,
-    /// The same in blocks by BMI2. Not measured: scaled from the next by what a block takes on Zen 3.
+    /// The same in blocks with BMI2. Not measured: scaled from the next field by the time of a block on Zen 3.
     cost_bmi2: Cost,
-    /// The same in blocks by a library without either.
+    /// The same in blocks with a library that uses neither.
     cost_without_either: Cost,
 }
 
-/// Computes the HMACs of the messages that gain by going side by side, and returns how many.
+/// Computes the HMACs of the messages that are faster side by side, and returns the number computed.
 fn hmac_many<'a, const WORDS: usize, const OCTETS: usize>(
     hash: &Many<WORDS, OCTETS>,
     jobs: impl Iterator<Item = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [u8]])>,
@@ -106,7 +106,7 @@ fn hmac_many<'a, const WORDS: usize, const OCTETS: usize>(
     each_group::<_, BLOCK>(jobs, |group| {
         if cost.is_some_and(|cost| cost.is_worth(group, BLOCK)) {
             let mut sixteen = [[0; OCTETS]; 16];
-            // SAFETY: there is a cost only with the token that proves AVX-512.
+            // SAFETY: there is a cost only if there is the token, which proves AVX-512.
             unsafe { (hash.sixteen)(group, &mut sixteen) };
             group.iter().zip(&sixteen).for_each(|(job, mac)| done(job.number, mac));
             count += group.len();

@@ -4,7 +4,7 @@ pub(super) const fn word(octets: [u8; 8]) -> u64 {
     u64::from_le_bytes(octets)
 }
 
-/// The factor r, and 5/4 of its upper half: beyond 2^130 that half, a multiple of four, counts as so much.
+/// The factor r, and 5/4 of its upper half: multiplied past 2^130, that half, a multiple of four, is worth this.
 #[derive(Clone, Copy)]
 pub(super) struct R {
     pub(super) low: u64,
@@ -29,7 +29,7 @@ impl H {
         blocks.iter().fold(self, |h, block| h.block(block, 1, r))
     }
 
-    /// Adds a block with the octet `end` behind it, and multiplies by r.
+    /// Adds a block followed by the octet `end`, and multiplies by r.
     #[inline]
     pub(super) fn block(self, block: &[u8; 16], end: u64, r: R) -> Self {
         let Self([h0, h1, h2]) = self;
@@ -55,7 +55,7 @@ impl H {
         Self([low(d0), low(d1), d2]).folded()
     }
 
-    /// Moves what is at and above 2^130 to the other end, five times.
+    /// Moves the bits from 2^130 on to the low end, times five.
     #[inline]
     pub(super) fn folded(self) -> Self {
         let Self([h0, h1, h2]) = self;
@@ -70,7 +70,7 @@ impl H {
         let Self([h0, h1, h2]) = self.folded();
         leak!("Poly1305: reduction", h0);
         let whole = wide(h0) | wide(h1) << 64;
-        // If adding five reaches 2^130, the number was not below 2^130 - 5, and the sum without 2^130 is the reduced one.
+        // If adding five reaches 2^130, the number was at least 2^130 - 5, and the sum without 2^130 is the reduced number.
         let (five_more, is_carried) = whole.overflowing_add(5);
         let is_reduced = (h2 + u64::from(is_carried)) >> 2;
         let mask = wide(is_reduced).wrapping_neg();

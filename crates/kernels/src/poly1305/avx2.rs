@@ -1,8 +1,8 @@
-//! Four blocks at once by 32-bit multiplication in vectors (AVX2).
+//! Four blocks at once with 32-bit multiplication in vectors (AVX2).
 //!
-//! A number has five limbs of 26 bits or a little more, in one lane of five vectors. Groups of four go in pairs, so that one
-//! reduction serves both: the first group of a pair is multiplied by r^8, the second by r^4. The blocks of the last pair are
-//! multiplied by the powers that they need to the end of the message, r^8 to r.
+//! A number has five limbs of 26 bits or a little more, in one lane of five vectors. Groups of four blocks go in pairs, so that one
+//! reduction serves both: the first group of a pair is multiplied by r^8, the second by r^4. The blocks of the last pair are multiplied by
+//! the powers that remain to the end of the message, r^8 to r.
 
 use core::arch::asm;
 use core::arch::x86_64::*;
@@ -24,13 +24,13 @@ const fn split([low, middle, high]: [u64; 3]) -> [u64; 5] {
     ]
 }
 
-/// The same, read from memory again. LLVM would take the factors' known bits out of the loop, then no longer know that they
-/// have at most 32, and multiply by them three times.
+/// The same, read from memory again. Otherwise LLVM would move the factors' known bits out of the loop, no longer know that they have at
+/// most 32, and multiply by them three times.
 #[expect(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction")]
 #[inline]
 fn again<T>(powers: &T) -> &T {
     let mut at = core::ptr::from_ref(powers);
-    // SAFETY: no instruction changes the pointer, which stays that of the borrow.
+    // SAFETY: the assembly does not change the pointer, so it stays that of the borrow.
     unsafe {
         asm!("/* {} */", inout(reg) at, options(nomem, nostack, preserves_flags));
         &*at
@@ -41,7 +41,7 @@ fn again<T>(powers: &T) -> &T {
 #[derive(Clone, Copy)]
 struct Lanes([__m256i; 5]);
 
-/// Takes `groups`, two at least, into the accumulator.
+/// Processes `groups`, at least two, into the accumulator.
 #[target_feature(enable = "avx2")]
 pub(super) fn blocks(h: H, groups: &[[[u8; 16]; 4]], r: R) -> H {
     leak!("Poly1305: four blocks", r.low);
@@ -67,7 +67,7 @@ pub(super) fn blocks(h: H, groups: &[[[u8; 16]; 4]], r: R) -> H {
     lanes.plus(message(a)).times(&powers.last[0]).plus(message(b).times(&powers.last[1])).reduced().sum()
 }
 
-/// r^4 and r^8 for all lanes, and what each lane needs in the end: r^8 to r^5 in the first group, r^4 to r in the second, in the
+/// r^4 and r^8 for all lanes, and the power that each lane needs at the end: r^8 to r^5 in the first group, r^4 to r in the second, in the
 /// order of [`message`].
 struct Powers {
     fourth: Factor,
@@ -90,12 +90,12 @@ impl Powers {
     }
 }
 
-/// The blocks in lanes 0, 2, 1, 3, each with the octet 1 behind it.
+/// The blocks in lanes 0, 2, 1, 3, each followed by the octet 1.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn message(blocks: &[[u8; 16]; 4]) -> Lanes {
     let at = blocks.as_ptr();
-    // SAFETY: there are as many blocks, and they need no alignment.
+    // SAFETY: four blocks are two loads of two; they need no alignment.
     let [front, back] = unsafe { [_mm256_loadu_si256(at.cast()), _mm256_loadu_si256(at.add(2).cast())] };
     let low = _mm256_unpacklo_epi64(front, back);
     let high = _mm256_unpackhi_epi64(front, back);
@@ -115,7 +115,7 @@ fn splat(word: u64) -> __m256i {
     _mm256_set1_epi64x(word.cast_signed())
 }
 
-/// The limbs of a factor, and the upper four times 5, which is what 2^130 counts as.
+/// The limbs of a factor, and the upper four times 5, since 2^130 is 5 modulo 2^130 - 5.
 struct Factor {
     limbs: [__m256i; 5],
     folded: [__m256i; 4],
@@ -145,7 +145,7 @@ impl Lanes {
     #[target_feature(enable = "avx2")]
     fn load(words: &[[u64; 4]; 5]) -> Self {
         let [a, b, c, d, e] = words;
-        // SAFETY: each has as many words as a vector.
+        // SAFETY: each array has as many words as a vector.
         let load = |words: &[u64; 4]| unsafe { _mm256_loadu_si256(words.as_ptr().cast()) };
         Self([load(a), load(b), load(c), load(d), load(e)])
     }
@@ -171,7 +171,7 @@ impl Lanes {
         ])
     }
 
-    /// Multiplies lane by lane. The limbs of the product have to be reduced.
+    /// Multiplies lane by lane. The limbs of the product must then be reduced.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn times(self, factor: &Factor) -> Self {
@@ -187,7 +187,7 @@ impl Lanes {
         ])
     }
 
-    /// Carries what is above 26 bits to the next limb.
+    /// Carries the bits above 26 to the next limb.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn reduced(self) -> Self {
@@ -204,7 +204,6 @@ impl Lanes {
         Self([a, b, c, d, e])
     }
 
-    /// The sum of all lanes.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn sum(self) -> H {
@@ -216,11 +215,11 @@ impl Lanes {
     }
 }
 
-/// Hides from LLVM how few bits a limb has, as [`again`] does.
+/// Hides from LLVM how few bits a limb has, like [`again`].
 #[inline]
 #[target_feature(enable = "avx2")]
 fn tied(mut limb: __m256i) -> __m256i {
-    // SAFETY: there is no instruction.
+    // SAFETY: the assembly is empty.
     unsafe { asm!("/* {} */", inout(ymm_reg) limb, options(pure, nomem, nostack, preserves_flags)) };
     limb
 }
@@ -231,7 +230,6 @@ fn all_0(vector: __m256i) -> __m256i {
     _mm256_broadcastq_epi64(_mm256_castsi256_si128(vector))
 }
 
-/// The sum of all lanes.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn total(vector: __m256i) -> u64 {

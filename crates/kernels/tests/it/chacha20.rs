@@ -1,4 +1,4 @@
-//! Header masks by ChaCha20, and ChaCha20-Poly1305.
+//! ChaCha20 header masks and ChaCha20-Poly1305.
 
 use chacha20::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use chacha20poly1305::ChaCha20Poly1305;
@@ -32,7 +32,7 @@ fn by_rustcrypto(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 5] {
     mask
 }
 
-/// What a batch has to leave: eight octets of key stream, and zeros.
+/// The result of a batch for a sample: eight octets of key stream, and zeros.
 fn stream(key: &[u8; 32], sample: &[u8; 16]) -> [u8; 16] {
     let (counter, nonce) = sample.split_first_chunk().expect("16 octets");
     let block =

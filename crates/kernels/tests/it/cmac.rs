@@ -1,5 +1,3 @@
-//! AES-128-CMAC.
-
 use cmac::{Cmac, KeyInit, Mac};
 use hex_literal::hex;
 use wireseal_kernels::cmac::{Key, mac_many};

@@ -1,4 +1,4 @@
-//! Header masks by AES, and AES-GCM with the header mask that is made with it.
+//! AES header masks, and AES-GCM with its header mask.
 
 use ::aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes_gcm::aead::AeadInOut;
@@ -77,13 +77,13 @@ fn a_sample_may_end_or_begin_where_memory_does() {
     });
 }
 
-/// With the tag behind the text, and masks of the last possible sample.
+/// With the tag after the text, and masks of the last possible sample.
 struct Attached(GcmKey, AesMaskKey);
 
 /// Sealed with the tag elsewhere.
 struct Detached(GcmKey);
 
-/// What both have in common.
+/// Shared by both.
 macro_rules! gcm {
     () => {
         const PATHS: &'static [InstructionSet] = &PATHS;

@@ -1,4 +1,4 @@
-//! Buffers with an unmapped page directly behind or before them: an access outside of them ends the process.
+//! Buffers with an unmapped page directly after or before them: an access outside ends the process.
 
 use std::ops::{Deref, DerefMut};
 use std::{ptr, slice};
@@ -7,7 +7,7 @@ use wireseal_kernels::prefetch;
 
 use crate::octets;
 
-/// A buffer at one edge of memory of its own.
+/// A buffer at one edge of its own memory.
 pub struct Guarded {
     mapping: *mut u8,
     mapped: usize,
@@ -22,7 +22,7 @@ impl Guarded {
         Self::map(room, room - length, length, room)
     }
 
-    /// `length` zeros, the first of them directly behind an unmapped page.
+    /// `length` zeros, the first of them directly after an unmapped page.
     pub fn beginning(length: usize) -> Self {
         let room = length.next_multiple_of(page()).max(page());
         Self::map(room, page(), length, 0)
@@ -36,16 +36,16 @@ impl Guarded {
         })
     }
 
-    /// `room` octets and one page more, which is made unusable and begins at `hole`.
+    /// Maps `room` octets and one more page, which is made inaccessible and begins at `hole`.
     fn map(room: usize, start: usize, length: usize, hole: usize) -> Self {
         let mapped = room + page();
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping at an address that the kernel chooses takes nothing from anybody.
+        // SAFETY: a new mapping at an address that the kernel chooses does not overlap any other memory.
         let mapping = unsafe { libc::mmap(ptr::null_mut(), mapped, access, flags, -1, 0) };
         assert_ne!(mapping, libc::MAP_FAILED, "{mapped} octets of memory");
         let mapping: *mut u8 = mapping.cast();
-        // SAFETY: the page lies within the new mapping, into which there is no reference yet.
+        // SAFETY: the page lies within the new mapping, to which there is no reference yet.
         let protected = unsafe { libc::mprotect(mapping.add(hole).cast(), page(), libc::PROT_NONE) };
         assert_eq!(protected, 0, "the page can be made unusable");
         Self { mapping, mapped, start, length }
@@ -91,17 +91,17 @@ fn all_octets_between_the_edges_can_be_used() {
     }
 }
 
-/// What becomes of a second process, which is this one again, when it reads an octet: the number of a signal, or none.
+/// Forks, reads an octet in the child, and returns the number of the signal that ended the child, if any.
 fn signal_of_reading(at: *const u8) -> Option<i32> {
-    // SAFETY: of all that the other threads may have left half done, the second process touches nothing.
+    // SAFETY: the child does not access anything that other threads may have left half changed.
     let process = unsafe { libc::fork() };
     if process == 0 {
-        // Sanitizers handle the signal and exit: without a handler it ends the process.
-        // SAFETY: the second process has this thread only, and no handler of its own.
+        // Sanitizers handle the signal and exit; without a handler it ends the process.
+        // SAFETY: the child has only this thread, and no handler of its own.
         unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
-        // SAFETY: it is not: this is the access that has to end the process, and nothing else comes of it.
+        // SAFETY: it is not safe: this access must end the process, and has no other effect.
         std::hint::black_box(unsafe { at.read_volatile() });
-        // SAFETY: this ends the process; nothing needs cleaning up.
+        // SAFETY: ends the process; nothing needs to be cleaned up.
         unsafe { libc::_exit(0) };
     }
     assert!(process > 0, "a process can be started");
@@ -123,17 +123,17 @@ fn an_octet_outside_ends_the_process() {
 #[test]
 fn an_octet_outside_ends_the_process_even_if_the_signal_is_handled() {
     extern "C" fn exit_as_sanitizers_do(_: libc::c_int) {
-        // SAFETY: this ends the process; nothing needs cleaning up.
+        // SAFETY: ends the process; nothing needs to be cleaned up.
         unsafe { libc::_exit(1) };
     }
     let guarded = Guarded::ending(100);
-    // SAFETY: zeros are an action without flags.
+    // SAFETY: all zeros is a valid action, without flags.
     let [mut handle, mut before]: [libc::sigaction; 2] = unsafe { std::mem::zeroed() };
     handle.sa_sigaction = exit_as_sanitizers_do as *const () as libc::sighandler_t;
-    // SAFETY: both are actions, and the handler only ends the process. No other test reads outside of memory in this process.
+    // SAFETY: both are actions, and the handler only ends the process. No other test in this process reads outside its memory.
     assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &raw const handle, &raw mut before) }, 0);
     let signal = signal_of_reading(guarded.as_ptr_range().end);
-    // SAFETY: this is the action that was there.
+    // SAFETY: this restores the action from before.
     assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &raw const before, std::ptr::null_mut()) }, 0);
     assert_eq!(signal, Some(libc::SIGSEGV));
 }

@@ -7,7 +7,7 @@ fn octets<const WORDS: usize>(words: [u32; WORDS]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// Tests HMAC by one hash, whose chaining value has so many words.
+/// Tests HMAC with one hash, whose chaining value has this many words.
 macro_rules! tests_of {
     ($hash:ident, $words:literal, $model:ident, $algorithm:ident) => {
         mod $hash {
@@ -22,7 +22,7 @@ macro_rules! tests_of {
             struct Routine;
 
             impl Alone for Routine {
-                /// With instructions for the hash, with those that help, and without.
+                /// With instructions for the hash, with instructions that help, and without.
                 const PATHS: &'static [&'static [InstructionSet]] = &[
                     &[InstructionSet::ShaNi, InstructionSet::Avx512],
                     &[InstructionSet::Bmi2, InstructionSet::Avx512],

@@ -1,4 +1,4 @@
-//! What every MAC has to do, on every path: agree with other code at every length and alignment, and read nothing else.
+//! What every MAC must do on every path: agree with other implementations at every length and alignment, and read no other memory.
 
 use proptest::prelude::*;
 use wireseal_kernels::cpu::InstructionSet;
@@ -8,10 +8,10 @@ use crate::{octets, only};
 
 /// A routine for one message.
 pub trait Alone {
-    /// Which paths are on together.
+    /// The sets of paths that are on together.
     const PATHS: &'static [&'static [InstructionSet]];
     type Key;
-    /// `None` where no key can be made.
+    /// `None` where no key can be created.
     fn key(octets: &[u8; 32]) -> Option<Self::Key>;
     /// `None` where the routine has no path.
     fn mac(key: &Self::Key, message: &[&[u8]]) -> Option<Vec<u8>>;
@@ -19,10 +19,10 @@ pub trait Alone {
     fn by_library(key: &[u8; 32], message: &[u8]) -> Vec<u8>;
 }
 
-/// A routine for many messages beside it.
+/// The same with a routine for many messages.
 pub trait Many: Alone {
     const BLOCK: usize;
-    /// How many messages of this length always go side by side on the paths that are on.
+    /// How many messages of this length always go side by side with the paths that are on.
     fn group(octets: usize) -> Option<usize>;
     fn macs<'a>(
         jobs: impl Iterator<Item = (usize, &'a Self::Key, &'a [&'a [u8]])>,
@@ -31,7 +31,7 @@ pub trait Many: Alone {
         Self::Key: 'a;
 }
 
-/// Makes tests of the checks for a type that is [`Alone`].
+/// Defines the tests for a type that is [`Alone`].
 macro_rules! tests_alone {
     ($routine:ty) => {
         crate::tests_of! {
@@ -40,7 +40,7 @@ macro_rules! tests_alone {
     };
 }
 
-/// Makes tests of the checks for a type that is [`Many`].
+/// Defines the tests for a type that is [`Many`].
 macro_rules! tests_many {
     ($routine:ty) => {
         crate::macs::tests_alone!($routine);
@@ -53,10 +53,10 @@ macro_rules! tests_many {
 
 pub(crate) use {tests_alone, tests_many};
 
-/// How many keys there are: as many as the most lanes, twice, and one more.
+/// The number of keys: twice the largest number of lanes, and one more.
 const KEYS: u8 = 33;
 
-/// Runs `test` with each set of paths and the keys made on them; none where none can be made.
+/// Runs `test` with each set of paths and the keys created with it; with no keys where none can be created.
 fn with_keys<R: Alone>(test: impl Fn(&[R::Key], &[InstructionSet])) {
     for paths in R::PATHS {
         let keys = || (0..KEYS).filter_map(|number| R::key(&[number; 32])).collect::<Vec<_>>();
@@ -103,7 +103,7 @@ pub fn nothing_outside_of_the_slices_is_read<R: Alone>() {
     });
 }
 
-/// Messages in slices, each with what its MAC is under the key with its number.
+/// Messages in slices, each with its MAC under the key with the same number.
 struct Batch<'a> {
     messages: Vec<Vec<&'a [u8]>>,
     expected: Vec<Vec<u8>>,
@@ -118,8 +118,8 @@ impl<'a> Batch<'a> {
         Self { messages, expected }
     }
 
-    /// Computes the MACs of the first messages together, as many as there are keys; none of them may be left out of whole groups of
-    /// so many.
+    /// Computes the MACs of the first messages together, as many as there are keys. No message of a whole group of this size may be
+    /// skipped.
     fn check<R: Many>(&self, keys: &[R::Key], group: Option<usize>, paths: &[InstructionSet]) {
         let mut macs = vec![None; self.messages.len().min(keys.len())];
         let jobs = keys.iter().zip(&self.messages).enumerate();
@@ -141,7 +141,7 @@ impl<'a> Batch<'a> {
 pub fn many_of_every_length_at_every_alignment<R: Many>() {
     let octets = octets(1564, 3);
     let start = octets.as_ptr().align_offset(64);
-    // All alignments take two lengths.
+    // Two lengths cover all alignments.
     let message =
         |length: usize, lane: usize| vec![&octets[(start + 2 * lane + length % 2) % 64..][..length]];
     let batches: Vec<Batch<'_>> =
@@ -153,7 +153,7 @@ pub fn many_of_every_length_at_every_alignment<R: Many>() {
     });
 }
 
-/// TCP-AO's shape: whole blocks in front of a segment's octets.
+/// TCP-AO's shape: whole blocks, then a segment's octets.
 pub fn many_in_two_slices<R: Many>() {
     let octets = octets(300, 4);
     let lengths = [0, R::BLOCK, 64, 128].into_iter().flat_map(|head| (0..=130).map(move |tail| (head, tail)));
@@ -173,7 +173,7 @@ pub fn many_in_two_slices<R: Many>() {
     });
 }
 
-/// A message with another length of its first slice or its second, or with a block that lies in both, at every place.
+/// At every place, a message with another length of its first or second slice, or with a block that spans both.
 pub fn one_of_another_length_among_many<R: Many>() {
     let octets = octets(500, 5);
     for other in [(128, 21), (128, 200), (64, 20), (64, 84), (0, 20), (20, 128), (127, 21)] {
@@ -190,7 +190,7 @@ pub fn one_of_another_length_among_many<R: Many>() {
     }
 }
 
-/// Messages of different lengths, each at an edge of memory: those that end first go on with octets of the others.
+/// Messages of different lengths, each at an edge of memory: lanes that end first continue with octets of other messages.
 pub fn nothing_outside_of_many_messages_is_read<R: Many>() {
     for length in 0..=260 {
         let guarded: Vec<[Guarded; 2]> =
@@ -205,7 +205,7 @@ pub fn nothing_outside_of_many_messages_is_read<R: Many>() {
     }
 }
 
-/// Lengths, and cuts in up to three slices, as they come.
+/// Random lengths, and random cuts into up to three slices.
 pub fn many_of_any_lengths<R: Many>() {
     let octets = octets(1800, 7);
     let message = (0..900_usize, 0..900_usize, any::<[prop::sample::Index; 2]>(), 0..3);
@@ -215,7 +215,7 @@ pub fn many_of_any_lengths<R: Many>() {
             let message = &octets[*start..][..*length];
             let [first, second] = cuts.map(|cut| cut.index(length + 1));
             let (first, second) = (first.min(second), first.max(second));
-            // Mostly in two slices, the first of them whole blocks.
+            // Mostly two slices, the first of them whole blocks.
             match kind {
                 0 => vec![&message[..first], &message[first..second], &message[second..]],
                 _ => <[&[u8]; 2]>::from(message.split_at(second / R::BLOCK * R::BLOCK)).to_vec(),

@@ -1,7 +1,7 @@
-//! Every routine on every path: against its model, other libraries, published vectors, and where memory ends.
+//! Every routine on every path: compared with its model, other libraries and published vectors, and at the edge of memory.
 //!
-//! A program of its own, since the switch that turns paths off is for the whole process: tests that make keys take turns by
-//! [`only`] and [`each_alone`].
+//! A test binary of its own, since the switch that turns paths off affects the whole process: tests that create keys run one at a time,
+//! through [`only`] and [`each_alone`].
 
 mod aeads;
 mod chacha20;
@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 use wireseal_kernels::cpu::{InstructionSet, switch};
 
-/// Makes a test of each named check of a module for a type.
+/// Defines a test of each named check of a module for a type.
 macro_rules! tests_of {
     ($module:ident, $type:ty: $($check:ident)*) => {
         $(#[test]
@@ -35,7 +35,7 @@ fn octets(length: usize, seed: u64) -> Vec<u8> {
     octets
 }
 
-/// One test at a time: the switch is for the whole process.
+/// Runs one test at a time, because the switch affects the whole process.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs `test` with those of `paths` that this processor has, and no others.
@@ -46,7 +46,7 @@ pub fn only(paths: &[InstructionSet], test: impl FnOnce()) {
     switch::all();
 }
 
-/// Runs `test` with no path at all, and with each of `paths` that this processor has, those that build on it turned off.
+/// Runs `test` with no path at all, and with each of `paths` that this processor has, with those that build on it turned off.
 pub fn each_alone(paths: &[InstructionSet], test: impl Fn(Option<InstructionSet>)) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     switch::all();

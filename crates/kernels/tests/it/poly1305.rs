@@ -1,5 +1,3 @@
-//! One-time Poly1305.
-
 use aes_gcm::aead::KeyInit;
 use poly1305::Poly1305;
 use proptest::prelude::*;
@@ -44,7 +42,7 @@ fn by_rustcrypto(key: &[u8; 32], message: &[u8]) -> [u8; 16] {
     Poly1305::new(key.into()).compute_unpadded(message).into()
 }
 
-/// What Wycheproof authenticates with ChaCha20-Poly1305: the one-time key is the first block of key stream.
+/// The input that Wycheproof authenticates with ChaCha20-Poly1305: the one-time key is the first block of key stream.
 #[test]
 fn wycheproof_aead_tags() {
     let set =
@@ -71,7 +69,7 @@ fn wycheproof_aead_tags() {
     });
 }
 
-/// ring has no bare Poly1305: its ChaCha20-Poly1305 authenticates with one.
+/// ring has no Poly1305 of its own, but its ChaCha20-Poly1305 authenticates with it.
 #[test]
 fn agrees_with_the_aead_of_ring() {
     let key: [u8; 32] = *octets(32, 3).first_chunk().expect("as many");
