@@ -1,4 +1,4 @@
-//! Files: a capture read and verified, as `wireseal verify` does, and key chains parsed.
+//! Files: reading and verifying a capture, as `wireseal verify` does, and parsing key chains.
 
 mod group;
 
@@ -18,10 +18,10 @@ use wireseal_benches::{Contender, tcp_ao};
 use wireseal_keys::KeyChains;
 use wireseal_keys::Keys;
 
-/// Raw IP.
+/// The link type of IP packets without a link layer.
 const LINKTYPE_RAW: u32 = 101;
 
-/// A pcap file with these packets, one each microsecond.
+/// A pcap file with these packets, one microsecond apart.
 fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();
     file.extend([0xa1b2_c3d4, 4 << 16 | 2, 0, 0, 65_535, LINKTYPE_RAW].map(u32::to_le_bytes).as_flattened());
@@ -33,7 +33,7 @@ fn pcap(packets: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-/// A key chain with so many keys in TOML, which send at any time if `lifetime` is empty.
+/// A key chain of `count` keys in TOML. If `lifetime` is empty, they are always valid for sending.
 fn chain(algorithm: TcpAoAlgorithm, count: usize, lifetime: &str) -> String {
     let mut text = "[[key-chain]]\nname = \"core\"\n".to_owned();
     for id in 1..=count {
@@ -65,7 +65,7 @@ fn pass(event: VerifyEvent<'_>) -> Result<(), Infallible> {
     Ok(())
 }
 
-/// How many segments of a capture are good.
+/// The number of segments in a capture that verify.
 fn good(keys: &Keys, file: &[u8]) -> u64 {
     let mut reader = Reader::new(Cursor::new(file.to_vec()), Some(file.len() as u64)).expect("a capture");
     let mut verifier = Verifier::new(keys, VerifyOptions::default());

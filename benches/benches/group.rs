@@ -1,4 +1,4 @@
-//! What the benches share: a group of contenders, and a configuration that keeps a run short.
+//! Shared by the benches: a group of contenders, and a configuration that keeps a run short.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion};
 use wireseal_benches::Contender;
 
-/// Half a second for each benchmark; criterion's options change it, as in `--measurement-time 5`.
+/// Half a second for each benchmark. Criterion's options change it, such as `--measurement-time 5`.
 pub(crate) fn configuration() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))
@@ -15,7 +15,7 @@ pub(crate) fn configuration() -> Criterion {
         .sample_size(40)
 }
 
-/// Times each contender under its name and a parameter, which is the x axis of criterion's plots if it is a number.
+/// Times each contender under its name and a parameter. A numeric parameter is the x axis of criterion's plots.
 pub(crate) fn bench(
     group: &mut BenchmarkGroup<'_, WallTime>,
     parameter: impl Display,

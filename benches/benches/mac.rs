@@ -1,4 +1,4 @@
-//! MACs: messages of 64 octets to 64 KiB, many keys in turn, preparing a key, and Poly1305, whose key is for one message.
+//! MACs: messages of 64 octets to 64 KiB, many keys in turn, key preparation, and Poly1305, whose key is for one message.
 
 mod group;
 
@@ -7,7 +7,7 @@ use group::{bench, configuration};
 use wireseal_algorithms::MacAlgorithm;
 use wireseal_benches::mac;
 
-/// The shortest, a TCP segment of 128 octets with its pseudo-header, a KiB, a full Ethernet frame, and what a socket takes at once.
+/// The shortest message, a TCP segment of 128 octets with its pseudo-header, a KiB, a full Ethernet frame, and large writes to a socket.
 const LENGTHS: [usize; 6] = [64, 164, 1024, 1500, 16 << 10, 64 << 10];
 
 fn messages(criterion: &mut Criterion) {
@@ -25,7 +25,7 @@ fn messages(criterion: &mut Criterion) {
     }
 }
 
-/// As many keys as outgrow the nearest caches, in random order, over a KiB.
+/// More keys than fit in the nearest caches, in random order, each over a KiB.
 fn many_keys(criterion: &mut Criterion) {
     for algorithm in [MacAlgorithm::Aes128Cmac, MacAlgorithm::HmacSha1, MacAlgorithm::HmacSha256] {
         let mut group = criterion.benchmark_group(format!("mac {}, keys in turn", algorithm.name()));

@@ -1,4 +1,4 @@
-//! QUIC packet protection: keys derived, packets sealed and opened with their header masks, and masks alone.
+//! QUIC packet protection: key derivation, sealing and opening packets with their header masks, and masks alone.
 
 mod group;
 
@@ -26,7 +26,7 @@ fn open(criterion: &mut Criterion) {
     packets(criterion, "open", quic::open);
 }
 
-/// What sealing would save if it read the payload from where it lies: at most the copying.
+/// The most that sealing would save if it read the payload from elsewhere: the copying.
 fn seal_copied(criterion: &mut Criterion) {
     packets(criterion, "seal copied", quic::seal_copied);
 }

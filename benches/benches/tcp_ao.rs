@@ -1,4 +1,4 @@
-//! TCP-AO: keys derived, segments signed and verified, hostile segments, and 1 to 100,000 connections.
+//! TCP-AO: key derivation, signing and verifying segments, hostile segments, and 1 to 100,000 connections.
 
 mod group;
 
@@ -10,7 +10,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_benches::tcp_ao::{self, BATCH, LENGTH, Router, SHORT_AND_FULL, on_two_threads};
 use wireseal_benches::{Contender, shim};
 
-/// One for each MAC.
+/// One algorithm for each MAC.
 const ALGORITHMS: [TcpAoAlgorithm; 3] =
     [TcpAoAlgorithm::Aes128Cmac, TcpAoAlgorithm::HmacSha1, TcpAoAlgorithm::LinuxHmacSha256];
 
@@ -21,7 +21,7 @@ fn keys(criterion: &mut Criterion) {
     }
 }
 
-/// A segment of 128 octets after its header. The other libraries compute only its MAC.
+/// A segment with 128 octets after its header. The other libraries compute only its MAC.
 fn sign(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tcp-ao sign");
     for algorithm in TcpAoAlgorithm::ALL {
@@ -40,7 +40,7 @@ fn sign(criterion: &mut Criterion) {
     }
 }
 
-/// Good and forged: what a hostile packet costs.
+/// Good and forged segments: the cost of a hostile packet.
 fn verify(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("tcp-ao verify");
     for algorithm in TcpAoAlgorithm::ALL {
@@ -54,7 +54,7 @@ fn verify(criterion: &mut Criterion) {
     }
 }
 
-/// Segments of all connections arrive interleaved; the throughput is of segments.
+/// Segments of all connections arrive interleaved; the throughput is in segments.
 fn connections(criterion: &mut Criterion) {
     let is_test = std::env::args().any(|argument| argument == "--test");
     let counts = [1, 10, 100, 1_000, 10_000, 100_000];
@@ -109,7 +109,7 @@ fn many(
         let each = count / threads;
         let segments = threads * each * 1_000_usize.div_ceil(each);
         group.throughput(Throughput::Elements(segments as u64));
-        // A hundred thousand handshakes take seconds: only for what is asked for.
+        // 100,000 handshakes take seconds, so they run only for benchmarks that are selected.
         group.bench_function(BenchmarkId::new(name, parameter), |bencher| {
             let mut contender = make();
             bencher.iter_custom(|runs| contender.time(runs));

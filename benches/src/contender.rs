@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// An operation of one library, with its keys and input.
 pub struct Contender {
-    /// The library, or how Wireseal is used.
+    /// The name of the library, or of a way to use Wireseal.
     pub name: &'static str,
     run: Box<dyn FnMut()>,
     prepare: Box<dyn FnMut()>,
@@ -18,25 +18,25 @@ impl Contender {
         Self { name, run: Box::new(run), prepare: Box::new(|| ()), round: None }
     }
 
-    /// Calls `prepare`, untimed, before each round of `runs`.
+    /// Calls `prepare`, untimed, before every `runs` runs.
     #[must_use]
     pub fn prepared(self, runs: u64, prepare: impl FnMut() + 'static) -> Self {
         Self { prepare: Box::new(prepare), round: Some(runs), ..self }
     }
 
-    /// The same under another name.
+    /// The same contender under another name.
     #[must_use]
     pub fn named(self, name: &'static str) -> Self {
         Self { name, ..self }
     }
 
-    /// The runs between two preparations; `None` if it needs none.
+    /// The number of runs between two preparations; `None` if it needs none.
     #[must_use]
     pub fn round(&self) -> Option<u64> {
         self.round
     }
 
-    /// Does the operation so many times, and returns how long that took without the preparations.
+    /// Runs the operation `runs` times, and returns the time without the preparations.
     pub fn time(&mut self, runs: u64) -> Duration {
         let (mut left, mut taken) = (runs, Duration::ZERO);
         while left > 0 {
@@ -57,7 +57,7 @@ impl fmt::Debug for Contender {
     }
 }
 
-/// Compares what several libraries made of the same input.
+/// Compares the outputs of several libraries for the same input.
 ///
 /// # Panics
 /// If an output differs from the first.

@@ -1,4 +1,4 @@
-//! What the benches and the scoreboard time: one operation, done by Wireseal and by other libraries.
+//! The operations that the benches and the scoreboard time, each with Wireseal and with other libraries.
 //!
 //! Each library's operation is a [`Contender`], a closure over a prepared key. Before contenders are returned, [`assert_agree`] has
 //! compared the outputs of all libraries, once for each algorithm in a process.

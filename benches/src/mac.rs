@@ -1,4 +1,4 @@
-//! MACs by several libraries.
+//! MACs, computed by several libraries.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -16,7 +16,7 @@ use wireseal_mac::{MacKey, OneTimePoly1305Key, OutputLength};
 
 use crate::contender::{Contender, assert_agree};
 
-/// Computes a MAC under a prepared key over the slices in order; returns its first 12 octets.
+/// Computes a MAC with a prepared key over the slices in order; returns its first 12 octets.
 pub(crate) type Keyed = Box<dyn FnMut(&[&[u8]]) -> [u8; 12]>;
 
 /// Prepares a key of the algorithm's length.
@@ -39,7 +39,7 @@ impl Library {
     }
 }
 
-/// A key of the algorithm's output length, as TCP-AO has them; each `index` has another.
+/// A key of the algorithm's output length, as in TCP-AO; each `index` has its own.
 fn key(algorithm: MacAlgorithm, index: usize) -> Vec<u8> {
     (0..algorithm.output_length()).map(|i| i as u8 ^ (index >> (i % 4 * 8)) as u8).collect()
 }
@@ -74,13 +74,13 @@ pub(crate) fn libraries(algorithm: MacAlgorithm) -> Vec<Library> {
     libraries
 }
 
-/// The MAC of a message under a prepared key.
+/// The MAC of a message with a prepared key.
 #[must_use]
 pub fn message(algorithm: MacAlgorithm, length: usize) -> Vec<Contender> {
     many_keys(algorithm, length, 1)
 }
 
-/// The MACs of a message under `keys` prepared keys in random order.
+/// The MACs of a message with `keys` prepared keys in random order.
 #[must_use]
 pub fn many_keys(algorithm: MacAlgorithm, length: usize, keys: usize) -> Vec<Contender> {
     let mut order: Vec<usize> = (0..keys).collect();
@@ -98,7 +98,7 @@ pub fn many_keys(algorithm: MacAlgorithm, length: usize, keys: usize) -> Vec<Con
     libraries(algorithm).into_iter().map(contender).collect()
 }
 
-/// Preparing a key, and dropping it.
+/// Preparing a key and dropping it.
 #[must_use]
 pub fn keys(algorithm: MacAlgorithm) -> Vec<Contender> {
     let key = key(algorithm, 0);
@@ -159,7 +159,7 @@ fn all(algorithm: MacAlgorithm) -> Vec<Library> {
     libraries
 }
 
-/// One instance, reset after each message: faster than cloning a prepared one, since each clone has to be wiped.
+/// A single instance, reset after each message: faster than cloning a prepared one, since each clone must be wiped.
 fn rust_crypto<M>() -> Library
 where
     M: hmac::Mac + KeyInit + FixedOutputReset + 'static,
@@ -184,7 +184,7 @@ fn ring(algorithm: ring::hmac::Algorithm) -> Library {
     })
 }
 
-/// No other maintained library has KMAC256, so it is built here from RustCrypto's cSHAKE256.
+/// No other maintained library has KMAC256, so this builds it from RustCrypto's cSHAKE256.
 fn cshake() -> Library {
     use cshake::digest::{ExtendableOutput, Update, XofReader};
     Library::new("rustcrypto cshake", |key| {
@@ -236,7 +236,7 @@ mod peers {
 
     use super::{Library, key, start};
 
-    /// Those of the three that have the algorithm and are on this machine.
+    /// Those of the three libraries that have the algorithm and are installed.
     pub(super) fn libraries(algorithm: MacAlgorithm) -> impl Iterator<Item = Library> {
         let (aws_lc, other) = match algorithm {
             MacAlgorithm::HmacSha1 => (aws_lc_hmac(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY), Algorithm::HmacSha1),

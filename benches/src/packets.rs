@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use wireseal_tcp_ao::checksum;
 
-/// Octets of an IPv4 header without options, where the TCP header begins.
+/// The length of an IPv4 header without options, after which the TCP header begins.
 pub const IPV4: usize = 20;
 /// The TCP flag SYN.
 pub const SYN: u8 = 0x02;
@@ -13,8 +13,8 @@ pub const RST: u8 = 0x04;
 /// The TCP flag ACK.
 pub const ACK: u8 = 0x10;
 
-/// A TCP segment without a checksum: source and destination port, sequence and acknowledgment number, flags, options, and octets of
-/// payload. `options` has a multiple of four octets.
+/// A TCP segment without a checksum, from source and destination port, sequence and acknowledgment number, flags, options, and the
+/// payload's length. The length of `options` must be a multiple of four.
 #[must_use]
 pub fn tcp(ports: [u16; 2], numbers: [u32; 2], flags: u8, options: &[u8], payload: usize) -> Vec<u8> {
     let mut tcp = Vec::with_capacity(20 + options.len() + payload);

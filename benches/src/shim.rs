@@ -15,9 +15,9 @@ use crate::tcp_ao::mkt;
 
 /// The server's address.
 pub const SERVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
-/// The time of everything.
+/// The time of all packets.
 pub const NOW: Duration = Duration::from_secs(1000);
-/// How many packets are signed or verified at once.
+/// The number of packets signed or verified at once.
 pub const BATCH: usize = 64;
 /// The length of a full packet without its AO option.
 const LENGTH: usize = 1480;
@@ -25,7 +25,7 @@ const LENGTH: usize = 1480;
 /// A host's shim.
 pub type Host = Shim<Vec<PeerSlot>, Vec<ShimSlot>>;
 
-/// A packet by its client's number, the client's port, flags, and sequence and acknowledgment numbers.
+/// A packet, given by its client's number, the client's port, flags, and sequence and acknowledgment numbers.
 pub type Fields = (u32, u16, u8, [u32; 2]);
 
 /// The address of a client.
@@ -68,12 +68,12 @@ pub fn sign(from: &mut Host, packet: &[u8]) -> Option<Vec<u8>> {
     Some(buffer[signed].to_vec())
 }
 
-/// Signs a packet and verifies it at the other host; whether both pass it.
+/// Signs a packet and verifies it at the other host. Returns whether both accept it.
 pub fn deliver(from: &mut Host, to: &mut Host, packet: &[u8]) -> bool {
     sign(from, packet).is_some_and(|mut signed| to.inbound(NOW, &mut signed).is_ok())
 }
 
-/// Opens the connection of a client, from port 5000; whether all packets pass.
+/// Opens the connection of a client, from port 5000. Returns whether all packets are accepted.
 pub fn open(clients: &mut Host, server: &mut Host, number: u32) -> bool {
     let syn_ack = ipv4(SERVER, client(number), &tcp([179, 5000], [1, 2], SYN | ACK, &[], 0));
     deliver(clients, server, &to_server((number, 5000, SYN, [1, 0]), 0))

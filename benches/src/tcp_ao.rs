@@ -19,19 +19,19 @@ use crate::contender::{Contender, assert_agree};
 use crate::mac::{self, Keyed, Library};
 use crate::packets::{ACK, SYN, ipv4, tcp};
 
-/// The length of the segments that are timed: 20 octets of header, 16 of AO option, 112 of data.
+/// The length of the timed segments: 20 octets of header, 16 of AO option, 112 of data.
 pub const LENGTH: usize = 20 + 16 + 112;
-/// How many octets the MAC of such a segment covers: SNE, IPv4 pseudo-header, segment.
+/// The number of octets that the MAC of such a segment covers: SNE, IPv4 pseudo-header, segment.
 pub const HASHED: usize = 16 + LENGTH;
 /// The lengths of a segment without data, and of one that fills an IPv4 packet of 1500 octets.
 pub const SHORT_AND_FULL: [usize; 2] = [20 + 16, 1500 - 20];
-/// How many segments are signed at once.
+/// The number of segments signed at once.
 pub const BATCH: usize = 16;
 
 /// The ISNs of the two ends.
 const ISNS: [Isn; 2] = [Isn(1000), Isn(5000)];
 
-/// An MKT with this SendID and RecvID, whose master key is 32 times the letter at that place after "a".
+/// An MKT with this SendID and RecvID. Its master key is 32 times one letter, `id` places after "a".
 pub(crate) fn mkt(algorithm: TcpAoAlgorithm, id: u8) -> Mkt {
     let mkt = MasterKey::new(&[b'a' + id; 32]).and_then(|key| Mkt::new(KeyId(id), KeyId(id), algorithm, key));
     mkt.expect("32 octets are enough for all")
@@ -68,7 +68,7 @@ fn parse<'a>(pair: &SocketPair, tcp: &'a [u8]) -> Segment<'a> {
     Segment::from_tcp(pair.local.address(), pair.remote.address(), tcp).expect("well-formed")
 }
 
-/// The two ends of an established connection, and what they sent.
+/// The two ends of an established connection, and the segments they sent.
 struct Established {
     /// The end that signs.
     sender: Connection<2>,
@@ -102,7 +102,7 @@ impl Established {
         Self { sender, receiver, sent: [syn, syn_ack, tcp] }
     }
 
-    /// The octets that the segment's MAC covers (RFC 5925 §5.1), put together by hand, and the MAC.
+    /// The octets that the segment's MAC covers (RFC 5925 §5.1), assembled by hand, and the MAC.
     fn mac_input(&self) -> (Vec<u8>, Vec<u8>) {
         let pair = self.sender.pair();
         let tcp = &self.sent[2];
@@ -128,7 +128,7 @@ impl Established {
     }
 }
 
-/// The packets of so many connections: their handshakes, then so many segments of each in turn, of [`LENGTH`] octets.
+/// The packets of `connections` connections: their handshakes, then `segments` segments of each in turn, of [`LENGTH`] octets.
 ///
 /// # Panics
 /// If a signed segment does not verify.
@@ -159,13 +159,13 @@ pub fn capture(algorithm: TcpAoAlgorithm, connections: u32, segments: u32) -> Ve
     packets
 }
 
-/// The libraries besides Wireseal, each with a function that computes the MACs of all these segments one after another.
+/// The libraries besides Wireseal, each with a function that computes the MACs of all these segments one by one.
 fn peers(algorithm: TcpAoAlgorithm, ends: &[Established]) -> impl Iterator<Item = Contender> + use<> {
     let inputs: Vec<_> = ends.iter().map(Established::mac_input).collect();
     assert!(inputs.iter().all(|(input, _)| input.len() == HASHED), "the titles say how much is hashed");
     let keys: Vec<_> = ends.iter().map(|ends| ends.traffic_key(algorithm)).collect();
     let inputs = Rc::new(inputs);
-    // KMAC256 has a customization string and an output length in TCP-AO, which the other library is not given here.
+    // In TCP-AO, KMAC256 has a customization string and an output length, which the other library does not get here.
     let count = if algorithm.mac() == MacAlgorithm::Kmac256 { 0 } else { usize::MAX };
     mac::libraries(algorithm.mac()).into_iter().skip(1).take(count).map(move |library: Library| {
         let mut keyed: Vec<Keyed> = keys.iter().map(|key| library.with_key(key.expose_secret())).collect();
@@ -189,7 +189,7 @@ pub fn sign(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     let ends = [Established::new(algorithm)];
     let peers = peers(algorithm, &ends);
     let [Established { mut sender, sent: [.., tcp], .. }] = ends;
-    // Many copies, so that signing one does not wait for the result of the round before.
+    // Many copies, so that signing one does not wait for the previous round's result.
     let (mut copies, mut turn) = (vec![tcp; 64], 0);
     let wireseal = Contender::new("wireseal", move || {
         turn = (turn + 1) % copies.len();
@@ -198,7 +198,7 @@ pub fn sign(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     [wireseal].into_iter().chain(peers).collect()
 }
 
-/// Signing a segment of each of [`BATCH`] connections; the peers compute one MAC after another.
+/// Signing a segment of each of [`BATCH`] connections; the peers compute the MACs one by one.
 #[must_use]
 pub fn sign_many(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     let mkts = mkts(algorithm);
@@ -228,8 +228,8 @@ pub fn sign_many(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     [wireseal].into_iter().chain(peers).collect()
 }
 
-/// What signing a segment of [`LENGTH`] octets adds to its MAC: the MAC alone, a segment parsed and its MAC computed with the head
-/// written block by block or field by field, and signing.
+/// The cost of signing a segment of [`LENGTH`] octets beyond its MAC: the MAC alone; parsing and MAC, with the head written block by block
+/// or field by field; and signing.
 #[must_use]
 pub fn layers(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     type Way = fn(&MacKey, &Segment<'_>) -> Mac;
@@ -263,7 +263,7 @@ pub fn layers(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     ]
 }
 
-/// Deriving a traffic key and preparing its MAC; and a whole connection's, with two MKTs.
+/// Deriving a traffic key and preparing its MAC; and the same for a whole connection, with two MKTs.
 #[must_use]
 pub fn keys(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     let (mkt, context) = (mkt(algorithm, 1), KdfContext::send_other(pair(0), ISNS[0], ISNS[1]));
@@ -315,10 +315,10 @@ pub fn verify(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
     ]
 }
 
-/// How many packets a router takes from its network card at once, as Linux does at most.
+/// How many packets a router takes from its network card at once; Linux takes at most this many.
 const POLLED: usize = 64;
 
-/// Connections, and a segment of each in the order of arrival, at least 1,000 in all.
+/// Connections, and at least 1,000 segments in the order of arrival, at least one for each connection.
 #[derive(Debug)]
 pub struct Router {
     connections: Vec<Connection<2>>,
@@ -345,7 +345,7 @@ impl Router {
         Self { connections, arriving }
     }
 
-    /// How many segments one call verifies.
+    /// The number of segments that one call verifies.
     #[must_use]
     pub fn segments(&self) -> usize {
         self.arriving.len()
@@ -360,8 +360,8 @@ impl Router {
         }
     }
 
-    /// Verifies every segment once, 64 at a time, as a router does that takes many packets from its network card at once: it prefetches
-    /// the connections and headers of those that come after them.
+    /// Verifies every segment once, 64 at a time, like a router that takes many packets from its network card at once and prefetches the
+    /// connections and headers of the next packets.
     pub fn in_batches(&mut self) {
         let mut chunks = self.arriving.chunks(POLLED).peekable();
         while let Some(arriving) = chunks.next() {
@@ -380,7 +380,7 @@ impl Router {
     }
 }
 
-/// Runs two routers on two threads; each is a half of the connections.
+/// Runs two routers on two threads; each has half of the connections.
 pub fn on_two_threads(halves: &Arc<[Mutex<Router>; 2]>) {
     thread::scope(|scope| {
         for half in halves.iter() {

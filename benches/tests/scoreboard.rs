@@ -1,4 +1,4 @@
-//! The scoreboard runs, compares outputs, and prints what it is asked for.
+//! The scoreboard runs, compares outputs, and prints the tables that are asked for.
 
 use std::process::{Command, Output};
 

@@ -1,12 +1,12 @@
-//! For Wireseal's benches: MACs of nettle and OpenSSL, and AES of BoringSSL.
+//! For Wireseal's benches: MACs from nettle and OpenSSL, and AES from BoringSSL.
 //!
-//! nettle is linked. OpenSSL is loaded at run time, because its symbols have the same names as BoringSSL's. The C files beside this
-//! one are compiled against the libraries' headers.
+//! nettle is linked. OpenSSL is loaded at run time, because its symbols have the same names as BoringSSL's. The C files beside this one are
+//! compiled against the libraries' headers.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::NonNull;
 
-/// What a context computes.
+/// The algorithm of a context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum Algorithm {
@@ -42,7 +42,7 @@ impl Nettle {
     /// A context with its key; `None` if nettle lacks the algorithm or the key has the wrong length.
     #[must_use]
     pub fn new(algorithm: Algorithm, key: &[u8]) -> Option<Self> {
-        // SAFETY: the key is read for its length and not kept.
+        // SAFETY: the key is valid for its length, and is not kept.
         NonNull::new(unsafe { wireseal_nettle_new(algorithm as c_int, key.as_ptr(), key.len()) }).map(Self)
     }
 
@@ -51,10 +51,10 @@ impl Nettle {
         let mut mac = [0; 12];
         let context = self.0.as_ptr();
         for part in message {
-            // SAFETY: the context is alive and used only by this thread; the octets are read for their length.
+            // SAFETY: the context is alive and used only by this thread; the octets are valid for their length.
             unsafe { wireseal_nettle_update(context, part.as_ptr(), part.len()) };
         }
-        // SAFETY: as above, and there is room for the 12 octets that are written.
+        // SAFETY: as above, and `mac` has room for the 12 octets that are written.
         unsafe { wireseal_nettle_digest(context, mac.as_mut_ptr()) };
         mac
     }
@@ -83,7 +83,7 @@ impl OpenSsl {
     /// A context with its key; `None` if OpenSSL lacks the algorithm, the key has the wrong length, or the machine has no OpenSSL 3.
     #[must_use]
     pub fn new(algorithm: Algorithm, key: &[u8]) -> Option<Self> {
-        // SAFETY: the key is read for its length and not kept.
+        // SAFETY: the key is valid for its length, and is not kept.
         NonNull::new(unsafe { wireseal_openssl_new(algorithm as c_int, key.as_ptr(), key.len()) }).map(Self)
     }
 
@@ -92,17 +92,17 @@ impl OpenSsl {
         let mut mac = [0; 12];
         let context = self.0.as_ptr();
         for part in message {
-            // SAFETY: the context is alive and used only by this thread; the octets are read for their length.
+            // SAFETY: the context is alive and used only by this thread; the octets are valid for their length.
             unsafe { wireseal_openssl_update(context, part.as_ptr(), part.len()) };
         }
-        // SAFETY: as above, and there is room for the 12 octets that are written.
+        // SAFETY: as above, and `mac` has room for the 12 octets that are written.
         unsafe { wireseal_openssl_digest(context, mac.as_mut_ptr()) };
         mac
     }
 
-    /// [`mac`](Self::mac) with Poly1305 under a key for this message only; other algorithms ignore the key.
+    /// Like [`mac`](Self::mac), with Poly1305 and a key for this message only; other algorithms ignore the key.
     pub fn one_time(&mut self, key: &[u8; 32], message: &[&[u8]]) -> [u8; 12] {
-        // SAFETY: the context is alive and used only by this thread; 32 octets are read.
+        // SAFETY: the context is alive and used only by this thread; the key has the 32 octets that are read.
         unsafe { wireseal_openssl_key(self.0.as_ptr(), key.as_ptr()) };
         self.mac(message)
     }
@@ -126,7 +126,7 @@ impl Drop for OpenSsl {
 #[cfg(feature = "boringssl")]
 pub use boringssl::Aes;
 
-/// AES of BoringSSL, for QUIC's header protection.
+/// AES from BoringSSL, for QUIC's header protection.
 #[cfg(feature = "boringssl")]
 mod boringssl {
     use core::fmt;
@@ -134,7 +134,7 @@ mod boringssl {
 
     use boring_sys::{AES_KEY, AES_encrypt, AES_set_encrypt_key};
 
-    /// A key of BoringSSL's AES to encrypt with, one block at a time.
+    /// A BoringSSL AES key for encryption, one block at a time.
     pub struct Aes(AES_KEY);
 
     impl Aes {
@@ -143,18 +143,18 @@ mod boringssl {
         pub fn new(key: &[u8]) -> Option<Self> {
             let bits = u32::try_from(key.len()).ok()?.checked_mul(8)?;
             let mut schedule = MaybeUninit::<AES_KEY>::zeroed();
-            // SAFETY: the key is read for its length, and there is room for the schedule.
+            // SAFETY: the key is valid for its length, and there is room for the schedule.
             let failed = unsafe { AES_set_encrypt_key(key.as_ptr(), bits, schedule.as_mut_ptr()) } != 0;
-            // SAFETY: it holds only integers, for which zeros are valid too.
+            // SAFETY: the schedule holds only integers, for which zeros are valid too.
             (!failed).then(|| Self(unsafe { schedule.assume_init() }))
         }
 
-        /// The block, encrypted.
+        /// Encrypts the block.
         #[inline]
         #[must_use]
         pub fn encrypt(&self, block: &[u8; 16]) -> [u8; 16] {
             let mut encrypted = [0; 16];
-            // SAFETY: 16 octets are read and as many written; the schedule is set up.
+            // SAFETY: 16 octets are read and 16 written, as both arrays have; the schedule is set up.
             unsafe { AES_encrypt(block.as_ptr(), encrypted.as_mut_ptr(), &raw const self.0) };
             encrypted
         }

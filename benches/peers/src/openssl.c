@@ -28,7 +28,7 @@ static int load(void)
 
 	if (lib.is_loaded)
 		return 1;
-	/* Its own names come first for it, whatever else is in the process. */
+	/* RTLD_DEEPBIND: the library's own symbols come first for it, whatever else is loaded. */
 	handle = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 	if (!handle)
 		return 0;
@@ -62,7 +62,7 @@ void *wireseal_openssl_new(int algorithm, const uint8_t *key, size_t key_length)
 	switch (context->algorithm) {
 	case HMAC_SHA1:
 	case HMAC_SHA256:
-		/* HMAC_ and CMAC_ are what EVP_MAC_ calls behind its checks: the shorter way to the same code. */
+		/* EVP_MAC_ calls HMAC_ and CMAC_ after its own checks, so this is the shorter way to the same code. */
 		context->hmac = lib.HMAC_CTX_new();
 		if (context->hmac
 		    && lib.HMAC_Init_ex(context->hmac, key, (int)key_length,

@@ -1,4 +1,4 @@
-/* What src/lib.rs calls. A context belongs to one thread at a time. */
+/* The functions that src/lib.rs calls. A context belongs to one thread at a time. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,10 +14,10 @@ void wireseal_nettle_free(void *context);
 int wireseal_nettle_version(int is_major);
 
 void *wireseal_openssl_new(int algorithm, const uint8_t *key, size_t key_length);
-/* Poly1305 alone: the key of the message that follows, of 32 octets. */
+/* Poly1305 only: sets the key of the next message, 32 octets. */
 void wireseal_openssl_key(void *context, const uint8_t *key);
 void wireseal_openssl_update(void *context, const uint8_t *octets, size_t length);
 void wireseal_openssl_digest(void *context, uint8_t *mac);
 void wireseal_openssl_free(void *context);
-/* The version as its own text says it, or NULL without the library. */
+/* The library's version text, or NULL without the library. */
 const char *wireseal_openssl_version(void);

@@ -1,4 +1,4 @@
-//! What hostile packets cost a shim whose table is full, against the cost of a good segment, and what they leave behind.
+//! Measures hostile packets at a shim with a full table: their cost, relative to a good segment, and what they leave in the table.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -65,27 +65,27 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Attacked {
     connections: u32,
     good: f64,
-    /// A kind of packet, what becomes of it, and the nanoseconds of one.
+    /// A kind of packet, the shim's reaction, and the nanoseconds for one.
     rows: Vec<(&'static str, String, f64)>,
-    /// Nanoseconds of new keys for one peer and its connections.
+    /// Nanoseconds to replace the keys of one peer and its connections.
     keys_replaced: f64,
     lost: u32,
-    /// Before and after.
+    /// Memory before and after.
     kibibytes: (u64, u64),
 }
 
-/// All clients in one host, or the server.
+/// A host with all clients, or the server.
 fn host(connections: u32, is_client: bool) -> Host {
     shim::host(TcpAoAlgorithm::Aes128Cmac, connections, is_client)
 }
 
-/// Opens the connections, sends every kind of packet, and looks which connections still carry data.
+/// Opens the connections, sends every kind of packet, and counts the connections that still carry data.
 fn attack(connections: u32, packets: u32) -> Result<Attacked, Box<dyn Error>> {
     let (mut clients, mut server) = (host(connections, true), host(connections, false));
     if !(0..connections).all(|number| open(&mut clients, &mut server, number)) {
         return Err("a connection does not open".into());
     }
-    // Spread over the table, so that what is measured is the memory's speed as well.
+    // Spread over the table, so that the measurement includes memory access.
     let spread = |place: u32| place.wrapping_mul(2_654_435_761) % connections;
     let numbers: Vec<u32> = (0..1024.min(connections)).map(spread).collect();
     let segment = |number: &u32| to_server((*number, 5000, ACK, [2, 2]), 0);
@@ -94,7 +94,7 @@ fn attack(connections: u32, packets: u32) -> Result<Attacked, Box<dyn Error>> {
     let good = good.ok_or("a good segment is not signed")?;
     let from =
         |port: u16, flags| numbers.iter().map(move |number| to_server((*number, port, flags, [7, 0]), 0));
-    // SYNs of the same hosts from another port, recorded on another day.
+    // SYNs of the same hosts from another port, recorded earlier.
     let mut earlier = host(connections, true);
     let replayed: Option<Vec<Vec<u8>>> = from(6000, SYN).map(|syn| sign(&mut earlier, &syn)).collect();
     let replayed = replayed.ok_or("a good SYN is not signed")?;
@@ -152,7 +152,7 @@ fn attack(connections: u32, packets: u32) -> Result<Attacked, Box<dyn Error>> {
     Ok(Attacked { connections, good: time_of_good, rows, keys_replaced, lost, kibibytes: (before, after) })
 }
 
-/// Nanoseconds of one packet, the best of ten parts; copying it is part of that.
+/// Nanoseconds for one packet, copying included: the best of ten parts.
 fn time(server: &mut Host, kind: &[Vec<u8>], packets: u32) -> f64 {
     let part = (packets / 10).max(1);
     let mut buffer = Vec::with_capacity(2048);
@@ -168,7 +168,7 @@ fn time(server: &mut Host, kind: &[Vec<u8>], packets: u32) -> f64 {
     parts.fold(f64::INFINITY, f64::min)
 }
 
-/// "Port unreachable" about what the server sent to this packet's sender.
+/// A "port unreachable" error for a packet that the server sent to this packet's sender.
 fn icmp_error(packet: &[u8]) -> Vec<u8> {
     let mut quoted = packet[..28].to_vec();
     quoted[12..20].rotate_left(4);
@@ -178,7 +178,7 @@ fn icmp_error(packet: &[u8]) -> Vec<u8> {
     let header = checksum::ipv4_header(&error);
     error[10..12].copy_from_slice(&header.to_be_bytes());
     let mut message = [&[3, 3, 0, 0, 0, 0, 0, 0], &quoted[..]].concat();
-    // Over the message alone, as over an IPv4 header (RFC 792).
+    // The checksum covers only the message, and is computed as for an IPv4 header (RFC 792).
     let sum = checksum::ipv4_header(&message);
     message[2..4].copy_from_slice(&sum.to_be_bytes());
     error.extend(message);

@@ -1,5 +1,5 @@
-//! What `wireseal gateway` moves between two network namespaces, against the same packet queues with every packet accepted uninspected.
-//! Needs root and iproute2; the traffic stays in the two namespaces.
+//! Compares the throughput of `wireseal gateway` between two network namespaces with the same packet queues when they accept every packet
+//! uninspected. Needs root and iproute2; the traffic stays in the two namespaces.
 
 use std::error::Error;
 use std::fs;
@@ -43,7 +43,7 @@ struct Arguments {
     mtu: u32,
 }
 
-/// What the processes in the namespaces do; the program starts them itself.
+/// The tasks of the processes in the namespaces; the program starts them itself.
 #[derive(Subcommand)]
 enum Role {
     #[command(hide = true)]
@@ -83,7 +83,7 @@ fn send(to: SocketAddrV4, octets: usize, connections: usize) -> Result<()> {
                     left -= stream.write(&data[..left.min(data.len())])?;
                 }
                 stream.shutdown(std::net::Shutdown::Write)?;
-                // The other end says that it has all of it.
+                // The other end confirms that it has received everything.
                 stream.read_exact(&mut [0])
             })
         })
@@ -114,7 +114,7 @@ fn receive(connections: usize) -> Result<()> {
     Ok(())
 }
 
-/// Two network namespaces on one cable.
+/// Two network namespaces connected by one link.
 struct Net {
     names: [String; 2],
 }
@@ -143,7 +143,7 @@ impl Net {
         Ok(net)
     }
 
-    /// Starts this program in a namespace, in a role.
+    /// Starts this program in a namespace, with a role.
     fn start(&self, side: usize, arguments: &[&str]) -> Result<Process> {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[side]]).arg(std::env::current_exe()?).args(arguments);
@@ -163,7 +163,7 @@ impl Drop for Net {
 struct Process(Child);
 
 impl Process {
-    /// The next line that it prints.
+    /// The next line that the process prints.
     fn line(&mut self) -> Result<String> {
         let stdout = self.0.stdout.as_mut().ok_or("its output is read")?;
         let mut line = Vec::new();
@@ -174,11 +174,11 @@ impl Process {
         Ok(String::from_utf8(line)?)
     }
 
-    /// Seconds of processor time so far, in the program and in the kernel for it.
+    /// The process's seconds of processor time so far, in user mode and in the kernel.
     fn seconds(&self) -> Result<f64> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.0.id()))?;
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-        // Fields 14 and 15 of proc(5), in hundredths on Linux; the second closed by the parenthesis.
+        // Fields 14 and 15 of proc(5), in hundredths of a second on Linux; the parenthesis closes the second field.
         Ok((fields[11].parse::<f64>()? + fields[12].parse::<f64>()?) / 100.0)
     }
 }
@@ -190,7 +190,7 @@ impl Drop for Process {
     }
 }
 
-/// Megabits in a second, and processor seconds of the two processes for each gigabyte.
+/// Megabits per second, and the two processes' processor seconds per gigabyte.
 type Moved = (f64, f64);
 
 fn transfer(net: &Net, arguments: &Arguments, processes: &[Process]) -> Result<Moved> {
@@ -205,11 +205,11 @@ fn transfer(net: &Net, arguments: &Arguments, processes: &[Process]) -> Result<M
     Ok((octets as f64 * 8.0 / 1e6 / seconds, used / (octets as f64 / 1e9)))
 }
 
-/// What carries the packets of a transfer. All have the rules of the gateways, which stay when these are killed.
+/// The path of a transfer's packets. All use the rules of the gateways, which stay when the gateways are killed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Through {
     Gateways,
-    /// Queues whose packets are accepted uninspected, at most so many at once.
+    /// Queues that accept packets uninspected, at most this many at once.
     Queues(usize),
 }
 
@@ -250,7 +250,7 @@ fn measure(arguments: &Arguments) -> Result<()> {
         for (moved, through) in moved.iter_mut().zip(Through::ALL) {
             let processes =
                 (0..2).map(|side| through.start(&net, side, &keys)).collect::<Result<Vec<_>>>()?;
-            // For the rules and the queues.
+            // Wait for the rules and the queues.
             sleep(Duration::from_millis(500));
             moved.push(transfer(&net, arguments, &processes)?);
         }

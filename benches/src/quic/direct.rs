@@ -1,4 +1,4 @@
-//! Libraries used directly: their AEAD, their header mask, their HKDF, and as little code as possible to make a packet of them.
+//! Libraries used directly: their AEAD, header mask and HKDF, with as little code as possible around them.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ fn expand_label<K: Keys>(algorithm: AeadAlgorithm, secret: &[u8], label: &[u8], 
     K::expand(algorithm, secret, &[&length, &[6 + label.len() as u8], b"tls13 ", label, &[0]], out);
 }
 
-/// The octets of a header protection key.
+/// Derives a header protection key.
 pub(super) fn header_key(algorithm: AeadAlgorithm, secret: &[u8]) -> Vec<u8> {
     let mut key = vec![0; algorithm.key_length()];
     expand_label::<of_ring::Keys>(algorithm, secret, b"quic hp", &mut key);
@@ -52,15 +52,15 @@ impl<K: Keys> Direct<K> {
         let [a, b, c, d, e, f, g, h, low @ ..] = self.iv;
         let high = u64::from_be_bytes([a, b, c, d, e, f, g, h]) ^ number >> 32;
         let low = u32::from_be_bytes(low) ^ number as u32;
-        // In two words, as libraries load them: loading octets that were stored one by one would stall.
+        // Two words, as wide as the libraries' loads: loading octets stored one by one would stall.
         let mut nonce = [0; 12];
         nonce[..8].copy_from_slice(&high.to_be_bytes());
         nonce[8..].copy_from_slice(&low.to_be_bytes());
         nonce
     }
 
-    /// Masks or unmasks the header, and returns the packet number's four octets as they are then. The sample starts four octets after
-    /// the number.
+    /// Masks or unmasks the header, and returns the resulting four octets of the packet number. The sample starts four octets after the
+    /// start of the number.
     #[inline]
     fn toggle(&mut self, packet: &mut [u8]) -> u32 {
         let [first, mask @ ..] = self.keys.mask(packet[NUMBER + 4..].first_chunk().expect("long enough"));
@@ -82,7 +82,7 @@ impl<K: Keys> Direct<K> {
         self.toggle(packet);
     }
 
-    /// Only for numbers that fit four octets, which need no decoding.
+    /// Only for numbers that fit in four octets, which need no decoding.
     fn open(&mut self, packet: &mut [u8]) -> bool {
         let number = self.toggle(packet);
         let nonce = self.nonce(u64::from(number));
@@ -130,7 +130,7 @@ pub(super) fn libraries(algorithm: AeadAlgorithm) -> Vec<Library> {
     libraries.into_iter().flatten().collect()
 }
 
-/// ring and AWS-LC, whose interfaces are the same.
+/// ring and AWS-LC, which have the same interface.
 macro_rules! like_ring {
     ($module:ident, $library:ident) => {
         mod $module {
@@ -304,8 +304,8 @@ mod rust_crypto {
     }
 }
 
-/// BoringSSL: EVP_AEAD, and AES block by block for masks. No safe interface has ChaCha20 alone, so its masks come from the header
-/// keys of boring-rustls-provider, which calls CRYPTO_chacha_20. HKDF is ring's, and is not timed.
+/// BoringSSL: EVP_AEAD, and AES block by block for masks. No safe interface has ChaCha20 alone, so its masks come from the header keys of
+/// boring-rustls-provider, which calls CRYPTO_chacha_20. HKDF is ring's, and is not timed.
 #[cfg(feature = "peers")]
 mod boringssl {
     use boring::aead::{AeadCtx, Algorithm};
@@ -345,7 +345,7 @@ mod boringssl {
                     let key = CHACHA20_POLY1305_SHA256.quic?.header_protection_key(header_key.into());
                     (Algorithm::chacha20_poly1305(), Mask::ChaCha20(key))
                 }
-                // BoringSSL has it only for Bluetooth and Matter, and the crate not at all.
+                // BoringSSL has it only for Bluetooth and Matter, and the crate does not have it.
                 AeadAlgorithm::Aes128Ccm => return None,
             };
             Some(Self { aead: AeadCtx::new_default_tag(&aead, key).ok()?, mask })
@@ -369,7 +369,7 @@ mod boringssl {
         fn mask(&mut self, sample: &[u8; 16]) -> [u8; 5] {
             match &self.mask {
                 Mask::Aes(aes) => *aes.encrypt(sample).first_chunk().expect("16 octets"),
-                // What the key makes of an empty header: bits of the first octet that it leaves alone stay zero.
+                // Masks an empty header; the bits of the first octet that the key does not mask stay zero.
                 Mask::ChaCha20(key) => {
                     let (mut first, mut number) = (0x43, [0; 4]);
                     key.encrypt_in_place(sample, &mut first, &mut number).expect("a sample");
@@ -380,7 +380,7 @@ mod boringssl {
         }
     }
 
-    /// AES masks, many in one call of ECB; `None` for ChaCha20.
+    /// AES masks, many in one ECB call; `None` for ChaCha20.
     fn ecb_masks(algorithm: AeadAlgorithm) -> Option<Masks> {
         let cipher = match algorithm {
             AeadAlgorithm::Aes128Gcm => Cipher::aes_128_ecb(),
@@ -391,7 +391,7 @@ mod boringssl {
         let aes = Aes::new(&key)?;
         let mut many = Crypter::new(cipher, Mode::Encrypt, &key, None).ok()?;
         many.pad(false);
-        // EVP_EncryptUpdate needs room for another block.
+        // EVP_EncryptUpdate needs room for one more block.
         let mut blocks = vec![[0; 16]; 101];
         Some(Box::new(move |samples, masks| {
             if let ([sample], [to]) = (samples, &mut *masks) {

@@ -1,23 +1,23 @@
-//! A library's packet protection, and the packets and secrets of all.
+//! A library's packet protection, and the packets and secrets used for all libraries.
 
 use wireseal_quic::AeadAlgorithm;
 
 pub(super) const CONNECTION_ID: [u8; 8] = [0x83, 0x94, 0xc8, 0xf0, 0x3e, 0x51, 0x57, 0x08];
-/// The first octet of a short header: fixed bit, and a packet number of four octets.
+/// The first octet of a short header: the fixed bit, and a packet number of four octets.
 pub(super) const FIRST: u8 = 0x43;
-/// Where the packet number is.
+/// Where the packet number starts.
 pub(super) const NUMBER: usize = 9;
-/// Where the payload is.
+/// Where the payload starts.
 pub(super) const PAYLOAD: usize = 13;
 
 /// A library with the keys of one direction.
 pub(super) struct Library {
     pub(super) name: &'static str,
-    /// Seals a packet in place, new or sealed before, with the next number.
+    /// Seals a packet in place, whether new or sealed before, with the next number.
     pub(super) seal: Seal,
     /// Opens a packet in place; `false` if it is not authentic.
     pub(super) open: Open,
-    /// Makes a mask of each sample. In the first octet only the bits count that a short header masks.
+    /// Computes a mask for each sample. In the first octet, only the bits count that a short header masks.
     pub(super) masks: Option<Masks>,
     /// Derives AEAD key, IV and header protection key from a traffic secret, and drops them.
     pub(super) keys: Option<Box<dyn FnMut()>>,

@@ -1,7 +1,7 @@
 //! QUIC packet protection by several libraries with the same keys.
 //!
-//! Every packet has a short header: first octet, a connection ID of eight octets, a packet number of four. Each library counts the
-//! numbers and writes and masks the header, so all make the same packets, octet for octet.
+//! Every packet has a short header: first octet, a connection ID of eight octets, a packet number of four. With each library, numbers are
+//! counted and headers written and masked, so all produce the same packets, octet for octet.
 
 mod direct;
 mod library;
@@ -48,7 +48,7 @@ fn libraries(algorithm: AeadAlgorithm) -> Vec<Library> {
         compare(algorithm, &mut all(algorithm));
         compared.push(algorithm);
     }
-    // New ones, so that the comparison's numbers and failures do not count when they are timed.
+    // New instances, so that the numbers and failures of the comparison do not affect the timed ones.
     all(algorithm)
 }
 
@@ -91,7 +91,7 @@ fn compare(algorithm: AeadAlgorithm, libraries: &mut [Library]) {
 /// Sealing a packet: number, AEAD and header mask.
 #[must_use]
 pub fn seal(algorithm: AeadAlgorithm, payload: usize) -> Vec<Contender> {
-    // One buffer for all: its address changes the time by some percent.
+    // One buffer for all: its address changes the time by a few percent.
     let packet = Rc::new(RefCell::new(packet(payload)));
     let contender = |Library { name, mut seal, .. }| {
         let packet = packet.clone();
@@ -100,7 +100,7 @@ pub fn seal(algorithm: AeadAlgorithm, payload: usize) -> Vec<Contender> {
     libraries(algorithm).into_iter().map(contender).collect()
 }
 
-/// Sealing a packet whose payload lies in it already, or is copied there first, from one slice or eight.
+/// Sealing a packet whose payload is already in place, or is copied there first, from one slice or eight.
 ///
 /// # Panics
 /// If the payload is empty.
@@ -122,10 +122,10 @@ pub fn seal_copied(algorithm: AeadAlgorithm, payload: usize) -> Vec<Contender> {
     [("in place", None), ("copied first", Some(1)), ("copied from 8 slices", Some(8))].map(contender).into()
 }
 
-/// Opening a packet: header mask, number and AEAD. Each round opens copies, made before it.
+/// Opening a packet: header mask, number and AEAD. Each round opens copies that were made before it.
 #[must_use]
 pub fn open(algorithm: AeadAlgorithm, payload: usize) -> Vec<Contender> {
-    // As many as fit the first-level cache.
+    // As many as fit in the first-level cache.
     const COPIES: usize = 20;
     let mut libraries = libraries(algorithm);
     let mut sealed = packet(payload);

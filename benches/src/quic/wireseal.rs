@@ -1,4 +1,4 @@
-//! Wireseal: sealing and opening in one call each.
+//! Wireseal: one call to seal and one to open.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -21,7 +21,7 @@ fn derive(algorithm: AeadAlgorithm, octets: &[u8]) -> Keys {
     Keys::new(Version::V1, PacketType::OneRtt, traffic_secret(algorithm, octets))
 }
 
-/// Seals with what `new` returns, and with a new one when the confidentiality limit of the AEAD is reached.
+/// Seals with the value that `new` returns, and with a new one when the AEAD's confidentiality limit is reached.
 fn sealing<S: 'static>(
     new: impl Fn() -> S + 'static,
     seal: impl Fn(&mut S, Outgoing<'_>) -> Result<u64, SealError> + 'static,
@@ -39,7 +39,7 @@ fn sealing<S: 'static>(
     })
 }
 
-/// [`Sealer`] and [`Keys::open`], without the window, because the benches open one packet over and over.
+/// [`Sealer`] and [`Keys::open`], without the duplicate window, because the benches open the same packet repeatedly.
 pub(super) fn keys(algorithm: AeadAlgorithm) -> Library {
     let octets = secret(algorithm, true);
     let receiver = derive(algorithm, &octets);
@@ -59,7 +59,7 @@ pub(super) fn keys(algorithm: AeadAlgorithm) -> Library {
     }
 }
 
-/// [`OneRtt`], with everything that key update needs.
+/// [`OneRtt`], with everything for key updates.
 pub(super) fn one_rtt(algorithm: AeadAlgorithm) -> Library {
     let end = move |is_client: bool| {
         let [local, remote] =
@@ -81,7 +81,7 @@ pub(super) fn one_rtt(algorithm: AeadAlgorithm) -> Library {
     }
 }
 
-/// One mask at a time, except ChaCha20's on the kernels, which make 16 at once.
+/// One mask at a time, except ChaCha20's with the kernels, which compute 16 at once.
 fn masks(algorithm: AeadAlgorithm) -> Masks {
     let octets = header_key(algorithm, &secret(algorithm, true));
     let key = HeaderKey::new(algorithm, &octets).expect("the algorithm's length");

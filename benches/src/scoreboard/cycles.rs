@@ -1,4 +1,4 @@
-//! Core cycles to authenticate a segment, next to Linux's published figures.
+//! Core cycles to authenticate a segment, compared with Linux's published figures.
 
 use std::hint::black_box;
 
@@ -9,21 +9,21 @@ use wireseal_benches::tcp_ao::{BATCH, HASHED, LENGTH, sign, sign_many};
 use crate::table::{Cell, Table, range};
 use crate::timing::{Effort, alternate};
 
-/// Cycles that the author of Linux 7.2's change to its crypto library measured on x86 for a segment of 128 octets, before and
-/// after the change.
+/// Cycles for a segment of 128 octets, before and after Linux 7.2's change to its crypto library, as measured on x86 by the author of the
+/// change.
 const LINUX: [(TcpAoAlgorithm, u64, u64); 3] = [
     (TcpAoAlgorithm::HmacSha1, 3319, 1256),
     (TcpAoAlgorithm::LinuxHmacSha256, 3311, 1344),
     (TcpAoAlgorithm::Aes128Cmac, 2720, 1107),
 ];
 
-/// Steps of the chain that stands in for a clock.
+/// The number of steps in the chain that stands in for a clock.
 const CHAIN: usize = 1000;
-/// Cycles of a step: on every x86-64 processor of the last fifteen years a 64-bit multiplication takes three and an exclusive or
-/// one. Unknown for other processors.
+/// Cycles of a step: on every x86-64 processor of the last fifteen years a 64-bit multiplication takes three and an exclusive or one.
+/// Unknown for other processors.
 const STEP: Option<f64> = if cfg!(target_arch = "x86_64") { Some(4.0) } else { None };
 
-/// A chain of operations that each wait for the one before, so that it takes a known number of core cycles.
+/// A chain of operations that each wait for the previous one, so that it takes a known number of core cycles.
 fn chain() -> Contender {
     let mut value = 1_u64;
     Contender::new("clock", move || {

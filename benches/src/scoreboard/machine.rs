@@ -1,4 +1,4 @@
-//! The machine and the libraries that were measured, and the class whose goals the processor is held to.
+//! The machine and the libraries that were measured, and the processor class, which decides the goals.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use wireseal_kernels::gcm::GcmKey;
 use wireseal_keys::Timestamp;
 use wireseal_quic::Backend;
 
-/// The crates that Wireseal is compared with; their versions come from the lock file.
+/// The crates to compare with; their versions come from the lock file.
 const PEERS: [&str; 12] = [
     "ring",
     "aes",
@@ -26,12 +26,12 @@ const PEERS: [&str; 12] = [
     "quinn",
 ];
 
-/// The folder of all results: one in it for each processor, and a file for each day.
+/// The folder of all results: a folder for each processor, with a file for each day.
 pub(crate) const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
 
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
-/// The processor, what it can do, and the libraries.
+/// The processor, its instructions, and the libraries.
 pub(crate) struct Machine {
     cpu: String,
     processor: String,
@@ -79,7 +79,7 @@ impl Machine {
         self.paths.iter().map(|path| path.name()).collect::<Vec<_>>().join(", ")
     }
 
-    /// The paths that AES-GCM and ChaCha20's header masks take on this processor.
+    /// The paths of AES-GCM and of ChaCha20's header masks on this processor.
     fn picked() -> [String; 2] {
         let name = |path: Option<InstructionSet>| path.map_or("none", InstructionSet::name).to_owned();
         [name(GcmKey::new(&[0; 16]).map(|key| key.path())), name(ChaCha20MaskKey::new(&[0; 32]).path())]
@@ -126,19 +126,19 @@ impl Machine {
     }
 }
 
-/// The processors that share goals.
+/// Classes of processors with the same goals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     /// AES on four blocks at a time.
     Vaes512,
     /// AES on one block at a time: AES-NI, and no VAES.
     AesNi,
-    /// All others.
+    /// All other processors.
     Other,
 }
 
 impl Class {
-    /// That of this machine.
+    /// The class of this machine.
     pub(crate) fn here() -> Self {
         if InstructionSet::Vaes512.is_available() {
             Self::Vaes512
@@ -158,7 +158,7 @@ impl Class {
     }
 }
 
-/// The value of the first line `name : value` or `name=value`.
+/// The value in the first line of the form `name : value` or `name=value`.
 fn field(file: &str, name: &str, separator: char) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
     let value = text.lines().find_map(|line| {
@@ -172,12 +172,12 @@ fn cpuinfo(name: &str) -> Option<String> {
     field("/proc/cpuinfo", name, ':')
 }
 
-/// What the system calls the processor. Cloud machines often leave the model out: "AMD EPYC".
+/// The system's name for the processor. Cloud machines often leave out the model: "AMD EPYC".
 fn title() -> String {
     cpuinfo("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// The name of the processor's design, as in `zen-4`; for one that is not known, its maker and numbers, as in `intel-6-151`.
+/// The name of the processor's design, such as `zen-4`; if it is not known, its maker and numbers, such as `intel-6-151`.
 fn name() -> String {
     let number = |name| cpuinfo(name)?.parse().ok();
     if let (Some(vendor), Some(family), Some(model)) =

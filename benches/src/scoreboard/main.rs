@@ -1,6 +1,6 @@
 //! The scoreboard: Wireseal's goals, measured against other libraries on the same machine in the same run.
 //!
-//! Outputs are compared before anything is timed. Contenders take turns in short rounds, and the best round of each counts.
+//! All outputs are compared before anything is timed. Contenders run short rounds in turn, and the best round of each counts.
 
 mod cycles;
 mod machine;
@@ -33,7 +33,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 /// Makes a table.
 type Make = fn(Effort) -> Result<Table>;
 
-/// Every table in the order of printing, and whether it is printed by default.
+/// Every table in print order, and whether it is printed by default.
 const TABLES: [(&str, bool, Make); 5] = [
     ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
@@ -42,7 +42,7 @@ const TABLES: [(&str, bool, Make); 5] = [
     ("sizes", true, |_| Ok(sizes())),
 ];
 
-/// The memory that each takes.
+/// The memory sizes of keys and connections.
 fn sizes() -> Table {
     let sizes = [
         ("MAC key of any algorithm", size_of::<MacKey>()),

@@ -1,4 +1,4 @@
-//! quinn with its packets protected by different libraries, end to end: processor time, goodput, and what the protection alone takes.
+//! quinn with packet protection from different libraries, end to end: processor time, goodput, and the time of the protection alone.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::timing::Effort;
 use crate::transfer::{Crypto, Transfer, tls};
 
 const ROUNDS: usize = 10;
-/// Octets of a transfer.
+/// The length of a transfer in octets.
 const OCTETS: usize = 64 << 20;
 
 const SUITES: [(&str, CipherSuite); 3] = [
@@ -24,7 +24,7 @@ const SUITES: [(&str, CipherSuite); 3] = [
     ("ChaCha20-Poly1305", CipherSuite::TLS13_CHACHA20_POLY1305_SHA256),
 ];
 
-/// What protects packets. The first is what the others are compared with.
+/// The library that protects packets. The others are compared with the first.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     Ring,
@@ -81,31 +81,31 @@ impl By {
     }
 }
 
-/// The suite of Initial packets, which a configuration with another suite alone does not have.
+/// The suite for Initial packets, which a configuration with a single other suite does not have.
 fn initial(provider: &CryptoProvider) -> Result<quic::Suite> {
     let mut suites = provider.cipher_suites.iter();
     let suite = suites.find(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
     Ok(suite.and_then(|suite| suite.tls13()?.quic_suite()).ok_or("no suite for Initial packets")?)
 }
 
-/// What a contender took in each round.
+/// The measurements of a contender, one for each round.
 #[derive(Default)]
 struct Rounds {
     /// Seconds of processor time for a gigabyte.
     processor: Vec<f64>,
     /// Gigabits per second.
     goodput: Vec<f64>,
-    /// Nanoseconds of protection for each packet: sealing, masking, unmasking and opening.
+    /// Nanoseconds of protection per packet: sealing, masking, unmasking and opening.
     protection: Vec<f64>,
 }
 
-/// A library in one of the settings.
+/// A library with one of the settings.
 struct Contender {
     by: By,
     transfer: Transfer,
-    /// The same with the calls of its keys timed, which takes time itself.
+    /// The same transfer with the calls of its keys timed, which takes time itself.
     timed: Transfer,
-    /// What these took, at the client and at the server.
+    /// The counts of these keys, at the client and at the server.
     keys: [Arc<CountedKeys>; 2],
     rounds: Rounds,
 }
@@ -136,7 +136,7 @@ impl Contender {
         Ok(())
     }
 
-    /// Nanoseconds and packets so far.
+    /// The nanoseconds and packets counted so far.
     fn counted(&self) -> (f64, f64) {
         let time: Duration = self.keys.iter().map(|keys| keys.time()).sum();
         let keys = self.keys.iter().flat_map(|keys| [keys.initial_keys(), keys.packet_keys()].concat());
@@ -144,7 +144,7 @@ impl Contender {
     }
 }
 
-/// The processor time of this process so far, of all its threads.
+/// The processor time of all threads of this process so far.
 fn processor_time() -> Result<Duration> {
     Ok(clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID)?.into())
 }

@@ -1,11 +1,11 @@
-//! The table of benches/README.md, from the newest results of each processor.
+//! The table in benches/README.md, from the newest results of each processor.
 
 use std::fs;
 use std::path::PathBuf;
 
 use crate::machine::RESULTS;
 
-/// What it shows: rows of the table of goals, and pairs of rows of the sweep by their algorithms.
+/// The rows of that table: rows of the table of goals, and pairs of rows of the sweep by their algorithms.
 const ROWS: [(&str, Source); 16] = [
     ("AES-128-GCM: seal a QUIC packet of 1200 octets, with its header mask", Source::Goal("seal-128-1200")),
     ("the same, 64 octets", Source::Goal("seal-128-64")),
@@ -28,23 +28,23 @@ const ROWS: [(&str, Source); 16] = [
 enum Source {
     /// The ratio of the row with this name.
     Goal(&'static str),
-    /// The worst ratio on all paths of the AEADs with this in their names.
+    /// The worst ratio, on all paths, of the AEADs whose names contain this.
     Sweep(&'static str),
 }
 
-/// The cell of what was not measured.
+/// The cell for a missing measurement.
 const NONE: &str = "-";
 
 /// A saved file.
 struct Results {
     /// The processor, its path and the date.
     heading: String,
-    /// The cells of each row of all tables, below those of the row of names.
+    /// The cells of each row of all tables, each with its column's name.
     rows: Vec<Vec<(String, String)>>,
 }
 
 impl Results {
-    /// `None` if the text is not what the scoreboard saves.
+    /// `None` if the text was not saved by the scoreboard.
     fn parse(processor: &str, date: &str, text: &str) -> Option<Self> {
         let (_, path) = text.split_once("Path of AES-GCM: ")?;
         let (path, _) = path.split_once([';', '.'])?;
@@ -84,7 +84,7 @@ impl Results {
         };
         let ratios = self.rows.iter().filter_map(|row| match source {
             Source::Goal(name) => (cell(row, "name") == *name).then(|| cell(row, "ratio"))?.parse().ok(),
-            // Older results compare with ring alone and name no best peer.
+            // Older results compare with ring only and name no best peer.
             Source::Sweep(aead) => (cell(row, "paths") == "all"
                 && cell(row, "packets").contains(aead)
                 && !cell(row, "best peer").is_empty())

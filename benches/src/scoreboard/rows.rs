@@ -1,4 +1,4 @@
-//! The rows that have a goal: how much of the best peer's time Wireseal may take.
+//! The rows with goals: the fraction of the best peer's time that Wireseal may take.
 
 use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm, TcpAoAlgorithm};
 use wireseal_benches::tcp_ao::{BATCH, HASHED};
@@ -10,7 +10,7 @@ use crate::machine::Class;
 use crate::table::{Cell, Table};
 use crate::timing::{Effort, alternate};
 
-/// The libraries that have a column.
+/// The libraries with a column of their own.
 const COLUMNS: [&str; 6] = ["ring", "aws-lc-rs", "rustcrypto", "boringssl", "openssl", "nettle"];
 
 /// An operation with a goal.
@@ -18,7 +18,7 @@ pub(crate) struct Row {
     /// Its name on the command line.
     pub(crate) name: &'static str,
     title: String,
-    /// The libraries that the goal compares with. If one is absent, the goal is not judged.
+    /// The libraries that the goal compares with. If one is missing, the goal is not judged.
     peers: &'static [&'static str],
     /// The largest fraction of the best peer's time that Wireseal may take.
     goal: f64,
@@ -28,8 +28,8 @@ pub(crate) struct Row {
     contenders: Box<dyn Fn() -> Vec<Contender>>,
 }
 
-/// The goal for this machine's class of processors: with VAES-512, or with AES-NI and no VAES. All others are to be as fast as the
-/// best peer.
+/// The goal for this machine's class of processors: with VAES-512, or with AES-NI but no VAES. On all others Wireseal must be as fast as
+/// the best peer.
 fn by_class(vaes512: f64, aes_ni: f64) -> f64 {
     match Class::here() {
         Class::Vaes512 => vaes512,

@@ -1,7 +1,7 @@
-//! Wireseal against the best peer at every length from 1 to 1500 octets, on this processor and as less capable ones would run.
+//! Wireseal against the best peer at every length from 1 to 1500 octets, on this processor and as on less capable ones.
 //!
-//! A child process runs as on a less capable processor: a switch turns Wireseal's paths off, and a variable the peers', because
-//! AWS-LC reads it before `main`.
+//! A child process runs as on a less capable processor: a switch turns off Wireseal's paths, and an environment variable those of the
+//! peers, because AWS-LC reads it before `main`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::timing::{Effort, alternate};
 
 const ALGORITHMS: [AeadAlgorithm; 3] = [Aes128Gcm, Aes256Gcm, ChaCha20Poly1305];
 const LENGTHS: std::ops::RangeInclusive<usize> = 1..=1500;
-/// How much slower still counts as "never slower", for noise.
+/// How much slower still counts as "never slower", to allow for noise.
 const NOISE: f64 = 0.005;
 
 /// The libraries that Wireseal is compared with: the fastest at each length.
 const PEERS: &[&str] = if cfg!(feature = "peers") { &["ring", "aws-lc-rs", "boringssl"] } else { &["ring"] };
-/// Those of them that use no more of the processor than they are told.
+/// The peers that can be told which instructions not to use.
 const OBEDIENT: &[&str] = &["aws-lc-rs", "boringssl"];
 
-/// The variable by which BoringSSL and AWS-LC leave out what the processor has: bits of CPUID's leaf 1, then of EBX and, 32 bits
-/// further up, ECX of leaf 7.
+/// The environment variable that tells BoringSSL and AWS-LC which instructions not to use: bits of CPUID's leaf 1, then of leaf 7's EBX
+/// and, 32 bits higher, its ECX.
 const CAPABILITIES: &str = "OPENSSL_ia32cap";
 const AVX512: u64 = 0xdc23_0000 | 0x5842 << 32;
 const VAES: u64 = 0x600 << 32;
@@ -34,7 +34,7 @@ const VAES: u64 = 0x600 << 32;
 /// The processor to run as.
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
 pub(crate) enum As {
-    /// The real one.
+    /// The real processor.
     Itself,
     /// VAES with 256-bit vectors, without AVX-512.
     Vaes256,
@@ -55,7 +55,7 @@ impl As {
         }
     }
 
-    /// Whether the processor has more than that.
+    /// Whether the real processor has more instructions than this one.
     fn is_less(self) -> bool {
         match self {
             Self::Itself => true,
@@ -64,7 +64,7 @@ impl As {
         }
     }
 
-    /// What BoringSSL and AWS-LC have to leave out.
+    /// The instructions that BoringSSL and AWS-LC must not use.
     fn capabilities(self) -> Option<String> {
         let left_out = match self {
             Self::Itself => return None,
@@ -74,7 +74,7 @@ impl As {
         Some(format!("~0x0:~{left_out:#x}"))
     }
 
-    /// Turns Wireseal's other paths off.
+    /// Turns off Wireseal's other paths.
     fn switch(self) {
         use InstructionSet::{AesNi, AesNiAvx, Avx2, Bmi2, ShaNi, Vaes256};
         match self {
@@ -107,7 +107,7 @@ fn row(effort: Effort, peers: &[&str], algorithm: AeadAlgorithm, is_sealing: boo
     let worst_first = |(_, (a, _)): &(_, (f64, _)), (_, (b, _)): &(_, (f64, _))| b.total_cmp(a);
     measured.sort_by(worst_first);
     let (_, (median, _)) = measured[measured.len() / 2];
-    // The worst of 1500 is mostly noise, so the 40 that look worst are measured again for longer, and that counts.
+    // The worst of 1500 is mostly noise, so the 40 worst are measured again for longer, and these measurements count.
     for (payload, worst) in measured.iter_mut().take(40) {
         *worst = ratio(at_worst, peers, contenders(*payload));
     }
@@ -171,7 +171,7 @@ pub(crate) fn table(effort: Effort) -> Result<Table, String> {
     );
     let mut table = Table::new("sweep", title, columns);
     let processors = As::value_variants().iter().filter(|as_if| as_if.is_less());
-    // ring would use all that the processor has.
+    // ring cannot be restricted, so it would use all of the processor's instructions.
     for as_if in processors.filter(|as_if| **as_if == As::Itself || cfg!(feature = "peers")) {
         for row in run(*as_if, effort)? {
             let number = |field: &str| row[field].as_f64().unwrap_or(f64::NAN);

@@ -4,10 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// A cell of a table.
 #[derive(Clone)]
 pub(crate) enum Cell {
-    /// Nothing to say.
+    /// Empty.
     None,
     Text(String),
     Count(u64),
@@ -22,12 +21,10 @@ impl Cell {
         Self::Text(text.into())
     }
 
-    /// Nanoseconds.
     pub(crate) fn ns(time: f64) -> Self {
         Self::Number(time, if time < 20.0 { 1 } else { 0 }, " ns")
     }
 
-    /// A ratio of two times.
     pub(crate) fn ratio(ratio: f64) -> Self {
         Self::Number(ratio, 2, "")
     }
@@ -70,7 +67,7 @@ pub(crate) fn range(of: &[f64]) -> String {
 
 /// A table with an explanation.
 pub(crate) struct Table {
-    /// The word that picks it on the command line.
+    /// The name that selects it on the command line.
     pub(crate) name: &'static str,
     pub(crate) title: String,
     pub(crate) columns: Vec<String>,

@@ -1,5 +1,5 @@
-//! Timing in turns: contenders run short rounds one after another, and the best round of each counts. Whatever else the machine
-//! does hits all alike.
+//! Timing in turns: contenders run short rounds one after another, and the best round of each counts. Other work on the machine affects all
+//! of them alike.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ impl Effort {
         matches!(self, Self::Once)
     }
 
-    /// Whether a goal is met; empty if everything ran only once.
+    /// Whether a goal is met; an empty cell if everything ran only once.
     pub(crate) fn mark(self, is_held: bool) -> Cell {
         if self.is_once() { Cell::None } else { Cell::Held(is_held) }
     }
@@ -29,7 +29,7 @@ impl Effort {
 
 const ROUND: Duration = Duration::from_micros(100);
 
-/// Nanoseconds of one run of each, in its best round.
+/// Nanoseconds for one run of each contender, in its best round.
 pub(crate) fn alternate(effort: Effort, contenders: &mut [Contender]) -> Vec<f64> {
     let Effort::For(time) = effort else {
         return contenders.iter_mut().map(|contender| contender.time(1).as_nanos() as f64).collect();
@@ -37,7 +37,7 @@ pub(crate) fn alternate(effort: Effort, contenders: &mut [Contender]) -> Vec<f64
     let runs: Vec<u64> = contenders.iter_mut().map(calibrated).collect();
     let mut best = vec![f64::INFINITY; contenders.len()];
     let start = Instant::now();
-    // At least three rounds, since the first one finds cold caches.
+    // At least three rounds, since caches are cold in the first.
     for round in 0.. {
         if round >= 3 && start.elapsed() > time * contenders.len() as u32 {
             break;
@@ -49,7 +49,7 @@ pub(crate) fn alternate(effort: Effort, contenders: &mut [Contender]) -> Vec<f64
     best
 }
 
-/// How many runs fill a round.
+/// The number of runs that fill a round.
 fn calibrated(contender: &mut Contender) -> u64 {
     contender.round().unwrap_or_else(|| {
         let mut runs = 1;

@@ -12,10 +12,10 @@ use tokio::runtime::Runtime;
 
 use crate::Result;
 
-/// What streams carry, so that the receiver can check it.
+/// The data on streams, known so that the receiver can check it.
 static SENT: [u8; 1 << 16] = [0x5a; 1 << 16];
 
-/// Both ends' TLS 1.3 with one suite only, and a new certificate.
+/// The TLS 1.3 configurations of both ends, with a single suite and a new certificate.
 pub(crate) fn tls(
     provider: &CryptoProvider,
     suite: CipherSuite,
@@ -52,11 +52,11 @@ pub(crate) struct Transfer {
 }
 
 impl Transfer {
-    /// `has_offload`: whether the kernel takes several packets in one call.
+    /// `has_offload`: whether the kernel accepts several packets in one call.
     pub(crate) fn new(Crypto { client, server }: Crypto, has_offload: bool) -> Result<Self> {
         let mut transport = TransportConfig::default();
         transport.enable_segmentation_offload(has_offload);
-        // Windows that loopback does not fill, so that packets wait only for their protection.
+        // Windows larger than loopback fills, so that packets wait only for their protection.
         let window = 16 << 20;
         transport.stream_receive_window(VarInt::from_u32(window)).send_window(u64::from(window));
         let transport = Arc::new(transport);
@@ -67,7 +67,7 @@ impl Transfer {
         Ok(Self { runtime, server, client })
     }
 
-    /// Sends octets in writes of 64 KiB; returns the time until the peer has read them all.
+    /// Sends `octets` octets in writes of 64 KiB; returns the time until the peer has read them all.
     pub(crate) fn run(&self, octets: usize) -> Result<Duration> {
         self.runtime.block_on(self.between_endpoints(octets))
     }
@@ -80,7 +80,7 @@ impl Transfer {
         let address = listener.local_addr()?;
         let receiver = tokio::spawn(receive(listener));
         let connection = dialer.connect(address, "localhost")?.await?;
-        // In a task of its own, so that each end has a worker.
+        // A task of its own, so that each end has a worker thread.
         let sender = tokio::spawn(async move {
             let mut stream = connection.open_uni().await?;
             let start = Instant::now();
@@ -110,7 +110,7 @@ async fn receive(listener: Endpoint) -> Result<usize> {
         }
         received += chunk.bytes.len();
     }
-    // The sender closes when everything has arrived.
+    // The sender closes once everything has arrived.
     connection.closed().await;
     Ok(received)
 }
