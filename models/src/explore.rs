@@ -1,8 +1,8 @@
-//! Breadth-first search through every state that a model can reach, with a shortest counterexample; and the real code of one end, run
-//! once for each of its states and each event.
+//! Breadth-first search through every state that a model can reach, with a shortest counterexample. The real code of an end runs once for
+//! each of its states and each event.
 //!
-//! A state of the model is two numbers of end states and the packets in flight. Millions of them share a few thousand end states,
-//! so that the search itself computes no MAC.
+//! A state of the model is two end-state numbers and the packets in flight. Millions of states share a few thousand end states, so the
+//! search itself computes no MACs.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 
 use foldhash::{HashMap, HashMapExt, HashSet, HashSetExt};
 
-/// An action, and the state it leads to, or what it broke.
+/// An action, and the state it leads to or the rule it broke.
 pub type Next<M> = (<M as Model>::Action, Result<<M as Model>::State, String>);
 
-/// What is searched.
+/// The model to search.
 pub trait Model {
-    /// A state, small because millions are kept.
+    /// A state, small because millions are stored.
     type State: Copy + Eq + Hash;
-    /// What leads from a state to another.
+    /// A transition from one state to another.
     type Action: Copy;
 
     /// The state at the beginning.
     fn start(&mut self) -> Self::State;
 
-    /// Puts every action that is possible in a state into `found`.
+    /// Adds every action that is possible in a state to `found`.
     fn actions(&mut self, state: &Self::State, found: &mut Vec<Next<Self>>);
 
     /// What must hold in every state.
@@ -34,25 +34,25 @@ pub trait Model {
     fn describe(&self, action: Self::Action) -> String;
 }
 
-/// What a complete search has seen.
+/// The statistics of a complete search.
 #[derive(Clone, Copy, Debug)]
 pub struct Explored {
     /// Different states.
     pub states: usize,
     /// Actions tried, all states together.
     pub transitions: u64,
-    /// Actions from the start to the furthest state.
+    /// The number of actions from the start to the furthest state.
     pub depth: usize,
     /// How long it took.
     pub time: Duration,
 }
 
-/// A shortest way to a fault.
+/// A shortest path to a fault.
 #[derive(Clone, Debug)]
 pub struct Counterexample {
     /// The actions from the start.
     pub steps: Vec<String>,
-    /// What is wrong after them.
+    /// What is wrong after these actions.
     pub fault: String,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Counterexample {
 
 struct Node<M: Model> {
     state: M::State,
-    /// Where it was first reached from, and by what.
+    /// The state and action by which it was first reached.
     from: Option<(u32, M::Action)>,
 }
 
@@ -79,7 +79,7 @@ pub fn explore<M: Model>(model: &mut M) -> Result<Explored, Counterexample> {
     let start = model.start();
     let mut known = HashSet::new();
     known.insert(start);
-    // In the order in which they are found, which is the order of their depth.
+    // In the order in which they are found, which is by depth.
     let mut nodes: Vec<Node<M>> = vec![Node { state: start, from: None }];
     let (mut transitions, mut depth, mut end_of_level) = (0, 0, 1);
     let mut found = Vec::new();
@@ -121,7 +121,7 @@ fn counterexample<M: Model>(
 /// The two ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
-    /// The one that opened the connection.
+    /// The end that opened the connection.
     Left,
     /// Its peer.
     Right,
@@ -143,23 +143,23 @@ impl fmt::Display for Side {
     }
 }
 
-/// The number of an end state, and that of a packet.
+/// The number of an end state.
 pub type EndId = u32;
 /// The number of a packet; 0 is none.
 pub type PacketId = u32;
 
-/// One end: the code under test, with as much of a stack around it as it takes.
+/// One end: the code under test, with as much of a stack around it as it needs.
 pub trait End: Sized {
-    /// What the rules of the model look at.
+    /// The facts that the model's rules check.
     type Facts: Copy;
-    /// What can happen to it.
+    /// An event at the end.
     type Event: Copy + Eq + Hash;
-    /// What it sends.
+    /// A packet that the end sends.
     type Packet: Clone + Eq + Hash;
-    /// What it is made with.
+    /// The parameters for a new end.
     type Setup: Copy;
 
-    /// An end at the beginning.
+    /// A new end.
     fn new(side: Side, setup: Self::Setup) -> Self;
 
     /// Lets something happen to it. `packets` are those with the numbers from 1 on.
@@ -177,23 +177,23 @@ pub trait End: Sized {
         Ok(self)
     }
 
-    /// What the rules of the model look at.
+    /// The facts that the model's rules check.
     fn facts(&self) -> Self::Facts;
 
-    /// Everything that decides how it goes on.
+    /// All state that determines its further behaviour.
     fn identity(self) -> Vec<u8>;
 }
 
-/// What an event led to.
+/// The result of an event.
 pub type Step = Result<(EndId, PacketId), String>;
 
 /// All end states reached so far.
 pub struct Ends<E: End> {
     setup: E::Setup,
-    /// By a hash of 128 bits of what makes each of them.
+    /// Keyed by a 128-bit hash of an end state's identity.
     numbers: HashMap<u128, EndId>,
     facts: Vec<E::Facts>,
-    /// A shortest way to each.
+    /// A shortest path to each.
     origins: Vec<Origin<E>>,
     steps: HashMap<(EndId, E::Event), Step>,
     packets: Vec<E::Packet>,
@@ -206,7 +206,7 @@ enum Origin<E: End> {
 }
 
 impl<E: End> Ends<E> {
-    /// The two ends at the beginning have the numbers 0 and 1.
+    /// The two ends in their first states have the numbers 0 and 1.
     pub fn new(setup: E::Setup) -> Self {
         let mut ends = Self {
             setup,
@@ -223,7 +223,7 @@ impl<E: End> Ends<E> {
         ends
     }
 
-    /// What is known of an end state.
+    /// The facts of an end state.
     pub fn facts(&self, id: EndId) -> E::Facts {
         self.facts[id as usize]
     }
@@ -233,12 +233,12 @@ impl<E: End> Ends<E> {
         &self.packets[id as usize - 1]
     }
 
-    /// How many end states there are, how many packets, and how often the code under test has run.
+    /// The number of end states, the number of packets, and how often the code under test has run.
     pub fn counts(&self) -> (usize, usize, usize) {
         (self.facts.len(), self.packets.len(), self.steps.len())
     }
 
-    /// What an event leads to: the next state, and what is sent.
+    /// The result of an event: the next state, and the packet sent.
     pub fn step(&mut self, id: EndId, event: E::Event) -> Step {
         if let Some(step) = self.steps.get(&(id, event)) {
             return step.clone();
@@ -261,7 +261,7 @@ impl<E: End> Ends<E> {
         Ok((after, sent.map_or(0, |packet| self.packet_number(packet))))
     }
 
-    /// The end in this state, by repeating what led to it.
+    /// The end in this state, by replaying the events that led to it.
     fn revive(&self, id: EndId) -> E {
         let (mut events, mut at) = (Vec::new(), id);
         let side = loop {

@@ -1,5 +1,5 @@
-//! Every interleaving of two small ends, searched with the real code: TCP-AO's key roll-over on `wireseal_tcp_ao::Connection`, and QUIC's
-//! key update on `wireseal_quic::OneRtt`. docs/dev/models.md says what is modelled and what was found.
+//! Searches every interleaving of two small ends with the real code: TCP-AO's key roll-over in `wireseal_tcp_ao::Connection`, and QUIC's
+//! key update in `wireseal_quic::OneRtt`. docs/dev/models.md describes the models and the findings.
 //!
 //! `cargo run --release -p wireseal-models` searches the [scopes](COMPLETE) of the CI stage `models`; the tests search smaller ones.
 //! [`mod@explore`] is the search.
@@ -13,7 +13,7 @@ use std::fmt;
 use crate::explore::{Counterexample, Explored, explore};
 use crate::tcp_ao::{Operators, Spacing};
 
-/// How much of which model.
+/// A model, and how much of it to search.
 #[derive(Clone, Copy, Debug)]
 pub enum Scope {
     /// Key roll-over.
@@ -22,7 +22,7 @@ pub enum Scope {
     Quic(quic::Scope),
 }
 
-/// What the CI stage searches.
+/// The scopes that the CI stage searches.
 pub const COMPLETE: [Scope; 14] = [
     Scope::TcpAo(tcp_ao(Operators::Prompt, 2, [2, 1], 2)),
     Scope::TcpAo(tcp_ao(Operators::Prompt, 2, [1, 1], 3)),
@@ -40,7 +40,7 @@ pub const COMPLETE: [Scope; 14] = [
     Scope::Quic(quic::Scope { packets: [4, 2], fault: None }),
 ];
 
-/// Faults put around the real code, which a search has to find.
+/// Faults put around the real code, which a search must find.
 pub const FAULTS: [Scope; 7] = [
     tcp_ao(Operators::Prompt, 2, [1, 1], 2).with(tcp_ao::Fault::DeafToRetransmissions),
     tcp_ao(Operators::Careful, 2, [2, 1], 2).with(tcp_ao::Fault::DeafToRetransmissions),
@@ -65,14 +65,14 @@ impl tcp_ao::Scope {
     }
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Outcome {
     /// The states searched, or a counterexample.
     pub found: Result<Explored, Counterexample>,
-    /// How many end states there are, how many packets, and how often the code under test has run.
+    /// The number of end states, the number of packets, and how often the code under test has run.
     pub counts: (usize, usize, usize),
-    /// The most segments that an end sent after the network was mended until everything was through.
+    /// The most segments that an end sent, after the network was repaired, until everything had arrived.
     pub rounds: Option<usize>,
 }
 

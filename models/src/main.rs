@@ -1,4 +1,4 @@
-//! Searches all that the CI stage `models` asks for, and requires that faults put around the real code are found.
+//! Searches all scopes of the CI stage `models`, and checks that faults put around the real code are found.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Two QUIC ends over a network that loses, repeats, reorders and reflects, while both update their keys.
+//! Two QUIC ends, both of which update their keys, over a network that loses, repeats, reorders and reflects packets.
 
 use std::time::Duration;
 
@@ -10,27 +10,27 @@ use wireseal_quic::{
 use crate::explore::{End, EndId, Ends, PacketId, Side};
 use crate::explore::{Model, Next};
 
-/// Packets that a state has room for.
+/// The maximum number of packets in a state.
 const MOST_SEALED: usize = 8;
 
-/// How much is searched.
+/// The size of the search.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
-    /// How many packets each end seals, together at most 8. None is ever forgotten: each arrives any number of times, at any time,
-    /// or never.
+    /// How many packets each end seals, together at most 8. The network keeps them all: each arrives any number of times, at any time, or
+    /// never.
     pub packets: [u8; 2],
-    /// A fault to be found.
+    /// The fault to find, if any.
     pub fault: Option<Fault>,
 }
 
-/// Both ends, by their numbers, and the packets sealed, sorted; 0 is none.
+/// Both ends, by their numbers, and the packets sealed, sorted; 0 means none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     ends: [EndId; 2],
     sealed: [PacketId; MOST_SEALED],
 }
 
-/// The model.
+/// The model's two ends.
 #[derive(Debug)]
 pub struct Pair {
     scope: Scope,
@@ -48,7 +48,8 @@ impl Pair {
         self.ends.counts()
     }
 
-    /// From here on nothing is lost: every packet opens at once, both ends come to the same keys, and either can update them.
+    /// From here on nothing is lost: every packet must open at once, both ends must reach the same keys, and either must be able to update
+    /// them.
     fn mend(&mut self, mut ends: [EndId; 2]) -> Result<(), String> {
         self.exchange(&mut ends)?;
         for side in Side::BOTH {
@@ -65,7 +66,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Both ends send, and again to acknowledge.
+    /// Both ends send, and send again to acknowledge.
     fn exchange(&mut self, ends: &mut [EndId; 2]) -> Result<(), String> {
         for from in [Side::Left, Side::Right, Side::Left, Side::Right] {
             let number = self.ends.facts(ends[from as usize]).sealed;
@@ -113,7 +114,7 @@ impl Model for Pair {
                     let mut next = *state;
                     next.ends[side as usize] = to;
                     if sealed != 0 {
-                        // Sorted, so that there is room in front.
+                        // Sorted, so a free place is first.
                         next.sealed[0] = sealed;
                         next.sealed.sort_unstable();
                     }
@@ -145,35 +146,35 @@ impl Model for Pair {
 
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// A fault that the product does not have, put around the real code.
+/// A fault that the real code does not have, put around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// Keys are updated again before a packet of the present phase is acknowledged, and at once.
+    /// Updates the keys again at once, before a packet of the current phase is acknowledged.
     UpdatesUnacknowledged,
-    /// The keys of the previous phase are dropped as soon as those of the present one open a packet.
+    /// Drops the keys of the previous phase as soon as those of the current one open a packet.
     DropsOldKeys,
 }
 
-/// What becomes of the keys of the previous phase.
+/// The state of the previous phase's keys.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Previous {
     Gone,
-    /// No packet of the present phase was opened yet.
+    /// Kept: no packet of the current phase has been opened yet.
     Kept,
-    /// For three probe timeouts after the first.
+    /// Kept for three probe timeouts after the first such packet.
     Expiring,
 }
 
-/// What the model knows of an end, counted without the code under test.
+/// The model's knowledge of an end, counted without the code under test.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Facts {
     side: Side,
     /// Key updates so far.
     generation: u8,
     previous: Previous,
-    /// Whether three probe timeouts have yet to pass since the present phase was acknowledged.
+    /// Whether three probe timeouts have yet to pass since the current phase was acknowledged.
     is_too_soon: bool,
-    /// How many packets were sealed, and the first of the present phase.
+    /// The number of packets sealed, and the first packet of the current phase.
     sealed: u8,
     first: Option<u8>,
     /// The peer's packets that were opened, and this end's that were acknowledged: a bit for each.
@@ -182,7 +183,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Whether a packet of the present phase was acknowledged.
+    /// Whether a packet of the current phase was acknowledged.
     fn has_acknowledgment(self) -> bool {
         self.first.is_some_and(|first| self.acknowledged >> first != 0)
     }
@@ -194,16 +195,16 @@ impl Facts {
     }
 }
 
-/// What can happen at an end.
+/// An event at an end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// It seals a packet that acknowledges everything it has opened.
     Seal,
     /// A packet arrives, for the first time or again.
     Arrive(PacketId),
-    /// A packet comes back to the end that sealed it.
+    /// A packet is reflected to the end that sealed it.
     Reflect(PacketId),
-    /// It wants to update its keys.
+    /// It tries to update its keys.
     Update,
     /// Three probe timeouts pass.
     Wait,
@@ -285,7 +286,7 @@ impl QuicEnd {
         if self.fault == Some(Fault::UpdatesUnacknowledged) {
             let Some(last) = facts.sealed.checked_sub(1) else { return Ok(()) };
             let now = Now { time: self.time, probe_timeout: Duration::ZERO };
-            // As if the peer had acknowledged all that was sealed.
+            // As if the peer had acknowledged every packet sealed.
             if self.one_rtt.acknowledged(last.into(), facts.generation.into(), now).is_ok()
                 && self.one_rtt.initiate_update(Duration::MAX).is_ok()
             {
@@ -303,7 +304,7 @@ impl QuicEnd {
         Ok(())
     }
 
-    /// What `OneRtt` says of itself is as the model has it.
+    /// Checks that `OneRtt` reports the same state as the model.
     fn check(&self) -> Result<(), String> {
         let (one_rtt, facts) = (&self.one_rtt, self.facts);
         let is_expiring = facts.previous == Previous::Expiring && self.fault != Some(Fault::DropsOldKeys);
@@ -324,7 +325,7 @@ impl End for QuicEnd {
     type Packet = Sealed;
     type Setup = Option<Fault>;
 
-    /// After the handshake is confirmed.
+    /// A new end, after the handshake is confirmed.
     fn new(side: Side, fault: Option<Fault>) -> Self {
         let secret = |of: Side| {
             TrafficSecret::new(AeadAlgorithm::Aes128Gcm, &[of as u8 + 1; 32]).expect("of the right length")
@@ -415,12 +416,12 @@ impl End for QuicEnd {
     }
 }
 
-/// The connection ID that every packet goes to.
+/// The destination connection ID of every packet.
 const DESTINATION: [u8; 4] = [0xd0, 0xd1, 0xd2, 0xd3];
 
 const TAG: usize = 16;
 
-/// A packet in flight.
+/// A sealed packet, in flight.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Sealed {
     from: Side,

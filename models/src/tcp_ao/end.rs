@@ -1,4 +1,4 @@
-//! One end: the real `Connection`, and a TCP of cumulative acknowledgments and retransmissions on top; and its segments on the wire.
+//! One end: the real `Connection` with a TCP of cumulative acknowledgments and retransmissions on top; and its segments on the wire.
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{
@@ -8,31 +8,31 @@ use wireseal_tcp_ao::{
 
 use crate::explore::{End, PacketId, Side};
 
-/// A fault that the product once had or could have, put around the real code.
+/// A fault that the real code once had or could have, put around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// RNextKeyID is heard only from segments that are not older than the newest by sequence number: a retransmission's is not.
+    /// Accepts RNextKeyID only from segments that are not older than the newest by sequence number, so not from a retransmission.
     DeafToRetransmissions,
-    /// RNextKeyID is heard from every verified segment, as RFC 5925 §7.5 has it: from replays as well.
+    /// Accepts RNextKeyID from every verified segment, as in RFC 5925 §7.5, so also from replays.
     ObeysReplays,
-    /// A connection that is moved forgets the newest acknowledgment.
+    /// A moved connection forgets the newest acknowledgment.
     ForgetsAcknowledgment,
     /// A sequence number exactly 2^31 octets behind the highest becomes the highest.
     GoesBackHalfATurn,
 }
 
-/// What an end is made with.
+/// The parameters of an end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Setup {
     /// The fault to be found, if any.
     pub fault: Option<Fault>,
-    /// Whether the operator sees which key the peer's last segment was signed with.
+    /// Whether the operator sees which key signed the peer's last segment.
     pub sees_key: bool,
-    /// How far apart segments of data are.
+    /// The distance between segments of data.
     pub spacing: Spacing,
 }
 
-/// What the model knows of an end, counted without the code under test.
+/// The model's knowledge of an end, counted without the code under test.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Facts {
     pub(super) side: Side,
@@ -62,7 +62,7 @@ impl Facts {
     }
 }
 
-/// What can happen at an end.
+/// An event at an end.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// The next segment of data is sent.
@@ -73,15 +73,15 @@ pub enum Event {
     Acknowledge,
     /// A segment arrives.
     Arrive(PacketId),
-    /// A segment comes back to the end that sent it.
+    /// A segment is reflected to the end that sent it.
     Reflect(PacketId),
     /// A key is added.
     Add(u8),
     /// The peer is asked to sign with a key.
     Ask(u8),
-    /// This end signs with a key unasked.
+    /// This end changes its signing key without being asked.
     SignWith(u8),
-    /// A key is removed, with one that takes its place where it is in use.
+    /// A key is removed, with a replacement if it is in use.
     Remove(u8, Option<u8>),
 }
 
@@ -96,7 +96,7 @@ impl TcpEnd {
         self.facts.side
     }
 
-    /// Verifies with the real code, and spoils what it has learned if a fault is to be found.
+    /// Verifies with the real code, then spoils its new state if a fault is to be found.
     fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
         let current = self.connection.current_key().send_id;
         let (sne, highest) = self.connection.highest_received();
@@ -107,7 +107,7 @@ impl TcpEnd {
             Some(Fault::ObeysReplays) => asked_for,
             _ => None,
         };
-        // A key that is not held changes nothing.
+        // Has no effect for a key that is not held.
         spoiled.map(|key| self.connection.set_current_key(key));
         let is_half_a_turn_back = segment.sequence().offset_from(highest) == i32::MIN;
         if self.setup.fault == Some(Fault::GoesBackHalfATurn) && is_half_a_turn_back {
@@ -117,7 +117,7 @@ impl TcpEnd {
         Ok(verified)
     }
 
-    /// Goes on with another state.
+    /// Continues with a changed state.
     fn go_on_with(&mut self, change: impl FnOnce(&mut ConnectionState)) {
         let mkts = mkts(self.side(), self.facts.held);
         let other = Connection::active(pair(self.side()), isn(self.side()), &mkts).expect("there is a key");
@@ -150,7 +150,7 @@ impl TcpEnd {
         let segment = view(pair(sent.from), &sent.octets);
         let is_held = self.facts.holds(sent.key);
         let start = self.setup.spacing.start(sent.from, sent.before, sent.has_data);
-        // From further back its number stands for one ahead, of the next turn.
+        // If it is further back, its number is taken as ahead, in the next cycle of 2^32.
         let is_near = self.facts.highest.saturating_sub(start) <= 1 << 31;
         let verified = match self.verify(&segment) {
             Ok(verified) if is_held && is_near => verified,
@@ -180,7 +180,7 @@ impl TcpEnd {
         self.connection.verify(segment).is_err()
     }
 
-    /// Changes keys through the operator's calls, and in the facts.
+    /// Changes keys through the API, and in the facts.
     fn change_keys(&mut self, event: Event) -> Result<(), String> {
         let side = self.side();
         let facts = &mut self.facts;
@@ -215,7 +215,7 @@ impl TcpEnd {
         Ok(())
     }
 
-    /// The keys of the connection are those that the model counts; its current key may have been changed by the peer.
+    /// Checks that the connection's keys are those of the model; the peer may have changed its current key.
     fn check_keys(&mut self, was_asked: Option<u8>) -> Result<(), String> {
         let side = self.side();
         let current = self.connection.current_key().send_id;
@@ -238,7 +238,7 @@ impl TcpEnd {
     }
 }
 
-/// Which key has this SendID.
+/// The key with this SendID.
 fn key_of(side: Side, id: KeyId) -> u8 {
     (0..ROOM as u8).find(|key| send_id(side, *key) == id).unwrap_or(u8::MAX)
 }
@@ -249,7 +249,7 @@ impl End for TcpEnd {
     type Packet = Sent;
     type Setup = Setup;
 
-    /// After a handshake with the first key, the only one that both hold.
+    /// A new end, after a handshake with the first key, the only one that both hold.
     fn new(side: Side, setup: Setup) -> Self {
         let [left, right] = Side::BOTH.map(|side| mkts(side, 1));
         let next = Side::BOTH.map(|side| setup.spacing.sequence(side, 0));
@@ -298,7 +298,7 @@ impl End for TcpEnd {
             }
             Event::Reflect(id) => {
                 let packet = packet(id);
-                // As it was sent, and as if the peer had sent it.
+                // As it was sent, and as if sent by the peer.
                 let mut turned = packet.octets.clone();
                 turned[..4].rotate_left(2);
                 let is_refused = self.is_refused(&view(pair(self.side()), &packet.octets))
@@ -320,7 +320,7 @@ impl End for TcpEnd {
         let other_ids = (0..ROOM as u8).map(|key| send_id(packet.from, key).0 ^ ids[0]);
         let other_rnext_ids = (0..ROOM as u8).map(|key| recv_id(packet.from, key).0 ^ ids[1]);
         let length = packet.octets.len();
-        // Sequence, acknowledgment and flags; both ids, a whole segment further or back, the MAC, the data.
+        // Changes sequence, acknowledgment and flags; both ids; a whole segment forward or back; the MAC; the data.
         let changes =
             [(7, 1), (7, DATA as u8), (11, 1), (11, DATA as u8), (13, 1), (13, 4), (24, 1), (length - 1, 1)];
         let changes =
@@ -351,7 +351,7 @@ impl End for TcpEnd {
     }
 
     fn identity(self) -> Vec<u8> {
-        // The rest is in the connection's state.
+        // The other facts are in the connection's state.
         let Facts { held, removed, seen, acknowledged, sent, received, .. } = self.facts;
         let seen = seen.map_or(u8::MAX, |key| key);
         let mut octets = vec![held, removed, seen, acknowledged, sent, received];
@@ -360,23 +360,23 @@ impl End for TcpEnd {
     }
 }
 
-/// MKTs that a connection has room for, and that the model has.
+/// The number of MKTs in the model, and the room in a connection.
 pub(super) const ROOM: usize = 3;
 
-/// Octets of data in a segment.
+/// The length of a segment's data in octets.
 pub(super) const DATA: u32 = 4;
 
-/// The largest window (RFC 7323 §2.3) but for its last octets.
+/// About the largest window (RFC 7323 §2.3).
 const LARGEST_WINDOW: u32 = 1 << 30;
 
-/// How far one segment of data is from the next.
+/// The distance from one segment of data to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Spacing {
-    /// It follows at once.
+    /// It follows immediately.
     #[default]
     Near,
-    /// It ends 2^30 octets after the end of the one before, and is sent once that is acknowledged, as the largest window demands. The
-    /// octets in between are as good as sent. So numbers come to be exactly 2^31 octets apart, and further.
+    /// It ends 2^30 octets after the end of the previous segment, and is sent once that is acknowledged, as the largest window requires.
+    /// The octets in between count as sent. This brings numbers to exactly 2^31 octets apart, and further.
     Far,
 }
 
@@ -388,7 +388,7 @@ impl Spacing {
         }
     }
 
-    /// The number after so many segments of data, counted in 64 bits.
+    /// The sequence number after this many segments of data, counted in 64 bits.
     pub(super) fn extended(self, side: Side, segments: u8) -> u64 {
         u64::from(isn(side).0) + 1 + u64::from(segments) * u64::from(self.octets())
     }
@@ -398,7 +398,7 @@ impl Spacing {
         self.extended(side, segments) as u32
     }
 
-    /// The number of a segment with `before` segments of data before it. One with data ends where the next begins.
+    /// The sequence number of a segment with `before` segments of data before it. A segment with data ends where the next begins.
     pub(super) fn start(self, side: Side, before: u8, has_data: bool) -> u64 {
         let data = if has_data { DATA } else { 0 };
         self.extended(side, before + u8::from(has_data)) - u64::from(data)
@@ -410,11 +410,11 @@ pub(super) const ACK: u8 = 0x10;
 
 const HEADER: usize = 20;
 
-/// A segment in flight.
+/// A segment sent, in flight.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Sent {
     pub(super) from: Side,
-    /// The keys that it was signed with and asks for.
+    /// The key that signed it, and the key it asks for.
     pub(super) key: u8,
     pub(super) rnext: u8,
     /// How many segments of data come before it, and how many of the peer's it acknowledges.
@@ -424,7 +424,7 @@ pub struct Sent {
     pub(super) octets: Vec<u8>,
 }
 
-/// The left end's numbers pass 2^32 with its second segment of data.
+/// The left end's numbers wrap past 2^32 with its second segment of data.
 pub(super) const fn isn(side: Side) -> Isn {
     match side {
         Side::Left => Isn(u32::MAX - DATA),
@@ -458,7 +458,7 @@ pub(super) fn mkt(side: Side, key: u8) -> Mkt {
         .expect("built in")
 }
 
-/// The MKTs of a mask of keys.
+/// The MKTs of the keys in a mask.
 pub(super) fn mkts(side: Side, held: u8) -> MktSet<ROOM> {
     let held = (0..ROOM as u8).filter(|key| held & 1 << key != 0);
     MktSet::from_mkts(held.map(|key| mkt(side, key))).expect("different ids, and room for all")

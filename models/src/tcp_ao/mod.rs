@@ -1,4 +1,4 @@
-//! Two TCP-AO connections over a network that loses, repeats, reorders and reflects, while both ends change their keys.
+//! Two TCP-AO connections, both of which change their keys, over a network that loses, repeats, reorders and reflects segments.
 
 mod end;
 
@@ -9,48 +9,48 @@ use crate::explore::{Model, Next};
 
 pub use end::{Fault, Setup, Spacing};
 
-/// Segments in flight that a state has room for.
+/// The maximum number of segments in flight in a state.
 const MOST_IN_FLIGHT: usize = 4;
 
-/// How much is searched.
+/// The size of the search.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope {
     /// How the operators change keys.
     pub operators: Operators,
-    /// How many keys there are: 1 to 3. Both ends start with the first.
+    /// The number of keys, 1 to 3. Both ends start with the first.
     pub keys: u8,
     /// How many segments of data each end sends: at most 5.
     pub data: [u8; 2],
     /// How many different segments are in flight at once: at most 4. Each arrives any number of times, or never, in any order.
     pub in_flight: usize,
-    /// How far apart segments of data are.
+    /// The distance between segments of data.
     pub spacing: Spacing,
-    /// A fault to be found.
+    /// The fault to find, if any.
     pub fault: Option<Fault>,
 }
 
-/// Both ends, by their numbers, and the segments in flight, sorted; 0 is none.
+/// Both ends, by their numbers, and the segments in flight, sorted; 0 means none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     ends: [EndId; 2],
     flight: [PacketId; MOST_IN_FLIGHT],
 }
 
-/// What leads from a state to another.
+/// A transition from one state to another.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {
-    /// Something happens at an end.
+    /// An event at an end.
     At(Side, Event),
-    /// The same, and the network is full: this segment is lost, or does not arrive any more.
+    /// The same when the network is full: this segment is lost, or no longer arrives.
     Losing(Side, Event, PacketId),
 }
 
-/// The model.
+/// The model's two ends.
 #[derive(Debug)]
 pub struct Pair {
     scope: Scope,
     ends: Ends<TcpEnd>,
-    /// The most rounds of a mended network until everything was through.
+    /// The most rounds that a repaired network took until everything had arrived.
     rounds: usize,
 }
 
@@ -72,7 +72,7 @@ impl Pair {
         self.rounds
     }
 
-    /// Lets something happen at an end. A segment that it sends is added, if there is no room in place of one that is lost.
+    /// Runs an event at an end. A segment that it sends is added, in place of a lost one if there is no room.
     fn step(&mut self, state: &State, side: Side, event: Event, found: &mut Vec<Next<Self>>) {
         let at = Action::At(side, event);
         let (to, sent) = match self.ends.step(state.ends[side as usize], event) {
@@ -103,8 +103,8 @@ impl Pair {
         }
     }
 
-    /// From here on nothing that is sent is lost, and each end has at most one segment in flight: the first that is not
-    /// acknowledged, as after a timeout. What was in flight is lost, or arrives again before every segment.
+    /// From here on nothing that is sent is lost, and each end has at most one segment in flight: the first that is not acknowledged, as
+    /// after a timeout. Segments that were in flight are lost, or arrive again before every segment.
     fn mend(&mut self, state: &State, is_lost: bool) -> Result<(), String> {
         let mut ends = state.ends;
         let goals = ends.map(|end| self.ends.facts(end).sent + 1);
@@ -207,24 +207,24 @@ impl Model for Pair {
     }
 }
 
-/// What the operators keep to.
+/// The rules that the operators follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Operators {
-    /// Nothing: every change that the API allows, at any time. Nothing wrong may be accepted, but the ends may lose each other.
+    /// None: every change that the API allows, at any time. Nothing wrong may be accepted, but the ends may lose each other.
     Free,
-    /// Keys are used in their order, and only when both ends hold them. A key is removed as soon as both ends hold a later one and
-    /// the keys before it are gone, without waiting for the peer to stop using it. Both ends go on sending.
+    /// Keys are used in order, and only when both ends hold them. A key is removed as soon as both ends hold a later one and the earlier
+    /// keys are gone, without waiting until the peer stops using it. Both ends continue to send.
     Prompt,
-    /// Keys are used in their order, and only when both ends hold them. A key is removed when both ends were seen to use another.
+    /// Keys are used in order, and only when both ends hold them. A key is removed when both ends have been seen to use another.
     Careful,
 }
 
 impl Operators {
-    /// The changes that an end's operator may make now.
+    /// The changes that an end's operator may make at this point.
     fn changes(self, keys: u8, own: Facts, peer: Facts, events: &mut Vec<Event>) {
         let is_free = self == Self::Free;
         let held = || (0..keys).filter(move |key| own.holds(*key));
-        // Of a key that was removed, nothing is left to be added again.
+        // A removed key cannot be added again: nothing of it is left.
         let new = (0..keys).find(|key| (own.held | own.removed) & 1 << key == 0);
         let is_turn = |key: &u8| is_free || (own.held | peer.held).trailing_zeros() + 1 >= u32::from(*key);
         let new = new.filter(is_turn);

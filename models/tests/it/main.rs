@@ -1,9 +1,9 @@
-//! Small scopes of what the CI stage `models` searches, and the faults that it must find.
+//! Smaller scopes than those of the CI stage `models`, and the faults that a search must find.
 
 use models::tcp_ao::{Operators, Scope, Spacing};
 use models::{FAULTS, quic};
 
-/// Searches everything, which must be so many states at least.
+/// Searches everything, and requires at least `least` states.
 fn search(operators: Operators, keys: u8, data: [u8; 2], in_flight: usize, least: usize) {
     search_all(Scope { operators, keys, data, in_flight, spacing: Spacing::Near, fault: None }, least);
 }
@@ -32,7 +32,7 @@ fn ao_22_no_interleaving_of_arbitrary_key_changes_has_anything_wrong_accepted() 
     search(Operators::Free, 2, [1, 0], 1, 14_000);
 }
 
-/// Replays from 2^31 octets ago, and from longer ago.
+/// Replays from 2^31 octets back, and from further back.
 #[test]
 fn ao_29_no_interleaving_takes_an_end_back_to_an_earlier_turn() {
     for (operators, data, least) in [(Operators::Prompt, [2, 0], 10_000), (Operators::Free, [3, 0], 10_000)] {
@@ -48,7 +48,7 @@ fn q_28_no_interleaving_of_key_updates_loses_a_packet_or_the_peer() {
     assert!(found.states >= 4_000, "{found:?}");
 }
 
-/// If a search finds nothing because it searches nothing, it does not find these either.
+/// A search that finds no faults because it searches nothing would miss these too.
 #[test]
 fn every_fault_put_back_is_found() {
     let last = |scope: models::Scope| {
