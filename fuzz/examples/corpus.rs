@@ -1,6 +1,6 @@
-//! Writes the seed corpus: `cargo run --example corpus`, in this folder.
+//! Writes the seed corpus: run `cargo run --example corpus` in this folder.
 //!
-//! It comes from what the tests of the crates read, captures, key chains and vectors, and from scripts and octets made here.
+//! The seeds come from the data of the crates' tests (captures, key chains and vectors), and from scripts and octets generated here.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn write(target: &str, name: &str, octets: &[u8]) {
     fs::write(folder.join(name), octets).expect("a file");
 }
 
-/// The first packets of a capture that carry TCP.
+/// The first TCP packets of a capture.
 fn packets(capture: &[u8]) -> Vec<Vec<u8>> {
     let mut reader = PcapReader::new(capture).expect("a capture");
     let mut packets = Vec::new();
@@ -64,7 +64,6 @@ fn step(what: u8, body: &[u8]) -> Vec<u8> {
     [&[what][..], &(body.len() as u16).to_be_bytes(), body].concat()
 }
 
-/// SYN, SYN-ACK and ACK.
 fn handshake(is_ipv6: bool) -> Vec<u8> {
     [
         step(0, &stack_packet(is_ipv6, true, 2, (0x1000, 0), b"")),
@@ -121,7 +120,7 @@ fn main() {
 
 const TARGETS: [&str; 4] = ["kernel_chacha20_poly1305", "kernel_cmac", "kernel_gcm", "kernel_hashes"];
 
-/// Writes them.
+/// Writes the seeds of the kernels.
 pub fn kernels() {
     for (seed, target) in TARGETS.into_iter().enumerate() {
         for length in [52, 70, 130, 200, 320, 580, 1090, 1560] {
@@ -161,14 +160,14 @@ fn datagrams(capture: &[u8]) -> Vec<Vec<u8>> {
     datagrams
 }
 
-/// Writes them.
+/// Writes the seeds of QUIC.
 pub fn quic() {
     for (rfc, text) in VECTORS {
         let vectors: Value = serde_json::from_str(text).expect("JSON");
         let original = octets(&vectors["destination_connection_id"]);
         for name in ["client_initial", "server_initial", "chacha20_poly1305"] {
             let packet = octets(&vectors[name]["packet"]);
-            // The first octets of a long one are enough.
+            // For a long datagram, the first octets are enough.
             write(
                 "quic_header",
                 &format!("{rfc}-{name}"),
@@ -199,7 +198,7 @@ pub fn quic() {
     tokens();
 }
 
-/// Steps in words, `>` for the client's and `<` for the server's: what is done, and after a colon the payload.
+/// Steps in words, `>` for the client's and `<` for the server's: the operation, and after a colon the payload.
 const SCRIPTS: [(&str, &str); 6] = [
     ("update", "talk:before >update talk:after talk:again wait <update talk:"),
     ("late", "talk:a >late <late >update talk:b again:0 again:1 again:0 talk:c wait again:0 again:1 again:0"),
@@ -228,7 +227,7 @@ fn steps(word: &str) -> Vec<u8> {
     }
 }
 
-/// Every suite and version, over key updates by either end and by both, with packets that come late, twice and altered.
+/// Every suite and version, over key updates by either end and by both, with late, repeated and altered packets.
 fn scripts() {
     for (index, (name, script)) in (0_u8..).zip(SCRIPTS) {
         let steps: Vec<u8> = script.split(' ').flat_map(steps).collect();

@@ -1,5 +1,4 @@
-//! Captures: packets are numbered in order, no longer than they were on the wire, and the same at any reading speed; damage ends
-//! them.
+//! Captures: packets are numbered in order, no longer than on the wire, and the same at any reading speed; they end at damage.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

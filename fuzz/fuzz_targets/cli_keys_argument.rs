@@ -6,7 +6,7 @@ use wireseal::keys::from_argument;
 use wireseal_fuzz::cli::check_keys;
 
 fuzz_target!(|text: &str| {
-    // A made-up argument must not open files or keyrings of this machine.
+    // A made-up argument must not open files or keyrings on this machine.
     if text.contains("secret-file=") || text.contains("secret-keyring=") {
         return;
     }

@@ -1,6 +1,6 @@
-//! ChaCha20 header masks, one-time Poly1305 and ChaCha20-Poly1305 on every path against slow models.
+//! ChaCha20 header masks, one-time Poly1305 and ChaCha20-Poly1305 on every path, compared with slow models.
 //!
-//! Input: four octets that say where to cut, a key of 32 octets, and octets that are samples, a message, and a packet.
+//! Input: four octets that choose where to cut, a key of 32 octets, and octets used as samples, a message, and a packet.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,6 @@
-//! AES-128-CMAC, of one message and of many side by side, each under its own key, on every path against a slow model.
+//! AES-128-CMAC of one message and of many side by side, each with its own key, on every path, compared with a slow model.
 //!
-//! Input: eight octets that say where to cut, a key, and the octets of the messages.
+//! Input: eight octets that choose where to cut, a key, and the octets of the messages.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

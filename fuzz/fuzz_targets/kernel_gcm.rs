@@ -1,7 +1,7 @@
-//! AES-GCM with header masks on every path against a slow model: what was sealed is opened, and what was altered is refused and
-//! leaves no plaintext.
+//! AES-GCM with header masks on every path, compared with a slow model: sealed packets open; altered ones are refused and leave no
+//! plaintext.
 //!
-//! The input is six octets that choose, a key of 32 octets, a nonce, and octets that are cut in associated data and texts.
+//! Input: six octets of choices, a key of 32 octets, a nonce, and octets that are cut into associated data and texts.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

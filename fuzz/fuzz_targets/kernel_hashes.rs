@@ -1,6 +1,6 @@
-//! HMAC with SHA-1 and SHA-256, of one message and of many side by side, on every path against slow models.
+//! HMAC with SHA-1 and SHA-256, of one message and of many side by side, on every path, compared with slow models.
 //!
-//! Input: eight octets that say where to cut, a key of 32 octets, and the octets of the messages.
+//! Input: eight octets that choose where to cut, a key of 32 octets, and the octets of the messages.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use wireseal_kernels::hmac::ShaInstructions;
 use wireseal_kernels::model::hmac as model;
 use wireseal_kernels::{sha1, sha256};
 
-/// Checks HMAC by one hash, whose chaining value has so many words.
+/// Checks HMAC with one hash, whose chaining value has this many words.
 macro_rules! check {
     ($name:ident, $hash:ident, $model:expr, $words:literal) => {
         fn $name(cuts: &[u8; 8], key: &[u8; 32], octets: &[u8]) {

@@ -1,4 +1,4 @@
-//! Key chains in TOML and JSON: what can be read can be written in both formats, and reads back the same.
+//! Key chains in TOML and JSON: a chain that can be read can be written in both formats, and reads back the same.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

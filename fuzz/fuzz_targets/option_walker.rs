@@ -1,4 +1,4 @@
-//! The option walker against a slow one that reads like RFC 9293, and the AO option against RFC 5925 §2.2.
+//! Compares the option walker with a slow one that reads like RFC 9293, and the AO option with RFC 5925 §2.2.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

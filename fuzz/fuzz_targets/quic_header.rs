@@ -1,6 +1,6 @@
-//! Headers, variable-length integers and packet numbers, against slow readers; what is written reads back the same.
+//! Headers, variable-length integers and packet numbers, compared with slow readers; headers that are written read back the same.
 //!
-//! The input is eight octets that choose, and a datagram.
+//! Input: eight octets of choices, and a datagram.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     short(choice, datagram);
 });
 
-/// Takes a datagram apart as the slow reader does.
+/// Splits a datagram with both the crate and the slow reader.
 fn split(datagram: &[u8], id_length: usize) {
     let mut buffer = datagram.to_vec();
     match (quic::first_packet(datagram, id_length), Protected::split_first(&mut buffer, id_length)) {
@@ -84,7 +84,7 @@ fn numbers(largest: u64, octets: &[u8]) {
         let found = decode_packet_number(Some(largest), truncated, length);
         assert_eq!(found, quic::closest(largest + 1, truncated.into(), bits));
         assert_eq!(decode_packet_number(None, truncated, length), quic::closest(0, truncated.into(), bits));
-        // The receiver decodes the number, whichever of the packets since the largest acknowledged have reached it.
+        // The receiver must decode the number, whichever packets since the largest acknowledged have arrived.
         let number = found.max(largest + 1);
         let needed = NumberLength::needed(number, Some(largest));
         let advised = NumberLength::advised(number, Some(largest));
@@ -95,7 +95,7 @@ fn numbers(largest: u64, octets: &[u8]) {
                 assert_eq!(decode_packet_number(Some(received), cut(needed), needed), number);
             }
         }
-        // As advised, even if as many later ones have reached it first.
+        // With the advised length, also if as many later packets have arrived first.
         let later = number.saturating_add(number - largest);
         if number - largest <= 1 << 30 && later <= MAX_PACKET_NUMBER - 1 {
             assert_eq!(decode_packet_number(Some(later), cut(advised), advised), number);

@@ -1,6 +1,6 @@
-//! Retry packets: those that another library's AES-128-GCM finds genuine are accepted, and no others; written packets read back the same.
+//! Retry packets: exactly those are accepted that another library's AES-128-GCM finds genuine; written packets read back the same.
 //!
-//! The input is two octets that choose, a connection ID with its length, and a datagram.
+//! Input: two octets of choices, a connection ID after its length, and a datagram.
 #![no_main]
 
 use aes_gcm::aead::{AeadInOut, KeyInit};
@@ -53,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 
-    // What a server writes with these octets for connection IDs and token.
+    // Writes a packet as a server would, with connection IDs and token from these octets.
     let (ids, token) = datagram.split_at(datagram.len().min(usize::from(choice >> 1) % 41));
     let (destination, source) = ids.split_at(ids.len() / 2);
     let id = |octets| ConnectionId::new(octets).expect("half of at most 40 octets");

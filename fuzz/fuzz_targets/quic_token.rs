@@ -1,6 +1,7 @@
-//! Tokens: only tokens that this key sealed for this version, address and time are accepted. Stateless resets are recognised by theirs.
+//! Tokens: only tokens that this key sealed for this version, address and time are accepted. Stateless resets are recognised only by their
+//! own token.
 //!
-//! The input is 16 octets that choose, and others that are taken for tokens, connection IDs and datagrams.
+//! Input: 16 octets of choices, then octets used as tokens, connection IDs and datagrams.
 #![no_main]
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

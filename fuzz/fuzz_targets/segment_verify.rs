@@ -1,7 +1,7 @@
-//! Parsing against etherparse and a slow reader, and verifying: what was signed verifies, what was altered does not.
+//! Parsing, compared with etherparse and a slow reader; and verifying: signed segments verify, altered ones do not.
 //!
-//! The input is an octet that chooses algorithm and coverage, an IP packet, and behind it, as link-layer padding, three
-//! octets for every alteration: where, and by what difference.
+//! Input: an octet that chooses algorithm and coverage, an IP packet and, after it as link-layer padding, three octets for every
+//! alteration: the place and the difference.
 #![no_main]
 
 use etherparse::{SlicedPacket, TransportSlice};
@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
     compare(packet);
     let Ok(segment) = Segment::parse(packet) else { return };
     let Ok(Some(ao)) = segment.ao_option() else { return };
-    // A fuzzer that runs for days could guess a MAC of under eight octets; one over 16 is never configured.
+    // A fuzzer that runs for days could guess a MAC below eight octets; one above 16 is never configured.
     if !(8..=16).contains(&ao.mac.len()) {
         return;
     }
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     let mkt = hosts::mkt(hosts::secret(input), 1, 2, algorithm).with_options(coverage);
     let mkt = mkt.with_mac_length(ao.mac.len()).expect("a length in range");
     let parameters = mkt.parameters();
-    // The corpus is signed with other keys, and these cannot be guessed.
+    // The corpus is signed with other keys, and these keys cannot be guessed.
     let key = |port| {
         let (source, destination) = (Endpoint::new([192, 0, 2, 1], port), Endpoint::new([192, 0, 2, 2], 179));
         let context = KdfContext {
@@ -68,7 +68,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// What the MAC covers (RFC 5925 §5.1) and the MAC itself.
+/// The octets that the MAC covers (RFC 5925 §5.1), and the MAC itself.
 fn covered(tcp: &[u8], coverage: OptionCoverage) -> Option<Vec<Vec<u8>>> {
     let (header, payload) = tcp.split_at(usize::from(tcp[12] >> 4) * 4);
     let options = &header[20..];
@@ -81,7 +81,7 @@ fn covered(tcp: &[u8], coverage: OptionCoverage) -> Option<Vec<Vec<u8>>> {
     Some(vec![fixed, options, payload.to_vec()])
 }
 
-/// The parser agrees with the two other readers about every packet.
+/// The parser agrees with the two other readers on every packet.
 fn compare(packet: &[u8]) {
     let parsed = Segment::parse(packet);
     let slow = slow::tcp_packet(packet).filter(|found| !found.is_fragment && found.tcp.len() >= 20);
@@ -94,11 +94,11 @@ fn compare(packet: &[u8]) {
             }
         }
         (Err(_), None) => {}
-        // A routing header that hides the final destination is refused, and home addresses that contradict each other.
+        // Refused: a routing header that hides the final destination, or home addresses that contradict each other.
         (Err(_), Some(found)) => assert!(found.is_routed_on),
         (Ok(segment), None) => panic!("{segment:?} is no whole segment"),
     }
-    // etherparse reads an authentication header in IPv4, and an IPv6 length of zero as a jumbogram.
+    // etherparse accepts an authentication header in IPv4, and reads an IPv6 length of zero as a jumbogram.
     let Ok(sliced) = SlicedPacket::from_ip(packet) else { return };
     let Some(payload) = sliced.ip_payload() else { return };
     let is_plain = match packet[0] >> 4 {

@@ -1,6 +1,6 @@
-//! Two hosts, a script of what their stacks send, and an attacker who alters and forges packets.
+//! Two hosts, a script of their stacks' packets, and an attacker who alters and forges packets.
 //!
-//! The input is the script (see [`Hosts::run`]). Nothing that the peer has not signed may reach a stack.
+//! Input: the script (see [`Hosts::run`]). Only packets that the peer has signed may reach a stack.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

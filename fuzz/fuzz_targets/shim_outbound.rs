@@ -1,8 +1,7 @@
-//! One packet that a stack sends, a new shim, an MTU and the room before the packet: the result is signed, fits, and
-//! the peer takes it.
+//! One packet from a stack, a new shim, an MTU and the room before the packet: the result is signed, fits, and the peer accepts it.
 //!
-//! The input is four octets (two of MTU, one that says how much smaller the stack's is, one of room) and the packet, which
-//! is sent after a handshake when it is no SYN itself.
+//! Input: four octets (two of MTU, one for how much smaller the stack's MTU is, one of room) and the packet, which is sent after a
+//! handshake unless it is a SYN.
 #![no_main]
 
 use std::net::IpAddr;
@@ -16,7 +15,7 @@ use wireseal_tcp_ao::{ConnectionIdentifier, MktSet, Peer};
 
 type ShimOf = Shim<Vec<PeerSlot>, Vec<ShimSlot>>;
 
-/// A shim that protects everything there is.
+/// A shim that protects all addresses.
 fn shim(config: ShimConfig, send_id: u8, recv_id: u8) -> ShimOf {
     let mkts =
         MktSet::from_mkts([hosts::mkt(0, send_id, recv_id, TcpAoAlgorithm::Aes128Cmac)]).expect("one key");
@@ -27,7 +26,7 @@ fn shim(config: ShimConfig, send_id: u8, recv_id: u8) -> ShimOf {
         .expect("one peer")
 }
 
-/// Opens the connection of a segment that is no SYN, with a handshake between both shims.
+/// Opens the connection of a segment other than a SYN, with a handshake between both shims.
 fn connect(sender: &mut ShimOf, receiver: &mut ShimOf, packet: &[u8]) -> Option<()> {
     let found = slow::tcp_packet(packet).filter(|found| !found.is_routed_on && found.tcp.len() >= 20)?;
     let (source, destination) = (&found.tcp[..2], &found.tcp[2..4]);
@@ -62,12 +61,12 @@ fuzz_target!(|input: &[u8]| {
     let mtu = usize::from(u16::from_be_bytes([*high, *low]));
     let config = ShimConfig { stack_mtu: mtu.saturating_sub(usize::from(*smaller)), ..ShimConfig::new(mtu) };
     let (mut sender, mut receiver) = (shim(config, 1, 2), shim(config, 2, 1));
-    // The peer refuses what is routed on, or has a home address.
+    // The peer refuses packets that are routed on or have a home address.
     if slow::tcp_packet(packet).is_some_and(|found| found.is_routed_on) {
         return;
     }
     if let Some(flags) = slow::tcp_packet(packet).and_then(|found| found.tcp.get(13).copied()) {
-        // SYN and RST together mean nothing (RFC 9293 §3.10.7), and no peer accepts them.
+        // SYN together with RST means nothing (RFC 9293 §3.10.7), so no peer accepts them.
         match flags & 0x16 {
             0x06 | 0x16 => return,
             0x02 => {}
@@ -99,7 +98,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(before.others(), delivered.others());
 });
 
-/// A segment in parts: what does not change on the way, options, payload.
+/// A segment in parts: the fixed part, options, payload.
 struct Parts<'a> {
     fixed: [u8; 17],
     options: &'a [u8],
@@ -107,7 +106,7 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The options but for the MSS, which is the path's, and SACK blocks and Fast Open's cookies, which make room.
+    /// The options except the MSS, which depends on the path, and SACK blocks and Fast Open cookies, which are dropped to make room.
     fn others(&self) -> Vec<(u8, Vec<u8>)> {
         let (options, is_well_formed) = slow::options(self.options);
         assert!(is_well_formed);

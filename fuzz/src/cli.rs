@@ -1,4 +1,4 @@
-//! Checks for the program: files of keys, captures, and their verification.
+//! Checks for the program: key files, captures, and verification.
 
 use std::convert::Infallible;
 use std::io::{self, Cursor, Read};
@@ -9,7 +9,7 @@ use wireseal::keys::from_argument;
 use wireseal::verify::{SearchLimits, Verifier, VerifyEvent, VerifyOptions};
 use wireseal_keys::{Chain, Format, Implementation, KeyFile, Keys, Problem, Timestamp, check, convert, read};
 
-/// Reads a text. An error has one line; keys that were read pass [`check_file`].
+/// Parses a text. An error must be one line; keys must pass [`check_keys`].
 pub fn check_text(text: &str, format: Format) {
     match read(Path::new("keys"), text, Some(format)) {
         Ok(file) => check_keys(&file),
@@ -20,7 +20,7 @@ pub fn check_text(text: &str, format: Format) {
     }
 }
 
-/// Explains keys, and writes them in every format and reads them again.
+/// Explains keys, writes them in every format and reads them again.
 pub fn check_keys(file: &KeyFile) {
     let now = Timestamp::from_unix_seconds(1_800_000_000);
     for finding in check(file, now, &Implementation::all().collect::<Vec<_>>()) {
@@ -53,7 +53,7 @@ fn read_again(text: &str, format: Format) -> KeyFile {
     read(Path::new("written"), text, Some(format)).unwrap_or_else(|error| panic!("{format}: {error}\n{text}"))
 }
 
-/// Whether two files have the same keys; chains without a name may have one in `one`.
+/// Whether two files have the same keys; chains without a name may have a name in `one`.
 fn is_same(one: &[Chain], other: &[Chain]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| {
@@ -66,9 +66,9 @@ fn is_same(one: &[Chain], other: &[Chain]) -> bool {
         })
 }
 
-/// Only compressed input has more packets than this.
+/// The maximum number of packets, which only compressed input can exceed.
 const MOST_PACKETS: usize = 5000;
-/// Octets of the longest packet.
+/// The length of the longest packet in octets.
 const LONGEST_PACKET: usize = 262_144;
 
 /// Returns a few octets at a time, as a pipe may.
@@ -81,7 +81,7 @@ impl Read for Slow {
     }
 }
 
-/// Reads a capture, at once and slowly.
+/// Reads a capture, all at once and slowly.
 pub fn check_capture(file: &[u8]) {
     let length = file.len() as u64;
     let mut slow = Reader::new(Slow(Cursor::new(file.to_vec())), None);
@@ -132,7 +132,7 @@ fn is_zstd(file: &[u8]) -> bool {
     magic == 0xfd2f_b528 || magic & 0xffff_fff0 == 0x184d_2a50
 }
 
-/// A key that verifies the recorded session, one for some peers, and one for short MACs.
+/// A key that verifies the recorded session, one for some peers only, and one for short MACs.
 const KEYS: [&str; 3] = [
     "send=100,recv=100,alg=aes-128-cmac-96,secret=first-secret",
     "send=7,recv=9,alg=hmac-sha-1-96,secret=another,peer=10.0.0.0/8",
@@ -142,14 +142,14 @@ const KEYS: [&str; 3] = [
 /// LINKTYPE_RAW.
 const RAW: u16 = 101;
 
-/// How much is tried on most inputs. With the program's limits, a segment that nothing explains takes tens of thousands of MACs, and
-/// a few packets never reach them.
+/// The search limits for most inputs. With the program's limits, a segment that nothing explains takes tens of thousands of MACs, and a few
+/// packets never reach them.
 const LIMITS: SearchLimits = SearchLimits { searches: 5, size_searches: 1, sizes: 8, snes: 4 };
 
-/// Verifies packets. The input has a line with a hint, then packets, each after two octets of its length, one of the seconds since
-/// the last, and one of how many octets are missing. About one input of a thousand is verified with the program's limits.
+/// Verifies packets. The input is a line with a hint, then packets. Before each packet come two octets of its length, one of the seconds
+/// since the previous packet, and one of how many octets are missing. About one input in a thousand is verified with the program's limits.
 ///
-/// Every packet is counted once, by a verdict or as something else, and every segment is in its connection's report.
+/// Every packet must be counted once, with a verdict or otherwise, and every segment must be in its connection's report.
 pub fn check_verification(input: &[u8]) {
     let (line, mut rest) = match input.iter().position(|octet| *octet == b'\n') {
         Some(place) => (&input[..place], &input[place + 1..]),

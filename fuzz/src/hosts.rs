@@ -22,15 +22,14 @@ pub const SECOND: [&str; 2] = ["192.0.2.2", "2001:db8::2"];
 
 const SLOTS: usize = 4;
 
-/// A secret that differs for every input: libFuzzer sees comparisons, and would replay a MAC from an
-/// earlier run.
+/// A secret that differs for every input: libFuzzer sees comparisons, and would replay a MAC from an earlier run.
 pub fn secret(input: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
     hasher.finish()
 }
 
-/// An MKT whose master key is the same with the ids exchanged.
+/// An MKT whose master key stays the same when the ids are exchanged.
 pub fn mkt(secret: u64, send_id: u8, recv_id: u8, algorithm: TcpAoAlgorithm) -> Mkt {
     let secret =
         [&[send_id.min(recv_id), send_id.max(recv_id)][..], &[0x5a; 22], &secret.to_be_bytes()].concat();
@@ -54,7 +53,7 @@ fn mkts(secret: u64, choice: u8, is_first: bool) -> MktSet<4> {
     MktSet::from_mkts(chosen).expect("ids that differ")
 }
 
-/// What the MAC of a segment covers, with the addresses: two packets that share it are the same to TCP-AO.
+/// The octets that a segment's MAC covers, with the addresses: packets that agree in these are the same to TCP-AO.
 type Covered = (IpAddr, IpAddr, Vec<u8>);
 
 fn covered(packet: &[u8]) -> Option<Covered> {
@@ -64,7 +63,7 @@ fn covered(packet: &[u8]) -> Option<Covered> {
     Some((segment.source().address(), segment.destination().address(), tcp))
 }
 
-/// What a shim has told about its last packet, and the connections that have opened and not ended.
+/// The shim's report on its last packet, and the connections that have opened and not ended.
 #[derive(Default)]
 struct Told {
     refused: u32,
@@ -87,7 +86,7 @@ impl Observer for Told {
 /// One of the hosts.
 pub struct Host {
     shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Told>,
-    /// Until when it accepts mismatches.
+    /// Mismatches are accepted until this time.
     accepts_until: Duration,
     secret: u64,
     is_first: bool,
@@ -110,7 +109,7 @@ impl Host {
         Self { shim, accepts_until: Duration::ZERO, secret, is_first, signed: HashSet::new() }
     }
 
-    /// Whether a packet passed only because mismatches are accepted. It was told of, like every refusal, and is unchanged.
+    /// Whether a packet passed only because mismatches are accepted. The packet must be unchanged, and reported like a refusal.
     fn has_passed(&mut self, now: Duration, packet: &[u8], result: Option<&[u8]>) -> bool {
         let told = self.shim.observer_mut();
         let (refused, passed) = (std::mem::take(&mut told.refused), std::mem::take(&mut told.passed));
@@ -126,7 +125,7 @@ impl Host {
         passed > 0
     }
 
-    /// Accepts mismatches of both peers for so many minutes.
+    /// Accepts mismatches from both peers for this many minutes.
     fn accept_mismatches(&mut self, now: Duration, minutes: u8) {
         self.accepts_until = now + Duration::from_secs(u64::from(minutes) * 60);
         for index in 0..2 {
@@ -134,7 +133,7 @@ impl Host {
         }
     }
 
-    /// Whether the segments between these addresses, this host's own first, must be signed.
+    /// Whether segments between these addresses, this host's own first, must be signed.
     fn is_protected(&self, local: IpAddr, remote: IpAddr) -> bool {
         let mut peers = self.shim.peers().map(|(_, peer)| &peer.connections);
         peers.any(|connections| connections.local.contains(&local) && connections.remote.contains(&remote))
@@ -151,7 +150,7 @@ impl Host {
         }
         let sent = sent?;
         if now < self.accepts_until && packet.starts_with(&sent) {
-            // Every second SYN without an answer goes unsigned.
+            // Every second unanswered SYN goes unsigned.
             return Some(sent);
         }
         let is_unchanged = packet.starts_with(&sent);
@@ -215,7 +214,7 @@ impl Host {
         Some(received)
     }
 
-    /// Gives the peers different keys, or none.
+    /// Gives the peers other keys, or none.
     pub fn set_mkts(&mut self, choice: u8) {
         for index in 0..2 {
             self.shim
@@ -240,7 +239,7 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Runs a script: steps of an octet that says what to do, two octets of length, and that many to do it with.
+    /// Runs a script. Each step is an octet that chooses the operation, two octets of length, and that many octets of data.
     pub fn run(mut script: &[u8]) {
         let secret = secret(script);
         let (first, second) = (Host::new(secret, true), Host::new(secret, false));
@@ -266,7 +265,7 @@ impl Hosts {
                     receiver.receive(now, &sent, sender);
                 }
             }
-            // The same, with an octet altered on the path and the checksums corrected.
+            // The same, with one octet altered on the path and the checksums corrected.
             (1, [high, low, difference, packet @ ..]) => {
                 if let Some(mut sent) = sender.send(now, packet) {
                     let at = usize::from(u16::from_be_bytes([*high, *low])) % sent.len();

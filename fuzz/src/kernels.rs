@@ -1,8 +1,8 @@
-//! Runs kernels on every path that the machine has.
+//! Runs kernels on every path of this processor.
 
 use wireseal_kernels::cpu::{InstructionSet, switch};
 
-/// Runs `check` with each path that this processor has, those that build on it turned off, and with no path at all.
+/// Runs `check` with no path at all, and with each path that this processor has, with those that build on it turned off.
 pub fn each_alone(mut check: impl FnMut(Option<InstructionSet>)) {
     switch::all();
     let available = InstructionSet::ALL.into_iter().filter(|path| path.is_available());
@@ -13,7 +13,7 @@ pub fn each_alone(mut check: impl FnMut(Option<InstructionSet>)) {
     switch::all();
 }
 
-/// Cuts `octets` into pieces of the given lengths, and a last one of what is left.
+/// Cuts `octets` into pieces of the given lengths, and a last piece with the rest.
 pub fn pieces<'a>(mut octets: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
     let mut pieces = Vec::new();
     for length in lengths {
@@ -28,11 +28,11 @@ pub fn pieces<'a>(mut octets: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
 /// Messages of a batch.
 #[derive(Debug)]
 pub struct Messages<'a> {
-    /// Whole; some repeat, to have more messages than lanes.
+    /// Unsliced; some repeat, so that there are more messages than lanes.
     pub whole: Vec<&'a [u8]>,
     /// In slices of any length.
     pub sliced: Vec<Vec<&'a [u8]>>,
-    /// Whole blocks first: only such messages are computed side by side.
+    /// With whole blocks in the first slice: only such messages are computed side by side.
     pub in_two: Vec<Vec<&'a [u8]>>,
 }
 

@@ -1,5 +1,5 @@
-//! Shared by the fuzz targets: slow readers written from the RFCs, two hosts with a shim each, two ends of a QUIC connection, the
-//! kernels on every path, and the checks on keys, captures and their verification.
+//! Shared by the fuzz targets: slow readers written from the RFCs, two hosts with a shim each, two ends of a QUIC connection, the kernels
+//! on every path, and the checks on keys, captures and verification.
 
 #[cfg(feature = "program")]
 pub mod cli;

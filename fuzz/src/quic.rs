@@ -1,5 +1,5 @@
-//! QUIC: two ends that share secrets, an attacker between them, and the properties that must hold; and what RFC 9000, 9001 and 9369
-//! say about headers and packet numbers, written from them and not from the code under test.
+//! QUIC: two ends that share secrets, an attacker between them, and the properties that must hold; and readers of headers and packet
+//! numbers, written from RFC 9000, 9001 and 9369 and not from the code under test.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use wireseal_quic::{
     Protected, ReceiveSpace, Sealer, ShortHeader, TrafficSecret, Version,
 };
 
-/// The octets of a connection ID of either end.
+/// The length of both ends' connection IDs.
 pub const ID_LENGTH: usize = 4;
 
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ struct Sealed {
     number: u64,
     payload: Vec<u8>,
     generation: u64,
-    /// The largest number of the peer's 1-RTT packets that was opened when it was sealed, which it acknowledges.
+    /// The largest 1-RTT packet number opened from the peer when this was sealed, which it acknowledges.
     acknowledged: Option<u64>,
 }
 
@@ -94,7 +94,7 @@ impl End {
         &mut self.levels[usize::from(kind == LongType::Handshake)]
     }
 
-    /// Seals `payload`, padded until it is long enough for a sample: with a short header, or a long one of this type.
+    /// Seals `payload`, padded until it is long enough for a sample, with a short header, or a long one of this type.
     fn seal(&mut self, long: Option<LongType>, payload: &[u8]) -> Vec<u8> {
         let mut payload = payload.to_vec();
         payload.resize(payload.len().max(3), 0);
@@ -136,7 +136,7 @@ impl End {
         packet
     }
 
-    /// Opens every packet of a datagram and returns each result. Only packets that `peer` has sealed may open, and only once.
+    /// Opens every packet of a datagram and returns the results. Only packets that `peer` has sealed may open, and only once.
     fn receive(&mut self, time: Duration, datagram: &[u8], peer: &Self) -> Vec<Result<(), OpenError>> {
         let now = Now { time, probe_timeout: PROBE_TIMEOUT };
         let (mut buffer, mut at, mut results) = (datagram.to_vec(), 0, Vec::new());
@@ -146,7 +146,7 @@ impl End {
             let before = &datagram[at..at + found.end];
             assert_eq!(packet.octets(), before);
             at += found.end;
-            // First apply what the passing of time alone changes.
+            // First applies the changes that time alone causes.
             self.one_rtt.expire(time);
             let derived = derivations(&self.one_rtt);
             let (kind, failures) = (packet.packet_type(), self.failures.count());
@@ -195,7 +195,7 @@ impl End {
         results
     }
 
-    /// Where a packet was not opened, the buffer is unchanged or zeros; it never holds the payload.
+    /// If a packet was not opened, the buffer is unchanged or zeros; it never holds the payload.
     fn assert_no_plaintext(
         &self,
         datagram: &[u8],
@@ -217,7 +217,7 @@ impl End {
                         let (header, body) = after[..last].split_at(payload);
                         header == &before[..payload] && body.iter().all(|octet| *octet == 0)
                     };
-                    // The number has one to four octets; only the key shows how many.
+                    // The number has one to four octets; only the key reveals how many.
                     assert!((1..=4).any(|length| is_wiped(found.number + length)), "the payload is zeros");
                     assert_eq!(after[last..], before[last..], "the tag is as it was");
                 }
@@ -232,7 +232,7 @@ impl End {
     }
 }
 
-/// For how many phases keys were derived: all up to the present one, and the next if it is there.
+/// The number of phases with derived keys: all up to the current one, and the next if it is derived.
 fn derivations(one_rtt: &OneRtt) -> u64 {
     let has_next = format!("{one_rtt:?}").contains("has_next_keys: true");
     one_rtt.generation() + 1 + u64::from(has_next)
@@ -247,7 +247,7 @@ fn assert_opened(opened: &Opened<'_>, packet: &[u8], number_offset: usize, peer:
     assert_eq!(opened.header()[1..number_offset], packet[1..number_offset]);
 }
 
-/// Both ends, the time, and the packets that were sealed and may come late, twice or never.
+/// Both ends, the time, and the sealed packets that may arrive late, twice or never.
 pub struct Ends {
     ends: [End; 2],
     time: Duration,
@@ -255,8 +255,8 @@ pub struct Ends {
 }
 
 impl Ends {
-    /// Runs a script: an octet that chooses version, backend and AEAD, then steps of an octet that says what to do, two
-    /// octets of length, and that many to do it with.
+    /// Runs a script. The first octet chooses version, backend and AEAD. Each step is an octet that chooses the operation, two octets of
+    /// length, and that many octets of data.
     pub fn run(script: &[u8]) {
         let [choice, steps @ ..] = script else { return };
         let (secret, mut steps) = (crate::hosts::secret(script), steps);
@@ -290,7 +290,7 @@ impl Ends {
             _ => Some(LongType::Initial),
         };
         match (what & 0x0f, body) {
-            // A packet that arrives at once always opens.
+            // A packet that arrives at once must open.
             (0, payload) => {
                 let packet = self.ends[sender].seal(kind, payload);
                 assert_eq!(self.deliver(sender, &packet), [Ok(())], "what was sealed opens");
@@ -302,7 +302,7 @@ impl Ends {
                 packet[at] ^= difference;
                 self.deliver(sender, &packet);
             }
-            // Any octets, from an attacker on the path.
+            // Arbitrary octets from an attacker on the path.
             (2, datagram) => {
                 self.deliver(sender, datagram);
             }
@@ -344,7 +344,7 @@ impl Ends {
     }
 }
 
-/// A variable-length integer (RFC 9000 §16): its value, and how many octets it took.
+/// A variable-length integer (RFC 9000 §16): its value, and its length in octets.
 pub fn varint(octets: &[u8]) -> Option<(u64, usize)> {
     let first = *octets.first()?;
     let length = match first & 0xc0 {
@@ -363,7 +363,7 @@ pub fn varint(octets: &[u8]) -> Option<(u64, usize)> {
     Some((value, length))
 }
 
-/// Why there is no protected packet.
+/// Why the datagram does not start with a protected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It ends too early.
@@ -381,7 +381,7 @@ pub enum Fault {
 /// The first packet of a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// What it is.
+    /// The type of the packet.
     pub kind: PacketType,
     /// The version of a long header.
     pub version: Option<u32>,
@@ -397,8 +397,10 @@ pub struct Packet {
     pub end: usize,
 }
 
-/// Reads the first packet of a datagram whose short headers have connection IDs of `id_length` octets.
-/// Fails when there is none that keys would open.
+/// Reads the first packet of a datagram, in which short headers have connection IDs of `id_length` octets.
+///
+/// # Errors
+/// [`Fault`] if there is no packet that keys could open.
 pub fn first_packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> {
     let first = *datagram.first().ok_or(Fault::Truncated)?;
     if first < 0x80 {
@@ -438,7 +440,7 @@ pub fn first_packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> 
     let destination = id(5)?;
     let source = id(destination.end)?;
     let kind = kinds[usize::from(first >> 4 & 3)].ok_or(Fault::Retry)?;
-    // The end of a field of as many octets as the variable-length integer at `at` says, and where the field starts.
+    // The range of the field after the variable-length integer at `at`, which is its length.
     let field = |at: usize| {
         let (length, octets) = varint(&datagram[at..]).ok_or(Fault::Truncated)?;
         let start = at + octets;
@@ -452,8 +454,8 @@ pub fn first_packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> 
     Ok(Packet { kind, version: Some(version), destination, source, token, number: rest.start, end: rest.end })
 }
 
-/// The packet number that `truncated`, its last `bits` bits, stands for: of those that end so, the closest to `expected`
-/// (RFC 9000 §17.1), and of two that are as close, the greater.
+/// The packet number for `truncated`, its last `bits` bits: of the numbers that end in these bits, the one closest to `expected` (RFC 9000
+/// §17.1), and of two equally close, the greater.
 pub fn closest(expected: u64, truncated: u64, bits: u32) -> u64 {
     let window = 1_u128 << bits;
     let base = u128::from(expected) / window;

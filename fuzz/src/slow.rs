@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An option as it stands in a header: kind, offset, and the octets after kind and length.
+/// An option in a header: kind, offset, and the octets after kind and length.
 pub type Option<'a> = (u8, usize, &'a [u8]);
 
-/// Reads TCP options as RFC 9293 §3.1 and §3.2 describe them; the second part says whether the list ended well.
+/// Reads TCP options as described in RFC 9293 §3.1 and §3.2; the second value says whether the list was well-formed.
 pub fn options(octets: &[u8]) -> (Vec<Option<'_>>, bool) {
     let mut options = Vec::new();
     let mut at = 0;
@@ -37,8 +37,10 @@ pub fn options(octets: &[u8]) -> (Vec<Option<'_>>, bool) {
 #[derive(Debug, PartialEq, Eq)]
 pub struct MustDiscard;
 
-/// The one AO option of a header (RFC 5925 §2.2): where it starts, and what follows kind and length.
-/// Fails when the RFC says that the segment must be discarded.
+/// The one AO option of a header (RFC 5925 §2.2): its offset, and the octets after kind and length.
+///
+/// # Errors
+/// [`MustDiscard`] if the RFC requires it.
 pub fn ao(octets: &[u8]) -> Result<std::option::Option<(usize, &[u8])>, MustDiscard> {
     let (options, is_well_formed) = options(octets);
     let aos: Vec<_> = options.iter().filter(|option| option.0 == 29).collect();
@@ -51,18 +53,18 @@ pub fn ao(octets: &[u8]) -> Result<std::option::Option<(usize, &[u8])>, MustDisc
     }
 }
 
-/// What a host takes a packet for.
+/// A packet as a host interprets it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TcpPacket<'a> {
     /// The addresses of the IP header, source first.
     pub addresses: (IpAddr, IpAddr),
-    /// Octets of all IP headers.
+    /// The length of all IP headers in octets.
     pub ip_length: usize,
-    /// The TCP header and payload, or as much of it as a first fragment has.
+    /// The TCP header and payload, or the part of them in a first fragment.
     pub tcp: &'a [u8],
     /// Whether it is the first fragment of several.
     pub is_fragment: bool,
-    /// Whether a routing header takes the packet on to another host, or an option may give its sender another address.
+    /// Whether a routing header sends the packet on to another host, or an option may give its sender another address.
     pub is_routed_on: bool,
 }
 
@@ -119,7 +121,7 @@ pub fn tcp_packet(packet: &[u8]) -> std::option::Option<TcpPacket<'_>> {
                 let header = header.get(..length)?;
                 match next {
                     43 => found.is_routed_on |= header[3] > 0,
-                    // The Home Address option, wherever it may be (RFC 6275 §6.3).
+                    // The Home Address option, at any position (RFC 6275 §6.3).
                     60 => found.is_routed_on |= header[2..].contains(&201),
                     44 if header[2] > 0 || header[3] & 0xf8 > 0 => return None,
                     44 => found.is_fragment |= header[3] & 1 > 0,
@@ -153,7 +155,7 @@ pub fn assert_checksums(packet: &[u8]) {
     if found.addresses.0.is_ipv4() {
         assert_eq!(ones_complement_sum(&packet[..found.ip_length]), 0xffff, "IPv4 header checksum");
     }
-    // A final destination or a home address is in the pseudo-header (RFC 8200 §8.1, RFC 6275 §9.3.1): left to the unit tests.
+    // The pseudo-header has the final destination or the home address (RFC 8200 §8.1, RFC 6275 §9.3.1); the unit tests cover this.
     if found.is_routed_on {
         return;
     }
@@ -163,7 +165,7 @@ pub fn assert_checksums(packet: &[u8]) {
     assert_eq!(found.tcp[16..18], expected.to_be_bytes(), "TCP checksum");
 }
 
-/// Writes the checksums of IPv4 and TCP into a packet, where it has such.
+/// Writes the checksums of IPv4 and TCP into a packet that has them.
 pub fn refresh_checksums(packet: &mut [u8]) {
     let Some(found) = tcp_packet(packet) else { return };
     let at = found.ip_length;
@@ -176,7 +178,7 @@ pub fn refresh_checksums(packet: &mut [u8]) {
     }
 }
 
-/// RFC 1071 §1, for an even number of octets. etherparse's own leaves the reserved flag of IPv4 out.
+/// RFC 1071 §1, for an even number of octets. etherparse's own function ignores the reserved flag of IPv4.
 fn ones_complement_sum(octets: &[u8]) -> u16 {
     octets.as_chunks::<2>().0.iter().fold(0, |sum: u16, word| {
         let (sum, carry) = sum.overflowing_add(u16::from_be_bytes(*word));
