@@ -1,4 +1,4 @@
-//! A configuration as it is carried out, and what it comes to in words.
+//! A checked configuration, and its summary for people.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -37,14 +37,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether Linux's TCP-AO can carry it out, as far as can be known beforehand. A gateway can also carry out what it cannot.
+    /// Checks whether Linux's TCP-AO supports it, as far as can be known beforehand. A gateway supports more.
     ///
     /// # Errors
-    /// [`Error::Overlap`] if there are keys both for a host and for a network around it: whoever has the network's could call in the
-    /// host's name. [`Error::Keys`] if a chain has an algorithm that Linux lacks.
+    /// [`Error::Overlap`] if there are keys both for a host and for a network around it: whoever has the network's key could pose as the
+    /// host. [`Error::Keys`] if a chain has an algorithm that Linux lacks.
     pub fn check_for_kernel(&self) -> Result<(), Error> {
         let mut peers: Vec<_> = self.peers.iter().map(|(peer, _)| peer.canonical()).collect();
-        // Networks come before the hosts in them.
+        // Sorted, so that networks come before the hosts in them.
         peers.sort();
         let mut around: Vec<PeerName> = Vec::new();
         for peer in peers {
@@ -59,7 +59,7 @@ impl Config {
         Ok(KeyManager::default().set_peers(self.peers.iter().cloned())?)
     }
 
-    /// Whether a gateway can carry it out, as far as can be known beforehand.
+    /// Checks whether a gateway supports it, as far as can be known beforehand.
     ///
     /// # Errors
     /// [`Error::Peer`] if a peer has a device, or more keys of its chain are valid at once than a gateway has room for.
@@ -120,7 +120,7 @@ impl fmt::Display for Config {
     }
 }
 
-/// A line for each key of a chain, and one for what comes.
+/// A line for each key of a chain, and one for the next change.
 fn keys(f: &mut fmt::Formatter<'_>, chain: &KeyChain, now: Timestamp) -> fmt::Result {
     let active = chain.at(now);
     let preferred = active.preferred().map(|key| key.key_id());

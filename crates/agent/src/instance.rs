@@ -1,5 +1,5 @@
-//! What a supervisor and a gateway do alike: they keep their memory private, and answer callers, so many at once and each for so long that
-//! nobody can take the process's descriptors.
+//! What supervisor and gateway have in common: they keep their memory private, and answer callers. The number of callers and the time of
+//! each are limited, so that nobody can use up the process's descriptors.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ use tokio::runtime;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-/// Callers that are answered at once. More are hung up on.
+/// How many callers are answered at the same time; others are disconnected at once.
 const MOST: usize = 16;
 /// The time that a caller has to ask and to read the answer.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -75,7 +75,7 @@ where
                     let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
                     let answered = timeout(LIMIT, answer(caller));
                     tokio::spawn(async move {
-                        // A timeout only hangs up.
+                        // A timeout only closes the connection.
                         let _ = answered.await;
                         drop(place);
                     });

@@ -67,28 +67,29 @@
 //! # How a supervisor works
 //! A seccomp filter, which the program and its children inherit, stops each `connect` and `listen` and notifies the supervisor. The
 //! supervisor duplicates the socket, sets the peer's keys on it, and makes the call itself with the address that it has read, so no other
-//! thread of the program can exchange the socket or the address in between. The program gets the kernel's result. The supervisor also checks
-//! whom a TCP-MD5 key is for before the kernel takes it. Once a second it installs and removes keys as the key chains say, on all TCP sockets
-//! of the program, which it finds in `/proc`; in between it holds none of them open.
+//! thread of the program can exchange the socket or the address in between. The program gets the kernel's result. The supervisor also
+//! checks whom a TCP-MD5 key is for before the kernel takes it. Once a second it installs and removes keys as the key chains say, on all
+//! TCP sockets of the program, which it finds in `/proc`; in between it holds none of them open.
 //!
 //! # What is wiped
 //! The text of a key file is wiped once it has been read, and a chain's keys when the chain is replaced or the supervisor or gateway ends.
 //! Until then the chains are in memory, because each rollover and each new socket needs their secrets. Not wiped: what
-//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and parts of a key file whose length is not known beforehand, such as a pipe. A
-//! process that is killed wipes nothing; its memory goes back to the kernel. Core dumps leave it out, and only root can read it.
+//! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and parts of a key file whose length is not known beforehand, such as a pipe.
+//! A process that is killed wipes nothing; its memory goes back to the kernel. Core dumps leave it out, and only root can read it.
 //!
 //! # Fail closed
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with
 //!   EKEYREJECTED. The log says why.
-//! * If the supervisor ends, the program's `connect`, `listen` and TCP-MD5 fail with ENOSYS. Its sessions go on with the keys that they have.
+//! * If the supervisor ends, the program's `connect`, `listen` and TCP-MD5 fail with ENOSYS. Its sessions go on with the keys that they
+//! have.
 //! * Refused in the program: Multipath TCP and SMC (EPROTONOSUPPORT, and programs fall back on TCP), io_uring (ENOSYS), data in a SYN
-//!   (EOPNOTSUPP), TCP-AO keys of its own (ENOPROTOOPT), 32-bit system calls (ENOSYS), threads with descriptors of their own (EPERM; ENOSYS for
-//!   `clone3`, and C libraries fall back on `clone`), and TCP-MD5 for the peers (ENOPROTOOPT) unless the configuration leaves it.
+//!   (EOPNOTSUPP), TCP-AO keys of its own (ENOPROTOOPT), 32-bit system calls (ENOSYS), threads with descriptors of their own (EPERM; ENOSYS
+//! for   `clone3`, and C libraries fall back on `clone`), and TCP-MD5 for the peers (ENOPROTOOPT) unless the configuration leaves it.
 //!
 //! # How `Gateway` works
 //! Rules in nftables or iptables queue the peers' packets for the gateway, which passes them through the [shim](wireseal_tcp_ao::shim) in
-//! batches and gives them back to the kernel. Where the kernel has noted a path MTU, signed packets leave by a raw socket instead: what was
-//! noted for the program's TCP is smaller by the option than what fits, and the kernel would hold packets from a queue to it.
+//! batches and gives them back to the kernel. Where the kernel has noted a path MTU, signed packets leave by a raw socket instead: the
+//! noted MTU leaves room for the option, and the kernel would apply it to the signed packet as well.
 //!
 //! # Features
 //! * `run`: supervising. It needs the C library libseccomp.

@@ -141,7 +141,7 @@ impl Metrics {
     }
 }
 
-/// Answers one request; the next one needs another connection, so that nobody keeps one.
+/// Answers one request and closes, so that nobody keeps a connection.
 async fn answer(caller: Box<dyn Caller>, metrics: Arc<Metrics>) {
     let service = service_fn(|request| {
         let response = respond(&request, &metrics);
@@ -180,7 +180,7 @@ fn respond<B>(request: &Request<B>, metrics: &Metrics) -> Response<String> {
     response
 }
 
-/// OpenMetrics as Prometheus's text format, where help and type name a counter with its `_total`, and nothing marks the end.
+/// Converts OpenMetrics to Prometheus's text format: there, help and type name a counter with its `_total`, and nothing marks the end.
 fn plain(open_metrics: &str) -> String {
     let counters: Vec<&str> = open_metrics
         .lines()

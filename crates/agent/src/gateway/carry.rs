@@ -1,4 +1,4 @@
-//! The threads that carry packets between the queues and the shards, and the raw sockets for packets that are past a noted path MTU.
+//! The threads that carry packets between the queues and the shards, and the raw sockets for packets longer than a noted path MTU.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -25,9 +25,9 @@ use crate::error::Error;
 const LOOPBACK: u32 = 1;
 /// `IPPROTO_RAW`: the packets come with their IP headers.
 const WITH_HEADER: i32 = 255;
-/// Octets of packets that may wait for the device.
+/// Octets of packets that may wait in a raw socket for the device.
 const SEND_BUFFER: usize = 4 << 20;
-/// Sent packets that are remembered: more than a thread sends before it receives again.
+/// How many sent packets are remembered: more than a thread sends before it receives again.
 const MOST_SENT: usize = 256;
 
 /// The bound queues of all threads. Their packets wait until threads carry them.
@@ -72,7 +72,7 @@ pub(super) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(
     thread.map(drop).map_err(Error::cannot("run the gateway"))
 }
 
-/// Carries the packets of a thread's queues until the process ends.
+/// Carries the packets of one thread's queues until the process ends.
 fn carry(mut queues: PacketQueues, thread: u16, mut wire: Wire, shards: &Shards) {
     let mut packets = Vec::new();
     loop {
@@ -83,7 +83,7 @@ fn carry(mut queues: PacketQueues, thread: u16, mut wire: Wire, shards: &Shards)
         let (mut outbound, mut inbound) = (Vec::new(), Vec::new());
         for packet in packets.drain(..) {
             match packet.direction() {
-                // Signed and sent by the raw socket, it comes by this queue once more.
+                // The raw socket sent it, already signed, and the rules queued it again.
                 Some(Direction::Outbound) if wire.has_sent(packet.octets()) => {
                     log_lost(queues.accept(packet));
                 }
@@ -111,9 +111,9 @@ fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &mu
     let decided = match verdict {
         Verdict::Accept(place) => queues.accept_at(packet, place),
         Verdict::Send(place) => match wire.send(&packet, packet.octets_at(place.clone())) {
-            // It does not fit the link; the kernel tells the program's TCP.
+            // It does not fit the link. The kernel tells the program's TCP so if the packet goes on.
             Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => queues.accept_at(packet, place),
-            // It was sent; or there was no room, or a filter has dropped it, and TCP sends it again.
+            // Either it was sent, or the buffer was full or a filter dropped it; then TCP sends it again.
             _ => queues.drop(packet),
         },
         Verdict::Drop => queues.drop(packet),
@@ -121,7 +121,7 @@ fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &mu
     log_lost(decided);
 }
 
-/// Logs that the kernel had no memory, or has given a packet up; TCP sends it again.
+/// Logs that the kernel had no memory, or gave a packet up; TCP sends it again.
 fn log_lost(result: io::Result<()>) {
     if let Err(error) = result {
         tracing::debug!(%error, "packets could not be given back to the kernel");
@@ -157,14 +157,14 @@ fn carry_errors(mut queues: PacketQueues, shards: &Shards) {
 
 /// A raw socket for each version of IP.
 ///
-/// The kernel holds a packet that comes back from a queue to the path MTU that it has noted, which is smaller by the option than what fits, so
-/// that TCP leaves room for it. A raw socket is held to the link's MTU alone. A packet that leaves by it has the source, mark and device of
-/// the unsigned one, and so the same route.
+/// The path MTU that the kernel has noted is lowered by the option's length, so that TCP leaves room for it. The kernel applies it to
+/// packets that come back from a queue, too, so a signed packet may not fit. A raw socket has only the link's MTU. It sends the packet with
+/// the source, mark and device of the unsigned one, and so by the same route.
 struct Wire {
     ipv4: Raw,
     /// `None` where the kernel has no IPv6.
     ipv6: Option<Raw>,
-    /// Hashes of packets that were sent and have not come by the thread's queue yet, which tell them from packets of programs.
+    /// Hashes of packets that were sent and have not reached the thread's queue yet: they tell these from packets of programs.
     sent: VecDeque<u64>,
     hash: RandomState,
 }
@@ -217,7 +217,7 @@ impl Wire {
             Err(error) if error.raw_os_error() == Some(libc::EAFNOSUPPORT) => None,
             opened => Some(opened?),
         };
-        // The link's MTU counts, not the path's.
+        // Only the link's MTU applies, not the path's.
         set_ip_mtu_discover(&ipv4.socket, Ipv4PathMtuDiscovery::PROBE)?;
         if let Some(ipv6) = &ipv6 {
             set_ipv6_mtu_discover(&ipv6.socket, Ipv6PathMtuDiscovery::PROBE)?;
@@ -225,14 +225,14 @@ impl Wire {
         Ok(Self { ipv4, ipv6, sent: VecDeque::new(), hash: RandomState::new() })
     }
 
-    /// Sends a signed packet by the device of the unsigned one. It comes by the thread's own queue once more, where
-    /// [`has_sent`](Self::has_sent) knows it.
+    /// Sends a signed packet by the device of the unsigned one. It reaches the thread's own queue again, where [`has_sent`](Self::has_sent)
+    /// recognises it.
     ///
     /// # Errors
-    /// EMSGSIZE if it does not fit the link; and others.
+    /// EMSGSIZE if it does not fit the link, and other errors of sending.
     fn send(&mut self, packet: &Packet, signed: &[u8]) -> io::Result<()> {
         let (from, to) = ends(signed).ok_or(io::ErrorKind::InvalidInput)?;
-        // Before it is sent: it is in the queue at once.
+        // Remembered before it is sent, because it is in the queue at once.
         let hash = self.hash.hash_one(segment(signed));
         if self.sent.len() == MOST_SENT {
             self.sent.pop_front();
@@ -266,7 +266,7 @@ impl Wire {
         sent
     }
 
-    /// Whether a packet of the thread's queue was sent here; each is known once.
+    /// Whether this thread sent a packet of its queue; true only once for each.
     fn has_sent(&mut self, packet: &[u8]) -> bool {
         if self.sent.is_empty() {
             return false;

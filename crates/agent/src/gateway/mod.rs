@@ -1,4 +1,4 @@
-//! TCP-AO between programs and the wire: the kernel's packet queues bring the peers' packets, which pass through the shim.
+//! TCP-AO between programs and the wire: the peers' packets come from the kernel's packet queues and pass through the shim.
 
 mod carry;
 mod queues;
@@ -31,9 +31,9 @@ use crate::metrics::{self, MetricsAddress};
 use crate::source::Source;
 use crate::status::{Command, RulesStatus, Status, StatusSource, announce, network_namespace, running};
 
-/// How often key chains are followed.
+/// How often the key chains are checked for keys that begin or end.
 const TICK: Duration = Duration::from_secs(1);
-/// How often to look whether the rules have changed.
+/// How often the rules are checked for changes.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A gateway and its settings.
@@ -47,8 +47,8 @@ pub struct Gateway {
     pub threads: u16,
     /// Connections that each thread has room for, at most [`MOST_CONNECTIONS`](Self::MOST_CONNECTIONS); each takes 1.2 KiB.
     pub connections: usize,
-    /// A file to which sessions are written at the end and from which they are read at the start, so that they survive a restart. A file that
-    /// others can write is refused; a damaged one is renamed.
+    /// A file to which sessions are written at the end and from which they are read at the start, so that they survive a restart. A file
+    /// that others can write is refused; a damaged one is renamed.
     pub state: Option<PathBuf>,
     /// Whether routers' ICMP errors about established sessions reach the programs, which RFC 5925 §7.8 advises against. Without them a path
     /// narrower than the links of both ends is not found, unless the kernel probes for it (`net.ipv4.tcp_mtu_probing`).
@@ -90,11 +90,12 @@ impl Gateway {
 
     /// Runs until SIGTERM or SIGINT. On SIGHUP the configuration is read again.
     ///
-    /// Sessions that are open already and not in the state file stall until their ends open them again. The process's limit of open files is
-    /// raised to the hard limit. Threads end only with the process: have a panic of any thread end it, as the program `wireseal` does.
+    /// Sessions that are open already and not in the state file stall until their ends open them again. The process's limit of open files
+    /// is raised to the hard limit. Threads end only with the process, so make a panic of any thread end it, as the program `wireseal`
+    /// does.
     ///
     /// # Errors
-    /// [`Error`]. Nothing is left behind then, but rules of an earlier gateway stay, so that its peers' packets are still dropped.
+    /// [`Error`]. Nothing is left behind then, except rules of an earlier gateway, so that its peers' packets are still dropped.
     pub fn run(&self) -> Result<(), Error> {
         keep_memory_private().map_err(Error::cannot("run the gateway"))?;
         let config = self.source.read()?;
@@ -121,16 +122,16 @@ impl Gateway {
         let mut bound = Bound::new(numbers)?;
         let peers = config.peers.len();
         let by = rules.install(config)?;
-        // Drops what an earlier gateway's rules have queued: they may have led packets of either direction into any queue.
+        // An earlier gateway's rules may have put packets of either direction into any queue.
         bound.drain().map_err(Error::cannot("run the gateway"))?;
         if let Some(file) = &state {
-            // Each session may go on once.
+            // Each session may be restored only once.
             file.remove()?;
         }
         bound.carry(&shards)?;
         tracing::info!(peers, by, "the gateway carries the packets of its peers");
         let _announced = announce(Command::Gateway, source);
-        // Units that come after this one can start, if systemd waits for that (`Type=notify`).
+        // With `Type=notify`, systemd now starts the units that come after this one.
         if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
             tracing::warn!(%error, "systemd cannot be told that the gateway is ready");
         }
@@ -170,7 +171,7 @@ impl Gateway {
             }
             reload.store(true, Ordering::Relaxed);
         }
-        // From here nothing is carried, so that the written state is the last one.
+        // From here on nothing is carried, so the written state stays current.
         let sessions = shards.stop();
         if let Some(file) = &state {
             file.write(sessions);
@@ -178,7 +179,7 @@ impl Gateway {
         rules.end(self.opens_on_exit)
     }
 
-    /// Whether there is memory for its connections; later, the allocation would abort the process.
+    /// Checks for enough memory for its connections now; later, a failed allocation would abort the process.
     fn check_room(&self) -> Result<(), Error> {
         let (connections, threads) = (self.connections, self.threads);
         let octets = connections.saturating_mul(threads.into()).saturating_mul(size_of::<ShimSlot>());
@@ -192,7 +193,7 @@ impl Gateway {
     /// iptables.
     ///
     /// # Errors
-    /// [`Error::NotInPlace`] with what is missing, and what becomes of packets.
+    /// [`Error::NotInPlace`] with what is missing, and what happens to packets.
     pub fn check() -> Result<String, Error> {
         let not_in_place = |why: String| Err(Error::NotInPlace(why));
         if !geteuid().is_root() {
@@ -226,8 +227,8 @@ impl Gateway {
         })
     }
 
-    /// Removes the rules that a gateway has left, even if only some are there: its peers' packets pass unsigned from then on. Returns the programs
-    /// that had any.
+    /// Removes the rules that a gateway has left, even if only some are there: its peers' packets pass unsigned from then on. Returns the
+    /// programs whose rules were removed.
     ///
     /// # Errors
     /// [`Error::Runs`] if a gateway runs, which would install them again; [`Error::Rules`].
@@ -236,8 +237,8 @@ impl Gateway {
         Rules::remove_all()
     }
 
-    /// Accepts every packet of this many queues uninspected, until an error: what the queues cost by themselves, for measurements. At most
-    /// `most` packets are taken at once.
+    /// Accepts every packet of this many queues uninspected, until an error: measures what the queues cost by themselves. At most `most`
+    /// packets are taken at once.
     ///
     /// # Errors
     /// Whatever the operating system says.
@@ -247,11 +248,11 @@ impl Gateway {
     }
 }
 
-/// Reads the configuration again. All of it takes effect, or nothing.
+/// Reads the configuration again. Either all of it takes effect or nothing.
 fn change(source: &Source, rules: &KeptRules, shards: &Shards) {
     let config = source.read().and_then(|config| config.check_for_gateway().map(|()| config));
     let changed = config.and_then(|config| {
-        // First what can fail. Packets of a new peer are dropped until the shards know it.
+        // The rules first, because they can fail. Packets of a new peer are dropped until the shards know it.
         rules.change(config.clone())?;
         shards.change(&config);
         Ok(())

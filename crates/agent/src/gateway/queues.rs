@@ -1,7 +1,7 @@
-//! The kernel's packet queues, many packets at a time (`linux/netfilter/nfnetlink_queue.h`), and who has which.
+//! The kernel's packet queues, many packets at a time (`linux/netfilter/nfnetlink_queue.h`), and which process has which.
 //!
-//! Packets that wait are taken together, and one message has all their verdicts: each verdict of its own would wake the packet's receiver,
-//! which costs more than everything else on a busy machine.
+//! Waiting packets are taken together, and one message has all their verdicts. Sent one by one, each verdict would wake its packet's
+//! receiver, which costs more than everything else on a busy machine.
 
 use std::fs;
 use std::io::{self, ErrorKind, IoSlice};
@@ -30,14 +30,14 @@ use crate::error::Error;
 
 /// Packets that are taken at once.
 const BATCH: usize = 64;
-/// Octets of the longest message with a packet: its attributes, and the longest payload.
+/// Octets of the longest message with a packet: attributes and the longest payload.
 const MESSAGE: usize = 4096 + 65_536;
 /// Packets that the kernel keeps in each queue.
 const QUEUE_LENGTH: u32 = 16_384;
 /// Octets of packets that wait in the socket, and of verdicts in one message.
 const RECEIVE_BUFFER: usize = 4 << 20;
 const SEND_BUFFER: usize = 1 << 20;
-/// Verdicts are sent once there are so many octets of them.
+/// Verdicts are sent once they have this many octets.
 const FULL: usize = 256 << 10;
 /// Octets of a verdict without a payload: `struct nfqnl_msg_verdict_hdr` has two numbers.
 const VERDICT: usize = HEADERS + NLA_HEADER_SIZE + 8;
@@ -52,10 +52,10 @@ pub(super) const HEADERS: usize = NETLINK_HEADER + GENERAL_HEADER;
 const DROP: u32 = 0;
 const ACCEPT: u32 = 1;
 
-/// A packet queue without packets, as a lock: the kernel gives it to one process of a network namespace, which needs CAP_NET_ADMIN, and frees
-/// it however that ends. A gateway's queues cannot reach this number: the last that they may begin with is 65,000.
+/// A packet queue without packets, used as a lock: the kernel gives it to only one process of a network namespace, which needs
+/// CAP_NET_ADMIN, and frees it however that process ends. A gateway's queues cannot reach this number: the first is at most 65,000.
 const LOCK: u16 = 65_179;
-/// How long to wait for the end of a process that has the lock.
+/// How long to wait for the process that has the lock to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The numbers of a gateway's packet queues.
@@ -99,8 +99,8 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    /// Which way it goes, by its hook; `None` if it is neither from a program nor for one. The queue's number says nothing: rules of an earlier
-    /// gateway, or of another program, may put any packet into any queue.
+    /// Its direction, by its hook; `None` if it is neither from a program nor for one. The queue's number proves nothing: rules of an
+    /// earlier gateway, or of another program, may put any packet into any queue.
     pub(super) fn direction(&self) -> Option<Direction> {
         match i32::from(self.hook) {
             NF_INET_LOCAL_OUT => Some(Direction::Outbound),
@@ -128,7 +128,7 @@ impl Packet {
         self.place.clone()
     }
 
-    /// Its octets with the free ones in front of them, and how many those are: at least `OPTION_ROOM`.
+    /// Its octets behind free ones, and how many are free: at least `OPTION_ROOM`.
     pub(super) fn buffer_with_room(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer[..self.place.end], self.place.start)
     }
@@ -152,7 +152,7 @@ impl PacketQueues {
         let mut socket = Socket::new(NETLINK_NETFILTER)?;
         socket.bind_auto()?;
         socket.connect(&SocketAddr::new(0, 0))?;
-        // A full buffer drops packets, which TCP sends again.
+        // When the buffer is full the kernel drops packets, and TCP sends them again.
         socket.set_no_enobufs(true)?;
         set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER)?;
         set_socket_send_buffer_size_force(&socket, SEND_BUFFER)?;
@@ -183,19 +183,19 @@ impl PacketQueues {
         loop {
             let mut answer = Vec::with_capacity(MESSAGE);
             self.socket.recv(&mut answer, 0)?;
-            // Packets of a queue that is bound already are skipped; the kernel drops them when the socket is closed.
+            // Skips packets of queues that were bound before this one; the kernel drops them when the socket is closed.
             if let Some(result) = error_of(&answer) {
                 return result;
             }
         }
     }
 
-    /// Waits for packets, and takes up to a batch of those that are there.
+    /// Waits for packets, and takes up to a batch of them.
     pub(super) fn receive(&mut self, packets: &mut Vec<Packet>) -> io::Result<()> {
         self.take(packets, BATCH, 0)
     }
 
-    /// Takes packets that are there; the first is received with the flags `first`, 0 to wait for it.
+    /// Takes waiting packets; `first` are the flags for receiving the first one, 0 to wait for it.
     fn take(&mut self, packets: &mut Vec<Packet>, most: usize, first: i32) -> io::Result<()> {
         while packets.len() < most {
             let flags = if packets.is_empty() { first } else { libc::MSG_DONTWAIT };
@@ -211,7 +211,7 @@ impl PacketQueues {
                 Err(error) => return Err(error),
             }
             match error_of(&buffer[HEADROOM..]) {
-                // The packet does not wait any more, for instance because its device is gone.
+                // The packet is gone, for instance with its device.
                 Some(Err(error)) => tracing::debug!(%error, "a verdict came too late"),
                 Some(Ok(())) => {}
                 None => {
@@ -224,17 +224,17 @@ impl PacketQueues {
         Ok(())
     }
 
-    /// The packet goes on as it is.
+    /// Accepts the packet unchanged.
     pub(super) fn accept(&mut self, packet: Packet) -> io::Result<()> {
         self.decide(packet, ACCEPT, None)
     }
 
-    /// The packet goes on with the octets at this place of its buffer.
+    /// Accepts the packet with the octets at this place of its buffer in place of its own.
     pub(super) fn accept_at(&mut self, packet: Packet, place: Range<usize>) -> io::Result<()> {
         self.decide(packet, ACCEPT, Some(place))
     }
 
-    /// The packet goes nowhere.
+    /// Drops the packet.
     pub(super) fn drop(&mut self, packet: Packet) -> io::Result<()> {
         self.decide(packet, DROP, None)
     }
@@ -264,10 +264,10 @@ impl PacketQueues {
         if self.octets >= FULL || self.verdicts.len() >= BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// Drops all packets that wait.
+    /// Drops all waiting packets.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         let mut packets = Vec::new();
-        // No more than this can have waited before.
+        // No more than this can have been waiting.
         for _ in 0..self.queues * QUEUE_LENGTH as usize / BATCH {
             self.take(&mut packets, BATCH, libc::MSG_DONTWAIT)?;
             if packets.is_empty() {
@@ -306,7 +306,7 @@ impl PacketQueues {
     }
 }
 
-/// Writes the headers of a message that fills these octets.
+/// Writes the headers of a message as long as these octets.
 pub(super) fn write_headers(message: &mut [u8], subsystem: i32, kind: i32, flags: u16, resource: u16) {
     let length = message.len() as u32;
     message[..HEADERS].fill(0);
@@ -355,7 +355,7 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
             NFQA_IFINDEX_OUTDEV => to_device = number(value)?,
             NFQA_MARK => mark = number(value)?,
             NFQA_PAYLOAD => place = Some(at + NLA_HEADER_SIZE..at + NLA_HEADER_SIZE + value.len()),
-            // It was cut, and what is left is refused.
+            // The kernel cut it off, and the shim refuses what is left.
             NFQA_CAP_LEN => is_cut = true,
             _ => {}
         }
@@ -366,12 +366,13 @@ fn parse(buffer: Vec<u8>) -> Option<Packet> {
     Some(Packet { queue, id, hook, from_device, to_device, mark, place, buffer })
 }
 
-/// Held by the gateway that runs in this network namespace, or by who changes its rules instead: two would queue the same packets twice.
+/// The lock of this network namespace, held by its gateway or by whoever removes the rules: two gateways would queue the same packets
+/// twice.
 pub(super) struct Lock(#[expect(dead_code, reason = "it is held")] PacketQueues);
 
 impl Lock {
-    /// Takes the lock, before the process has any other netlink socket, so that the kernel names this one after the process. `taken` makes the
-    /// error if another process has it.
+    /// Takes the lock. This must be the process's first netlink socket, because the kernel gives only that one the process number as its
+    /// port. `taken` makes the error if another process has the lock.
     pub(super) fn take(taken: impl FnOnce(Option<u32>) -> Error) -> Result<Self, Error> {
         let started = Instant::now();
         let mut was_free = false;
@@ -381,7 +382,7 @@ impl Lock {
                 Err(error) => error,
             };
             match holder() {
-                // It may be about to end.
+                // The other process may be about to end.
                 Some(_) if started.elapsed() < PATIENCE => thread::sleep(PATIENCE / 10),
                 Some(holder) => return Err(taken(holder)),
                 // It may have ended since.
@@ -395,12 +396,12 @@ impl Lock {
 /// Who has the lock: the process, if it is known.
 pub(super) fn holder() -> Option<Option<u32>> {
     bound().find(|(queue, _)| *queue == LOCK).map(|(_, port)| {
-        // Unless it was its process's first netlink socket, the kernel has made the number up.
+        // Only a process's first netlink socket has the process's number; others have one that the kernel chose.
         Path::new("/proc").join(port.to_string()).exists().then_some(port)
     })
 }
 
-/// How many packets of these queues the kernel has dropped because there was no room.
+/// How many packets of these queues the kernel has dropped for lack of room.
 pub(super) fn lost(queues: RangeInclusive<u16>) -> u64 {
     let of_queue = |numbers: Vec<u64>| match numbers[..] {
         [queue, _port, _waiting, _form, _octets, by_full_queue, by_full_socket, ..] => {
@@ -420,7 +421,7 @@ fn bound() -> impl Iterator<Item = (u16, u32)> {
     })
 }
 
-/// A line of numbers for each bound packet queue of this network namespace, the queue's first.
+/// A line of numbers for each bound packet queue of this network namespace; the first is the queue's.
 fn lines() -> impl Iterator<Item = Vec<u64>> {
     let text = fs::read_to_string("/proc/self/net/netfilter/nfnetlink_queue").unwrap_or_default();
     let in_line = |line: &str| line.split_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -461,7 +462,7 @@ pub(super) fn destination(packet: &[u8]) -> Option<IpAddr> {
     ends(packet).map(|(_, to)| to)
 }
 
-/// What follows a packet's IP header, some fields of which the kernel changes.
+/// What follows a packet's IP header, because the kernel changes some fields of that header.
 pub(super) fn segment(packet: &[u8]) -> &[u8] {
     let header = match packet.first() {
         Some(first) if first >> 4 == 4 => usize::from(first & 0xf) * 4,
@@ -474,7 +475,7 @@ pub(super) fn segment(packet: &[u8]) -> &[u8] {
 pub(super) mod tests {
     use super::*;
 
-    /// A message of the kernel's with a packet that was queued at this hook.
+    /// The kernel's message for a packet that was queued at this hook.
     fn message(hook: u8, packet: &[u8]) -> Vec<u8> {
         let mut buffer = vec![0; HEADROOM + HEADERS];
         for (kind, value) in [(NFQA_PACKET_HDR, &[0, 0, 0, 7, 8, 0, hook][..]), (NFQA_PAYLOAD, packet)] {
@@ -483,7 +484,7 @@ pub(super) mod tests {
             write_attribute(&mut buffer[at..], kind, value.len());
             buffer[at + NLA_HEADER_SIZE..][..value.len()].copy_from_slice(value);
         }
-        // A queue's number says nothing.
+        // The hook decides, not the queue's number.
         write_headers(&mut buffer[HEADROOM..], NFNL_SUBSYS_QUEUE, NFQNL_MSG_PACKET, 0, 17_900);
         buffer
     }

@@ -16,7 +16,7 @@ use wireseal_tcp_ao::{ConnectionState, IcmpError, PeerError, VerifyError};
 
 use super::queues::{Packet, destination};
 
-/// How long the kernel keeps a path MTU (`net.ipv4.route.mtu_expires`), and a second more, because it notes it later.
+/// How long the kernel keeps a path MTU (`net.ipv4.route.mtu_expires`), plus a second, because the kernel notes it after the shard.
 const NOTED: Duration = Duration::from_secs(601);
 /// How often expired connections are forgotten.
 const EXPIRY: Duration = Duration::from_secs(60);
@@ -27,24 +27,24 @@ const MOST: usize = 10;
 /// What becomes of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Verdict {
-    /// It goes on with the octets at this place of its buffer.
+    /// Pass on the octets at this place of its buffer.
     Accept(Range<usize>),
-    /// The octets at this place of its buffer are sent by the raw socket, past the path MTU that the kernel has noted.
+    /// Send the octets at this place of its buffer by the raw socket, because of a path MTU that the kernel has noted.
     Send(Range<usize>),
-    /// It goes nowhere.
+    /// Drop it.
     Drop,
 }
 
-/// A shim, and what is known beside it.
+/// A shim, and what the gateway keeps with it.
 pub(super) struct Shard {
     pub(super) shim: Shim<Vec<PeerSlot>, Vec<ShimSlot>, Events>,
     /// Destinations for which the kernel has noted a path MTU that was lowered by the option, and until when.
     narrow: HashMap<IpAddr, Duration>,
     /// Refused packets since they were last logged.
     pub(super) refusals: Refusals,
-    /// Whether nothing is carried any more.
+    /// Whether it has stopped carrying packets.
     pub(super) has_stopped: bool,
-    /// For how many peers the shim has slots.
+    /// How many peers the shim has slots for.
     room: usize,
     /// When expired connections were last forgotten.
     expired: Duration,
@@ -74,7 +74,7 @@ impl Shard {
         })
     }
 
-    /// Makes room for so many peers.
+    /// Makes room for this many peers.
     pub(super) fn make_room(&mut self, peers: usize) -> Result<(), PeerError> {
         if peers > self.room {
             let room = peers.next_power_of_two();
@@ -84,7 +84,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Forgets expired connections, once a minute, since that takes a look at the whole table.
+    /// Forgets expired connections, only once a minute, because it scans the whole table.
     pub(super) fn expire(&mut self, now: Duration) {
         if now.saturating_sub(self.expired) >= EXPIRY {
             self.shim.expire(now);
@@ -129,7 +129,8 @@ impl Shard {
         verdicts
     }
 
-    /// Whether an ICMP error, from this host itself or from another, may pass as far as this shard knows. Lowers its MTU by the option.
+    /// Whether an ICMP error, from this host itself or another, may pass as far as this shard knows. Lowers the MTU in it by the option's
+    /// length.
     pub(super) fn admits_icmp(&mut self, now: Duration, packet: &mut [u8], is_own: bool) -> bool {
         let before = packet.to_vec();
         if is_own {
@@ -137,7 +138,7 @@ impl Shard {
         } else if self.has_stopped || self.shim.inbound(now, packet).is_err() {
             return false;
         }
-        // It was changed: the room for the option was taken off an MTU, which the kernel will note.
+        // The MTU in it was lowered, and the kernel will note it.
         if packet != before
             && let Some(error) = IcmpError::parse(packet)
         {
@@ -146,7 +147,7 @@ impl Shard {
         true
     }
 
-    /// Carries nothing from now on; returns the sessions that are open.
+    /// Stops carrying packets; returns the open sessions.
     pub(super) fn stop(&mut self) -> Vec<ConnectionState> {
         self.has_stopped = true;
         let pairs: Vec<_> = self.shim.connections_with_peers().map(|(_, session)| session.pair()).collect();
@@ -183,8 +184,8 @@ impl Shard {
     }
 }
 
-/// How many packets were refused, by the index of their peer and by the reason. Anybody can cause any number of them, so they are logged once a
-/// second.
+/// How many packets were refused, by the index of their peer and by the reason. Anybody can cause any number of them, so they are logged
+/// once a second.
 #[derive(Default)]
 pub(super) struct Refusals(BTreeMap<(Option<usize>, &'static str), u64>);
 
@@ -193,7 +194,7 @@ impl Refusals {
         *self.0.entry((peer, words(direction, refusal))).or_default() += 1;
     }
 
-    /// Adds those of a shard, which starts anew.
+    /// Adds those of a shard and clears them there.
     pub(super) fn take(&mut self, other: &mut Self) {
         for (key, segments) in std::mem::take(&mut other.0) {
             *self.0.entry(key).or_default() += segments;
@@ -202,7 +203,7 @@ impl Refusals {
 
     /// Logs them; `name` says which peer has an index.
     pub(super) fn log<N: Display>(&self, name: impl Fn(usize) -> Option<N>) {
-        // The most frequent first. Each reason is one line, so that many packets of one kind hide no other.
+        // The most frequent first, one line for each reason, so that many packets of one kind do not hide the others.
         let mut all: Vec<_> = self.0.iter().collect();
         all.sort_by_key(|(_, segments)| Reverse(**segments));
         for ((peer, reason), segments) in all.into_iter().take(MOST) {

@@ -1,4 +1,4 @@
-//! The file of sessions. It contains no secrets, but only its owner may write it: whoever can, decides on sequence numbers.
+//! The file of sessions. It contains no secrets, but only its owner may write it, because it sets the sequence numbers of sessions.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -24,7 +24,7 @@ pub(super) struct StateFile {
 }
 
 impl StateFile {
-    /// Checks the file if it is there, and writes one beside it to see whether it can be written at the end.
+    /// Checks an existing file, and writes one beside it to see whether sessions can be written at the end.
     pub(super) fn new(path: &Path) -> Result<Self, Error> {
         let file = Self { path: path.to_owned(), new: beside(path, ".new") };
         let created = file.check().and_then(|()| file.attempt());
@@ -36,7 +36,7 @@ impl StateFile {
         Error::file(&self.path)(error)
     }
 
-    /// An error if the file is there and may not be used.
+    /// An error if the file exists and must not be used.
     fn check(&self) -> io::Result<()> {
         match fs::symlink_metadata(&self.path) {
             Ok(metadata) => is_own(&metadata),
@@ -62,7 +62,7 @@ impl StateFile {
     }
 
     fn create(&self) -> io::Result<File> {
-        // A crash may have left one, and another user may have made it.
+        // A crash may have left one, or another user may have made it.
         match fs::remove_file(&self.new) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -70,20 +70,20 @@ impl StateFile {
         OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.new)
     }
 
-    /// Makes what was renamed or removed survive a crash.
+    /// Makes renaming and removing survive a crash.
     fn sync_folder(&self) -> io::Result<()> {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
-    /// Reads sessions, if there are any. Each may go on only once, so [remove](Self::remove) the file before packets are carried. A damaged file
-    /// is renamed, and the log says so.
+    /// Reads the sessions, if there are any. Each may be restored only once, so [remove](Self::remove) the file before packets are carried.
+    /// A damaged file is renamed, and the log says so.
     pub(super) fn read(&self) -> Result<Vec<ConnectionState>, Error> {
         self.read_or_set_aside().map_err(|error| self.error(error))
     }
 
     fn read_or_set_aside(&self) -> io::Result<Vec<ConnectionState>> {
-        // The file may have been exchanged since it was checked.
+        // The file may have been replaced since it was checked.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file =
             match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&self.path) {
@@ -120,7 +120,7 @@ impl StateFile {
         }
     }
 
-    /// Writes sessions, as many as there is room for; the log says how many.
+    /// Writes as many sessions as fit; the log says how many.
     pub(super) fn write(&self, sessions: Vec<ConnectionState>) {
         let path = self.path.display();
         let sessions = once(sessions);
@@ -151,7 +151,7 @@ impl StateFile {
             let _ = fs::remove_file(&self.new);
             return (0, why);
         }
-        // Cuts off a session that was written in part.
+        // Cuts off a partly written session.
         let placed = file
             .set_len((written * ConnectionState::OCTETS) as u64)
             .and_then(|()| file.sync_all())
@@ -194,7 +194,7 @@ fn parse(octets: &[u8]) -> Result<Vec<ConnectionState>, String> {
     sessions.collect::<Result<_, _>>().map(once).map_err(|error| error.to_string())
 }
 
-/// Of sessions between the same ends, the first.
+/// Keeps only the first of several sessions between the same ends.
 fn once(mut sessions: Vec<ConnectionState>) -> Vec<ConnectionState> {
     let mut seen = HashSet::new();
     sessions.retain(|session| seen.insert(session.pair));
@@ -209,7 +209,7 @@ mod tests {
 
     use super::*;
 
-    /// The octets of an established session, in the present form.
+    /// An established session, in the present format.
     fn session(port: u16) -> ConnectionState {
         let mut octets = [0; ConnectionState::OCTETS];
         octets[0] = 2;
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(names(folder.path()), ["sessions.a"]);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(file.read().unwrap(), [session(1), session(2)]);
-        // A file may have one twice all the same.
+        // A file may still contain a session twice.
         let octets = fs::read(&path).unwrap();
         fs::write(&path, [&octets[..], &octets].concat()).unwrap();
         assert_eq!(file.read().unwrap(), [session(1), session(2)]);

@@ -39,7 +39,7 @@ impl Calls {
         self.family.members().unwrap_or_default().iter().filter_map(pid_of).for_each(|pid| pass(signal, pid));
     }
 
-    /// Receives a call and answers it, or starts what will.
+    /// Receives a call, and answers it or starts a thread that will.
     pub(super) fn answer_next(&mut self) {
         // The caller may have been killed in the meantime.
         let Ok(request) = ScmpNotifReq::receive(self.notifications.as_raw_fd()) else { return };
@@ -59,7 +59,7 @@ impl Calls {
         call.caller.answer(&answer);
     }
 
-    /// Installs and removes keys as the key chains say, and gives up connections that nobody waits for any more.
+    /// Installs and removes keys as the key chains say, and gives up connections that nobody waits for.
     pub(super) fn tick(&mut self) {
         match self.family.sockets() {
             Ok(open) => {
@@ -79,7 +79,7 @@ impl Calls {
         }
         let octets = process::memory(request.pid.cast_signed(), request.data.args[1], length);
         let octets = octets.map_err(|_| Errno::FAULT)?;
-        // If the caller has ended, the memory may have been another process's.
+        // If the caller has ended, the memory that was read may have been another process's.
         call.check()?;
         let inode = inode_of(&socket)?;
         let address = match process::parse_address(&octets) {
@@ -114,8 +114,8 @@ impl Calls {
         Ok(Answer::Made(result))
     }
 
-    /// Refuses a TCP-MD5 key for a peer, and leaves others to the kernel. If another thread changes the memory meanwhile, the kernel still takes
-    /// no TCP-MD5 key for an address that has TCP-AO keys on the socket, nor the other way round.
+    /// Refuses a TCP-MD5 key for a peer, and leaves others to the kernel. If another thread changes the memory meanwhile, the kernel still
+    /// takes no TCP-MD5 key for an address that has TCP-AO keys on the socket, nor the other way round.
     fn set_md5_key(&self, call: &Call) -> Result<Answer, Errno> {
         let [_, _, option, address, length, _] = call.request.data.args;
         if call.tcp_socket()?.is_none() || (length as u32) < MD5_KEY {
@@ -154,7 +154,7 @@ impl Call {
         Ok((kind_of(&socket) != Kind::Other).then_some(socket))
     }
 
-    /// An error if the caller does not wait any more.
+    /// An error if the caller no longer waits.
     fn check(&self) -> Result<(), Errno> {
         if self.caller.waits() { Ok(()) } else { Err(Errno::INTR) }
     }

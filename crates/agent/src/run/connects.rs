@@ -1,5 +1,5 @@
-//! Calls of `connect` on TCP sockets, and answers to calls. Each `connect` is made in a thread of its own: it may wait for minutes, and the
-//! program may make a socket wait or not at any moment.
+//! Calls of `connect` on TCP sockets, and answers to calls. Each `connect` is made in a thread of its own, because it may block for
+//! minutes, and the program may make a socket blocking at any moment.
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,11 +21,11 @@ pub(super) type Made = Result<(), Errno>;
 
 /// How the program's call is answered.
 pub(super) enum Answer {
-    /// With the result of the supervisor's call.
+    /// The result of the supervisor's call.
     Made(Made),
-    /// By the kernel, which makes the call.
+    /// The kernel makes the call itself.
     Unprotected,
-    /// It is answered later.
+    /// Not answered yet.
     Later,
 }
 
@@ -64,9 +64,9 @@ pub(super) struct Connects(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     opening: Vec<Opening>,
-    /// By inode, the result of the latest call whose caller was interrupted by a signal before it got it. The next caller gets it: the kernel
-    /// restarts most calls, and programs repeat those that fail with EINTR. Of a caller that is interrupted in the microsecond of its answer
-    /// the kernel does not say that it missed it.
+    /// By inode, the result of the latest call whose caller was interrupted by a signal before it got the answer. The next caller gets it:
+    /// the kernel restarts most calls, and programs repeat those that fail with EINTR. If the interruption comes in the microsecond of the
+    /// answer, the kernel does not tell that the caller missed it.
     unheard: HashMap<u64, Made>,
 }
 
@@ -103,7 +103,7 @@ pub(super) enum How {
 impl How {
     /// How to connect a socket whose caller wants this address.
     pub(super) fn of(socket: &OwnedFd, address: Result<SocketAddr, Errno>) -> Result<Self, Errno> {
-        // A socket in its handshake keeps its keys. Multipath TCP and SMC, without keys, show their state differently.
+        // A socket in its handshake keeps its keys. Multipath TCP and SMC have no keys, and show their state differently.
         if kind_of(socket) == Kind::Tcp && has_begun(socket) { Ok(Self::GoOn) } else { address.map(Self::To) }
     }
 
@@ -111,7 +111,8 @@ impl How {
         match self {
             Self::To(remote) => connect(socket, &remote),
             Self::GoOn => {
-                // The kernel looks at no address here; one of the other family connects nothing if another thread dissolves the connection first.
+                // The kernel ignores the address here. It has the other family, so that it connects nothing if another thread dissolves the
+                // connection first.
                 let other: SocketAddr = match sockopt::socket_domain(socket)? {
                     AddressFamily::INET => (Ipv6Addr::UNSPECIFIED, 0).into(),
                     _ => (Ipv4Addr::UNSPECIFIED, 0).into(),
@@ -130,12 +131,12 @@ impl How {
 fn has_begun(socket: &OwnedFd) -> bool {
     let mut events = [PollFd::new(socket, PollFlags::empty())];
     let is_asked = poll(&mut events, Some(&Timespec::default())).is_ok();
-    // A connection that is shut down in both directions has hung up, too.
+    // A connection that is shut down in both directions polls as hung up, too.
     !is_asked || !events[0].revents().contains(PollFlags::HUP) || remote_of(socket).is_some()
 }
 
 impl Connects {
-    /// Joins a call to the one that is being made for its socket, or gives it a result that no caller has got; `None` if there is neither.
+    /// Joins a call to the one in progress for its socket, or gives it a result that no caller has got; `None` if there is neither.
     pub(super) fn join(
         &self,
         inode: u64,
@@ -179,7 +180,8 @@ impl Connects {
         if let Some(opening) = lock(&self.0).opening(inode) {
             opening.socket = None;
         }
-        // Before the answer: the program may close its own descriptor at once, which is then the last. This may wait as `close` does.
+        // Dropped before the answer: the program may close its own descriptor at once, and that must be the last one, since closing may
+        // block.
         drop(socket);
         let mut state = lock(&self.0);
         let callers = state.take(inode).map(|opening| opening.callers).unwrap_or_default();
@@ -194,8 +196,8 @@ impl Connects {
         lock(&self.0).unheard.remove(&inode);
     }
 
-    /// Gives up connections that no caller waits for and whose socket no process has open. A socket in a message to another process is in no
-    /// table of descriptors, but its caller waits.
+    /// Gives up connections that no caller waits for and whose socket no process has open. A socket that is on its way in a message is open
+    /// in no process either, but then its caller waits.
     pub(super) fn give_up<T>(&self, open: &HashMap<u64, T>) {
         let mut state = lock(&self.0);
         state.unheard.retain(|inode, _| open.contains_key(inode));

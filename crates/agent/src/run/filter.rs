@@ -51,8 +51,8 @@ const NAMES: [&str; 2] = ["LISTEN_PID", "WATCHDOG_PID"];
 /// Its pidfd's inode, in newer versions.
 const LISTEN_PIDFDID: &str = "LISTEN_PIDFDID";
 
-/// Starts a program under the filter, from a thread that ends at once, since the filter applies to it too. Returns the program and the
-/// descriptor on which its calls are announced.
+/// Starts a program under the filter, from a thread that then ends, because the filter applies to that thread too. Returns the program and
+/// the descriptor on which its calls are announced.
 pub(super) fn spawn(
     program: &Path,
     arguments: &[OsString],
@@ -74,8 +74,8 @@ pub(super) fn spawn(
     Ok((pid.ok_or(ErrorKind::InvalidData).map_err(Error::cannot("supervise"))?, notifications))
 }
 
-/// The command that starts a program. If systemd's variables have this process's number, a shell that becomes the program puts the
-/// program's there: nobody else knows it beforehand.
+/// The command that starts a program. If systemd's variables have this process's number, a shell sets them to its own and then becomes the
+/// program: nobody else knows the program's number beforehand.
 fn command(program: &Path, arguments: &[OsString]) -> Command {
     let is_named = |name: &&str| env::var(name).is_ok_and(|pid| is_own(&pid));
     let named: Vec<_> = NAMES.into_iter().filter(is_named).collect();
@@ -142,7 +142,7 @@ fn install() -> Result<OwnedFd, Error> {
     reset_global_state().map_err(refused)?;
     let mut filter = ScmpFilterContext::new(ScmpAction::Allow).map_err(refused)?;
     add_rules(&mut filter).map_err(refused)?;
-    // If the kernel takes another filter, but not this one, a filter that announces calls is there already.
+    // If the kernel takes another filter but not this one, there already is a filter that announces calls.
     filter.load().map_err(|error| match harmless() {
         Ok(()) => Error::Supervised,
         Err(_) => refused(error),
@@ -163,7 +163,7 @@ fn harmless() -> Result<(), SeccompError> {
 
 /// What the filter refuses and announces; it lets everything else pass.
 fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
-    // System calls of other architectures, such as 32-bit ones, would come through unseen.
+    // System calls of other architectures, such as 32-bit ones, would bypass the filter.
     filter.set_act_badarch(refuse(Errno::NOSYS))?;
     for call in [CONNECT, LISTEN] {
         filter.add_rule(ScmpAction::Notify, ScmpSyscall::from_name(call)?)?;
@@ -197,7 +197,7 @@ fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
         ScmpSyscall::from_name("getsockopt")?,
         &get_keys,
     )?;
-    // A thread with its own table of descriptors would have sockets that are not found.
+    // The supervisor would not find the sockets of a thread with its own table of descriptors.
     for (call, flags, of, are, errno) in [
         ("unshare", 0, CLONE_FILES, CLONE_FILES, Errno::PERM),
         ("close_range", 2, CLOSE_RANGE_UNSHARE, CLOSE_RANGE_UNSHARE, Errno::INVAL),
@@ -206,7 +206,8 @@ fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
         let flags = ScmpArgCompare::new(flags, ScmpCompareOp::MaskedEqual(of), are);
         filter.add_rule_conditional(refuse(errno), ScmpSyscall::from_name(call)?, &[flags])?;
     }
-    // Its flags are in memory, where another thread can change them. C libraries fall back on `clone`, as under Docker and Flatpak.
+    // The flags of `clone3` are in memory, where another thread can change them. C libraries fall back on `clone`, as under Docker and
+    // Flatpak.
     filter.add_rule(refuse(Errno::NOSYS), ScmpSyscall::from_name("clone3")?)?;
     Ok(())
 }

@@ -108,7 +108,7 @@ impl Supervisor {
             for signal in signals.take_passed() {
                 match status {
                     None => pass(signal, child),
-                    // Once the first process has ended, its children are the program.
+                    // After the first process has ended, its children count as the program.
                     Some(_) => calls.pass(signal),
                 }
             }
@@ -177,14 +177,14 @@ fn check_kernel() -> Result<(), Error> {
     if support.as_ref().is_ok_and(|support| support.tcp_ao) {
         return Ok(());
     }
-    // Another supervisor's filter refuses the options by which TCP-AO is looked for.
+    // The filter of another supervisor refuses the options that detect TCP-AO.
     if filter::is_supervised() {
         return Err(Error::Supervised);
     }
     Err(Error::NoTcpAo { kernel: support?.kernel })
 }
 
-/// Waits for a call of the program or a signal, and answers a call. Returns whether nobody is left who could make one.
+/// Waits for a call of the program or a signal, and answers a call. Returns whether no process is left that could make one.
 fn wait_for(calls: &mut Calls, woken: &UnixStream, wait: Duration) -> io::Result<bool> {
     let notifications = calls.notifications();
     let mut events = [PollFd::new(&*notifications, PollFlags::IN), PollFd::new(woken, PollFlags::IN)];

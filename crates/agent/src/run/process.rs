@@ -57,7 +57,7 @@ pub(super) fn memory(thread: i32, address: u64, length: usize) -> io::Result<Vec
     Ok(octets)
 }
 
-/// A thread of a process whose descriptors can be read: those of a first thread that has ended cannot.
+/// A thread of a process whose descriptors can be read, because those of a main thread that has ended cannot.
 fn with_descriptors(process: Process) -> Option<Process> {
     if process.stat().ok()?.state != 'Z' {
         return Some(process);
@@ -160,12 +160,12 @@ const AF_UNSPEC: u16 = 0;
 const AF_INET: u16 = 2;
 const AF_INET6: u16 = 10;
 
-/// What a call of `connect` asks for.
+/// What `connect` is called with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Address {
-    /// A connection to this address.
+    /// Connect to this address.
     Remote(SocketAddr),
-    /// To dissolve the connection (AF_UNSPEC).
+    /// Dissolve the connection (AF_UNSPEC).
     Dissolve,
 }
 
@@ -205,7 +205,7 @@ pub(super) const BEFORE_MD5_SECRET: usize = 136;
 const HAS_PREFIX: u8 = 1;
 const HAS_VRF: u8 = 2;
 
-/// Whom a TCP-MD5 key (RFC 2385) is for; `None` if the kernel does not take it.
+/// The network that a TCP-MD5 key (RFC 2385) is for; `None` if the kernel refuses the key.
 pub(super) fn md5_peer(octets: &[u8; BEFORE_MD5_SECRET], option: u32) -> Option<PeerName> {
     let [family @ .., _, _] = *octets.first_chunk::<4>()?;
     let address: IpAddr = match u16::from_ne_bytes(family) {

@@ -1,4 +1,4 @@
-//! A socket of the program: what it is, and its keys if it has any.
+//! A socket of the program: its kind, and its keys if it has any.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -36,20 +36,20 @@ pub(super) fn kind_of(socket: &impl AsFd) -> Kind {
     match socket.domain() {
         Ok(Domain::IPV4 | Domain::IPV6) if protocol == i32::from(Protocol::TCP) => Kind::Tcp,
         Ok(Domain::IPV4 | Domain::IPV6) if [IPPROTO_SMC, IPPROTO_MPTCP].contains(&protocol) => Kind::Keyless,
-        // A socket option turns a TCP socket into this.
+        // A socket option turns a TCP socket into an SMC one.
         Ok(domain) if i32::from(domain) == AF_SMC => Kind::Keyless,
         _ => Kind::Other,
     }
 }
 
-/// Resets a connection, and discards what was received and not read.
+/// Resets a connection, and discards unread data.
 pub(super) fn reset(socket: &OwnedFd) {
     if connect_unspec(socket).is_err() {
         let _ = shutdown(socket, Shutdown::Both);
     }
 }
 
-/// A socket's inode, by which it is known.
+/// A socket's inode, which identifies it.
 pub(super) fn inode_of(socket: &OwnedFd) -> Result<u64, Errno> {
     fstat(socket).map(|metadata| metadata.st_ino)
 }
@@ -65,7 +65,7 @@ pub(super) fn local_of(socket: &impl AsFd) -> Option<SocketAddr> {
 /// A socket with keys, and what the last step found.
 pub(super) struct Protected {
     attachment: Attachment,
-    /// Whether its session was shut down because no key is valid for sending any more.
+    /// Whether its session was shut down because its last key for sending has expired.
     is_over: bool,
     found: Option<Found>,
 }
@@ -110,7 +110,7 @@ impl fmt::Display for Keys {
 }
 
 impl Protected {
-    /// Keeps no descriptor, so that the program alone holds its sockets open.
+    /// Keeps no descriptor, so that only the program holds its sockets open.
     pub(super) fn new(attachment: Attachment) -> Self {
         attachment.let_go();
         Self { attachment, is_over: false, found: None }

@@ -1,5 +1,5 @@
-//! Signals for the program, which are passed on to it, and the processes in front of a supervisor, which pass theirs on: one that waits until
-//! the program is in the background, and one that kills the program if its supervisor ends.
+//! Passing signals on: from the supervisor to the program, and to the supervisor from a process in front of it. That process waits until
+//! the program is in the background, or kills the program if its supervisor ends.
 
 use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -40,7 +40,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Whether SIGHUP came since the last call: the configuration is to be read again.
+    /// Whether SIGHUP came since the last call, so that the configuration must be read again.
     pub(super) fn wants_reload(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }
@@ -58,7 +58,7 @@ fn handle(signals: &[i32], mut act: impl FnMut(i32) + Send + 'static) -> io::Res
     thread.spawn(move || signals.forever().for_each(&mut act)).map(drop)
 }
 
-/// A signal that is passed on, unless the program has it from the terminal.
+/// The signal to pass on, unless the terminal has sent it to the program as well.
 fn passed(signal: i32) -> Option<Signal> {
     let has_it = FROM_TERMINALS.contains(&signal) && io::stdin().is_terminal();
     Signal::from_named_raw(signal).filter(|_| !has_it)
@@ -95,7 +95,7 @@ pub(super) fn pass(signal: Signal, pid: Pid) {
     let _ = kill_process(pid, signal);
 }
 
-/// The exit code of a process as a shell has it: 128 and the signal's number if a signal ended it.
+/// The exit code of a process as a shell gives it: 128 and the signal's number if a signal ended it.
 pub(super) fn exit_code(status: WaitStatus) -> u8 {
     let signal = || status.terminating_signal().map(|signal| 128 + signal);
     status.exit_status().or_else(signal).and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
@@ -110,7 +110,7 @@ pub fn run_in_background(supervisor: &mut Command) -> Result<u8, Error> {
     let (mut own, other) = UnixStream::pair().map_err(Error::cannot("supervise"))?;
     supervisor.stdin(OwnedFd::from(other));
     let mut started = supervisor.spawn().map_err(Error::cannot("supervise"))?;
-    // Closes the other end here; else this one would never see that the supervisor is gone.
+    // Closes the other end in this process; otherwise it would never see the supervisor go.
     supervisor.stdin(Stdio::null());
     pass_all_on(Pid::from_child(&started)).map_err(Error::cannot("supervise"))?;
     let mut code = [0];
@@ -123,16 +123,16 @@ pub fn run_in_background(supervisor: &mut Command) -> Result<u8, Error> {
     }
 }
 
-/// The caller behind standard input that waits for the exit code of the program's first process. This process leaves its terminal.
+/// The process behind standard input that waits for the exit code of the program's first process. This process leaves its terminal.
 pub(super) fn caller_at_stdin() -> io::Result<UnixStream> {
     let caller = io::stdin().as_fd().try_clone_to_owned()?;
-    // This fails if it leads a session already.
+    // This fails if it already leads a session.
     let _ = setsid();
     Ok(caller.into())
 }
 
-/// Runs a supervisor, and kills what is left of its program when it ends, because it was killed or failed. Returns its exit code. Signals
-/// are passed on to it, SIGHUP too.
+/// Runs a supervisor, and kills what is left of its program when the supervisor is killed or fails. Returns its exit code. Passes all
+/// signals on to it, SIGHUP too.
 ///
 /// # Errors
 /// [`Error::System`] if it cannot be started.

@@ -24,19 +24,19 @@ pub(super) struct Sockets {
     ports: Vec<u16>,
     refuse_others: bool,
     md5: Md5,
-    /// By inode, which no two open sockets have in common.
+    /// By inode, which is unique among open sockets.
     known: HashMap<u64, Known>,
-    /// Open sockets that the program has connected itself: the peer's port decides on them. All others were accepted, or inherited and may have
-    /// been.
+    /// Open sockets that the program has connected itself: for these, the peer's port decides. All others were accepted, or were inherited
+    /// and may have been accepted.
     connected: HashSet<u64>,
-    /// Segments of sockets that are closed, and bad ones at listeners, by peer.
+    /// Segments of closed sockets, and bad ones at listeners, by peer.
     past: HashMap<PeerName, Segments>,
 }
 
 enum Known {
     /// It has keys.
     Protected(Protected),
-    /// It needs none or cannot have any, until the program connects it or listens.
+    /// It needs no keys or cannot have any, until the program connects it or listens.
     Other,
 }
 
@@ -89,7 +89,7 @@ impl Sockets {
         }
     }
 
-    /// Puts the peer's keys on a socket that will connect to `remote`, if that is one.
+    /// Puts keys on a socket that will connect to `remote`, if that is a peer.
     pub(super) fn protect_connecting(&mut self, socket: &OwnedFd, remote: SocketAddr) -> Result<(), Errno> {
         let inode = inode_of(socket)?;
         self.connected.insert(inode);
@@ -101,7 +101,7 @@ impl Sockets {
             && let Some(device) =
                 NonZeroU32::new(remote.scope_id()).filter(|_| remote.ip().is_unicast_link_local())
         {
-            // As the kernel does on `connect`; the peer may be one of that device's VRF.
+            // As the kernel does on `connect`, because the peer may be in that device's VRF.
             SockRef::from(socket).bind_device_by_index_v6(Some(device)).map_err(|_| Errno::INVAL)?;
         }
         if kind_of(socket) == Kind::Keyless {
@@ -193,7 +193,7 @@ impl Sockets {
         }
     }
 
-    /// Whether a connection has a protected port: the peer's, or the own one if it may have been accepted.
+    /// Whether a connection has a protected port: the peer's, or its own if it may have been accepted.
     fn is_protected(&self, inode: u64, socket: &OwnedFd, remote: SocketAddr) -> bool {
         self.ports.contains(&remote.port()) || self.may_be_accepted(inode, socket)
     }
@@ -239,7 +239,7 @@ impl Sockets {
                 self.known.insert(inode, Known::Other);
             }
         } else if SockRef::from(socket).is_listener().unwrap_or(false) {
-            // Without keys it goes on for others, and sessions with peers that it accepts are reset.
+            // Without keys it still serves others; sessions with peers that it accepts are reset.
             if self.protect_listener(socket) != Ok(true) {
                 self.known.insert(inode, Known::Other);
             }
@@ -312,7 +312,7 @@ fn for_each(open: &HashMap<u64, (i32, RawFd)>, mut with: impl FnMut(u64, &OwnedF
     }
 }
 
-/// What the program's call returns.
+/// The error that the program's call returns.
 const fn errno_of(error: &wireseal_linux::Error) -> Errno {
     match error {
         wireseal_linux::Error::NoKeyToSendWith { .. } => Errno::KEYEXPIRED,

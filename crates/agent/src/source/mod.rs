@@ -96,7 +96,7 @@ impl PeerArgument {
 ///
 /// ```toml
 /// key-chains = "keys.toml"   # TOML, RFC 8177's JSON, or a configuration of BIRD, Junos or IOS XR; beside this file unless absolute
-/// key-chains-of = "this-end" # the default, or "peer": the file is of the router at the other end, which sends the SendIDs in it
+/// key-chains-of = "this-end" # the default; "peer": the file is of the router at the other end, which sends with the SendIDs in it
 /// ports = [179]              # the default
 /// refuse-others = false      # the default: peers not listed are accepted without TCP-AO
 /// md5 = "refuse"             # the default, or "leave"
@@ -110,7 +110,7 @@ impl PeerArgument {
 pub struct Source {
     /// The file of key chains, in place of the configuration file's.
     pub keys: Option<PathBuf>,
-    /// The end that the file of key chains is of. It takes the place of the configuration file's.
+    /// The end that the file of key chains is of, in place of the configuration file's.
     pub keys_of: Option<End>,
     /// The configuration file.
     pub config: Option<PathBuf>,
@@ -213,14 +213,14 @@ fn read_file(path: &Path) -> Result<(File, Vec<PeerArgument>), Error> {
     Ok((file, peers))
 }
 
-/// What is wrong with a line of a configuration file, from the parser's message. Only what stands before `=` is repeated: the value may be a
-/// secret in the wrong file.
+/// What is wrong with a line of a configuration file, from the parser's message. Repeats only what stands before `=`, because the value may
+/// be a secret in the wrong file.
 fn problem(written: &str, said: &str) -> String {
     if written.starts_with("[[key-chain") {
         return "this is a file of key chains: give it with --keys, or name it with key-chains".to_owned();
     }
     let key = written.split_once('=').map(|(key, _)| key.trim());
-    // TOML makes tables of a key with dots, and refuses colons in one.
+    // TOML splits a key at its dots into tables, and refuses colons in it.
     if let Some(key) = key.filter(|key| key.parse::<PeerArgument>().is_ok()) {
         return format!("an address needs quotation marks: \"{key}\"");
     }
@@ -243,7 +243,7 @@ fn problem(written: &str, said: &str) -> String {
     }
 }
 
-/// Reads the key chains. What others can do with the file, and peers that its chains are not for, are logged.
+/// Reads the key chains. Logs warnings about who else can use the file, and peers that its chains are not for.
 fn read_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
     let (chains, file) = wireseal_keys::load_key_chains(path, end)?;
     file.warnings.iter().for_each(|warning| warn(warning));

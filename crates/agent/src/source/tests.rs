@@ -116,7 +116,7 @@ fn what_is_wrong_is_one_line_that_names_it() {
     }
 }
 
-/// A router's own file: as it is at the end that has it, and with SendID and RecvID exchanged at the other.
+/// A router's own file is used as it is at that router's end, and with SendID and RecvID exchanged at the other.
 #[test]
 fn key_chains_are_in_a_routers_configuration_too() {
     let folder = tempfile::tempdir().unwrap();

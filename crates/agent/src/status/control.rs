@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 pub struct Instances {
     /// The status of each that answered, the oldest first.
     pub answered: Vec<Status>,
-    /// Why those did not that are there too: each is an [`Error::File`] with its control socket.
+    /// Why the others did not answer: each is an [`Error::File`] with its control socket.
     pub silent: Vec<Error>,
 }
 
@@ -72,7 +72,7 @@ fn sockets(folder: &Path) -> io::Result<Vec<(PathBuf, u32)>> {
     Ok(found.collect())
 }
 
-/// Opens a control socket that answers with the status. If there can be none, the instance works all the same, and the log says why.
+/// Opens a control socket that answers with the status. If that fails, the instance works without one, and the log says why.
 pub(crate) fn announce(command: Command, source: StatusSource) -> Option<Announced> {
     let path = folder().join(format!("{}-{}", command.name(), process::id()));
     match make_folder(&path).and_then(|()| listen(&path)).and_then(|listener| serve(listener, source)) {
@@ -135,7 +135,7 @@ fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, Error> {
     let (said, saying) = mpsc::channel();
     for (path, _) in &asked {
         let (path, said) = (path.clone(), said.clone());
-        // Without a thread, it counts as silent.
+        // If the thread cannot be started, the instance counts as silent.
         let _ = thread::Builder::new().spawn(move || {
             // The receiver may have given up.
             let _ = said.send((ask(&path), path));
@@ -216,7 +216,7 @@ mod tests {
         thread::spawn(move || nonsense.incoming().for_each(drop));
         let works = listen(&folder.path().join("gateway-2")).unwrap();
         serve(works, Arc::new(examples::status)).unwrap();
-        // It answers although these do not read.
+        // It answers others although these do not read.
         let _idle: Vec<_> =
             (0..5).map(|_| UnixStream::connect(folder.path().join("gateway-2")).unwrap()).collect();
         let started = Instant::now();
@@ -229,10 +229,10 @@ mod tests {
             "{silent:?}"
         );
         assert!(started.elapsed() < 2 * LIMIT);
-        // It is not asked.
+        // The silent one is not asked.
         let found = running_in(folder.path(), Some(2)).unwrap();
         assert_eq!((found.answered.len(), found.silent.len()), (1, 0));
-        // Nobody can even connect any more.
+        // Now nobody can even connect.
         let mut callers = Vec::new();
         while let Ok(caller) = instance::connect(&hangs, Duration::from_millis(100)) {
             callers.push(caller);

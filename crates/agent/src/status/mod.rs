@@ -39,7 +39,7 @@ pub struct Status {
     pub peers: Vec<PeerStatus>,
     /// The protected listeners of the program. They count segments that belonged to no connection, of any peer.
     pub listeners: Vec<ListenerStatus>,
-    /// A gateway's rules, by which the kernel gives it packets.
+    /// The rules by which the kernel gives packets to a gateway; `None` for a supervisor.
     #[serde(default)]
     pub rules: Option<RulesStatus>,
 }
@@ -239,7 +239,7 @@ fn chain_end(chain: &KeyChain, now: Timestamp) -> Option<Timestamp> {
 pub(crate) mod examples {
     use super::*;
 
-    /// What a gateway with two peers and a listener would say; nothing in it changes.
+    /// A fixed status with two peers and a listener.
     pub(crate) fn status() -> Status {
         let since = Timestamp::from_unix_seconds(1_800_000_000);
         let segments = Segments { good: 7, ..Segments::default() };

@@ -1,4 +1,4 @@
-//! What the rules of nftables and iptables have in common: their programs are called, and what they put into the kernel is known.
+//! What the rules of nftables and iptables share: calling their programs, and knowing what these put into the kernel.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -36,8 +36,8 @@ pub(super) fn has_ipv6() -> bool {
     Path::new("/proc/self/net/if_inet6").exists()
 }
 
-/// Whether this network namespace tracks connections. Only then can NAT lead packets elsewhere; a rule that uses connection tracking would
-/// switch it on.
+/// Whether this network namespace tracks connections. Only then can NAT redirect packets. A rule must not ask, because using connection
+/// tracking in a rule switches it on.
 pub(super) fn tracks_connections() -> bool {
     fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_count").is_ok_and(|count| count.trim() != "0")
 }
@@ -48,7 +48,7 @@ pub(super) fn networks(config: &Config, is_ipv4: bool) -> impl Iterator<Item = I
     outermost(peers.filter(|network| network.is_ipv4() == is_ipv4).collect()).into_iter()
 }
 
-/// The first and the last of these numbers in words.
+/// The range of these numbers as text.
 pub(super) fn range(numbers: &Range<u16>, between: char) -> String {
     match numbers.len() {
         1 => numbers.start.to_string(),
@@ -58,7 +58,7 @@ pub(super) fn range(numbers: &Range<u16>, between: char) -> String {
 
 /// The networks that lie in no other, in the order of their addresses.
 pub(super) fn outermost(mut networks: Vec<IpCidr>) -> Vec<IpCidr> {
-    // A network comes before those in it.
+    // A network sorts before those in it.
     networks.sort();
     networks.dedup_by(|network, around| around.contains(&network.first_address()));
     networks

@@ -1,4 +1,4 @@
-//! The rules in iptables: chains of the gateway's own, and a jump to each at the head of a kernel's chain.
+//! The rules in iptables: the gateway's own chains, and a jump to each as the first rule of a kernel's chain.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -14,26 +14,26 @@ use crate::gateway::queues::Numbers;
 
 /// What the names of our chains begin with.
 const OURS: &str = "WIRESEAL";
-/// What a printed line contains that is a rule in one of them.
+/// What the printed line of a rule in one of them contains.
 const RULE: &str = ": -A WIRESEAL";
-/// The tables where rules of a gateway may be, an older one's too. A packet that comes back from a queue skips the rest of the table, so they
-/// are not in `filter`.
+/// The tables that may contain a gateway's rules, including an older version's. Not `filter`, because a packet that comes back from a queue
+/// skips the rest of its table.
 const TABLES: [&str; 3] = ["raw", "security", "mangle"];
 /// Before connection tracking; behind filters and everything that changes a packet; and where the kernel lacks one of these.
 const EARLY: &str = TABLES[0];
 const LATE: &str = TABLES[1];
 const INSTEAD: &str = TABLES[2];
-/// For packets that come, leave, and are about to reach a program: the kernel's chain, ours that it jumps to, and the first one that compares
-/// addresses.
+/// For packets that arrive, leave, and are about to reach a program: the kernel's chain, our chain that it jumps to, and the first chain
+/// that compares addresses.
 const INBOUND: [&str; 3] = ["PREROUTING", "WIRESEAL-IN", "WIRESEAL-FROM"];
 const OUTBOUND: [&str; 3] = ["OUTPUT", "WIRESEAL-OUT", "WIRESEAL-TO"];
 const LAST: [&str; 3] = ["INPUT", "WIRESEAL-LAST", "WIRESEAL-LATE"];
-/// Packets that are forwarded are left alone.
+/// Excludes forwarded packets.
 const TO_THIS_HOST: &[&str] = &["-m addrtype --dst-type LOCAL"];
-/// Packets that were led to this host or these ports after they came: by TPROXY, and by NAT, which only connection tracking knows of.
+/// Packets that were redirected to this host or these ports after they arrived: by TPROXY, or by NAT, which only connection tracking shows.
 const REDIRECTED: &[&str] =
     &["-m addrtype ! --dst-type LOCAL", "-m conntrack --ctdir ORIGINAL --ctstate DNAT"];
-/// ICMP errors over IPv4 and IPv6, about any peer, from any router. They pass while no gateway runs, when the peers' own packets do not.
+/// ICMP errors over IPv4 and IPv6, about any peer, from any router. Unlike the peers' own packets they pass while no gateway runs.
 const ERRORS: [&[&str]; 2] = [
     &["-p icmp --icmp-type destination-unreachable"],
     &["-p icmpv6 --icmpv6-type packet-too-big", "-p icmpv6 --icmpv6-type destination-unreachable"],
@@ -60,7 +60,7 @@ pub(crate) struct Iptables {
     is_legacy: bool,
 }
 
-/// What a table has to contain.
+/// What a table must contain.
 #[derive(Default)]
 pub(super) struct Content {
     /// The kernel's chains, and the one that each jumps to.
@@ -188,7 +188,7 @@ impl Iptables {
 
     /// What `iptables -S` prints of a table.
     fn listed(self, program: &str, table: &str) -> Result<String, Error> {
-        // Listing an unused table would put it to use. Only root can read this file; iptables says so to others.
+        // Listing a table loads it, so ask the kernel first which are in use. Only root can read this file; iptables tells others so.
         let tables = match program.starts_with("ip6") {
             false => "/proc/self/net/ip_tables_names",
             true => "/proc/self/net/ip6_tables_names",
@@ -218,7 +218,7 @@ impl Iptables {
         Ok(lines)
     }
 
-    /// Removes what is there of our rules.
+    /// Removes whatever there is of our rules.
     pub(super) fn remove(self) -> Result<(), Error> {
         for program in self.names() {
             for table in TABLES {
@@ -296,7 +296,7 @@ pub(super) fn ours(listed: &str) -> Vec<String> {
         let is_leading = line.starts_with("-A ") && leading(line).next().is_some();
         match chain(line).is_some_and(|chain| is_ours(&chain)) {
             false if is_leading && is_first => lines.push(line.to_owned()),
-            // A rule before it could let packets past.
+            // A rule before the jump could let packets bypass it.
             false if is_leading => lines.push(format!("{line} (behind another rule)")),
             false => {}
             true => lines.push(line.to_owned()),
@@ -307,12 +307,12 @@ pub(super) fn ours(listed: &str) -> Vec<String> {
     lines
 }
 
-/// What `iptables-restore --noflush` reads to replace what is ours in a table; empty if nothing is there and nothing is to come.
+/// The input of `iptables-restore --noflush` that replaces what is ours in a table; empty if nothing is there and nothing is wanted.
 pub(super) fn restored(table: &str, listed: &str, content: &Content) -> String {
     let before = listed.lines().filter_map(|line| line.strip_prefix("-N ")).filter(|chain| is_ours(chain));
     let gone: Vec<_> = before.filter(|chain| !content.chains.iter().any(|other| other == chain)).collect();
     let mut text = String::new();
-    // This empties chains that are there.
+    // This line also empties an existing chain.
     for chain in content.chains.iter().map(String::as_str).chain(gone.iter().copied()) {
         let _ = writeln!(text, ":{chain} - [0:0]");
     }
@@ -332,16 +332,16 @@ pub(super) fn restored(table: &str, listed: &str, content: &Content) -> String {
     }
 }
 
-/// A chain of rules, of which a packet matches one at most.
+/// A chain of rules, at most one of which matches a packet.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Chain {
     pub(super) name: String,
-    /// Each network, and the chain that divides it further; `None` if it is a peer's.
+    /// Each network, and the chain that subdivides it; `None` if the network is a peer's.
     pub(super) rules: Vec<(IpCidr, Option<String>)>,
 }
 
-/// Chains that find an address's network among these, the first of them with this name: a tree, so that a packet is held against few rules. The networks are as `outermost` leaves them, and
-/// of one version of IP.
+/// Chains that find an address's network among these; the first has this name. They form a tree, so that each packet meets few rules. The
+/// networks must come from `outermost` and have one version of IP.
 pub(super) fn chains(name: &str, networks: &[IpCidr]) -> Vec<Chain> {
     let mut chains = Vec::new();
     grow(name.to_owned(), name, networks, &mut chains);
@@ -360,7 +360,7 @@ fn grow(name: String, root: &str, networks: &[IpCidr], chains: &mut Vec<Chain>) 
     for group in networks.chunk_by(|one, other| bits(one) >> (128 - length) == bits(other) >> (128 - length))
     {
         let rule = match group {
-            // It may be wider than one value; no other network lies in it.
+            // The network may span several values; no other lies in it.
             [network] => leaf(network),
             _ => {
                 let next = format!("{root}-{}", chains.len());
@@ -372,7 +372,7 @@ fn grow(name: String, root: &str, networks: &[IpCidr], chains: &mut Vec<Chain>) 
     }
 }
 
-/// An address's bits, the first of them the highest.
+/// An address's bits, starting at the highest.
 fn bits(network: &IpCidr) -> u128 {
     match network.first_address() {
         IpAddr::V4(address) => u128::from(address.to_bits()) << 96,
@@ -380,7 +380,7 @@ fn bits(network: &IpCidr) -> u128 {
     }
 }
 
-/// How many leading bits all of these share: fewer than any of them has, as there are several.
+/// How many leading bits all of these networks share. There are several, so it is fewer than the length of any.
 fn common(networks: &[IpCidr]) -> u8 {
     match networks {
         [first, .., last] => (bits(first) ^ bits(last)).leading_zeros() as u8,

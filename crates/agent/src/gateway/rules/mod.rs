@@ -1,8 +1,8 @@
 //! The rules by which the kernel gives packets to the gateway: nftables, or iptables where the kernel's nftables has no queues.
 //!
-//! Segments from programs are queued behind other programs' filters, which see and may change them unsigned. Segments for programs are queued
-//! last; where connections are tracked, before that, so that forged ones change nothing there. That costs more, since the kernel takes merged
-//! segments apart sooner.
+//! Segments from programs are queued after all filters, which see them unsigned and may change them. Segments for programs are queued last,
+//! except where connections are tracked: there they are queued before tracking, so that forged ones change nothing in it. That costs more,
+//! because the kernel splits merged segments earlier.
 
 mod common;
 mod iptables;
@@ -23,10 +23,10 @@ use crate::error::Error;
 use crate::instance::lock;
 use crate::status::RulesStatus;
 
-/// How often rules are installed anew because other programs change theirs at the same moment.
+/// How often to try again if other programs change their rules at the same moment.
 const ATTEMPTS: u32 = 3;
 
-/// How often rules are read where the ruleset has no number, and how often to try to install them.
+/// How often to read the rules where the ruleset has no number, and to try to install them.
 const SECOND: Duration = Duration::from_secs(1);
 
 /// The program that installs the rules.
@@ -91,7 +91,7 @@ impl Rules {
             let had_rules = rules.are_there();
             match rules.replace(config, numbers, generation, false) {
                 Ok(image) => {
-                    // A packet that is queued twice is refused the second time.
+                    // One program's rules only: a packet that is queued twice is refused the second time.
                     for other in all.iter().filter(|other| *other != rules) {
                         other.remove()?;
                     }
@@ -120,7 +120,7 @@ impl Rules {
         }
     }
 
-    /// Whether every change of these rules, by any program, changes the ruleset's number.
+    /// Whether the ruleset's number changes with every change of these rules, by any program.
     const fn have_generation(self) -> bool {
         match self {
             Self::Nftables => true,
@@ -128,8 +128,8 @@ impl Rules {
         }
     }
 
-    /// Replaces the present rules, with no moment in between, and reads the new ones back. Once connections have been tracked, they are taken
-    /// to be tracked for good: NAT may be about to lead a packet elsewhere.
+    /// Replaces the present rules without a gap, and reads the new ones back. Once connections have been tracked, tracking is assumed for
+    /// good: NAT may still redirect a packet.
     fn replace(
         self,
         config: &Config,
@@ -168,7 +168,7 @@ impl Rules {
         }
     }
 
-    /// Reads the rules that are there.
+    /// Reads the present rules.
     fn image(self, generation: &Generation) -> Result<Image, Error> {
         let before = generation.now();
         let lines = self.lines()?;
@@ -275,7 +275,7 @@ impl KeptRules {
         Ok(())
     }
 
-    /// Installs them again if they have changed. This costs next to nothing while no program changes rules.
+    /// Installs them again if they have changed. This is cheap while no program changes rules.
     pub(super) fn check(&self) {
         let mut kept = lock(&self.kept);
         let Some(kept) = kept.as_mut() else { return };
@@ -311,13 +311,13 @@ impl KeptRules {
             Err(error) => Some(error.to_string()),
         };
         let Some(problem) = problem else {
-            // Only rules of others have changed.
+            // Only other programs' rules have changed.
             kept.image.generation = found.ok().and_then(|found| found.generation);
             self.note(None);
             return;
         };
         if was_in_place {
-            // At once: installing may take time.
+            // Logged before the rules are installed, which may take time.
             self.note(Some(format!("packets may pass unsigned: {problem}")));
             tracing::error!(
                 "the rules had been changed: packets may pass unsigned until they are installed again: {problem}"

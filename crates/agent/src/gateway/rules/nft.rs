@@ -15,7 +15,7 @@ const RULE: &str = " queue ";
 /// Behind filters and everything that changes a packet.
 const LATE: i32 = 300;
 const BEFORE_TRACKING: i32 = -300;
-/// Packets that were led to this host or these ports after they came: by TPROXY, and by NAT, which only connection tracking knows of.
+/// Packets that were redirected to this host or these ports after they arrived: by TPROXY, or by NAT, which only connection tracking shows.
 const REDIRECTED: &[&str] = &["fib daddr type != local", "ct direction original ct status dnat"];
 
 pub(super) fn put(config: &Config, numbers: Numbers, is_tracked: bool) -> Result<Put, Error> {
@@ -44,7 +44,7 @@ pub(super) fn remove() -> Result<(), Error> {
     call(PROGRAM, &["delete", "table", "inet", NAME], "").map(drop)
 }
 
-/// A transaction that replaces the table. Ports are compared first, so that other packets meet no other rule, and then addresses in a set.
+/// A transaction that replaces the table. Rules compare ports first, so that other packets meet one rule only, and then addresses in a set.
 pub(super) fn text(config: &Config, numbers: Numbers, is_tracked: bool) -> String {
     let ports = list(config.ports.iter().map(ToString::to_string));
     let mut text = format!("table inet {NAME}\ndelete table inet {NAME}\ntable inet {NAME} {{\n");
@@ -71,7 +71,7 @@ pub(super) fn text(config: &Config, numbers: Numbers, is_tracked: bool) -> Strin
     let outbound = ("outbound", "output", LATE, &[""][..], "to-peers");
     let inbound = match is_tracked {
         true => vec![
-            // Packets that are forwarded are left alone.
+            // Excludes forwarded packets.
             ("inbound", "prerouting", BEFORE_TRACKING, &["fib daddr type local"][..], "from-peers"),
             ("redirected", "input", LATE, REDIRECTED, "from-peers"),
         ],
@@ -87,7 +87,7 @@ pub(super) fn text(config: &Config, numbers: Numbers, is_tracked: bool) -> Strin
         }
         text += "}\n";
     }
-    // About any peer, from any router. They pass while no gateway runs, when the peers' own packets do not.
+    // ICMP errors about any peer, from any router. Unlike the peers' own packets they pass while no gateway runs.
     let errors = numbers.errors();
     let _ = writeln!(
         text,

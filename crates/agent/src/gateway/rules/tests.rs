@@ -8,7 +8,7 @@ use super::common::outermost;
 use super::iptables::{Chain, Content, chains, ours, restored};
 use super::*;
 
-/// With which gateways are started that are not.
+/// The queues of a gateway; no packets reach them.
 const NUMBERS: Numbers = Numbers { first: 100, threads: 2 };
 
 fn of(networks: &[&str]) -> Vec<IpCidr> {
@@ -31,7 +31,7 @@ fn networks_in_others_are_left_out() {
     assert_eq!(outermost(of(&["::1", "::/0"])), of(&["::/0"]));
 }
 
-/// Follows the chains as iptables does. Returns whether an address is found, and against how many rules it was held.
+/// Follows the chains as iptables does. Returns whether an address is found, and how many rules it was compared with.
 fn find(chains: &[Chain], address: IpAddr) -> (bool, usize) {
     let (mut name, mut steps) = (chains[0].name.as_str(), 0);
     'chains: loop {

@@ -20,9 +20,9 @@ use crate::error::Error;
 use crate::instance::lock;
 use crate::status::{Command, PeerStatus, Segments, SessionStatus, Status, network_namespace};
 
-/// The longest packet. The kernel knows each device's MTU, and refuses longer packets by ICMP, which passes through the shim.
+/// The longest packet. The kernel enforces each device's MTU, by ICMP that passes through the shim.
 const LONGEST: usize = u16::MAX as usize;
-/// Peers that are handled under one lock of a shard, for which packets wait.
+/// How many peers are handled under one lock of a shard: packets wait for that lock.
 const AT_ONCE: usize = 16;
 
 /// What the threads share.
@@ -32,14 +32,14 @@ pub(super) struct Shards {
     shards: Vec<Mutex<Shard>>,
     peers: Mutex<HashMap<PeerName, Followed>>,
     ports: Mutex<Vec<u16>>,
-    /// Sessions of an earlier gateway, until a packet shows which shard is theirs, which only the kernel knows.
+    /// Sessions of an earlier gateway, until a packet shows their shard: only the kernel knows which it is.
     waiting: Mutex<HashMap<SocketPair, ConnectionState>>,
     any_waits: AtomicBool,
 }
 
 /// A peer and its key chain.
 struct Followed {
-    /// Its index in every shard, since all of them add and remove the same peers in the same order.
+    /// Its index, the same in every shard, because all of them add and remove the same peers in the same order.
     index: usize,
     chain: KeyChain,
     has_key: bool,
@@ -49,7 +49,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// Whether other keys may be valid than when the chain was last followed, because of time or because the clock was set back.
+    /// Whether the valid keys may have changed since the chain was last followed, because time passed or the clock was set back.
     fn is_due(&self, now: Timestamp) -> bool {
         now < self.seen || self.next_change.is_some_and(|next| next <= now)
     }
@@ -59,10 +59,10 @@ impl Followed {
 #[derive(Default)]
 struct Changes {
     added: Vec<PeerName>,
-    /// Those with other keys.
+    /// Peers whose keys changed.
     changed: Vec<PeerName>,
     gone: Vec<Gone>,
-    /// Ports that are not protected any more.
+    /// Ports that are no longer protected.
     ports: Vec<u16>,
 }
 
@@ -85,7 +85,8 @@ impl Shards {
     ) -> Result<Self, Error> {
         let shim_config = ShimConfig {
             stack_mtu: LONGEST,
-            // The rules bring packets of peers alone. While both change they may differ, and then nothing passes unjudged.
+            // The rules queue only packets of peers. During a change the rules and the peers may differ; then drop rather than pass
+            // unjudged.
             unmatched: Unmatched::DropAll,
             accept_icmp,
             ..ShimConfig::new(LONGEST)
@@ -177,7 +178,7 @@ impl Shards {
                 *sessions.entry(index).or_default() += 1;
             }
             for Followed { index, .. } in gone.values() {
-                // Nobody else removes peers, so it is there.
+                // Cannot fail: nobody else removes peers.
                 let _ = shard.shim.remove_peer(*index);
             }
         }
@@ -194,7 +195,7 @@ impl Shards {
         changes
     }
 
-    /// Forgets the sessions at ports that are protected no more; returns those ports.
+    /// Forgets the sessions at ports that are no longer protected; returns those ports.
     fn change_ports(&self, ports: &[u16]) -> Vec<u16> {
         let mut gone = std::mem::replace(&mut *lock(&self.ports), ports.to_vec());
         gone.retain(|port| !ports.contains(port));
@@ -228,9 +229,9 @@ impl Shards {
         self.any_waits.store(true, Ordering::Relaxed);
     }
 
-    /// Gives a shard the session that a packet belongs to, if that is one of an earlier gateway.
+    /// If a packet belongs to a session of an earlier gateway, moves that session into the shard.
     pub(super) fn claim(&self, shard: &mut Shard, packet: &[u8], is_outbound: bool) {
-        // The sessions of a shard that has stopped are being written.
+        // A stopped shard's sessions are already being written.
         if !self.any_waits.load(Ordering::Relaxed) || shard.has_stopped {
             return;
         }
@@ -273,7 +274,7 @@ impl Shards {
                 }
                 shard.log();
                 drop(shard);
-                // Otherwise this thread might get the lock again before those that wait for it.
+                // Otherwise this thread might take the lock again before the threads that wait for it.
                 thread::yield_now();
             }
             let mut shard = lock(shard);
@@ -292,7 +293,7 @@ impl Shards {
         refusals.log(|index| peers.iter().find(|(_, peer)| peer.index == index).map(|(name, _)| *name));
     }
 
-    /// Forgets sessions of an earlier gateway without a packet for as long as an open one may be silent: TCP's keepalive waits two hours
+    /// Forgets sessions of an earlier gateway that had no packet for as long as an open one may be silent: TCP's keepalive waits two hours
     /// (RFC 9293 §3.8.4), and BGP suggests a KEEPALIVE every 30 seconds (RFC 4271 §10).
     fn forget_waiting(&self, since_start: Duration) {
         if since_start < TimeLimits::DEFAULT.idle || !self.any_waits.swap(false, Ordering::Relaxed) {
@@ -337,7 +338,7 @@ impl Shards {
         }
     }
 
-    /// Carries nothing from now on; returns the sessions that are open, and those of an earlier gateway that still wait.
+    /// Stops carrying packets; returns the open sessions, and those of an earlier gateway that still wait for a packet.
     pub(super) fn stop(&self) -> Vec<ConnectionState> {
         let carried = self.each().flat_map(|mut shard| shard.stop()).collect::<Vec<_>>();
         let waiting = std::mem::take(&mut *lock(&self.waiting));
@@ -345,7 +346,7 @@ impl Shards {
     }
 }
 
-/// A list for the log; `None` if there is nothing in it.
+/// A list for the log; `None` if it is empty.
 fn list(names: impl IntoIterator<Item = impl ToString>) -> Option<String> {
     let names: Vec<_> = names.into_iter().map(|name| name.to_string()).collect();
     (!names.is_empty()).then(|| names.join(", "))

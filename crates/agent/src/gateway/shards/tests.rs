@@ -90,7 +90,7 @@ fn a_change_says_who_came_who_went_and_whose_keys_are_others() {
     for remote in [[192, 0, 2, 3], [198, 51, 100, 1], [203, 0, 113, 9]] {
         assert_eq!(opens(&shards, remote), None);
     }
-    // The same again, one of them written in another form: nothing is different.
+    // The same peers again, one in another notation: nothing changes.
     let same = ["192.0.2.2=core", "192.0.2.3=edge", "198.51.100.1=core", "203.0.113.9=edge"];
     let changes = shards.apply(&config(&keys(SECRET), &same, &[179, 646]));
     assert!(changes.added.is_empty() && changes.changed.is_empty() && changes.gone.is_empty());
@@ -117,7 +117,7 @@ fn a_change_says_who_came_who_went_and_whose_keys_are_others() {
     let gone: Vec<_> = changes.gone.iter().map(|gone| (gone.name, gone.around, gone.sessions)).collect();
     assert_eq!(gone, [(name("192.0.2.3"), Some(name("192.0.2.0/24")), 1), (name("198.51.100.1"), None, 1)]);
     assert_eq!(changes.ports, [646]);
-    // Their sessions are gone with them, and that of another is not.
+    // Their sessions are gone, and those of other peers are not.
     assert_eq!(shards.shard(0).shim.connections().count(), 1);
     let changes = shards.apply(&config(&keys(SECRET), &after, &[646]));
     assert_eq!((changes.ports, shards.shard(0).shim.connections().count()), (vec![179], 0));
@@ -168,13 +168,13 @@ fn a_session_of_a_gateway_before_waits_no_longer_than_it_may_be_silent() {
     shards.forget_waiting(idle - Duration::from_secs(1));
     assert_eq!(lock(&shards.waiting).len(), 1);
     assert_eq!(shards.stop().len(), 1, "a gateway that ends hands on what still waits");
-    // From then on a packet takes no session out of what is written.
+    // From then on packets claim no sessions, because those are being written.
     shards.adopt(vec![state()]);
     shards.claim(&mut shards.shard(0), &segment([192, 0, 2, 2].into(), RST, false), false);
     assert_eq!(lock(&shards.waiting).len(), 1);
     let shards = Shards::new(&config, 1, 8, false).unwrap();
     shards.adopt(vec![state()]);
-    // A packet of the session, and it goes on; that of another is none.
+    // The session's own packet claims it; another's does not.
     for (remote, waits) in [([192, 0, 2, 3], 1), ([192, 0, 2, 2], 0)] {
         shards.claim(&mut shards.shard(0), &segment(remote.into(), RST, false), false);
         assert_eq!(lock(&shards.waiting).len(), waits);
@@ -201,7 +201,7 @@ fn a_path_mtu_counts_for_as_long_as_the_kernel_keeps_it() {
         }
     };
     assert!(!leaves_by_the_wire(&mut shard, 0, &to) && !leaves_by_the_wire(&mut shard, 0, &another));
-    // "Fragmentation needed", of this host itself: 1300 octets.
+    // "Fragmentation needed" from this host itself: 1300 octets.
     let mut error = [&to[..20], &[3, 4, 0, 0, 0, 0, 5, 20], &to[..28]].concat();
     (error[3], error[9]) = (error.len() as u8, 1);
     assert!(shard.admits_icmp(Duration::from_secs(10), &mut error, true));

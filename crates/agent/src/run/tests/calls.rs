@@ -1,4 +1,4 @@
-//! What calls return: `connect` the same as without a supervisor, and TCP-MD5 keys that the program sets.
+//! What calls return: `connect`, the same as without a supervisor, and setting TCP-MD5 keys.
 
 use std::path::Path;
 
@@ -105,7 +105,7 @@ fn connect_returns_what_it_returns_without_a_supervisor() {
     assert_eq!(supervised("python3", &arguments, &[179]).unwrap(), 0);
     let (alone, supervised) = (lines(&alone), lines(&supervised_));
     assert_eq!(supervised, alone);
-    // The kernel answers as this was written for.
+    // The kernel answers as this test assumes.
     for line in [
         "again EISCONN EISCONN EISCONN EISCONN EISCONN",
         "again 0 EISCONN EISCONN EISCONN EISCONN",
@@ -117,7 +117,7 @@ fn connect_returns_what_it_returns_without_a_supervisor() {
     }
 }
 
-/// Sets TCP-MD5 keys and checks the result; the loopback addresses are peers.
+/// Sets TCP-MD5 keys and checks the results; the loopback addresses are peers.
 const MD5_KEYS: &str = r#"
 import errno, socket, sys
 def key(address, flags=0, prefix=0, vrf=0, secret=b"secret"):

@@ -1,4 +1,4 @@
-//! Real programs under supervision. On a kernel without TCP-AO nothing that needs keys can open, and that is tested; the lab tests the rest.
+//! Real programs under supervision. On a kernel without TCP-AO this tests that nothing that needs keys can open; the lab tests the rest.
 
 use std::collections::HashMap;
 use std::env;
@@ -218,12 +218,12 @@ fn a_session_from_a_protected_port_to_another_is_left_alone() {
         };
         there.set_nonblocking(false).unwrap();
         sockets.step(&open(&here));
-        // A new configuration has all sockets looked at again.
+        // After a new configuration all sockets are checked again.
         sockets.change(config.clone()).unwrap();
         sockets.step(&open(&here));
         let written = here.write_all(b"x");
         assert_eq!(written.is_ok() && there.read(&mut [0; 1]).is_ok_and(|read| read == 1), is_left);
-        // Data from before the end of the session can be read.
+        // Data that came before the session ended can be read.
         if is_left {
             there.write_all(b"y").unwrap();
             socket2::SockRef::from(&there).set_linger(Some(Duration::ZERO)).unwrap();
@@ -234,13 +234,13 @@ fn a_session_from_a_protected_port_to_another_is_left_alone() {
     }
 }
 
-/// It may be unsigned, from before the listener had keys, and nothing says any more who sent it.
+/// The data may be unsigned, from before the listener had keys, and nobody can tell any more who sent it.
 #[test]
 fn what_came_before_a_reset_that_came_before_accept_is_not_read() {
     let (listener, port) = listener("127.0.0.1:0");
     let (_folder, _, config) = configured(&[port], Md5::Refuse);
     let mut sockets = Sockets::new(config).unwrap();
-    // FIONREAD does not count what is behind an urgent octet.
+    // FIONREAD does not count data behind an urgent octet.
     for is_urgent in [false, true] {
         let mut caller = TcpStream::connect(("127.0.0.1", port)).unwrap();
         if is_urgent {
@@ -257,10 +257,10 @@ fn what_came_before_a_reset_that_came_before_accept_is_not_read() {
     }
 }
 
-/// Set in a process under a supervisor that is to be one itself.
+/// Set in a supervised process that tries to be a supervisor itself.
 const NESTED: &str = "WIRESEAL_TEST_NESTED";
 
-/// Not a test, but that process, if the variable is set.
+/// Is that process if the variable is set, and no test.
 #[test]
 fn nested_process() {
     if env::var(NESTED).is_ok() {
@@ -324,7 +324,7 @@ subprocess.run(["true"], check=True)
     assert!(nobody_came(&ipv4));
 }
 
-/// A caller that is interrupted just as it is answered may not have heard, and the kernel does not say so: a few in a thousand here.
+/// A caller that is interrupted just as it is answered may miss the answer, and the kernel does not tell: a few in a thousand here.
 #[test]
 fn signals_do_not_change_what_connect_says() {
     let (_ipv4, port) = listener("127.0.0.1:0");
@@ -394,7 +394,7 @@ const NOBODY: [&str; 5] =
 /// The arguments of such a process.
 const SUPERVISOR: [&str; 3] = ["--exact", "run::tests::supervisor_process", "--nocapture"];
 
-/// Not a test, but the supervisor's process, if the variable is set.
+/// Is the supervisor's process if the variable is set, and no test.
 #[test]
 fn supervisor_process() {
     let Ok(line) = env::var(LINE) else { return };
@@ -420,7 +420,7 @@ fn in_background_with(line: &str, variables: &[(&str, &str)]) -> u8 {
 fn the_caller_goes_on_when_the_program_is_in_the_background() {
     let folder = tempfile::tempdir().unwrap();
     let [going, gone] = ["going", "gone"].map(|name| folder.path().join(name));
-    // A daemon, which does not end before it is told to. It is still under the filter: io_uring_setup is refused.
+    // A daemon that runs until it is told to end. It is still under the filter: io_uring_setup is refused.
     let script = format!(
         "import ctypes, os, time\nlibc = ctypes.CDLL(None, use_errno=True)\nwhile not os.path.exists({going:?}): time.sleep(0.01)\n\
          libc.syscall(425, 8, None)\nopen({gone:?}, \"w\").write(str(ctypes.get_errno()))"
@@ -431,7 +431,7 @@ fn the_caller_goes_on_when_the_program_is_in_the_background() {
     assert!(!gone.exists());
     fs::write(going, "").unwrap();
     assert_eq!(await_content(&gone), "38", "ENOSYS");
-    // A program that stays in the foreground is waited for, and so is a supervisor that is killed.
+    // Waits for a program that stays in the foreground, and for a supervisor that is killed.
     assert_eq!(in_background("sleep 0.1; exit 6"), 6);
     assert_eq!(in_background("kill -9 $PPID; sleep 1"), 1);
 }
@@ -484,12 +484,12 @@ fn the_program_has_its_own_number_in_the_variables_of_systemd() {
     let own = process::id().to_string();
     let variables = [("LISTEN_PID", own.as_str()), ("WATCHDOG_PID", &own)];
     assert_eq!(in_background_with(is_named, &variables), 3);
-    // Another's number stays.
+    // The number of another process stays.
     let others = "test \"$LISTEN_PID,$LISTEN_PIDFDID\" = 1,7 || exit 9; exit 3";
     assert_eq!(in_background_with(others, &[("LISTEN_PID", "1"), ("LISTEN_PIDFDID", "7")]), 3);
 }
 
-/// The supervisor and the program are of one user.
+/// The supervisor and the program belong to one user.
 #[test]
 fn the_supervisors_memory_cannot_be_read() {
     for file in ["mem", "environ", "maps"] {
