@@ -1,4 +1,4 @@
-//! Octets as hexadecimal digits. What these functions allocate is never moved, so that a secret leaves no copies behind.
+//! Octets as hexadecimal digits. Buffers never grow, so that a secret leaves no copies behind.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub(crate) fn encode(octets: &[u8]) -> String {
     lower::encode_string(octets)
 }
 
-/// The octets of pairs of digits; `None` for anything else, an odd number of digits too.
+/// The octets of pairs of digits; `None` for anything else, including an odd number of digits.
 #[must_use]
 pub fn decode(digits: &str) -> Option<Vec<u8>> {
     mixed::decode_vec(digits).ok()

@@ -73,8 +73,8 @@ pub fn from_argument(text: &str) -> Result<KeyFile, ArgumentError> {
     Ok(KeyFile { chains: vec![chain], warnings, ..KeyFile::default() })
 }
 
-/// Whether a message may quote this part, which cannot be read. Anything may be the secret in the wrong place, however short, so only
-/// numbers, words of algorithms and addresses are quoted.
+/// Whether a message may quote this unreadable part. Any text may be a misplaced secret, so only numbers, words of algorithms and
+/// addresses are quoted.
 fn is_quotable(field: &str, text: &str) -> bool {
     match field {
         "send" | "recv" | "mac" => text.parse::<i32>().is_ok(),
@@ -91,7 +91,7 @@ fn is_like_algorithm(text: &str) -> bool {
     let has_word = text.chars().any(|c| c.is_ascii_alphabetic());
     let mut runs =
         text.split(is_separator).flat_map(|part| part.split_inclusive(|c: char| c.is_ascii_digit()));
-    // As "sha256" is split into "sha2", "5" and "6", what is before a digit is a word or nothing.
+    // "sha256" is split into "sha2", "5" and "6", so what stands before a digit is a word or nothing.
     let is_known = |run: &str| {
         let word = run.trim_end_matches(|c: char| c.is_ascii_digit()).to_ascii_lowercase();
         word.is_empty() || WORDS.contains(&word.as_str())
@@ -138,7 +138,7 @@ impl<'a> Parts<'a> {
         read(text).map(Some).ok_or_else(|| Self::refused(field, problem, text))
     }
 
-    /// What is wrong with a value, which is repeated unless it may be a secret in the wrong place.
+    /// What is wrong with a value. Quotes the value unless it may be a misplaced secret.
     fn refused(field: &str, problem: impl fmt::Display, text: &str) -> ArgumentError {
         let given = if is_quotable(field, text) { format!("; {text:?} was given") } else { String::new() };
         ArgumentError(format!("{field}=: {problem}{given}"))
@@ -234,7 +234,7 @@ fn in_environment(name: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     let value = if is_name { std::env::var_os(name) } else { None };
     match value {
         Some(value) => Ok(Zeroizing::new(value.into_encoded_bytes())),
-        // A shell may have put the secret in place of its name.
+        // A shell may have replaced the variable's name by its secret.
         None if name.bytes().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == b'_') => {
             Err(format!("the environment has no {name:?}"))
         }
@@ -249,7 +249,7 @@ fn in_keyring(description: &str) -> Result<Zeroizing<Vec<u8>>, String> {
 
     let reason = |error| match error {
         KeyError::KeyDoesNotExist => format!("the kernel's keyring has no key {description:?} of type user"),
-        // In most containers a filter of system calls causes this.
+        // In most containers a system call filter causes this.
         KeyError::PermissionDenied | KeyError::AccessDenied => {
             format!("the kernel does not let this process read {description:?} from its keyring")
         }
@@ -269,7 +269,7 @@ fn in_keyring(description: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     result.and_then(|key| key.read_to_vec()).map(Zeroizing::new).map_err(reason)
 }
 
-/// Only Linux has such a keyring.
+/// Only Linux has this keyring.
 #[cfg(not(target_os = "linux"))]
 fn in_keyring(_: &str) -> Result<Zeroizing<Vec<u8>>, String> {
     Err("only Linux has a kernel keyring".to_owned())

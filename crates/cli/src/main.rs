@@ -1,4 +1,4 @@
-//! wireseal: checks TCP-AO captures against their keys.
+//! The program `wireseal`.
 
 use std::process::ExitCode;
 

@@ -99,7 +99,7 @@ struct MacVector {
     mac: Octets,
 }
 
-/// Each MAC is computed, verified, verified with a bit flipped, and computed in a batch.
+/// Computes each MAC alone and in a batch, and verifies it as it is and with a bit flipped.
 fn macs(source: &'static str, algorithm: MacAlgorithm, text: &str) -> Group {
     let mut group = Group::new(source, algorithm.name().to_owned());
     for (place, vector) in read::<File<MacVector>>(text).vectors.iter().enumerate() {
@@ -176,7 +176,7 @@ fn tcp_ao(source: &'static str, text: &str) -> Group {
     group
 }
 
-/// Derives the traffic key; verifies the segment, verifies it with a bit flipped, and signs it again.
+/// Derives the traffic key; verifies the segment as it is and with a bit flipped, and signs it again.
 fn segment_passes(vector: &SegmentVector) -> Option<bool> {
     let algorithm: TcpAoAlgorithm = vector.algorithm.parse().ok()?;
     let master_key = MasterKey::new(&vector.master_key.0).ok()?;
@@ -282,7 +282,7 @@ impl AppendixA {
         Some(open(&self.retry.packet.0)? && open(&forged).is_none())
     }
 
-    /// The keys of packets with a short header, of a secret or of the one after it.
+    /// The keys of packets with a short header, from a secret or from the next secret.
     fn short_keys(&self, backend: Backend, secret: &Octets, updates: u8) -> Option<Keys> {
         let version = Version::from_wire(self.version).ok()?;
         let secret = TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, &secret.0).ok()?;
@@ -314,12 +314,12 @@ impl Packet {
         Some(packet)
     }
 
-    /// Whether these keys seal the packet, and open it, but not with its last bit flipped.
+    /// Whether these keys seal the packet, open it, and refuse it with its last bit flipped.
     fn passes(&self, keys: Keys) -> Option<bool> {
         let keys = keys.into_parts();
         let opens = |mut packet: Vec<u8>| {
             let (protected, _) = Protected::split_first(&mut packet, 0).ok()?;
-            // The packet number is truncated, so the one before is told.
+            // The packet number is truncated, so opening needs the one before.
             let opened = keys
                 .1
                 .unmask(protected, self.number.checked_sub(1))
@@ -347,7 +347,7 @@ pub fn quic_served_by() -> impl Iterator<Item = (&'static str, &'static str)> {
 mod tests {
     use super::*;
 
-    /// The text with the first digit of these fields changed in every vector.
+    /// The text with the first digit of these fields changed in each vector.
     fn altered(text: &str, fields: &[&str]) -> String {
         let alter = |line: &str| {
             let Some((name, value)) = line.split_once(": \"") else { return line.to_owned() };

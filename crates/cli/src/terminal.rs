@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 
 use terminal_size::{Width, terminal_size_of};
 
-/// How much further the rest of a wrapped line is indented.
+/// The extra indentation of a wrapped line's rest.
 const HANGING: usize = 4;
 
 /// The width of the terminal on standard output: COLUMNS if it is set, else what the terminal says. `None` for files and pipes, whose
@@ -19,7 +19,7 @@ pub(crate) fn width() -> Option<usize> {
     named.filter(|columns| *columns > 0).or_else(|| width_of(io::stdout()))
 }
 
-/// The width of a terminal, if it says so.
+/// The width of a terminal, if it tells.
 pub(crate) fn width_of(output: impl AsFd) -> Option<usize> {
     let (Width(columns), _) = terminal_size_of(output)?;
     Some(columns.into()).filter(|columns| *columns > 0)

@@ -59,8 +59,8 @@ pub enum Unreadable {
 impl<'a> Content<'a> {
     /// Reads a packet's headers.
     ///
-    /// The segment ends where the length field of IP says, so link-layer padding is left out. If that is 0, because the network
-    /// card was to split a large send after it was recorded, it ends with the packet.
+    /// The segment ends where IP's length field says, so link-layer padding is left out. If that field is 0, because the network card
+    /// was to split a large send after it was recorded, the segment ends with the packet.
     #[must_use]
     #[inline]
     pub fn of(packet: &Packet<'a>) -> Self {
@@ -140,7 +140,7 @@ fn by_ether_type(octets: &[u8], place: usize, mut start: usize) -> Network<'_> {
 /// What an IP packet carries.
 #[inline]
 fn internet(octets: &[u8], unrecorded: usize) -> Content<'_> {
-    // Matched as a reference, because moving a header takes longer than reading it.
+    // Matched by reference, because moving a header takes longer than reading it.
     let header = &IpHeader::read(octets);
     let header = match header {
         Ok(header) => header,

@@ -78,7 +78,7 @@ impl Pcap {
     }
 }
 
-/// What is known of the current section.
+/// The current section.
 #[derive(Default)]
 pub(super) struct Pcapng {
     is_big_endian: bool,
@@ -96,7 +96,7 @@ struct Interface {
 const OLD_PACKET_BLOCK: u32 = 2;
 /// How many interfaces of a section are remembered: more than any machine has.
 const MOST_INTERFACES: usize = 1 << 16;
-/// Octets of type and length before a block's body, and of type, length and the length repeated.
+/// Octets of type and length before a block's body, and of these with the repeated length after it.
 const BLOCK_HEAD: usize = 8;
 const BLOCK_FRAME: usize = 12;
 /// Octets before the packet in its block.
@@ -232,7 +232,7 @@ impl Pcapng {
         })
     }
 
-    /// Of the first interface, without a time, cut to that interface's snap length.
+    /// The packet is of the first interface, without a time, and cut to that interface's snap length.
     fn simple_packet(&self, block: &[u8]) -> Result<Found, Damage> {
         let parsed = if self.is_big_endian {
             parse_simplepacketblock_be(block)
@@ -282,7 +282,7 @@ impl Clock {
         let tick = match resolution {
             0x80.. => Tick::Binary(resolution & 0x7f),
             0..=9 => Tick::Nanoseconds(10_u64.pow((9 - resolution).into())),
-            // Of units this small, no 64-bit count reaches a nanosecond.
+            // Units this small do not add up to a nanosecond in a 64-bit count.
             10.. => {
                 10_u64.checked_pow((resolution - 9).into()).map_or(Tick::Nanoseconds(0), Tick::PerNanosecond)
             }

@@ -88,7 +88,7 @@ impl Serialize for Time {
     }
 }
 
-/// The capture cannot be read, or not further. Packets delivered before stay valid.
+/// The capture cannot be read, or only up to some point. Packets delivered before stay valid.
 #[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The file cannot be opened.
@@ -108,13 +108,13 @@ pub enum CaptureError {
         .start[0], .start[1], .start[2], .start[3]
     )]
     UnknownFormat {
-        /// Its first four octets, zero where it has fewer.
+        /// Its first four octets, padded with zeros if it has fewer.
         start: [u8; 4],
     },
     /// The file is truncated or broken at this packet.
     #[error("the capture is damaged at packet {packet} (octet {offset}): {damage}")]
     Damaged {
-        /// The number the packet would have had, from 1.
+        /// The number that the packet would have had, from 1.
         packet: u64,
         /// Octets of the file, decompressed, before the damage.
         offset: u64,

@@ -11,7 +11,7 @@ use super::{CaptureError, Damage, Packet};
 
 /// A capture: pcap in either byte order with microseconds or nanoseconds, or pcapng, plain or compressed with gzip or zstd.
 ///
-/// It is read from start to end. In memory are at most 1 MiB of it and what decompression needs.
+/// It is read from start to end, with at most 1 MiB of it in memory besides what decompression needs.
 pub struct Reader {
     buffer: Buffer,
     format: Format,

@@ -47,7 +47,7 @@ enum Packing {
     Zstd(Box<Zstd>),
 }
 
-/// A file whose first octets were looked at and are read again.
+/// A file whose first octets were inspected and are read again.
 type Peeked = io::Chain<io::Cursor<Vec<u8>>, File>;
 
 /// The octets that identify a format.
@@ -56,7 +56,7 @@ const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 
 impl Source {
-    /// Looks at the first octets to see how the file is compressed.
+    /// Detects from the first octets how the file is compressed.
     pub(super) fn new(input: Box<dyn Read>, total: Option<u64>) -> io::Result<Self> {
         let mut file = File { input, read: 0 };
         let mut magic = Vec::with_capacity(MAGIC_LENGTH);
@@ -138,7 +138,7 @@ impl Gzip {
                 self.broken = Some(invalid("truncated gzip file"));
             }
             Ok(_) => {}
-            // The library's own message depends on how much it was given at once.
+            // Replaced, because the library's message depends on how much input it was given.
             Err(_) => self.broken = Some(invalid("corrupt gzip data")),
         }
         Ok((given != 0).then_some(given as usize))
@@ -169,7 +169,7 @@ const fn is_skippable_frame(magic: [u8; 4]) -> bool {
     u32::from_le_bytes(magic) & 0xffff_fff0 == 0x184d_2a50
 }
 
-/// A last block, raw and empty, and a checksum that is not checked.
+/// A raw, empty last block, and a checksum that is not verified.
 const END_OF_FRAME: &[u8] = &[1, 0, 0, 0, 0, 0, 0];
 
 impl Zstd {
@@ -281,7 +281,7 @@ impl Buffer {
         self.offset + self.start as u64
     }
 
-    /// The octets that were read and not taken.
+    /// The octets that were read but not taken.
     #[inline]
     pub(super) fn ready(&self) -> &[u8] {
         &self.octets[self.start..self.end]

@@ -125,7 +125,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     Ok(outcome)
 }
 
-/// The octets in the argument itself, in the file it names, or in standard input. What they are read through is wiped.
+/// The octets in the argument itself, in the file it names, or on standard input. The buffers for reading are wiped.
 fn read(what: &str, argument: &str) -> std::result::Result<Zeroizing<Vec<u8>>, Box<dyn Error>> {
     if let Some(octets) = hex::decode_dump(argument) {
         return Ok(Zeroizing::new(octets));
@@ -140,7 +140,7 @@ fn read(what: &str, argument: &str) -> std::result::Result<Zeroizing<Vec<u8>>, B
     } else {
         return Err(format!("{what}: neither pairs of hexadecimal digits nor an existing file").into());
     };
-    // With room for everything, so that no copy is left behind by growing.
+    // Large enough from the start, because growing would leave copies behind.
     let mut text = Zeroizing::new(String::with_capacity(MAX_DUMP));
     let read = input.take(MAX_DUMP as u64 - 1).read_to_string(&mut text);
     read.map_err(|error| format!("{from}: {error}"))?;

@@ -30,7 +30,7 @@ pub(super) fn completions(CompletionsArguments { shell }: CompletionsArguments, 
     Ok(Outcome::Good)
 }
 
-/// A command with what is shown of it: the generators offer hidden options, too.
+/// A command without its hidden options, which the generators would offer, too.
 fn without_hidden(command: &Command) -> Command {
     let mut shown = Command::new(command.get_name().to_owned());
     if let Some(about) = command.get_about() {
@@ -54,7 +54,7 @@ pub(super) struct ManArguments {
 
 pub(super) fn man(ManArguments { output }: ManArguments, program: Command) -> Result {
     let mut program = program.disable_help_subcommand(true);
-    // This tells each subcommand that it is one of wireseal's.
+    // This tells each subcommand that it belongs to wireseal.
     program.build();
     match output {
         Some(folder) => {

@@ -1,6 +1,6 @@
-//! The log of `run` and `gateway`. A thread that logs may hold a lock that packets or the program's calls wait for, and the reader of the log
-//! may stand still (a full pipe, a stopped terminal, a stuck journal). So a thread of its own writes the lines to standard error, and lines
-//! for which there is no room are lost and counted.
+//! The log of `run` and `gateway`. A thread that logs may hold a lock that packets or the program's calls wait for, and the reader of the
+//! log may stop reading (a full pipe, a stopped terminal, a stuck journal). So a separate thread writes the lines to standard error, and
+//! lines without room are dropped and counted.
 
 use std::cell::Cell;
 use std::io::{self, ErrorKind, Write};
@@ -14,12 +14,12 @@ use tracing_subscriber::field::{RecordFields, VisitOutput};
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{DefaultVisitor, Writer};
 
-/// Octets of lines that may wait.
+/// How many octets of lines may wait.
 const ROOM: usize = 1 << 20;
-/// At the end of the process: how long to wait for a reader who reads nothing, and in all.
+/// At the end of the process: how long to wait while nothing is read, and in all.
 const STANDSTILL: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(10);
-/// How long to wait before writing again to a non-blocking standard error without room.
+/// How long to wait before writing again to a non-blocking standard error that is full.
 const AGAIN: Duration = Duration::from_millis(10);
 
 /// The exit code of a Rust program that has panicked.
@@ -28,7 +28,7 @@ const PANICKED: i32 = 101;
 static LOG: OnceLock<Log> = OnceLock::new();
 
 thread_local! {
-    /// In the thread that writes: lines that it could not write. `None` in all others.
+    /// In the writing thread: how many lines it could not write. `None` in all other threads.
     static FAILED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
@@ -43,7 +43,7 @@ struct Log {
 struct Queue {
     /// Whole lines.
     lines: Vec<u8>,
-    /// Lines that came after these and had no room. Once one is lost, so are all until the thread takes these.
+    /// How many later lines had no room. Once one is lost, all are until the thread takes the waiting lines.
     lost: u64,
     /// Whether the thread is writing lines that it has taken.
     is_writing: bool,
@@ -63,8 +63,8 @@ impl Queue {
     }
 }
 
-/// Logs to standard error from now on, as text or as a JSON object for each event. A panic of any thread ends the process from now on: without
-/// one of its threads it would be half alive.
+/// Logs to standard error from now on, as text or as a JSON object for each event. From now on, a panic of any thread ends the process,
+/// which could not do its work without that thread.
 pub(super) fn start(is_json: bool) -> io::Result<()> {
     let (pushed, written) = (Condvar::new(), Condvar::new());
     LOG.get_or_init(|| Log { is_json, queue: Mutex::default(), pushed, written });
@@ -147,7 +147,7 @@ fn write_lines() {
         }
         lost += FAILED.replace(Some(0)).unwrap_or_default();
         if lost > 0 {
-            // This thread writes this line itself, at once.
+            // This thread writes its own line at once.
             tracing::warn!("{lost} lines of the log were lost: nobody was reading it");
             if FAILED.replace(Some(0)) == Some(0) {
                 lost = 0;
@@ -171,7 +171,7 @@ fn write_line(mut line: &[u8]) {
     }
 }
 
-/// Takes the line of an event, which comes in one piece.
+/// Takes the line of an event, which arrives in one piece.
 struct Line;
 
 impl Write for Line {
@@ -188,7 +188,8 @@ impl Write for Line {
     }
 }
 
-/// The fields of an event as text: its message first, and no end of a connection that the message names already. In JSON both ends are fields.
+/// The fields of an event as text: its message first, without the ends of a connection that the message names. In JSON both ends are
+/// fields.
 struct TextFields;
 
 impl<'w> FormatFields<'w> for TextFields {
@@ -225,7 +226,7 @@ impl Visit for TextVisitor<'_> {
 
 #[cfg(test)]
 mod tests {
-    //! Each test starts the log in a process of its own: this program with the variable set.
+    //! Each test starts the log in a process of its own: this program, with a variable set.
 
     use std::env;
     use std::io::{BufRead, BufReader, PipeReader, Read};
@@ -234,12 +235,12 @@ mod tests {
 
     use super::*;
 
-    /// Set in such a process: what it does.
+    /// The variable: what the process does.
     const DOES: &str = "WIRESEAL_TEST_LOG";
-    /// Lines, with more octets than a pipe and the log have room for.
+    /// Lines that do not fit into a pipe and the log together.
     const LINES: usize = 30_000;
 
-    /// Not a test, but such a process, if the variable is set.
+    /// Is such a process if the variable is set, and no test.
     #[test]
     fn logging_process() {
         let Ok(does) = env::var(DOES) else { return };
@@ -250,14 +251,14 @@ mod tests {
                 for number in 0..LINES {
                     tracing::info!(number, "{}", "-".repeat(80));
                 }
-                // It has not waited for a reader, who begins now.
+                // It did not wait for the reader, who begins now.
                 println!("logged");
                 io::stdin().read_line(&mut String::new()).unwrap();
                 tracing::info!("the last");
             }
             "panics" => {
                 let thread = thread::Builder::new().name("packets".to_owned());
-                // With the lock of something that others wait for.
+                // It holds a lock that others wait for.
                 let lock = Mutex::new(());
                 let _ = thread::scope(|scope| {
                     let panics = move || {
@@ -306,7 +307,7 @@ mod tests {
     fn lines_that_nobody_reads_are_lost_and_counted_and_all_others_come_in_order() {
         let (mut child, mut reader) = process_that("text floods");
         await_logged(&mut child);
-        // The reader is there now, and then the process goes on.
+        // Once there is a reader, the process goes on.
         let mut text = vec![0; 1 << 20];
         reader.read_exact(&mut text).unwrap();
         drop(child.stdin.take());

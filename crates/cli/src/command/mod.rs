@@ -100,8 +100,7 @@ fn missing(name: &str, feature: &str) -> outcome::Result {
 /// Reads the command line of the process.
 ///
 /// # Errors
-/// How the run ends if there is nothing to do: help or the version was asked for, or the command line is wrong. Either was
-/// printed.
+/// How the run ends if there is nothing to do: it has printed help, the version, or what is wrong with the command line.
 pub fn parse() -> Result<Arguments, Outcome> {
     let mut command = Arguments::command().term_width(terminal::width().unwrap_or(HELP_WIDTH));
     let matches = command.try_get_matches_from_mut(std::env::args_os());
@@ -110,7 +109,7 @@ pub fn parse() -> Result<Arguments, Outcome> {
         if repeats_secret(&error.to_string(), std::env::args_os()) {
             say(MISPLACED_SECRET);
         } else {
-            // If it cannot be printed, nobody is left to tell.
+            // If printing fails, nobody can be told.
             let _ = error.print();
         }
         if error.use_stderr() { Outcome::Unusable } else { Outcome::Good }
@@ -141,7 +140,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Man(arguments) => documents::man(arguments, Arguments::command()),
     };
     let outcome = result.unwrap_or_else(|error| {
-        // A reader who closes the output has seen enough.
+        // A reader who closes the output wants no error.
         let reader_left =
             error.downcast_ref().is_some_and(|error: &io::Error| error.kind() == ErrorKind::BrokenPipe);
         if !reader_left {
@@ -158,7 +157,7 @@ pub fn run(arguments: Arguments) -> Outcome {
 
 const MISPLACED_SECRET: &str = "the command line has a secret where no key is expected: give keys with --key";
 
-/// Whether a message repeats the secret of an argument, for instance of a key given with `--keys` instead of `--key`.
+/// Whether a message repeats a secret from the command line, for instance of a key given with `--keys` instead of `--key`.
 fn repeats_secret(message: &str, mut arguments: impl Iterator<Item = OsString>) -> bool {
     arguments.any(|argument| {
         let argument = argument.to_string_lossy();

@@ -1,4 +1,4 @@
-//! Which peers have which keys: what `run` and `gateway` take alike.
+//! Which peers have which keys: the arguments that `run` and `gateway` share.
 
 use std::io;
 use std::path::PathBuf;

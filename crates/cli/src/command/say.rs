@@ -6,8 +6,7 @@ use std::io::{self, Write};
 use crate::terminal::{width_of, wrap};
 use crate::text::Printable;
 
-/// Writes a message in one line on standard error, wrapped if that is a terminal, or puts it into the log if there is one. Write errors are
-/// ignored.
+/// Writes a message as one line to standard error, wrapped if that is a terminal, or to the log if there is one. Ignores write errors.
 pub(super) fn say(message: impl Display) {
     let message = Printable(&message.to_string()).to_string();
     #[cfg(any(feature = "gateway", feature = "run"))]
@@ -18,7 +17,7 @@ pub(super) fn say(message: impl Display) {
     let _ = writeln!(io::stderr(), "{}", wrap(&format!("wireseal: {message}"), width));
 }
 
-/// Writes a warning in one line on standard error.
+/// Writes a warning as one line to standard error.
 pub(super) fn warn(message: impl Display) {
     say(format_args!("warning: {message}"));
 }

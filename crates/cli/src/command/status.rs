@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &Arguments) -> Result {
 
 fn print(out: &mut impl Write, status: &Status) -> io::Result<()> {
     let program = status.program.as_deref().map(|program| format!(" of {program}")).unwrap_or_default();
-    // 0 in instances of earlier versions.
+    // Instances of earlier versions have 0.
     let is_other = |namespace: &u64| ![0, network_namespace()].contains(namespace);
     let namespace = Some(status.network_namespace).filter(is_other);
     let namespace =

@@ -1,4 +1,4 @@
-//! The protection of one QUIC packet, step by step (RFC 9001 §5, RFC 9369 §3.3), and which near miss explains that it does not open.
+//! The protection of one QUIC packet, step by step (RFC 9001 §5, RFC 9369 §3.3), and the search for the one difference with which it opens.
 
 use hkdf::Hkdf;
 use sha2::{Sha256, Sha384};
@@ -12,21 +12,21 @@ use zeroize::Zeroizing;
 use crate::hex::{self, Hex};
 use crate::text::counted;
 
-/// How far the sample is behind the start of the packet number, and its length (RFC 9001 §5.4.2).
+/// How far the sample is from the start of the packet number, and its length (RFC 9001 §5.4.2).
 const SAMPLE_OFFSET: usize = 4;
 const SAMPLE_LENGTH: usize = 16;
 /// How many other windows of the packet number, and how many other paths, are tried.
 const WINDOWS: u64 = 1 << 16;
 const PATHS: u32 = 1 << 8;
 
-/// Why nothing can be derived of a QUIC packet. Caller error.
+/// Why nothing can be derived from a QUIC packet. Caller error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QuicError {
     /// The header cannot be read, or the packet is not protected by keys.
     #[error("packet: {0}")]
     Header(HeaderError),
-    /// There are no octets for the header mask's sample.
+    /// The packet is too short for the header mask's sample.
     #[error("packet: {got} octets, but the sample of the header mask ends after {expected}")]
     NoSample {
         /// Where the sample ends.
@@ -50,7 +50,7 @@ pub enum QuicError {
     /// A connection ID was given for a packet whose keys come from TLS.
     #[error("--dcid: only Initial packets have keys from a connection ID; give the secret with --secret")]
     NotInitial,
-    /// A version whose key schedule is not known here.
+    /// A version whose key schedule is unknown here.
     #[error("the key schedule of {0} is not known")]
     Version(Version),
 }
@@ -152,16 +152,15 @@ impl QuicPacket {
     }
 }
 
-/// The octets of a variable-length integer (RFC 9000 §16).
+/// The length of a variable-length integer in octets (RFC 9000 §16).
 fn varint_length(octets: &[u8]) -> usize {
     octets.first().map_or(0, |first| 1 << (first >> 6))
 }
 
-/// A line of what is derived: a name and a value.
+/// A derived value, with its name.
 pub type Line = (&'static str, String);
 
-/// HKDF-Expand-Label with an empty context (RFC 8446 §7.1), for a secret as long as the suite's hash. Adds the value, and the HkdfLabel
-/// that it is expanded with.
+/// HKDF-Expand-Label with an empty context (RFC 8446 §7.1), for a secret as long as the suite's hash. Adds the value and its HkdfLabel.
 fn expand(
     lines: &mut Vec<Line>,
     name: &'static str,
@@ -185,7 +184,7 @@ fn expand(
     octets
 }
 
-/// The keys of a packet, and how they come from what was given.
+/// The keys of a packet, and how they were derived.
 #[derive(Debug)]
 pub struct Schedule {
     /// Every value on the way.
@@ -279,9 +278,9 @@ impl Steps {
         let mut nonce = keys.iv;
         nonce.iter_mut().zip(&path_and_number.to_be_bytes()[4..]).for_each(|(iv, octet)| *iv ^= octet);
         let sealed = octets[header.len()..].to_vec();
-        // The sample has reached over a whole tag behind four octets of packet number.
+        // The sample reached past a whole tag behind four octets of packet number, so the tag is there.
         let (ciphertext, tag) = sealed.split_at(sealed.len() - AeadAlgorithm::TAG_LENGTH);
-        // These AEADs encrypt by xor with a key stream, which sealing zeros shows; sealing what the ciphertext would then be gives its tag.
+        // These AEADs encrypt by XOR with a key stream. Sealing zeros shows the stream, and sealing what it decrypts shows the tag.
         let (path, mut opened) = (PathId(given.path), vec![0; ciphertext.len()]);
         let computed = keys.packet_key.seal(path, number, &header, &mut opened).and_then(|_| {
             opened.iter_mut().zip(ciphertext).for_each(|(stream, octet)| *stream ^= octet);
@@ -329,7 +328,7 @@ fn first_octet(first: u8) -> String {
     }
 }
 
-/// Looks for the one difference with which a packet opens that does not open as given. Returns it, or else everything that was tried.
+/// Looks for the one difference with which a packet opens. Returns it, or everything that was tried.
 ///
 /// # Errors
 /// Those of [`Schedule::new`].
@@ -364,7 +363,7 @@ pub fn near_miss(packet: &QuicPacket, given: &Given) -> Result<Result<String, Ve
     Ok(Err(tried))
 }
 
-/// What may differ: its name, the finding if it does, and what is then given.
+/// What may differ: its name, the finding if it does, and the input with that difference.
 fn differences(packet: &QuicPacket, given: &Given) -> Vec<(String, String, Given)> {
     let mut all = Vec::new();
     if packet.packet_type == PacketType::OneRtt {

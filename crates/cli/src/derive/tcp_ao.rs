@@ -14,10 +14,9 @@ use zeroize::Zeroizing;
 
 use crate::capture::{Content, Packet, Unreadable};
 
-/// What the traffic key of a segment is derived from.
+/// The context from which a segment's traffic key is derived.
 ///
-/// A SYN needs no ISN but its own sequence number, and a SYN-ACK acknowledges the other one. All other segments need both ISNs,
-/// their source's first.
+/// A SYN contains its own ISN and needs no other; a SYN-ACK contains both. All other segments need both ISNs, their source's first.
 ///
 /// # Errors
 /// [`DeriveError::NoIsns`], and [`DeriveError::Isns`] if the ISNs contradict the segment.
@@ -118,7 +117,7 @@ const MAX_PACKET: usize = 40 + 65_535;
 /// [`DeriveError`], with what the packet is instead.
 pub fn segment(octets: &[u8]) -> Result<Segment<'_>, DeriveError> {
     match segment_of(octets, 0) {
-        // If the headers fit a longer packet, the packet has lost its end.
+        // If the headers describe a longer packet, the end is missing.
         Err(DeriveError::Unreadable(error)) => match segment_of(octets, MAX_PACKET) {
             Err(DeriveError::CutOff { missing }) => Err(DeriveError::CutOff { missing }),
             _ => Err(DeriveError::Unreadable(error)),
@@ -133,7 +132,7 @@ fn segment_of(octets: &[u8], unrecorded: usize) -> Result<Segment<'_>, DeriveErr
         let original_length = octets.len() + unrecorded;
         Content::of(&Packet { number: 1, time: None, link_type, octets, original_length })
     };
-    // A frame to an unusual address may begin like an IP packet; then it is read as whichever makes sense.
+    // A frame to an unusual address may begin like an IP packet, so try both.
     let as_ip = matches!(octets.first(), Some(0x40..=0x4f | 0x60..=0x6f));
     let content = match content(LINKTYPE_RAW) {
         found @ Content::Tcp(_) if as_ip => found,
@@ -159,8 +158,8 @@ pub struct Step {
     pub function: String,
     /// Its input.
     pub input: Vec<Field>,
-    /// A check value of the result: the first four octets of the function's MAC of 16 zero octets under it. The result itself
-    /// replaces the master key in all connections, so it is as secret. `None` for the last step, whose result is the traffic key.
+    /// A check value of the result: the first four octets of the function's MAC of 16 zero octets under it. The result itself could
+    /// replace the master key in all connections, so it stays secret. `None` for the last step, whose result is the traffic key.
     pub check_value: Option<[u8; 4]>,
 }
 
@@ -355,7 +354,7 @@ fn name_of(kind: u8) -> String {
     format!("option: {name}")
 }
 
-/// Why nothing can be derived. Caller error: the packet or the ISNs are wrong.
+/// Why nothing can be derived: the packet or the ISNs are wrong. Caller error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum DeriveError {
     /// The packet's headers cannot be read.
@@ -391,7 +390,7 @@ pub enum DeriveError {
          destination as --isns SRC,DST"
     )]
     NoIsns,
-    /// The ISNs that were given are not those of the segment.
+    /// The given ISNs are not those of the segment.
     #[error("--isns: the segment has SYN and shows that they are {:#010x},{:#010x}", .own.0, .other.0)]
     Isns {
         /// The ISN of its source.

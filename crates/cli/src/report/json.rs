@@ -15,7 +15,7 @@ use crate::verify::report::{
     ConnectionReport, Counts, Diagnosis, DirectionReport, SegmentReport, Sender, Standing, Totals, by_verdict,
 };
 
-/// The version of the schema; under the same number members may only be added.
+/// The version of the schema; within one version, members may only be added.
 const SCHEMA: u32 = 1;
 /// Octets of connections kept in memory until the last segment is written; more go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;

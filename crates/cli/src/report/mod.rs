@@ -73,7 +73,7 @@ impl<'a, W: Write> Report<'a, W> {
         Ok(Self { output, page: None, summary: Summary::default() })
     }
 
-    /// Adds a page in the file `path`, which is created at once and complete when the report is finished.
+    /// Adds a page in the file `path`. The file is created now, and complete when the report is finished.
     ///
     /// # Errors
     /// Those of creating the file and a temporary one.
@@ -123,7 +123,7 @@ impl<'a, W: Write> Report<'a, W> {
     /// # Errors
     /// Those of writing.
     pub fn finish(self, totals: &Totals) -> io::Result<()> {
-        // The page first, so that it is complete even if nobody reads the output any more.
+        // The page first, so that it is complete even if the output was closed.
         self.page.map_or(Ok(()), |page| page.finish(totals, &self.summary))?;
         match self.output {
             Output::Text(text) => text.finish(totals, &self.summary),

@@ -8,7 +8,7 @@ use comfy_table::{
 
 use crate::terminal::{self, wrap};
 
-/// Columns of space beside the content of a cell.
+/// Columns of space on each side of a cell's content.
 const PADDING: usize = 2;
 
 /// A table without lines between rows, its columns from `numbers_from` on aligned as numbers; empty without rows. It fits the terminal:
@@ -36,7 +36,7 @@ fn table_of<const N: usize>(
         let cells = rows.iter().map(|row| longest_word(&row[column]));
         cells.fold(longest_word(header[column]), usize::max) + PADDING
     });
-    // Between two columns is one more.
+    // There is one more between two columns.
     if width.is_some_and(|width| least.iter().sum::<usize>() + N - 1 > width) {
         return lines_of(width.unwrap_or(usize::MAX), header, &rows);
     }
@@ -94,7 +94,7 @@ mod tests {
         for width in [66, 65_535, 65_536, 65_537, usize::MAX] {
             assert_eq!(at(Some(width)), whole);
         }
-        // The least: 13, 20, 5 and 3 columns, two of space beside each, and one between.
+        // The minimum: 13, 20, 5 and 3 columns, two of space for each, and one between two.
         for width in [52, 53, 60, 65] {
             let table = at(Some(width));
             assert!(table.iter().all(|line| line.chars().count() <= width), "{width}: {table:#?}");

@@ -1,4 +1,4 @@
-//! The words that the reports share, and what is kept of all connections together: little, however many there are.
+//! The words that the reports share, and the summary of all connections, which stays small however many there are.
 
 use std::fmt;
 
@@ -50,7 +50,7 @@ pub(super) fn counts(counts: &Counts) -> String {
 /// A run of a KeyID: `KeyID 100 (core/100)`.
 pub(super) fn key(KeyUse { key_id, key_name, .. }: &KeyUse) -> String {
     match key_name {
-        // A key without a chain may have no name but its id.
+        // A key without a chain may have only its id as a name.
         Some(name) if *name != key_id.to_string() => format!("KeyID {key_id} ({name})"),
         _ => format!("KeyID {key_id}"),
     }

@@ -1,4 +1,4 @@
-//! What is known of a live TCP connection.
+//! The state of a live TCP connection.
 
 use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, Segment, SeqNum, SneTracker, TrafficKey};
 
@@ -11,7 +11,7 @@ const SNE_SEARCHES: u8 = 4;
 /// How many segments of a connection ISNs are guessed from.
 const GUESSES: u8 = 4;
 
-/// How far a connection has come.
+/// The stage of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
     /// Only SYNs and resets were seen.
@@ -22,7 +22,7 @@ pub(super) enum Phase {
     Closed,
 }
 
-/// What is known of a connection while it lives.
+/// A live connection.
 #[derive(Debug)]
 pub(super) struct TcpConnection {
     pub(super) number: u64,
@@ -44,7 +44,7 @@ pub(super) struct TcpConnection {
     pub(super) is_surely_closed: bool,
     /// How many more segments ISNs are guessed from.
     pub(super) guesses: u8,
-    /// A SYN that came while the connection was open: if it is answered, a new connection begins.
+    /// A SYN that came while the connection was open; a new connection begins if it is answered.
     pub(super) other_syn: Option<(Sender, Isn)>,
 }
 
@@ -141,10 +141,10 @@ impl TcpConnection {
         }
         match (self.isn(sender), self.phase) {
             (Some(own), _) if own == isn => false,
-            // Both ends open at once.
+            // Simultaneous open.
             (None, Phase::Opening) => false,
             (_, Phase::Opening | Phase::Closed) => true,
-            // Anyone can send a SYN, or repeat an old one: the connection is over only when the SYN is answered.
+            // Anyone can send a SYN, or replay an old one, so the connection is over only when the SYN is answered.
             (_, Phase::Open) => false,
         }
     }
@@ -178,13 +178,13 @@ impl TcpConnection {
 /// The most runs of one KeyID kept per direction; the last one absorbs the rest.
 const KEY_USES: usize = 1000;
 
-/// The most traffic keys kept per direction: with many keys of one KeyID, most are derived in vain.
+/// The most traffic keys kept per direction: if many keys have one KeyID, most are derived in vain.
 const TRAFFIC_KEYS: usize = 4;
 
 /// One direction of a live connection.
 #[derive(Default, Debug)]
 pub(super) struct Direction {
-    /// What is reported in the end.
+    /// The report at the end.
     pub(super) report: DirectionReport,
     /// How far good segments have come.
     pub(super) sne: Option<SneTracker>,
@@ -200,7 +200,7 @@ pub(super) struct Direction {
     pub(super) fin_is_acknowledged: bool,
     /// The verdict on the last segment.
     pub(super) last_verdict: Option<Verdict>,
-    /// What the diagnosis looks at when the connection is over.
+    /// What the diagnosis needs when the connection is over.
     pub(super) seen: Seen,
 }
 
@@ -279,8 +279,7 @@ impl Direction {
     ) -> bool {
         let uses = &mut self.report.key_uses;
         let is_full = uses.len() >= KEY_USES;
-        // A segment that does not verify shows only a KeyID. Anyone can send one, so it does not end the run of a key that
-        // verifies.
+        // Anyone can send a segment that does not verify, so its KeyID does not end the run of a key that verifies.
         let is_same =
             |last: &KeyUse| last.key_id == key_id && (key.is_none() || last.key.is_none() || last.key == key);
         let verified = uses.iter().rposition(|key_use| key_use.key.is_some()).unwrap_or(0);

@@ -1,8 +1,8 @@
 //! The verdict on one segment.
 //!
-//! MACs of several segments are computed side by side before the segments are judged, which is faster than one after the other. A
-//! MAC depends on key, ISNs, SNE and segment. It is computed with those of the connection as it is now, and used only if they are
-//! still the same when it is the segment's turn. Otherwise it is computed again, so only the time differs.
+//! The MACs of several segments are computed side by side before the segments are judged, which is faster than one after the other. A
+//! MAC depends on key, ISNs, SNE and segment. It is computed with the connection's present values, and used only if they are still the
+//! same when it is the segment's turn. Otherwise it is computed again, so only the time differs.
 
 use wireseal_mac::{Mac, MessageHead, mac_batch};
 use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
@@ -36,7 +36,7 @@ impl Judgement {
     }
 }
 
-/// Judges a segment. In the connection only traffic keys change, and ISNs or an SNE that were guessed and proved right.
+/// Judges a segment. Changes only the connection's traffic keys, and ISNs or an SNE that were guessed and proved right.
 #[inline]
 pub(super) fn judge(
     connection: &mut TcpConnection,
@@ -90,7 +90,7 @@ impl Judge<'_, '_> {
         verify_segment(key, sne, self.table.parameters(candidate), self.segment).is_ok()
     }
 
-    /// As [`verifies`](Self::verifies), with the MAC computed ahead if it is of the same key, ISNs and SNE.
+    /// As [`verifies`](Self::verifies), but uses the MAC computed ahead if its key, ISNs and SNE are the same.
     #[inline]
     fn verifies_batched(&self, key: &TrafficKey, candidate: Candidate, isns: [Isn; 2], sne: Sne) -> bool {
         match self.batched.and_then(|batched| batched.of(&Basis { key: candidate.key, isns, sne })) {
@@ -210,14 +210,14 @@ impl ObservedSegment<'_> {
         each: impl FnOnce(&ObservedSegment<'_>) -> R,
     ) -> Option<R> {
         let CapturedSegment { source, destination, octets, missing } = *captured;
-        // Matched as a reference, because moving a segment takes longer than reading it.
+        // Matched by reference, because moving a segment takes longer than reading it.
         match &Segment::from_tcp(source, destination, octets) {
             Ok(segment) => {
                 let ao = segment.ao_option();
                 Some(each(&ObservedSegment { place, segment, ao, missing, has_part_of_header: false }))
             }
             Err(_) if missing > 0 && is_cut_in_header(octets) => {
-                // As much of the header as there is, without options.
+                // Only as much of the header as there is, without options.
                 let mut start = [0; TCP_HEADER_LENGTH];
                 let recorded = octets.len().min(TCP_HEADER_LENGTH);
                 start[..recorded].copy_from_slice(&octets[..recorded]);
@@ -282,7 +282,7 @@ impl MacBatch {
         let mut inputs = [None; BATCH];
         let rooms = heads.iter_mut().zip(&mut inputs).zip(&mut self.bases);
         for ((captured, connection), ((head, input), basis)) in segments.zip(connections).zip(rooms) {
-            // Matched as references, because moving a segment takes longer than reading it.
+            // Matched by reference, because moving a segment takes longer than reading it.
             if let Some(connection) = connection
                 && let CapturedSegment { source, destination, octets, missing: 0 } = captured
                 && let Ok(segment) = &Segment::from_tcp(source, destination, octets)
@@ -320,7 +320,7 @@ impl<'a> BatchedMac<'a> {
     }
 }
 
-/// What a segment's MAC will be computed with if nothing changes until its turn. `None` in a handshake, and if a MAC is not needed.
+/// The basis of a segment's MAC if nothing changes until its turn. `None` in a handshake, and if no MAC is needed.
 #[inline]
 fn expected<'c>(
     connection: &'c TcpConnection,

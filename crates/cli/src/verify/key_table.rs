@@ -1,4 +1,4 @@
-//! The keys, laid out for judging segments.
+//! The keys, arranged for judging segments.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -33,7 +33,7 @@ struct Row {
 pub(super) struct Candidate {
     /// Its index in [`Keys`].
     pub(super) key: u32,
-    /// The end it is configured at, if its peer tells.
+    /// The end it is configured at, if its peer shows that.
     configured_at: Option<Sender>,
 }
 
@@ -110,7 +110,7 @@ impl<'k> KeyTable<'k> {
 }
 
 impl Candidate {
-    /// The end the key is configured at: its own, if its peer tells, else the connection's.
+    /// The end the key is configured at: as its peer shows, or else the connection's.
     pub(super) fn configured_at(self, connection: Option<Sender>) -> Option<Sender> {
         self.configured_at.or(connection)
     }
@@ -139,8 +139,8 @@ const MOST_PAIRS: usize = 1 << 14;
 /// How many keys of a sender are kept.
 const MOST_KEYS: usize = 16;
 
-/// What the capture shows of the keys at both ends of each pair of addresses, in all their connections: where each end opens a
-/// connection of its own and the other drops its SYNs, no single one shows that their secrets differ.
+/// What all connections of each pair of addresses show of the keys at both ends. If each end opens a connection of its own and the
+/// other drops its SYNs, no single connection shows that their secrets differ.
 #[derive(Default, Debug)]
 pub(super) struct Agreement {
     /// By sender and receiver.
@@ -166,7 +166,7 @@ impl Agreement {
     }
 
     fn note(&mut self, from: IpAddr, to: IpAddr, key: u32, list: fn(&mut SeenKeys) -> &mut Vec<u32>) {
-        // With one address for both, it is not known which end sent what.
+        // If both ends have one address, it does not show which end sent what.
         if from == to || self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&[from, to]) {
             return;
         }
@@ -176,8 +176,7 @@ impl Agreement {
         }
     }
 
-    /// Whether segments of `right` to `wrong` verify under a key, while nothing explains segments of `wrong` that name it and none
-    /// of its segments verifies under it.
+    /// Whether a key verifies segments of `right` to `wrong` and none of `wrong`, some of whose segments name it and remain unexplained.
     pub(super) fn is_key_of_only(&self, right: IpAddr, wrong: IpAddr, key: u32) -> bool {
         let seen = |from, to| self.seen.get(&[from, to]);
         let (Some(right), Some(wrong)) = (seen(right, wrong), seen(wrong, right)) else { return false };

@@ -1,4 +1,4 @@
-//! What a segment teaches about its connection once it is judged, and whether the connection opened.
+//! What a judged segment shows about its connection, and whether the connection opened.
 
 use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
@@ -44,7 +44,7 @@ impl TcpConnection {
         let has_own_numbers = !flags.syn() || self.isn(sender) == Some(Isn(segment.sequence().0));
         let direction = self.direction_mut(sender);
         if is_first_good {
-            // What was believed before may have been forged.
+            // What was learned before may have been forged.
             direction.sent = Sent::default();
         }
         let starts_key_use = direction.count(table, observed, judgement);
@@ -90,20 +90,20 @@ impl TcpConnection {
             });
         }
         if sender == Sender::Listener && !flags.ack() {
-            // Both ends open at once: what the opener repeats from now on counts.
+            // Simultaneous open: count what the opener repeats from now on.
             self.direction_mut(Sender::Opener).seen.repeats = 0;
         }
         let known = self.isn(sender);
         if flags.ack() {
             let other = Isn(segment.acknowledgment().0.wrapping_sub(1));
             let known_other = self.isn(sender.other());
-            // Of several answers a good one counts; before there is one, the last. The third segment may be recorded before it.
+            // Of several answers the good one counts, or the last until there is one. The third segment may be recorded before it.
             let is_answer = self.phase == Phase::Opening || known.is_none() && known_other == Some(other);
             if is_answer && known != Some(own) && (is_good || self.direction(sender).good() == 0) {
                 self.direction_mut(sender).set_isn(own);
                 self.forget_traffic_keys();
             }
-            // A good answer proves which of several SYNs it answers.
+            // A good answer proves which of several SYNs is genuine.
             if is_answer && known_other != Some(other) && (is_good || known_other.is_none()) {
                 self.direction_mut(sender.other()).set_isn(other);
                 self.forget_traffic_keys();
@@ -117,7 +117,7 @@ impl TcpConnection {
         }
     }
 
-    /// Notes a reset that answers a SYN or SYN-ACK; one that ends an open connection, whose segments the capture lacks, does not.
+    /// Notes a reset that answers a SYN or SYN-ACK, not one that ends an open connection whose segments the capture lacks.
     #[cold]
     fn learn_reset(&mut self, sender: Sender, segment: &Segment<'_>, place: Place, verdict: Verdict) {
         let other = self.direction(sender.other());
@@ -168,7 +168,7 @@ impl TcpConnection {
         self.configured_end = Some(if ao.key_id == parameters.send_id { sender } else { sender.other() });
     }
 
-    /// How far the connection has come, by segments that are believed.
+    /// Advances the connection's stage, by segments that are believed.
     #[inline]
     fn learn_progress(&mut self, sender: Sender, segment: &Segment<'_>, end: SeqNum, is_good: bool) {
         let flags = segment.flags();
@@ -269,7 +269,7 @@ const REPEATS: u64 = 2;
 /// How long to wait for the next retransmission of a SYN; some stacks wait three seconds, then six.
 const QUIET: Wait = Wait { nanoseconds: 10_000_000_000, packets: 10_000, most: 0 };
 
-/// What became of a handshake.
+/// The outcome of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Handshake {
     /// The connection is open, or was before the capture began.
@@ -293,7 +293,7 @@ pub(super) enum Handshake {
 }
 
 impl Handshake {
-    /// How the handshake of a connection went, when the capture has been read up to `now`.
+    /// The outcome of a connection's handshake, with the capture read up to `now`.
     pub(super) fn of(connection: &TcpConnection, now: Place) -> Self {
         let [opener, listener] = &connection.directions;
         let syn_acks = listener.seen.syn_acks;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use cidr::IpCidr;
 use wireseal_tcp_ao::{Endpoint, Isn};
 
-/// What to check, and what is known besides the capture.
+/// What to check, and hints that the capture lacks.
 #[derive(Clone, Default, Debug)]
 pub struct VerifyOptions {
     /// Only connections with one of these peers at either end; empty for all.
@@ -29,7 +29,7 @@ pub struct VerifyOptions {
 pub struct SearchLimits {
     /// How many segments are searched for an explanation; explanations found before are tried on every segment.
     pub searches: u32,
-    /// How many of these are tried with every size, which takes thousands of MACs each.
+    /// How many of these are tried with every size, at thousands of MACs each.
     pub size_searches: u32,
     /// How many values of the MSS, and how many lengths of the payload, are tried for one of them.
     pub sizes: usize,
@@ -159,7 +159,7 @@ impl fmt::Display for Address {
 }
 
 impl NatHint {
-    /// What an end is on the other side of the translation, if the hint is about it.
+    /// The end's address on the other side of the translation, if the hint is about it.
     pub(super) fn other_side(&self, end: &Endpoint) -> Option<Endpoint> {
         let other = [(self.outside, self.inside), (self.inside, self.outside)];
         let (_, other) = other.into_iter().find(|(seen, _)| seen.is_of(end))?;

@@ -1,4 +1,4 @@
-//! What is known of segments and connections: what the reports print, and what `--json` writes.
+//! The results about segments and connections that the reports print and `--json` writes.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -267,7 +267,7 @@ impl ConnectionReport {
         std::array::from_fn(|index| forth.counts[index] + back.counts[index])
     }
 
-    /// Whether segments failed, and it did not open either: the verdict says only the former.
+    /// Whether segments failed and it did not open either; the verdict says only the former.
     pub(crate) fn is_failed_before_open(&self) -> bool {
         self.has_opened == Some(false) && self.standing() == Standing::Failed
     }

@@ -20,7 +20,7 @@ use super::report::{ConnectionReport, SegmentReport, Totals, Verdict};
 use crate::capture::{CapturedSegment, Content, Packet, Place};
 use crate::keys::Keys;
 
-/// How long a closed connection is remembered, so that late segments still belong to it.
+/// How long a closed connection is remembered for late segments.
 const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000, most: 4096 };
 /// How long a connection with nothing but SYNs is kept after its last segment; stacks resend a SYN for about two minutes.
 const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000, most: 16_384 };
@@ -33,7 +33,7 @@ struct Due {
     since: Place,
 }
 
-/// Takes the first connection of a queue that has waited long enough or is one too many.
+/// Takes the first connection of a queue if it has waited long enough or the queue is too long.
 #[inline]
 fn take_due(queue: &mut VecDeque<Due>, wait: &Wait, now: Place) -> Option<Due> {
     let first = queue.front()?;
@@ -94,8 +94,8 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// Counts a packet. Its segment, if it has one that is selected, waits to be judged together with others; when there are enough,
-    /// `each` is called for everything found, in order.
+    /// Counts a packet. If it has a selected segment, that waits to be judged together with others; when there are enough, `each` is called
+    /// for everything found, in order.
     ///
     /// # Errors
     /// Those of `each`; drop the verifier then.
@@ -134,7 +134,7 @@ impl<'k> Verifier<'k> {
     /// Judges the segments that wait. Call it before a pause, so that `each` gets everything found so far.
     ///
     /// # Errors
-    /// Those of `each`, after which the verifier is of no more use.
+    /// Those of `each`; drop the verifier then.
     pub fn judge_queued<E>(
         &mut self,
         mut each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
@@ -260,7 +260,7 @@ impl<'k> Verifier<'k> {
     }
 }
 
-/// How many segments of a connection are kept from its start, and how many in all.
+/// How many segments are kept from a connection's start, and how many in all.
 const KEPT_FIRST: usize = 400;
 const KEPT: usize = 800;
 
@@ -370,7 +370,7 @@ pub(super) struct Queue {
     segments: Vec<QueuedSegment>,
 }
 
-/// A segment, and where its octets end in the queue's.
+/// A segment, and where its octets end in the queue.
 #[derive(Debug)]
 struct QueuedSegment {
     place: Place,

@@ -14,7 +14,7 @@ use net::{Gateway, Net, Side};
 const IPV4: [&str; 2] = ["192.0.2.1", "192.0.2.2"];
 const IPV6: [&str; 2] = ["2001:db8::1", "2001:db8::2"];
 
-/// The end of a key's lifetime for sending, and another key.
+/// The end of a key's send lifetime, and another key.
 const OVER: &str = "send = { until = 2026-01-01T00:00:00Z }\naccept = { until = 2100-01-01T00:00:00Z }\n";
 const SECOND: &str =
     "[[key-chain.key]]\nsend-id = 2\nalgorithm = \"hmac(sha1)\"\nsecret = \"the second, 20 octets\"\n";
@@ -30,7 +30,7 @@ fn first() -> String {
     keys(1, "AES-128-CMAC-96", "what both ends know")
 }
 
-/// For each address: the side that has it and listens, the address, and the side that connects.
+/// For each address: the side that has it and listens, the address itself, and the side that connects.
 fn pairs() -> impl Iterator<Item = (Side, String, Side)> {
     let [ipv4, ipv6] = [IPV4, IPV6];
     let to = move |side: Side| [ipv4, ipv6].map(|addresses| addresses[side as usize].to_owned());
@@ -74,7 +74,7 @@ fn another_secret_or_none_gets_no_session() {
         assert!(!net.connects(at, &address, from), "{address}");
     }
     gateway.await_log("bad MAC: secret, algorithm or option coverage differs");
-    // It ends, its rules stay, and nothing passes.
+    // After it ends its rules stay, and nothing passes.
     let log = other.end();
     assert!(log.contains("bad MAC"), "{log}");
     assert!(!net.connects(Side::B, IPV4[1], Side::A));
@@ -131,7 +131,7 @@ fn keys_roll_over_on_a_live_session() {
     let gateways = net.gateways(&[]);
     let session = net.session(Side::B, IPV4[1], Side::A);
     assert!(session.echoes());
-    // Both keys, the second preferred, the second alone: RNextKeyID has the peer follow.
+    // First both keys, then the second preferred, then only the second: the peer follows RNextKeyID.
     let [both, preferred] = ["", OVER].map(|over| first() + over + SECOND);
     let alone = keys(2, "hmac(sha1)", "the second, 20 octets");
     for keys in [both, preferred, alone] {
@@ -146,7 +146,7 @@ fn keys_roll_over_on_a_live_session() {
         let log = gateway.log();
         assert!(!log.contains("WARN") && !log.contains("closed"), "{log}");
     }
-    // A file that cannot be used changes nothing.
+    // An unusable file changes nothing.
     fs::write(gateways[0].keys(), "[[key-chain]]\n").unwrap();
     gateways[0].reload();
     gateways[0].await_log("the configuration stays as it was");
@@ -157,7 +157,7 @@ fn keys_roll_over_on_a_live_session() {
 fn a_thousand_sessions_from_as_many_addresses_roll_over_and_survive_a_restart() {
     let net = Net::new(1500);
     let state = net.folder().join("state");
-    // More threads than processors, so that the sessions are spread.
+    // More threads than processors, so that sessions use different ones.
     let arguments = ["--peer", "10.1.0.0/16=core", "--threads", "4", "--state", state.to_str().unwrap()];
     let mut gateway = net.gateway(Side::A, &first(), &arguments);
     let other = net.gateway(Side::B, &first(), &[]);
@@ -184,7 +184,7 @@ fn peers_come_and_go_on_sighup() {
     net.run(Side::B, "ip addr add 192.0.2.3/24 dev wire");
     let gateway = net.gateway(Side::A, &first(), &["--config", &net.peers("")]);
     let _other = net.gateway(Side::B, &first(), &[]);
-    // B signs all that it sends to A, and takes nothing unsigned from it.
+    // B signs everything that it sends to A, and accepts nothing unsigned from it.
     assert!(!net.connects(Side::B, "192.0.2.3", Side::A));
     net.peers("\"192.0.2.3\" = \"core\"\n");
     gateway.change_keys(&first());

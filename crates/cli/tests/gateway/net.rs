@@ -31,7 +31,7 @@ impl Side {
     pub const BOTH: [Self; 2] = [Self::A, Self::B];
 }
 
-/// Two hosts on one cable, or with a router in between.
+/// Two hosts on one cable, or with a router between them.
 pub struct Net {
     names: [String; 3],
     folder: TempDir,
@@ -80,7 +80,7 @@ impl Net {
         net
     }
 
-    /// The router lets packets to the second host through up to this other MTU.
+    /// The router has this smaller MTU towards the second host.
     pub fn routed(mtu: u32, far: u32) -> Self {
         let net = Self::empty(true);
         let [a, b, router] = &net.names;
@@ -108,7 +108,7 @@ impl Net {
         ));
     }
 
-    /// As `pairs`, but only from the side that has to learn of the smaller MTU.
+    /// As `pairs`, but only from the side that has to learn the smaller MTU.
     pub fn far_pairs(&self) -> impl Iterator<Item = (Side, String, Side)> {
         assert!(self.is_routed);
         ["198.51.2.2", "2001:db8:2::2"].into_iter().map(|address| (Side::B, address.to_owned(), Side::A))
@@ -129,7 +129,7 @@ impl Net {
         shell(&format!("ip netns exec {} sh -c '{}'", self.names[side as usize], line.replace('\'', "'\\''")))
     }
 
-    /// A configuration file with these peers, on a line each.
+    /// A configuration file with these peers, one on each line.
     pub fn peers(&self, peers: &str) -> String {
         let file = self.folder().join("gateway.toml");
         fs::write(&file, format!("[peers]\n{peers}")).unwrap();
@@ -164,7 +164,7 @@ impl Net {
         Side::BOTH.map(|side| self.gateway(side, &first(), arguments))
     }
 
-    /// A folder with these programs alone, under these names.
+    /// A folder with only these programs, under these names.
     pub fn programs<'a>(&self, programs: impl IntoIterator<Item = (&'a str, &'a str)>) -> PathBuf {
         let folder = self.folder().join(format!("bin-{}", self.gateways.replace(self.gateways.get() + 1)));
         fs::create_dir(&folder).unwrap();
@@ -187,10 +187,10 @@ impl Net {
         self.started((command, keys))
     }
 
-    /// Starts this, and waits until it carries packets.
+    /// Starts this command, and waits until it carries packets.
     pub fn started(&self, (mut command, keys): (Command, PathBuf)) -> Gateway {
         let log = keys.with_extension("log");
-        // systemd's end.
+        // The socket that systemd would have.
         let told = keys.with_extension("notify");
         let systemd = UnixDatagram::bind(&told).unwrap();
         systemd.set_read_timeout(Some(LIMIT)).unwrap();
@@ -215,14 +215,14 @@ impl Net {
         held
     }
 
-    /// What `wireseal status` prints; whether it finds any does not matter.
+    /// What `wireseal status` prints, whether or not it finds instances.
     pub fn status(&self, arguments: &[&str]) -> String {
         let status = Command::new(WIRESEAL).arg("status").args(arguments).output().unwrap();
         assert_ne!(status.status.code(), Some(2), "{status:?}");
         String::from_utf8(status.stdout).unwrap()
     }
 
-    /// Starts one that cannot run; returns what it says.
+    /// Starts a gateway that cannot run; returns its message.
     pub fn refused_gateway(&self, side: Side, keys: &str, arguments: &[&str]) -> String {
         let (mut command, _) = self.gateway_command(side, keys, arguments);
         let output = command.output().unwrap();
@@ -237,7 +237,7 @@ impl Net {
         (output.status.code().unwrap(), String::from_utf8(said).unwrap().trim_end().to_owned())
     }
 
-    /// Removes the rules; returns what is said of it.
+    /// Removes the rules; returns the message.
     pub fn remove_rules(&self, side: Side) -> String {
         self.run(side, &format!("{WIRESEAL} gateway --remove-rules 2>&1"))
     }
@@ -246,7 +246,7 @@ impl Net {
         self.transfer_at(at, address, 179, from, octets);
     }
 
-    /// Sends so many octets each way through a connection to a port at this address, and checks each.
+    /// Sends this many octets each way through a connection to a port at this address, and checks each.
     pub fn transfer_at(&self, at: Side, address: &str, port: u16, from: Side, octets: usize) {
         let program = format!(
             "import hashlib, os, socket, sys, threading\naddress, port, octets = '{address}', {port}, {octets}\n{TRANSFER}"
@@ -257,12 +257,12 @@ impl Net {
         }
     }
 
-    /// Whether a connection opens within some seconds.
+    /// Whether a connection opens within a few seconds.
     pub fn connects(&self, at: Side, address: &str, from: Side) -> bool {
         self.connects_to(at, address, 179, from)
     }
 
-    /// The same with another port, which leads to the one that the server listens on.
+    /// The same with another port, which is redirected to the one that the server listens on.
     pub fn connects_to(&self, at: Side, address: &str, port: u16, from: Side) -> bool {
         self.echoing(at, from, &format!("'{address}', {port}, 2.5, [None]")).1
     }
@@ -285,7 +285,7 @@ impl Net {
         sessions
     }
 
-    /// Connections to an address and port, opened within some seconds from these sources, and whether all opened.
+    /// Connections to an address and port from these sources, and whether all opened within a few seconds.
     fn echoing(&self, at: Side, from: Side, values: &str) -> (Session, bool) {
         let modules = "ipaddress, resource, selectors, socket, sys";
         let program = format!("import {modules}\naddress, port, patience, sources = {values}\n{ECHO}");
@@ -345,7 +345,7 @@ else:
     exchange(socket.create_connection((address, port), 25), 2, 1)
 ";
 
-/// Sends back what comes, and prints whether it has come back, on all connections.
+/// Echoes on all connections, and prints whether what was sent has come back.
 const ECHO: &str = "
 count = len(sources)
 family = socket.AF_INET6 if ':' in address else socket.AF_INET
@@ -419,7 +419,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whether what is sent, on each connection, comes back within some seconds.
+    /// Whether what is sent comes back within a few seconds on each connection.
     pub fn echoes(&self) -> bool {
         self.connect.say("hello");
         self.connect.line() == "echo"
@@ -468,7 +468,7 @@ impl Gateway {
         self.signal("HUP");
     }
 
-    /// Has it read other keys.
+    /// Makes it read other keys.
     pub fn change_keys(&self, keys: &str) {
         let times = || self.log().matches("the configuration was read again").count();
         let before = times();
@@ -477,7 +477,7 @@ impl Gateway {
         await_that("the keys to be read", || times() > before);
     }
 
-    /// Ends it in order; returns its log.
+    /// Ends it with SIGTERM; returns its log.
     pub fn end(mut self) -> String {
         self.signal("TERM");
         assert!(self.child.wait().unwrap().success(), "{}", self.log());
@@ -501,7 +501,7 @@ impl Drop for Gateway {
     }
 }
 
-/// The program that has installed the rules, by a gateway's log.
+/// The program that has installed the rules, according to a gateway's log.
 pub fn backend_of(log: &str) -> String {
     let (_, rest) = log.split_once("by=\"").unwrap();
     rest.split_once('"').unwrap().0.to_owned()

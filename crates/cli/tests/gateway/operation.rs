@@ -1,4 +1,4 @@
-//! Operating a gateway: its command line, log, status, metrics and file of sessions.
+//! Operating a gateway: command line, log, status, metrics and the file of sessions.
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
@@ -96,7 +96,7 @@ fn what_is_wrong_is_said_in_one_line_and_nothing_is_left() {
     assert_eq!(net.run(Side::A, rules).trim(), "0");
 }
 
-/// What a pipe has room for (`pipe(7)`).
+/// The capacity of a pipe (`pipe(7)`).
 const PIPE: usize = 65_536;
 
 #[test]
@@ -109,7 +109,7 @@ fn packets_go_on_although_nobody_reads_the_log() {
     let systemd = UnixDatagram::bind(&told).unwrap();
     systemd.set_read_timeout(Some(LIMIT)).unwrap();
     let mut gateway = command.env("NOTIFY_SOCKET", &told).stderr(full).spawn().unwrap();
-    // The command has the writing end, too.
+    // The command still has the writing end.
     drop(command);
     systemd.recv(&mut [0; 100]).unwrap();
     let _other = net.gateway(Side::B, &first(), &[]);
@@ -153,7 +153,7 @@ fn in_json_both_ends_and_the_ids_are_fields_and_the_last_word_is_json() {
     assert!(
         of_session.map(|event| event["local"].as_str().unwrap()).all(|local| local.starts_with("192.0.2.1:"))
     );
-    // Key chains that cannot be used, and none at all.
+    // Unusable key chains, and none at all.
     let (mut command, _) = net.gateway_command(Side::A, "[[key-chain]]\n", &["--json"]);
     let mut without = Command::new(WIRESEAL);
     for command in [&mut command, without.args(["gateway", "--json"])] {
@@ -227,7 +227,7 @@ fn status_and_metrics_say_what_it_does() {
     assert_eq!(net.status(&["--json", "--pid", &id]).trim(), "[]");
 }
 
-/// Two hundred connections. Each asks for something every second, so that it is never idle, and is opened again when it is closed.
+/// Two hundred connections. Each sends a request every second, so that it is never idle, and is reopened when it is closed.
 const GREEDY: &str = "
 import os, socket, sys, threading, time
 held = [None] * 200
@@ -258,7 +258,7 @@ fn local_users_take_neither_all_descriptors_nor_the_port_for_long() {
     let _other = net.gateway(Side::B, &first(), &[]);
     let session = net.session(Side::B, IPV4[1], Side::A);
     assert!(session.echoes());
-    // Those that it has, sixteen callers, and a program that installs rules.
+    // Room for those that it has, for sixteen callers, and for a program that installs rules.
     let open = fs::read_dir(format!("/proc/{}/fd", gateway.id())).unwrap().count();
     let most = open + 16 + 12;
     net.run(Side::A, &format!("prlimit --pid {} --nofile={most}:{most}", gateway.id()));
@@ -313,7 +313,7 @@ sys.stdout.flush()
 os._exit(run.returncode)
 ";
 
-/// The exit code of `status` and what it prints, with nothing else in /run.
+/// The exit code and output of `status`, with nothing else in /run.
 fn status(arguments: &[&str]) -> (i32, String) {
     let mut command = Command::new("unshare");
     command.args([
@@ -381,7 +381,7 @@ fn what_cannot_be_a_file_of_sessions_is_refused_at_the_start() {
     let files = "touch open nobodys && chmod 666 open && chown nobody nobodys";
     net.run(Side::A, &format!("{made} cd {} && {files}", path(".")));
     for (state, expected) in [
-        // As /dev/null is, but not the machine's own: a wrong gateway would replace it by a file.
+        // A device like /dev/null, but not the machine's own, because a wrong gateway would replace it with a file.
         (&path("device"), "it is no regular file"),
         (&path("fifo"), "it is no regular file"),
         (&path("."), "it is no regular file"),

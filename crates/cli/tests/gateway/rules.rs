@@ -1,4 +1,4 @@
-//! The rules by which the kernel gives packets to the gateway, and what other programs do to them.
+//! The rules by which the kernel gives packets to the gateway, and changes of them by other programs.
 
 use std::fs;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::net::{Net, Python, Side, WIRESEAL, await_that, backend_of};
 use crate::{IPV4, IPV6, first};
 
-/// Learns a session from 192.0.2.1 to 192.0.2.2 at the former's wire, and sends segments in its name, past all rules there.
+/// Learns a session from 192.0.2.1 to 192.0.2.2 on the former's wire, and sends segments in its name that bypass all rules there.
 const FORGE: &str = "
 import socket, struct, time
 s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
@@ -35,14 +35,14 @@ while True:
     s.send(frame)
 ";
 
-/// Sends segments with these flags and octets in the name of the session's client at A, from the next packet on.
+/// Sends segments with these flags and octets in the name of the session's client at A, once its next packet was seen.
 fn forge(net: &Net, flags: &str, payload: &str) -> Python {
     let forger = net.python(Side::A, &format!("flags, payload = {flags}, b'{payload}'\n{FORGE}"), "");
     forger.await_ready();
     forger
 }
 
-/// Writes whatever comes into a file.
+/// Writes everything received into a file.
 const KEEP: &str = "
 import socket
 l = socket.create_server(('192.0.2.2', 179))
@@ -84,12 +84,12 @@ fn what_is_forged_stays_out_whichever_queue_it_is_in() {
     let forger = forge(&net, "0x18", "EVIL");
     talk.say("");
     assert_eq!(forger.line(), "sent");
-    // The queues of what programs send: 17900 and 17901.
+    // The queues for packets from programs: 17900 and 17901.
     for _ in 0..10 {
         let queue = "iptables -w -t raw -I PREROUTING -p tcp --dport 179 -j NFQUEUE --queue-num 17900";
         net.run(Side::B, &format!("{queue}; sleep .05"));
     }
-    // With four threads these numbers are those of the old rules for packets to programs, until there are new rules.
+    // With four threads these are the numbers of the old rules for packets to programs, until there are new rules.
     gateway.kill();
     let gateway = of_threads("4");
     std::thread::sleep(Duration::from_millis(300));
@@ -113,7 +113,7 @@ fn a_forged_reset_closes_nothing_in_connection_tracking() {
     let forger = forge(&net, "0x04", "");
     assert!(session.echoes());
     assert_eq!(forger.line(), "sent");
-    // Connection tracking would forget a closed session, and the next segment would belong to none.
+    // Connection tracking would forget a closed session, and then the next segment would belong to none.
     drop(forger);
     std::thread::sleep(Duration::from_millis(2500));
     assert!(session.echoes());
@@ -173,7 +173,7 @@ input()
     assert!(error.contains(expected) && error.contains("another program has one of them"), "{error}");
 }
 
-/// Changes that make a gateway's rules incomplete or let packets past them, for the program that has installed them.
+/// Changes that make a gateway's rules incomplete or let packets bypass them, for the program that has installed them.
 fn changes(by: &str) -> &'static [&'static str] {
     match by {
         "nft" => &[
@@ -190,7 +190,7 @@ fn changes(by: &str) -> &'static [&'static str] {
             "iptables -w -t security -D INPUT -j WIRESEAL-LAST",
             "iptables -w -t security -I INPUT -p tcp --dport 179 -j ACCEPT",
             "iptables -w -t security -I WIRESEAL-TO -j ACCEPT",
-            // As many rules as before.
+            // The number of rules stays the same.
             "iptables -w -t security -R WIRESEAL-LATE 1 -s 192.0.2.3 -j NFQUEUE --queue-num 17901",
             "ip6tables -w -t security -R WIRESEAL-LAST 1 -j RETURN",
         ],
@@ -220,7 +220,7 @@ fn rules_that_another_program_has_changed_are_installed_again() {
         }
         assert_eq!(others, before, "{change}");
     }
-    // Rules of others are no change.
+    // Rules of others do not count as a change.
     let others = "iptables -w -A INPUT -p udp -j ACCEPT; iptables -w -t raw -A PREROUTING -p udp -j ACCEPT";
     net.run(Side::A, others);
     std::thread::sleep(Duration::from_millis(300));
@@ -240,7 +240,7 @@ fn rules_that_were_saved_for_other_peers_do_not_stay() {
     };
     let saved = net.folder().join("saved");
     net.run(Side::A, &format!("{save} > {}", saved.display()));
-    // As many rules, of other peers.
+    // The same number of rules, but for other peers.
     let text = fs::read_to_string(&saved).unwrap().replace("192.0.2.9", "192.0.2.8");
     let flush = if by == "nft" { "flush ruleset\n" } else { "" };
     fs::write(&saved, format!("{flush}{text}")).unwrap();
@@ -307,7 +307,7 @@ fn iptables_may_be_the_legacy_one_by_another_name() {
     let programs = net.programs(programs);
     let gateway = net.gateway_with_path(Side::A, &first(), &[], &programs);
     let rules = "iptables-legacy -w -t security -S | grep -c NFQUEUE || true";
-    // For the peer's segments in both directions, and ICMP errors.
+    // Rules for the peer's segments in both directions, and for ICMP errors.
     assert_eq!(net.run(Side::A, rules).trim(), "3");
     assert_eq!(net.check().0, 0);
     // x_tables has no number that changes with its rules.
@@ -355,7 +355,7 @@ fn what_nat_leads_to_the_protected_port_is_judged() {
     let gateway = net.gateway(Side::A, &first(), &[]);
     let redirect = "for program in iptables ip6tables; do $program -t nat -A PREROUTING -p tcp --dport 8179 -j REDIRECT --to-ports 179; done";
     net.run(Side::A, redirect);
-    // A connection for connection tracking.
+    // Connection tracking tracks this connection.
     net.transfer_at(Side::A, IPV4[0], 8080, Side::B, 1000);
     gateway.await_log("this host tracks connections: from now on");
     for address in [IPV4[0], IPV6[0]] {
@@ -368,7 +368,7 @@ fn what_nat_leads_to_the_protected_port_is_judged() {
     assert!(net.connects_to(Side::A, IPV4[0], 8179, Side::B), "it is redirected");
 }
 
-/// Sends more SYNs than there is room for, from 192.0.2.2 to 192.0.2.1.
+/// Sends more SYNs than the queue has room for, from 192.0.2.2 to 192.0.2.1.
 const FLOOD: &str = "
 import socket, struct
 s = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)

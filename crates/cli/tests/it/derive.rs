@@ -1,4 +1,4 @@
-//! `wireseal derive` against the packets of RFC 9235 and of the draft: every value that they print appears, and no master key.
+//! `wireseal derive` on the packets of RFC 9235 and of the draft: every value printed there appears, and no master key does.
 
 use proptest::collection;
 use proptest::prelude::{any, prop_assert_eq, proptest};
@@ -54,7 +54,7 @@ impl Vector {
         format!("0x{:08x},0x{:08x}", source.0, destination.0)
     }
 
-    /// Its key as `--key` takes it, with the ids that its packet has.
+    /// Its key as `--key` takes it, with the ids of its packet.
     fn key(&self) -> String {
         let packet = self.octets("packet");
         let ao = Segment::parse(&packet).unwrap().ao_option().unwrap().unwrap();
@@ -90,7 +90,7 @@ fn every_value_of_the_vectors_is_printed_and_no_master_key() {
     for vector in &vectors {
         let (isns, sne, packet) = (vector.isns_argument(), vector.sne().to_string(), vector.octets("packet"));
         let mut arguments = vec!["--explain", "--sne", &sne];
-        // SYN and SYN-ACK show their ISNs themselves.
+        // SYN and SYN-ACK contain their ISNs.
         if !Segment::parse(&packet).unwrap().flags().syn() {
             arguments.extend(["--isns", &isns]);
         }
@@ -116,7 +116,7 @@ fn every_value_of_the_vectors_is_printed_and_no_master_key() {
     }
 }
 
-/// All octets of an input, with the master key in its place.
+/// All octets of an input, with the master key filled in.
 fn octets(fields: &[Field], master_key: &[u8]) -> Vec<u8> {
     let of = |field: &Field| match &field.octets {
         Octets::Shown(octets) => octets.clone(),
@@ -144,7 +144,7 @@ fn the_fields_that_are_shown_are_what_is_computed_over() {
         let (last, before) = steps.split_last().unwrap();
         assert!(last.check_value.is_none() && before.iter().all(|step| step.check_value.is_some()));
         let input = octets(&last.input, &secret);
-        // The key of the last step, from the input of the one before.
+        // The last step's key, from the input of the step before.
         let key = match (algorithm.kdf(), before) {
             (TcpAoKdf::HmacSha1, []) => MacKey::hmac_sha1(&secret),
             (TcpAoKdf::Aes128Cmac, []) => MacKey::aes_128_cmac(secret.as_slice().try_into().unwrap()),
@@ -182,7 +182,7 @@ fn mkt(algorithm: TcpAoAlgorithm, master_key: MasterKey) -> Mkt {
 }
 
 proptest! {
-    /// No packet makes it panic. If the MAC of a packet can be computed, then it is computed over the fields shown.
+    /// No packet makes it panic. If a packet's MAC can be computed, it is computed over the fields shown.
     #[test]
     fn the_fields_of_any_packet_are_what_is_computed_over(
         number in 0..96_usize,

@@ -1,5 +1,5 @@
-//! `wireseal derive quic` against the packets of RFC 9001 and RFC 9369: every value that they print appears. Packets that differ in
-//! one thing are told apart, and what nothing explains is said to be so.
+//! `wireseal derive quic` on the packets of RFC 9001 and RFC 9369: every value printed there appears. Packets with one difference are
+//! explained, and those that nothing explains are reported as such.
 
 use std::fmt::Write as _;
 
@@ -133,7 +133,7 @@ fn retry_and_version_negotiation_packets_are_named() {
     );
 }
 
-/// How a packet is made, and what is given of it.
+/// How a packet is made, and the options that are given for it.
 #[derive(Clone, Copy)]
 struct Made {
     version: Version,
@@ -145,7 +145,7 @@ struct Made {
 
 const USUAL: Made =
     Made { version: Version::V1, suite: AeadAlgorithm::Aes128Gcm, number: 7, path: 0, updates: 0 };
-/// The secret of every packet, as far as its suite takes it.
+/// The secret of every packet, of which a suite takes as many octets as it needs.
 const SECRET: [u8; 48] = [0x5a; 48];
 
 fn digits(octets: &[u8]) -> String {
@@ -172,7 +172,7 @@ impl Made {
         digits(&packet)
     }
 
-    /// What is found of the packet with this given.
+    /// What is found about the packet with these options.
     fn derive(&self, packet: &str) -> Run {
         let secret = digits(&SECRET[..self.suite.secret_length()]);
         let version = if self.version == Version::V1 { "1" } else { "2" };
@@ -255,7 +255,7 @@ fn labels_of_another_version_than_the_header_says_are_named() {
 
 #[test]
 fn what_nothing_explains_is_said_to_be_so() {
-    // Two differences at once.
+    // Two differences at the same time.
     let other = Made { version: Version::V2, path: 3, ..USUAL };
     let tried = "tried the next key phase, the labels of QUIC version 2, TLS_CHACHA20_POLY1305_SHA256, TLS_AES_128_CCM_SHA256, 65536 \
                  packet numbers that end in these octets, paths 0 to 255";
@@ -292,7 +292,7 @@ fn truncated_packets_are_one_line_and_exit_code_2() {
     for octets in 1..long.len() / 2 {
         cut(&["--dcid", id], &long[..2 * octets]);
     }
-    // From then on it has a sample, and is a packet like any other that does not open.
+    // From this length on it has a sample, and is like any packet that does not open.
     for octets in 1..1 + 4 + 4 + 16 {
         cut(&given, &short[..2 * octets]);
     }

@@ -1,7 +1,7 @@
-//! Pages opened in headless Chromium: the marks are there after the script ran, nothing is loaded, and the picture shows them.
+//! Pages opened in headless Chromium: the marks are still there after the script ran, nothing is loaded, and screenshots show them.
 //!
 //! `crates/cli/tests/html-in-chromium` runs it: it needs Chromium, and the feature `chromium` says that there is one.
-//! `WIRESEAL_PICTURES` names a folder in which the pictures are kept, to be looked at.
+//! `WIRESEAL_PICTURES` names a folder to keep the screenshots in.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -25,11 +25,11 @@ fn write_page(path: &Path, connections: &[ConnectionReport]) {
     report.finish(&totals(connections)).unwrap();
 }
 
-/// Runs Chromium on a page with these arguments, and gives what it prints.
+/// Runs Chromium on a page with these arguments; returns what it prints.
 fn chromium(folder: &Path, page: &Path, arguments: &[&str]) -> String {
     let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
     let output = Command::new(program)
-        // Its own sandbox cannot be had as root or in a container, and the page is the tests' own.
+        // Chromium's sandbox does not work as root or in a container, and the page is the test's own.
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage"])
         .args(["--enable-logging=stderr", "--virtual-time-budget=2000"])
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
@@ -39,7 +39,7 @@ fn chromium(folder: &Path, page: &Path, arguments: &[&str]) -> String {
         .expect("Chromium is installed, or CHROMIUM names it");
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{complaints}");
-    // What the page does wrong, by its script or against its policy, is logged with its address.
+    // Errors of the page's script and violations of its policy are logged with its address.
     let of_page: Vec<_> = complaints.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(of_page.is_empty(), "{of_page:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -89,7 +89,7 @@ fn a_page_shows_a_mark_for_every_segment() {
     // The script has run: it shows the buttons, and takes the titles for its own tooltip.
     assert!(document.contains(r#"<div class="choice" role="group" aria-label="Time axis">"#));
     assert!(!document.contains("verdict: good"));
-    // What looks like markup in a diagnosis is text.
+    // Markup in a diagnosis is shown as text.
     assert!(document.contains("&lt;script&gt;alert("));
 
     let picture = folder.path().join("page.png");
@@ -101,7 +101,7 @@ fn a_page_shows_a_mark_for_every_segment() {
     chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400", dark]);
     let dark = colours(&picture);
     keep(&picture, "dark.png");
-    // The marks of each verdict in its colour, and the ground, of each scheme.
+    // In each colour scheme, the marks of each verdict and the background.
     for (colours, expected) in [
         (&light, ["#0a7d6b", "#c2311d", "#b45f06", "#6d3fc4", "#b0177a", "#8c1d5b", "#64748b", "#f4f6f8"]),
         (&dark, ["#43c8ae", "#ff7d66", "#f0a04b", "#b295f5", "#ee7cc4", "#f094bf", "#94a3b8", "#0f141a"]),
@@ -113,13 +113,13 @@ fn a_page_shows_a_mark_for_every_segment() {
     }
 }
 
-/// What the page's script does, driven by another script that a copy of the page has at its end.
+/// The page's script, driven by another script at the end of a copy of the page.
 fn driven(script: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("page.html");
     write_page(&page, &[rollover(), options_excluded()]);
     let text = fs::read_to_string(&page).unwrap();
-    // The page's policy admits its own script alone.
+    // The page's policy allows only its own script.
     let (start, rest) = text.split_once("script-src ").unwrap();
     let text = format!("{start}script-src 'unsafe-inline'{}", &rest[rest.find('"').unwrap()..]);
     let (before, after) = text.rsplit_once("</body>").unwrap();
@@ -159,7 +159,7 @@ fn the_axis_can_be_to_scale_and_connections_can_be_chosen() {
          document.querySelector('[data-show=failed]').click();",
     );
     assert_eq!(document.matches(r#"class="timeline to-scale""#).count(), 2);
-    // Every mark is where it says that it is to scale.
+    // Every mark is at its position to scale.
     for mark in document.split(r#"<g class="mark""#).skip(1) {
         let value =
             |name: &str| mark.split_once(name).unwrap().1.split(['"', ',']).next().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Reports in every format: what they say, that they escape it, and that they have no secrets.
+//! Reports in every format: their content, that it is escaped, and that it has no secrets.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ const TEXT: Format = Format::Text { colours: false };
 const JSON: Format = Format::Json { segments: false };
 const JSON_WITH_SEGMENTS: Format = Format::Json { segments: true };
 
-/// The report of these connections in a format, with a line for each segment if `segments`, and the page of them.
+/// The report of these connections in a format, with a line for each segment if `segments`, and their page.
 fn report_of(
     subject: (&str, &Keys),
     connections: &[ConnectionReport],
@@ -51,7 +51,7 @@ fn all() -> [ConnectionReport; 3] {
     [rollover(), options_excluded(), every_verdict()]
 }
 
-/// Asserts what the last line of the text says, and the page too.
+/// Asserts what the text's last line and the page say.
 #[track_caller]
 fn assert_answer(connections: &[ConnectionReport], expected: &str) {
     let (text, page) = report(connections, TEXT, false);
@@ -96,7 +96,7 @@ fn the_last_line_says_why_the_session_is_down() {
     assert_answer(&[connection], "no segment failed, but 2 of 3 segments could not be judged");
 }
 
-/// What failed comes first in the last line, even if more segments could not be judged.
+/// In the last line failures come first, even if more segments could not be judged.
 #[test]
 fn the_last_line_says_what_failed_before_what_could_not_be_judged() {
     let mut session = Session::usual([1000, 5000]);
@@ -345,7 +345,7 @@ fn the_page_is_bounded_and_says_what_it_leaves_out() {
     assert_eq!(page.matches("<article").count(), 600);
     assert!(page.contains("100 more connections with failed segments or not open, and 500 others"));
 
-    // Of a long connection, as many segments as a browser can handle.
+    // A long connection shows only as many segments as a browser can handle.
     let mut connection = rollover();
     let segment = connection.segments[5];
     connection.segments = vec![segment; 5000];
@@ -402,7 +402,7 @@ fn a_name_cannot_send_commands_to_the_terminal() {
     assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n'));
 }
 
-/// An output that breaks after so many octets.
+/// An output that fails after this many octets.
 struct Breaking(usize);
 
 impl Write for Breaking {

@@ -30,7 +30,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
 
 /// Octets of connections kept in memory until the summary above them is written; more go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
-/// How many connections that failed or did not open are shown, and how many others, so that a browser can handle the page.
+/// How many connections are shown that failed or did not open, and how many others, so that a browser can handle the page.
 const FAILED_SHOWN: u64 = 500;
 const OTHERS_SHOWN: u64 = 100;
 /// How many segments are drawn on the page, and how many of one connection.
@@ -186,7 +186,7 @@ pub(super) fn section(subject: Subject<'_>, totals: &Totals, summary: &Summary) 
             @for what in skipped(totals) {
                 p.note { "Skipped: " (what) "." }
             }
-            // A single cause is in the answer already.
+            // The answer already names a single cause.
             @if summary.causes.len() > 1 {
                 h2 { "Why" }
                 ol.causes {
@@ -222,7 +222,7 @@ fn bar(counts: &Counts, all: u64) -> Markup {
         @if all > 0 {
             div.bar aria-hidden="true" {
                 @for (place, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-                    // Even the smallest share is visible.
+                    // Wide enough that even the smallest share is visible.
                     i class=(format!("v{place}")) style=(format!("flex:{:.4} 0 6px", *count as f64 / all as f64)) {}
                 }
             }
@@ -315,7 +315,7 @@ fn connections_heading(summary: &Summary) -> Markup {
 
 /// How many segments that are not good are listed.
 const LINES: usize = 200;
-/// The list is folded from this many lines on.
+/// A list with at least this many lines is folded.
 const FOLDED_FROM: usize = 13;
 
 /// The connection, with these of its segments drawn.

@@ -1,7 +1,7 @@
 //! The timeline of a connection: what the opener sent above the axis, what the listener sent below.
 //!
-//! Marks are in order of time and never overlap, and pauses are shortened. `data-scale` is the position of a mark on an axis of
-//! the same width that is true to scale, to which the page's script can move it.
+//! Marks are in order of time and never overlap, and pauses are shortened. `data-scale` is a mark's position on an axis of the same width
+//! that is true to scale; the page's script can move the mark there.
 
 use std::fmt::Write as _;
 
@@ -134,7 +134,7 @@ pub(super) fn timeline(connection: &ConnectionReport, segments: &[SegmentReport]
             @for sender in Sender::BOTH {
                 (key_uses(&axis, segments, sender, &connection.directions[sender as usize]))
             }
-            // Where marks to scale overlap, those that are not good are on top.
+            // True to scale, marks may overlap; those that are not good go on top.
             @for is_good in [true, false] {
                 @for (number, segment) in segments.iter().enumerate() {
                     @if (segment.verdict == Verdict::Good) == is_good { (mark(&axis, number, segment, connection)) }
@@ -249,7 +249,7 @@ fn mark(axis: &Axis, number: usize, segment: &SegmentReport, connection: &Connec
             @if segment.is_retransmission { circle.again cy=(to) r="8" {} }
             (symbol(segment.verdict.index(), to))
             @if !letter.is_empty() { text y=(letter_at) { (letter) } }
-            // Wider than the mark, so that it is easy to point at.
+            // Wider than the mark, so that it is easy to hit.
             rect.touch x="-6" y=(from.min(to) - 12) width="12" height=(stem + 12 + if up { 0 } else { 12 }) {}
             title { (details(segment, connection)) }
         }

@@ -1,4 +1,4 @@
-//! What shows without computing a MAC, in sentences: ends that do not sign, or sign with something else, and connections that did not open.
+//! Diagnoses that need no MAC: ends that do not sign, or sign with something else, and connections that did not open.
 
 use wireseal_tcp_ao::{Endpoint, OptionError};
 
@@ -87,7 +87,7 @@ fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<D
 
 fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
     let (count, first) = of_verdicts(connection, sender, &[Verdict::CutOff])?;
-    // One sentence for both ends, if it is the same for both.
+    // One sentence if it is the same for both ends.
     let whose = match of_verdicts(connection, sender.other(), &[Verdict::CutOff]) {
         Some(_) => "segments of both ends".to_owned(),
         None => format!("{} of {own}", segments(count)),
@@ -173,8 +173,8 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
     Some(explanation.diagnosis(sender, first, count))
 }
 
-/// Why a connection did not open, or why that is not known. `None` if segments failed, since their diagnosis says it, unless the other end
-/// is silent.
+/// Why a connection did not open, or why that is not known. `None` if segments failed, because their diagnosis says it, unless the other
+/// end is silent.
 pub(super) fn not_open(
     connection: &TcpConnection,
     table: &KeyTable<'_>,

@@ -1,4 +1,4 @@
-//! What explains segments that failed, in sentences, and what can be said of those that nothing explains.
+//! Diagnoses of failed segments: those that a hypothesis explains, and those that nothing explains.
 
 use wireseal_tcp_ao::{KeyId, MktParameters, OptionCoverage};
 
@@ -73,7 +73,7 @@ impl Explained<'_, '_> {
         self.table.name(self.finding.hypothesis.candidate.key as usize)
     }
 
-    /// In words: the coverage of options that the sender has, and the key's.
+    /// In words: the sender's coverage of options, and the key's.
     fn other_coverage(&self) -> (&'static str, &'static str) {
         match self.parameters().options {
             OptionCoverage::Covered => ("excludes the other TCP options from the MAC", "covers them"),
@@ -307,7 +307,7 @@ impl Rest<'_, '_> {
         &self.findings.unexplained[self.sender as usize]
     }
 
-    /// Whether the last segments of both ends have this verdict: what both do, and keep doing, is not forged.
+    /// Whether the last segments of both ends have this verdict: if both keep doing it, the segments are not forged.
     fn is_last_of_both(&self, verdict: Verdict) -> bool {
         self.connection.directions.iter().all(|direction| direction.last_verdict == Some(verdict))
     }
@@ -326,7 +326,7 @@ impl Rest<'_, '_> {
         format!("key {} (KeyID {key_id})", names.join(" or "))
     }
 
-    /// If only another secret is left as the reason: the keys, and whether the other end accepts the segments.
+    /// The keys, and whether the other end accepts the segments, if a different secret is the only reason left.
     fn of_another_secret(&self) -> Option<(String, bool)> {
         let unexplained = self.unexplained();
         let (key_id, mac_length) = unexplained.bad_mac.ao?;
@@ -354,7 +354,7 @@ impl Rest<'_, '_> {
         let key = self.key_names(key_id);
         let fail = if unexplained.segments == 1 { "fails" } else { "fail" };
         let good_under_key = self.is_good_under(key_id);
-        // One sentence for both ends, if it is the same for both.
+        // One sentence if it is the same for both ends.
         let own_case = self.of_another_secret();
         let is_of_both =
             own_case.is_some() && own_case == Self { sender: sender.other(), ..*self }.of_another_secret();

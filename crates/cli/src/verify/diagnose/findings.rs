@@ -1,4 +1,4 @@
-//! What was found about the segments of one connection that failed.
+//! The findings about the failed segments of one connection.
 
 use wireseal_tcp_ao::{AoOption, KeyId, Segment, SeqNum, Sne, checksum};
 
@@ -8,7 +8,7 @@ use crate::capture::Place;
 use crate::verify::connection::TcpConnection;
 use crate::verify::report::Sender;
 
-/// How many explanations of a connection are kept apart.
+/// How many different explanations are kept for a connection.
 const FINDINGS: usize = 16;
 
 #[derive(Default, Debug)]
@@ -92,7 +92,7 @@ impl Findings {
         }
     }
 
-    /// Notes a good segment. If it repeats the octets of one that failed, their acknowledgment says nothing about the failed one.
+    /// Notes a good segment. If it repeats the octets of a failed one, acknowledging them says nothing about the failed one.
     pub(super) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
         let (start, after) = (segment.sequence(), segment.end());
         let unexplained = &mut self.unexplained[sender as usize];
@@ -111,8 +111,7 @@ fn end_of_octets(segment: &Segment<'_>) -> Option<SeqNum> {
     (segment.end() != segment.sequence()).then_some(segment.end())
 }
 
-/// Whether the other end has acknowledged everything before `end`. It must sign itself: an end that does not sign accepts
-/// anything.
+/// Whether the other end has acknowledged everything before `end`. False if it does not sign, because such an end accepts anything.
 pub(super) fn is_acknowledged(connection: &TcpConnection, sender: Sender, end: Option<SeqNum>) -> bool {
     let acknowledged = connection.direction(sender).seen.acknowledged;
     let signs = connection.direction(sender.other()).seen.signed > 0;

@@ -1,4 +1,4 @@
-//! How the sender's key, or what it computes the MAC over, may differ from what was given.
+//! How the sender's key or MAC input may differ from what was given.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 use crate::hex;
 use crate::verify::key_table::Candidate;
 
-/// A key with differences, under which a segment may verify.
+/// A key, with the differences under which a segment may verify.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hypothesis {
     pub(super) candidate: Candidate,
@@ -68,7 +68,7 @@ pub(super) enum SneForm {
 impl SneForm {
     pub(super) const ALL: [Self; 3] = [Self::Later, Self::Earlier, Self::Zero];
 
-    /// The SNE in place of this one, if it is another.
+    /// The SNE that replaces this one, if it differs.
     pub(super) fn of(self, sne: u32) -> Option<u32> {
         match self {
             Self::Later => sne.checked_add(1),

@@ -40,15 +40,15 @@ pub(in crate::verify) struct Diagnoser {
     progress: [Progress; 2],
 }
 
-/// How far the diagnosis of one direction has come.
+/// The progress of the diagnosis of one direction.
 #[derive(Default, Debug)]
 struct Progress {
     /// How many segments were searched in vain.
     searches: u8,
-    /// The MACs that took.
+    /// How many MACs these took.
     tries: u64,
     split: Option<SplitSegment>,
-    /// How far segments that are explained have come.
+    /// The SNE tracker of explained segments.
     tracker: Option<SneTracker>,
 }
 
@@ -65,7 +65,7 @@ impl Progress {
 }
 
 impl Diagnoser {
-    /// Looks for the reason why a segment failed. Returns whether everything was tried in vain.
+    /// Looks for the reason why a segment failed. Returns true if everything was tried in vain.
     #[cold]
     pub(in crate::verify) fn explain(
         &mut self,
@@ -106,7 +106,7 @@ impl Diagnoser {
         ao.mac.len() >= LEAST_MAC && self.progress[sender as usize].searches > searches
     }
 
-    /// Whether a hypothesis explains the segment; if so, it is noted.
+    /// Whether a hypothesis explains the segment. If so, notes it.
     fn explain_case(&mut self, search: &mut Search, case: &Case<'_, '_>) -> bool {
         let own = self.findings.explained.iter().map(|finding| finding.hypothesis);
         let known = own.chain(search.known_for(case.connection)).find(|hypothesis| {
@@ -135,7 +135,7 @@ impl Diagnoser {
         found.is_some()
     }
 
-    /// Whether the segment completes one that was split after it had been signed.
+    /// Whether the segment completes one that was split after signing.
     fn explain_split(&mut self, case: &Case<'_, '_>) -> bool {
         let was_split = self.findings.explained.iter().any(|finding| {
             finding.sender == case.sender && matches!(finding.hypothesis.change, Some(Change::Split(_)))
@@ -185,7 +185,7 @@ impl Diagnoser {
             diagnoses.extend(evident::diagnoses(sender, connection));
         }
         diagnoses.extend(evident::not_open(connection, table, agreement, now));
-        // What failed comes before what could not be judged.
+        // Failures come before what could not be judged.
         diagnoses.sort_by_key(|diagnosis| (diagnosis.about == Standing::NotJudged, diagnosis.first.packet));
         diagnoses
     }

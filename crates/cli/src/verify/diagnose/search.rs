@@ -89,7 +89,7 @@ impl Search {
     }
 }
 
-/// The changes that take one MAC each.
+/// The changes that cost one MAC each.
 fn changes(case: &Case<'_, '_>) -> impl Iterator<Item = Change> {
     let algorithms = TcpAoAlgorithm::ALL.into_iter().map(Change::Algorithm);
     let secrets = SecretForm::ALL.into_iter().map(Change::Secret);
@@ -101,7 +101,7 @@ fn changes(case: &Case<'_, '_>) -> impl Iterator<Item = Change> {
     algorithms.chain(secrets).chain(snes).chain(nat).chain(all_nat).chain(checksums)
 }
 
-/// The changes that take thousands of MACs.
+/// The changes that cost thousands of MACs.
 fn find_size(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> Option<Hypothesis> {
     let sizes = case.table.options.limits.sizes;
     let mss = find_mss(case, hypothesis, mss_values().take(sizes)).map(Change::Mss);
@@ -115,7 +115,7 @@ pub(super) fn verifies(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
     match hypothesis.change {
         Some(Change::Mss(mss)) => return find_mss(case, hypothesis, iter::once(mss)).is_some(),
         Some(Change::Merged(_)) => return find_part(case, hypothesis, 0).is_some(),
-        // Known only from the segments that follow.
+        // Only later segments show it.
         Some(Change::Split(_)) => return false,
         _ => {}
     }
@@ -138,7 +138,7 @@ pub(super) fn verifies(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
     }
 }
 
-/// The shortest MAC that proves a hypothesis; shorter ones match by chance.
+/// Octets of the shortest MAC that proves a hypothesis; shorter ones match by chance.
 pub(super) const LEAST_MAC: usize = 4;
 /// How many keys that a segment does not name are tried unchanged.
 const OTHER_KEYS: usize = 64;
@@ -159,7 +159,7 @@ pub(super) struct Case<'c, 'k> {
     pub(super) sne: Sne,
     /// MACs computed so far.
     pub(super) tries: Cell<u64>,
-    /// The traffic key that was derived last, with what it was derived from: consecutive hypotheses often differ in something else.
+    /// The traffic key that was derived last, with its input: consecutive hypotheses often share it.
     pub(super) last_key: RefCell<Option<(KeyBasis, Rc<TrafficKey>)>>,
 }
 
@@ -304,8 +304,8 @@ const FLAGS_AT: usize = 13;
 const LONGEST_SEND: usize = 65_535;
 const MOST_PARTS: u64 = 128;
 
-/// How many octets of payload, fewer than recorded, the MAC covers: merged segments keep the header of the first. Tries the
-/// likely sizes and then so many others, up to a bound.
+/// How many of the recorded octets of payload the MAC covers, if not all: merged segments keep the header of the first. Tries the likely
+/// sizes, and then a bounded number of others.
 fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: usize) -> Option<usize> {
     let (key, options) = (case.key(hypothesis)?, case.options(hypothesis));
     let header = case.segment.header();
@@ -317,7 +317,7 @@ fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: usize) -> Opt
     };
     let mss = case.connection.direction(case.sender.other()).seen.mss;
     let from_mss = mss.map(usize::from).into_iter().flat_map(|mss| {
-        // The MSS does not count options, which make the segments shorter (RFC 6691).
+        // The MSS does not count options, so these shorten the segments (RFC 6691).
         (0..=MAX_OPTIONS_LENGTH).step_by(4).filter_map(move |options| mss.checked_sub(options))
     });
     let lengths = known.into_iter().chain(from_mss).filter(|part| *part < payload.len());

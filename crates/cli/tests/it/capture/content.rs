@@ -1,4 +1,4 @@
-//! What packets carry, by link type, and as etherparse reads them.
+//! What packets carry, by link type, compared with etherparse.
 
 use std::net::IpAddr;
 
@@ -42,7 +42,7 @@ fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
     [&[0x02; 12], &ether_type.to_be_bytes()[..], payload].concat()
 }
 
-/// A VLAN tag, which stands where the payload did.
+/// A VLAN tag in front of the payload.
 fn tagged(inner_type: u16, payload: &[u8]) -> Vec<u8> {
     [&[0, 7], &inner_type.to_be_bytes()[..], payload].concat()
 }
@@ -128,14 +128,14 @@ fn a_segment_is_cut_off_by_as_many_octets_as_are_missing() {
                 let Content::Tcp(segment) = content else { panic!("{content:?}") };
                 assert_eq!((segment.octets, segment.missing), (&frame[14 + header..recorded], missing));
             }
-            // What is missing is the padding of the frame alone.
+            // Only the frame's padding is missing.
             let padded = of(ETHERNET, &frame, frame.len() + 10);
             assert!(matches!(padded, Content::Tcp(segment) if segment.missing == 0));
         }
     }
 }
 
-/// The header promises more than there was on the wire.
+/// The header claims more than there was on the wire.
 #[test]
 fn lengths_that_do_not_fit_the_packet() {
     for packet in [tcp(false, 30), tcp(true, 30)] {
@@ -153,7 +153,7 @@ fn lengths_that_do_not_fit_the_packet() {
     assert_eq!(whole(RAW, &[]), Content::Unreadable(Unreadable::TooShort));
 }
 
-/// Recorded before the network card has cut a large send to size: the length fields are 0.
+/// Recorded before the network card split a large send: the length fields are 0.
 #[test]
 fn sends_larger_than_a_length_field_can_say() {
     for (mut packet, field) in [(tcp(false, 1000), 2), (tcp(true, 1000), 4)] {
@@ -173,7 +173,7 @@ fn fragments_are_told_apart() {
     first[6] = 0x20;
     let mut later = udp(40);
     later[7] = 9;
-    // Don't fragment alone is no fragment.
+    // "Don't fragment" alone does not make a fragment.
     let mut packet = tcp(false, 40);
     packet[6] = 0x40;
     assert_eq!(whole(RAW, &first), Content::Fragment { protocol: 6 });
@@ -223,7 +223,7 @@ struct Recipe {
     is_tcp: bool,
     payload: Vec<u8>,
     padding: usize,
-    /// Octets that are overwritten, by place.
+    /// Octets to overwrite, by place.
     changes: Vec<(usize, u8)>,
 }
 
@@ -291,7 +291,7 @@ fn addresses(sliced: &SlicedPacket<'_>) -> Option<[IpAddr; 2]> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
-    /// What etherparse takes for a whole segment is the same one here.
+    /// Where etherparse finds a whole segment, the same is found here.
     #[test]
     fn segments_are_those_of_etherparse(recipe in recipe()) {
         let octets = recipe.octets();

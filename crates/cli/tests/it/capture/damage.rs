@@ -1,4 +1,4 @@
-//! Files that are no captures, captures that break off or are broken, and compressed ones.
+//! Files that are not captures, truncated and damaged captures, and compressed ones.
 
 use std::io::{self, Cursor, Write};
 use std::path::Path;
@@ -54,7 +54,7 @@ fn a_file_cut_at_any_octet_keeps_what_came_before() {
                     damage: Damage::Truncated { got, expected },
                 }) => {
                     assert_eq!(packet, delivered as u64 + 1);
-                    // From the start of what is cut off to the end of the file.
+                    // Octets from the start of the truncated part to the end of the file.
                     assert_eq!(offset as usize + got, cut);
                     assert!(got < expected);
                 }
@@ -81,7 +81,7 @@ fn impossible_lengths() {
     let whole = small_pcap();
     for length in [262_145_u32, 0x0100_0000, u32::MAX] {
         let mut file = whole.clone();
-        // The length of the second record's octets.
+        // The length field of the second record.
         file[24 + 16 + 8..][..4].copy_from_slice(&length.to_le_bytes());
         let (packets, error) = read(&[file, vec![0; 300_000]].concat());
         assert_eq!(packets.len(), 1);
@@ -143,7 +143,7 @@ fn what_is_no_capture_is_named() {
     }
 }
 
-/// A disk that fails in the midst of a file.
+/// A disk that fails in the middle of a file.
 #[test]
 fn errors_of_the_system_are_passed_on() {
     struct Failing(Cursor<Vec<u8>>);
@@ -200,12 +200,12 @@ fn gzip_and_zstd_hold_the_same_packets() {
     let skippable = [&0x184d_2a53_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"abc"].concat();
     let packed = [
         gzip(&file),
-        // Several members and frames, empty ones among them, split in the midst of a packet.
+        // Several members and frames, some of them empty, split in the middle of a packet.
         [gzip(first), gzip(b""), gzip(second)].concat(),
         zstd(&file),
         [zstd(first), skippable.clone(), zstd(second)].concat(),
         [skippable.clone(), zstd(&file), skippable].concat(),
-        // Of zstd 1.5, level 19, with a checksum.
+        // Made by zstd 1.5, level 19, with a checksum.
         workspace_file("cli/tests/data/captures/bird-ipv4-cmac.pcap.zst"),
     ];
     for packed in packed {
@@ -225,7 +225,7 @@ fn all_packets_before_the_end_of_a_cut_off_file_are_delivered() {
             assert!(matches!(damage, Damage::Compression(_)), "{damage}");
             assert_eq!(packet, packets.len() as u64 + 1);
             assert_eq!(packets, expected[..packets.len()]);
-            // Noise does not compress; only what was in the block that is cut is lost.
+            // Noise does not compress, so only the data of the truncated block is lost.
             assert!((packets.len() + 1) * 1016 + slack > cut, "{} packets of {cut} octets", packets.len());
         }
     }
@@ -236,7 +236,7 @@ fn corrupt_data_are_found_by_their_checksum_at_the_latest() {
     let file = workspace_file(CAPTURE);
     let expected = read_whole(&file);
     for packed in [gzip(&file), workspace_file("cli/tests/data/captures/bird-ipv4-cmac.pcap.zst")] {
-        // Not in the headers, which have fields that mean nothing for the data.
+        // Not in the headers, because some of their fields do not affect the data.
         for place in (20..packed.len()).step_by(7) {
             let mut corrupt = packed.clone();
             corrupt[place] ^= 0x10;

@@ -1,4 +1,4 @@
-//! Files of both formats, made here, and what is read of them.
+//! Files of both formats, made here, and what is read from them.
 
 use std::io::Cursor;
 
@@ -103,7 +103,7 @@ pub fn enhanced_packet(
     block(order, 6, &[&head, octets, &[0; 3][..padding], &options].concat())
 }
 
-/// A packet with all that was read of it.
+/// Everything that was read of a packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Read {
     pub number: u64,
@@ -148,7 +148,7 @@ pub fn read(file: &[u8]) -> (Vec<Read>, Option<CaptureError>) {
     }
 }
 
-/// All packets of a file that is whole.
+/// All packets of an undamaged file.
 pub fn read_whole(file: &[u8]) -> Vec<Read> {
     let (packets, error) = read(file);
     assert!(error.is_none(), "{error:?}");
@@ -196,7 +196,7 @@ fn pcapng_with_interfaces_of_different_resolutions() {
             (Some(0x80 | 20), 0, 3 << 19, Some(1_500_000_000)),
             (Some(0x80 | 32), 7, 1 << 30, Some(7_250_000_000)),
             (Some(6), -1, 2_000_000, Some(1_000_000_000)),
-            // Before 1970, and after what 64 bits of nanoseconds can say.
+            // Before 1970, and beyond 64 bits of nanoseconds.
             (Some(6), -3, 2_000_000, None),
             (Some(0), 0, u64::MAX, None),
             (Some(0x7f), 1, u64::MAX, Some(1_000_000_000)),
@@ -281,7 +281,7 @@ fn captures_without_packets() {
     assert_eq!(read_whole(&section(Order::Big)), []);
 }
 
-/// Packets that lie across the buffer's end, whatever their lengths.
+/// Packets of any length that lie across the buffer's end.
 #[test]
 fn long_packets_and_many() {
     let mut file = pcap(Order::Little, NANOSECONDS, 1);

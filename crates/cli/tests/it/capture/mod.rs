@@ -1,4 +1,4 @@
-//! Captures of every format, packed and damaged in every way, and what their packets carry.
+//! Captures of every format, compressed and damaged in every way, and what their packets carry.
 
 mod content;
 mod damage;

@@ -171,7 +171,7 @@ fn errors_name_the_part_and_never_the_secret() {
     }
 }
 
-/// Whatever the secret is like, and in whichever part it stands.
+/// For any secret, in any part.
 #[test]
 fn errors_do_not_quote_a_secret_in_the_wrong_part() {
     for secret in [

@@ -1,4 +1,4 @@
-//! Files of one test, of the workspace, and documents with examples of the program's output.
+//! Files of one test and of the workspace, and documents with examples of the program's output.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

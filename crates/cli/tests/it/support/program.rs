@@ -44,7 +44,7 @@ pub fn wireseal<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run 
     program().args(arguments).output().unwrap().into()
 }
 
-/// A run whose standard output is a terminal that does not tell its size, with this COLUMNS.
+/// A run with this COLUMNS, whose standard output is a terminal of unknown size.
 pub fn wireseal_on_terminal<S: AsRef<OsStr>>(columns: &str, arguments: impl IntoIterator<Item = S>) -> Run {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags).unwrap();
@@ -53,7 +53,7 @@ pub fn wireseal_on_terminal<S: AsRef<OsStr>>(columns: &str, arguments: impl Into
     let mut command = program();
     command.args(arguments).env("COLUMNS", columns).env("NO_COLOR", "1");
     let child = command.stdout(theirs).stderr(Stdio::piped()).spawn().unwrap();
-    // It has the other descriptor of the terminal.
+    // The command has the other descriptor of the terminal.
     drop(command);
     let mut stdout = Vec::new();
     // When nobody has the terminal open any more, reading fails with EIO.

@@ -9,7 +9,7 @@ use wireseal_tcp_ao::{Endpoint, KeyId, MasterKey, Mkt, OptionCoverage};
 
 use super::session::{ACK, Found, RST, SYN, Session, Signing};
 
-/// What no report may contain.
+/// The secret, which no report may contain.
 pub const SECRET: &str = "a-secret-that-no-report-shows";
 
 /// 2026-03-01T12:00:00Z.
@@ -33,14 +33,14 @@ pub fn keys() -> Keys {
     Keys { keys: KEYS.map(key).into() }
 }
 
-/// A session signed with this key, which becomes the connection with this number.
+/// A session signed with this key, as the connection with this number.
 fn session(number: u64, isns: [u32; 2], key: usize) -> Session {
     let mut session = Session::new(isns, [signing(key), signing(key)]);
     session.time = START + number * 1_000_000_000;
     session
 }
 
-/// What is found in a session if only so many octets of the last packet are recorded.
+/// What is found in a session if only this many octets of the last packet are recorded.
 fn found(number: u64, session: &Session, recorded: usize) -> ConnectionReport {
     let options = VerifyOptions { keep_segments: true, ..VerifyOptions::default() };
     let last = session.packets.len() - 1;
@@ -92,7 +92,7 @@ pub fn options_excluded() -> ConnectionReport {
     found(2, &session, usize::MAX)
 }
 
-/// One segment of every verdict, and a cause that is markup unless it is escaped.
+/// One segment of every verdict, and a cause that is markup if not escaped.
 pub fn every_verdict() -> ConnectionReport {
     let mut session = session(3, [u32::MAX - 100, 77], 1);
     session.ends =

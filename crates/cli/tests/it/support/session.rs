@@ -1,4 +1,4 @@
-//! Sessions, recorded and made up, segments signed correctly or with a fault, and what `verify` finds in them.
+//! Recorded and constructed sessions, with segments signed correctly or with a fault, and what `verify` finds in them.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -26,14 +26,14 @@ pub const RST: u8 = 0x04;
 pub const PSH: u8 = 0x08;
 pub const ACK: u8 = 0x10;
 
-/// An MSS of 1,460 octets, as SYNs have it.
+/// The option for an MSS of 1,460 octets, as in SYNs.
 pub const MSS: [u8; 4] = [2, 4, 0x05, 0xb4];
 
 /// Two ends; 0 opens, 1 listens.
 pub struct Session {
     pub ends: [Endpoint; 2],
     pub isns: [Isn; 2],
-    /// The next number of each end, not wrapped.
+    /// Each end's next sequence number, not wrapped.
     pub next: [u64; 2],
     pub signing: [Signing; 2],
     pub time: u64,
@@ -109,7 +109,7 @@ impl Session {
         self.packets.push((self.time, ip_packet(self.addresses(sender), tcp)));
     }
 
-    /// Records a segment this many times, as a stack repeats one without an answer: after 1, 2, 4 … seconds.
+    /// Records a segment this many times, as a stack repeats an unanswered one: after 1, 2, 4 … seconds.
     pub fn repeat(&mut self, sender: usize, tcp: &[u8], count: u32) {
         for number in 0..count {
             if number > 0 {
@@ -153,7 +153,7 @@ impl Session {
         self.send(0, ACK, &[]);
     }
 
-    /// The same ends once more, with other ISNs.
+    /// A new connection of the same ends, with other ISNs.
     pub fn again(&mut self, isns: [u32; 2]) {
         self.isns = isns.map(Isn);
         self.next = isns.map(u64::from);
@@ -166,7 +166,7 @@ impl Session {
     }
 }
 
-/// A connection with a handshake and a word each way.
+/// A connection with a handshake and one segment of data each way.
 pub fn session() -> Session {
     let mut session = Session::usual([1000, 5000]);
     session.shake_hands();
@@ -295,7 +295,7 @@ impl Found {
     }
 }
 
-/// Drops what a verifier finds.
+/// Ignores what a verifier finds.
 pub fn ignore(_: VerifyEvent<'_>) -> Result<(), Infallible> {
     Ok(())
 }
@@ -330,9 +330,9 @@ pub struct Signing {
     pub options: OptionCoverage,
     /// Added to the SNE.
     pub sne: u32,
-    /// The ends as the signer sees them, sender first, where they are others than in the packet.
+    /// The ends as the signer sees them, sender first, if they differ from the packet's.
     pub ends: Option<[Endpoint; 2]>,
-    /// What the signer has in the checksum field, given the segment with checksum and MAC zero.
+    /// The signer's checksum field, given the segment with checksum and MAC zero.
     pub checksum: Option<fn(&Segment<'_>) -> u16>,
 }
 
@@ -400,7 +400,7 @@ impl Signing {
         mac.truncated(self.mac_length).to_vec()
     }
 
-    /// The segment with a new TCP-AO option, signed; in place of the old one if that has the right length.
+    /// The segment with a new TCP-AO option, signed; the option replaces an old one of the right length.
     pub fn sign(&self, addresses: (IpAddr, IpAddr), tcp: &[u8], isns: [Isn; 2], sne: Sne) -> Vec<u8> {
         let mut tcp = with_ao(tcp, self.key_id, self.rnext_key_id, self.mac_length);
         let mac = self.mac(addresses, &tcp, isns, sne);

@@ -20,7 +20,7 @@ fn both_ends_open_at_once() {
     session.record(1, &syns[1]);
     session.next = [1001, 5001];
     for sender in [0, 1] {
-        // The SYN once more, with the acknowledgment of the other.
+        // The SYN once more, now acknowledging the other's.
         session.next[sender] -= 1;
         session.send(sender, SYN | ACK, &[]);
     }
@@ -68,7 +68,7 @@ fn a_syn_ack_that_is_recorded_late_brings_its_isn() {
     session.packets.swap(1, 2);
     session.talk();
     let found = verify(&session.packets, &[IPV4_KEY]);
-    // The third segment comes before anything is known; all others are explained.
+    // The third segment comes before anything is known; all others get an explanation.
     assert_eq!((found.count(Verdict::BadMac), found.count(Verdict::IsnNotSeen)), (5, 1));
     let kinds: Vec<_> = found.diagnoses().iter().map(|diagnosis| diagnosis.kind).collect();
     assert_eq!(kinds, ["secret-form", "secret-form", "isn-not-seen"]);
@@ -86,7 +86,7 @@ fn a_restarted_end_opens_another_connection_over_a_live_one() {
 #[test]
 fn an_old_syn_does_not_end_a_connection() {
     let mut session = session();
-    // Signed for a connection of the past, and sent again by anyone.
+    // Signed for an earlier connection, and replayed by anyone.
     let live = (session.isns, session.next);
     session.again([77, 99]);
     session.send(0, SYN, &[]);
@@ -201,7 +201,7 @@ fn of(packets: &[Recorded], sender: u8) -> Vec<Recorded> {
     packets.iter().filter(|(_, octets)| octets[15] == sender).cloned().collect()
 }
 
-/// A connection, closed, and another one between the same ends.
+/// A closed connection, and another one between the same ends.
 fn twice() -> Session {
     let mut session = session();
     session.close();
@@ -307,7 +307,7 @@ fn isns_that_are_given_do_not_replace_those_that_are_recorded() {
     session.packets.insert(1, syn);
     let found = verify_with(&session.packets, &[IPV4_KEY], options());
     found.assert_all_good(1);
-    // If they are needed and wrong, the diagnosis says so rather than suspect the secret.
+    // If they are needed and wrong, the diagnosis says so and does not suspect the secret.
     let found = verify_with(&session.packets[5..], &[IPV4_KEY], options());
     found.assert_diagnosed("unexplained", &["the ISNs given with --isn are of another connection"]);
 }
@@ -355,7 +355,7 @@ fn single_octets_with_one_mac_take_linear_time() {
     let start = Instant::now();
     let found = verify(&session.packets, &[IPV4_KEY]);
     assert_eq!(found.count(Verdict::BadMac), 40_000);
-    // It takes a fraction of a second, unless each segment causes a MAC over all those before it.
+    // This takes a fraction of a second, unless each segment causes a MAC over all segments before it.
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(found.connections[0].diagnoses[0].sender, Sender::Opener);
 }

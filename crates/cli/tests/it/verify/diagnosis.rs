@@ -1,4 +1,4 @@
-//! Every hypothesis, on recorded sessions signed again with the fault it is about.
+//! Every hypothesis, on recorded sessions signed again with its fault.
 
 use wireseal::verify::VerifyOptions;
 use wireseal::verify::report::Verdict;
@@ -11,17 +11,17 @@ use crate::support::session::{
     put_mac, recorded, session, set_checksum, signed_anew, verify, verify_with, with_ao,
 };
 
-/// The session over IPv4, both ends signing in this way.
+/// The session over IPv4, with both ends signing in this way.
 fn both(signing: &Signing) -> Vec<Recorded> {
     signed_anew(&recorded(IPV4_SESSION), signing, signing)
 }
 
-/// The session with its listener signing in another way than its opener.
+/// The session with its listener signing differently from its opener.
 fn listener(signing: &Signing) -> Vec<Recorded> {
     signed_anew(&recorded(IPV4_SESSION), &Signing::ipv4(), signing)
 }
 
-/// Both ends with a change, and the listener alone; in both cases the one diagnosis.
+/// A change at both ends, and at the listener alone; either way there is one diagnosis.
 #[track_caller]
 fn assert_both_and_listener(signing: &Signing, kind: &str, words: &[&str]) {
     let found = verify(&both(signing), &[IPV4_KEY]);
@@ -31,7 +31,7 @@ fn assert_both_and_listener(signing: &Signing, kind: &str, words: &[&str]) {
         kind,
         &["each end ", "Each has acknowledged the other's segments, so they agree", "of the key given here"],
     );
-    // One sentence for both.
+    // One sentence for both ends.
     let sentences: Vec<_> = found.diagnoses().iter().map(|diagnosis| diagnosis.sentence()).collect();
     assert!(sentences.len() == 2 && sentences[0] == sentences[1]);
     let found = verify(&listener(signing)[..2], &[IPV4_KEY]);
@@ -169,7 +169,7 @@ fn the_secret_is_put_down_in_another_way() {
     for (secret, words) in &rows[..9] {
         let signing = Signing { secret: secret.to_vec(), ..Signing::ipv4() };
         assert_both_and_listener(&signing, "secret-form", &[words, "correct the secret"]);
-        // With the coverage of options the other way round as well.
+        // The coverage of options is reversed as well.
         let found =
             verify(&both(&Signing { options: OptionCoverage::Excluded, ..signing })[..1], &[IPV4_KEY]);
         found.assert_diagnosed(
@@ -221,7 +221,7 @@ fn macs_have_another_length() {
         let words = format!("sends MACs of {length} octets, but key 100 says 12; everything else is right");
         assert_both_and_listener(&signing, "mac-length", &[&words]);
     }
-    // Along with another difference.
+    // Together with another difference.
     let signing = Signing { mac_length: 16, secret: b"first-secret\n".to_vec(), ..Signing::ipv4() };
     let found = verify(&both(&signing), &[IPV4_KEY]);
     found.assert_diagnosed(
@@ -236,7 +236,7 @@ fn macs_of_fewer_than_four_octets_explain_nothing() {
     verify(&both(&signing), &[IPV4_KEY]).assert_diagnosed("mac-too-short", &["MACs of 3 octets"]);
 }
 
-/// A session whose opener has sent so much that its numbers wrap, and which counts SNEs wrongly by so much from then on.
+/// A session whose opener's sequence numbers wrap, and whose SNEs are wrong by this much from then on.
 fn wrapped(sne: u32, isn: u32) -> Found {
     let mut session = Session::usual([isn, 5000]);
     session.shake_hands();
@@ -280,7 +280,7 @@ fn addresses_and_ports_are_rewritten() {
         "take the NAT out of the path",
     ];
     found.assert_diagnosed("addresses-rewritten", &words);
-    // The hint that explains it, among others, and the wrong way round.
+    // The hint that explains it among others, and reversed.
     let found =
         verify_with(&packets[..2], &[IPV4_KEY], options(&["10.1.1.1=10.2.2.2", "10.9.0.2=192.168.1.5"]));
     found.assert_diagnosed("addresses-rewritten", &["10.9.0.2=192.168.1.5"]);
@@ -322,7 +322,7 @@ fn the_mac_is_computed_with_the_checksum_in_place() {
     let signing = Signing { checksum: Some(pseudo_header), ..Signing::ipv4() };
     let found = verify(&both(&signing), &[IPV4_KEY]);
     found.assert_diagnosed("checksum-in-place", &["the sum over the pseudo-header", "implementation"]);
-    // A checksum that was never right, and which the MAC was computed with.
+    // A checksum that was never right and that the MAC covers.
     let mut session = Session::usual([1000, 5000]);
     session.shake_hands();
     session.signing[0].checksum = Some(|_| 0x1234);
@@ -514,7 +514,7 @@ fn a_key_that_one_end_has_rolled_over_to_is_not_known_of_the_other() {
     session.send(0, ACK | PSH, b"words");
     let words = ["newline", "The capture does not show what 192.0.2.2:179 has"];
     verify(&session.packets, &[IPV4_KEY, second]).assert_diagnosed("secret-form", &words);
-    // Sent again with the right key it is acknowledged, which says nothing of the wrong one.
+    // It is acknowledged when sent again with the right key, which says nothing about the wrong one.
     session.next[0] -= 5;
     session.signing[0] = Signing::new(TcpAoAlgorithm::HmacSha1, b"second-secret", 101);
     session.send(0, ACK | PSH, b"words");
@@ -538,7 +538,7 @@ fn both_ends_change_to_a_key_that_is_not_given() {
     verify(&changed(101).packets, &[IPV4_KEY]).assert_diagnosed("unknown-key-id", &words);
     let words = ["from packet ", "both ends have changed to another secret under the same KeyID"];
     verify(&changed(100).packets, &[IPV4_KEY]).assert_diagnosed("unexplained", &words);
-    // One forged segment among good ones is another matter.
+    // A single forged segment among good ones is different.
     let mut session = session();
     let signing = session.signing[0].clone();
     session.signing[0].secret = b"forged".to_vec();

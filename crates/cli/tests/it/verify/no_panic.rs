@@ -1,4 +1,4 @@
-//! Damaged captures: every packet is counted once, nothing panics, and it ends in time.
+//! Damaged captures: every packet is counted once, nothing panics, and the run ends in time.
 
 use std::convert::Infallible;
 
@@ -178,7 +178,7 @@ fn many_connections_that_fail_are_done_in_seconds() {
         for (time, octets) in &template.packets {
             number += 1;
             let mut octets = octets.clone();
-            // Another port, so nothing verifies at all.
+            // Another port, so nothing verifies.
             let is_opener = octets[15] == 1;
             let place = if is_opener { 20 } else { 22 };
             octets[place..place + 2].copy_from_slice(&(turn + 1000).to_be_bytes());

@@ -37,7 +37,7 @@ fn go_on(session: &mut Session) {
     session.packets.push((session.time, icmp));
 }
 
-/// What is found, after the verdict on its only connection and whether that opened.
+/// What is found, after asserting the verdict on its only connection and whether that opened.
 #[track_caller]
 fn found(session: &Session, standing: Standing, has_opened: Option<bool>) -> Found {
     let found = verify(&session.packets, &[IPV4_KEY]);
@@ -85,7 +85,7 @@ fn a_syn_at_the_end_of_the_capture_is_not_judged() {
     }
 }
 
-/// A stack repeats what is not answered: if it does not, the answer may be what the capture lacks.
+/// A stack repeats what is not answered. If it does not repeat, the capture may lack the answer.
 #[test]
 fn what_is_not_repeated_may_have_been_answered() {
     for count in [1, 2] {
@@ -97,7 +97,7 @@ fn what_is_not_repeated_may_have_been_answered() {
     }
 }
 
-/// Whatever a capture lacks of it: filtered by flags, begun late, ended early, of one direction, with losses and copies.
+/// Whatever the capture lacks: filtered by flags, begun late, ended early, of one direction, with losses and copies.
 #[test]
 fn a_session_that_opened_is_never_not_open() {
     for talks in [false, true] {
@@ -131,7 +131,7 @@ fn a_session_that_opened_is_never_not_open() {
     }
 }
 
-/// A reset of which the capture has too little to verify may have answered.
+/// A reset that is too truncated to verify may have been the answer.
 #[test]
 fn a_cut_off_reset_may_be_an_answer() {
     let mut session = syns(3);
@@ -140,7 +140,7 @@ fn a_cut_off_reset_may_be_an_answer() {
     session.send(LISTENER, RST | ACK, &[]);
     let keys = keys(&[IPV4_KEY]);
     for cut in [false, true] {
-        // Both SYN and reset, or the reset alone.
+        // Truncate both SYN and reset, or the reset alone.
         let recorded = |index: usize, length: usize| if cut || index == 3 { 40 } else { length };
         let found = Found::cut(&session.packets, &keys, VerifyOptions::default(), recorded);
         let connection = &found.connections[0];
@@ -177,7 +177,7 @@ fn a_listener_that_accepts_nothing_repeats_its_syn_ack() {
     session.next[OPENER] = 1001;
     let syn_ack = session.signed(LISTENER, SYN | ACK, &MSS, &[]);
     session.record(LISTENER, &syn_ack);
-    // Copies, and one that crossed the acknowledgment.
+    // Copies, and one retransmission that crossed the acknowledgment.
     for wait in [0, 0, 1] {
         session.wait(wait);
         session.record(LISTENER, &syn_ack);
@@ -238,10 +238,10 @@ fn one_direction_shows_what_it_shows() {
     };
     let opener = Session { packets: of(1), ..session() };
     found(&opener, Standing::Good, Some(true)).assert_all_good(1);
-    // So does the listener.
+    // The listener goes on, too.
     let listener = Session { packets: of(2), ..session() };
     found(&listener, Standing::Good, Some(true)).assert_all_good(1);
-    // The SYN-ACK alone says nothing, and repeated it says that it was not accepted.
+    // The SYN-ACK alone shows nothing; repeated, it shows that it was not accepted.
     let mut session = syns(1);
     session.packets.clear();
     let syn_ack = session.signed(LISTENER, SYN | ACK, &MSS, &[]);
@@ -449,7 +449,7 @@ fn an_end_that_was_restarted_answers_with_unsigned_resets() {
     assert!(sentence.contains("192.0.2.2:179 has lost the connection"), "{sentence}");
 }
 
-/// The ends of a connection that the usual listener opens.
+/// The ends of a connection opened by the usual listener.
 fn the_other_way() -> [Endpoint; 2] {
     [Endpoint::new([192, 0, 2, 2], 50_001), Endpoint::new([192, 0, 2, 1], 179)]
 }

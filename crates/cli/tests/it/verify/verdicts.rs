@@ -1,4 +1,4 @@
-//! Every verdict, and what a connection goes through.
+//! Every verdict, and the life of a connection.
 
 use wireseal::verify::VerifyOptions;
 use wireseal::verify::report::{Sender, Verdict};
@@ -76,7 +76,7 @@ fn a_mac_of_another_length_is_bad() {
     assert_eq!(verdict_of_last(&session), Verdict::BadMac);
 }
 
-/// What is found if the capture has only so many octets of the last packet.
+/// What is found if the capture has only this many octets of the last packet.
 fn cut(session: &Session, recorded: usize) -> Found {
     let last = session.packets.len() - 1;
     let octets = |index, length| if index == last { recorded } else { length };
@@ -192,7 +192,7 @@ fn isns_are_inferred_where_part_of_the_handshake_is_missing() {
     let listener = verify(&of(2), &[IPV4_KEY]);
     listener.assert_all_good(1);
     assert_eq!(listener.connections[0].ends, session().ends);
-    // Of a connection that has gone on, nothing can be inferred, and nothing failed.
+    // In the middle of a connection nothing can be inferred, and nothing failed.
     let found = verify(&whole[4..], &[IPV4_KEY]);
     assert_eq!(found.count(Verdict::IsnNotSeen), found.segments.len() as u64);
     found.assert_diagnosed("isn-not-seen", &["lacks the start of the connection", "--isn 192.0.2."]);
@@ -233,7 +233,7 @@ fn snes_follow_the_sequence_numbers() {
         session.send(0, ACK | PSH, &[1; 900]);
         session.send(1, ACK | PSH, &[2; 10]);
     }
-    // A segment from before the wrap, once more.
+    // A segment from before the wrap again.
     let early = session.packets[3].clone();
     session.packets.push(early);
     let found = session.all_good(1);
@@ -334,14 +334,14 @@ fn the_first_good_segment_shows_which_end_a_key_is_of() {
     for (opener, listener) in [(100, 101), (101, 100)] {
         verify(&of(opener, listener).packets, &[key]).assert_all_good(1);
     }
-    // The opener has SendID 100, so its peer is not to send that.
+    // The opener has SendID 100, so its peer must not send that.
     let mut session = of(100, 101);
     session.signing[1].key_id = 100;
     session.talk();
     let found = verify(&session.packets, &[key]);
     assert_eq!(found.count(Verdict::UnknownKeyId), 1);
     assert_eq!(found.segments[7].sender, Sender::Listener);
-    // A peer that is known says it at once.
+    // A key with a peer shows it at once.
     let found = verify(&of(101, 100).packets, &[&format!("{key},peer=192.0.2.2")]);
     assert_eq!(found.count(Verdict::UnknownKeyId), 6);
     verify(&of(101, 100).packets, &[&format!("{key},peer=192.0.2.1")]).assert_all_good(1);
