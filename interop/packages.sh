@@ -80,8 +80,8 @@ with_dependencies() {
         grep -E '^[a-z0-9]' | grep -vx libc6
 }
 
-# Of arguments such as valgrind:arm64 the part behind the colon, each as an item of apt's configuration. Only the lists of these are
-# fetched: four architectures would take four times as long.
+# From arguments such as valgrind:arm64, the part after the colon, each as an item of apt's configuration. Only the lists of these are
+# fetched, because four architectures would take four times as long.
 named_architectures() {
     printf '%s\n' "$@" | sed -n 's/^[^/]*:\([a-z0-9]*\)+\?$/"\1";/p' | sort -u | tr '\n' ' '
 }
@@ -100,7 +100,7 @@ configure_apt() {
         echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
     done >"$apt/sources.list"
     {
-        # Proxies and the like, as on this machine.
+        # Proxies and similar settings of this machine.
         apt-config dump | grep '^Acquire::' | grep -v '^Acquire::IndexTargets'
         cat <<CONFIGURATION
 Dir::Etc::main "/dev/null";

@@ -5,8 +5,8 @@
 root=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 downloads=$root/target/interop-packages
 
-# Each line is the arguments of a call of cargo test. In QEMU other tests, such as quic's differential test, would take many
-# minutes for the same routines.
+# Each line has the arguments of one call of cargo test. Other tests, such as quic's differential test, would take many minutes in QEMU
+# for the same routines.
 runs=(
     "-p wireseal-kernels -p wireseal-mac --lib --tests"
     "-p wireseal-quic --lib --test it -- vectors:: arrivals::"
@@ -18,10 +18,10 @@ prepare() {
     [ $# -eq 1 ] || runs=("${*:2}")
     mkdir -p "$target"
     command -v cargo >/dev/null || fail "cargo is not installed"
-    # One folder for all processors: what runs on this machine while they are built is built once.
+    # One folder for all processors, so that what runs on this machine during a build is built only once.
     export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$target/cargo} CARGO_TERM_COLOR=never
-    # Optimised, because QEMU is slow; without debug information, which would be gigabytes; and without optimising each crate once more as
-    # a whole, which takes as long as all the rest.
+    # Optimised, because QEMU is slow; without debug information, which would take gigabytes; and without thin link-time optimisation of each
+    # crate, which takes as long as all the rest.
     export CARGO_PROFILE_DEV_DEBUG=false CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_LTO=off
     unpack "$downloads/qemu" trixie qemu-user
 }
@@ -31,8 +31,8 @@ emulator() { echo "$downloads/qemu/root/usr/bin/qemu-$1"; }
 
 # use_compiler: has cargo use a compiler of Debian's that has a standard library for each of these processors.
 #
-# It is that of forky, the first release with one new enough for s390x. All of it comes from there, the C library too, which an older
-# system's own could not replace; none of it is installed.
+# The compiler is that of forky, the first release with one new enough for s390x. Everything comes from there, including the C library,
+# because an older system's would not do; nothing is installed.
 use_compiler() {
     local rust=$downloads/rust/root
     unpack "$downloads/rust" forky rustc libstd-rust-dev+ libc6 libstd-rust-dev:{arm64,armhf,s390x}

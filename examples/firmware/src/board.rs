@@ -26,10 +26,10 @@ const CARD: *mut CardRegisters = 0x4020_0000 as *mut _;
 /// Where the stack starts: the end of RAM, as in memory.x.
 const STACK_START: u32 = 0x2001_0000;
 
-/// Milliseconds since the start; from the beginning again after 49 days.
+/// Milliseconds since the start; wraps after 49 days.
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
-/// All that the image uses of the board.
+/// Everything that the image uses of the board.
 pub struct Board {
     pub console: Console,
     pub card: UniqueMmioPointer<'static, CardRegisters>,
@@ -50,10 +50,10 @@ impl Board {
     }
 }
 
-/// The registers at one of the two addresses above, which only [`Board::take`] asks for, once.
+/// The registers at one of the two addresses above. Only [`Board::take`] calls this, once for each.
 #[allow(unsafe_code)]
 fn registers<T>(address: *mut T) -> Option<UniqueMmioPointer<'static, T>> {
-    // SAFETY: the board has these registers there, and `cortex_m::Peripherals::take` gives the right to make them only once.
+    // SAFETY: the board has these registers there, and `cortex_m::Peripherals::take` succeeds only once.
     NonNull::new(address).map(|address| unsafe { UniqueMmioPointer::new(address) })
 }
 
@@ -70,7 +70,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// The time since the start. Asked for at least once in 49 days, it never goes back.
+    /// The time since the start. It never goes back if read at least once in 49 days.
     pub fn now(&mut self) -> Instant {
         let ticks = TICKS.load(Ordering::Relaxed);
         self.turns += u32::from(ticks < self.last);
@@ -78,7 +78,7 @@ impl Clock {
         Instant::from_millis((i64::from(self.turns) << 32) | i64::from(ticks))
     }
 
-    /// The clock's timer, to measure with: nothing interrupts the program any more, and the time stands.
+    /// The clock's timer, for measurements: from now on nothing interrupts the program, and the time stands still.
     pub fn into_stopwatch(mut self) -> Stopwatch {
         self.timer.disable_interrupt();
         self.timer.set_reload(Stopwatch::TURN);
@@ -87,10 +87,10 @@ impl Clock {
     }
 }
 
-/// Measures what a function takes.
+/// Measures functions.
 pub struct Stopwatch(SYST);
 
-/// What a function has taken.
+/// What a function took.
 pub struct Taken {
     /// Cycles of the processor's clock, at most 2^24 - 1.
     pub cycles: u32,
@@ -98,7 +98,7 @@ pub struct Taken {
     pub stack: u32,
 }
 
-/// Words of the stack that are looked at.
+/// How many words of the stack are checked.
 const STACK_WORDS: usize = 4096;
 
 impl Stopwatch {
@@ -112,13 +112,13 @@ impl Stopwatch {
         self.0.clear_current();
         let result = call(f);
         let cycles = Self::TURN - SYST::get_current();
-        // Not quite as deep as was painted, because that had a frame of its own.
+        // Less deep than was painted, because painting had a frame of its own.
         let painted = top - 4 * (STACK_WORDS as u32 - 256);
         (result, Taken { cycles, stack: top - first_written(painted, top) })
     }
 }
 
-/// In a frame of its own, so that this is counted too.
+/// Calls the function in a frame of its own, so that the frame is counted, too.
 #[inline(never)]
 fn call<R>(f: impl FnOnce() -> R) -> R {
     f()
@@ -130,16 +130,16 @@ fn paint() {
     black_box([STACK_PAINT_VALUE; STACK_WORDS]);
 }
 
-/// The deepest that the stack has been since the start, in octets.
+/// The deepest use of the stack since the start, in octets.
 pub fn deepest_stack() -> u32 {
     // cortex-m-rt has painted everything between the statics and the stack.
     STACK_START - first_written(heap_start() as u32, msp::read())
 }
 
-/// The first of these addresses with a word that has been written to since it was painted.
+/// The first of these addresses whose word was written since it was painted.
 #[allow(unsafe_code)]
 fn first_written(from: u32, to: u32) -> u32 {
-    // SAFETY: these are words of RAM between the statics and the stack pointer, and nobody writes to them meanwhile.
+    // SAFETY: these are words of RAM between the statics and the stack pointer, and nothing writes to them meanwhile.
     let word = |address: &u32| unsafe { (*address as *const u32).read_volatile() };
     (from..to).step_by(4).find(|address| word(address) != STACK_PAINT_VALUE).unwrap_or(to)
 }

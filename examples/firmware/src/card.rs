@@ -1,5 +1,5 @@
-//! The network card, an SMSC LAN9118, as a smoltcp device: frames in and out by the processor, no DMA and no interrupts. It was run in
-//! QEMU alone; a faster processor has to pause after some accesses to the chip (datasheet §6.1).
+//! The network card, an SMSC LAN9118, as a smoltcp device: the processor copies frames, without DMA and interrupts. It has run only in
+//! QEMU; a faster processor has to pause after some accesses to the chip (datasheet §6.1).
 
 use safe_mmio::fields::{ReadOnly, ReadPure, ReadWrite, WriteOnly};
 use safe_mmio::{UniqueMmioPointer, field, field_shared};
@@ -55,11 +55,11 @@ const PHY_DATA: u32 = 7;
 const BUSY: u32 = 1 << 31;
 const READ: u32 = 1 << 30;
 const SEND_AND_RECEIVE: u32 = 1 << 3 | 1 << 2;
-/// Registers of the PHY: what it may agree to with the other end of the cable, and the start of that. Half duplex at 10 or 100 Mbit/s, as
-/// the card itself is set: it does not learn what its PHY agrees to.
+/// Registers of the PHY: what it offers the other end of the cable, and the start of the negotiation. Half duplex at 10 or 100 Mbit/s, as
+/// the card itself is set: it does not learn what its PHY negotiates.
 const PHY_OFFER: (u32, u32) = (4, 0x00a1);
 const PHY_NEGOTIATE: (u32, u32) = (0, 0x1200);
-/// To write a register of the PHY, whose number is 6 bits further up.
+/// Writes a register of the PHY; the register's number is shifted by 6 bits.
 const WRITE_PHY: u32 = 1 << 11 | 1 << 1 | PHY_BUSY;
 const PHY_BUSY: u32 = 1;
 
@@ -90,7 +90,7 @@ impl Card {
         hardware.write(SOFT_RESET);
         while hardware.read() & SOFT_RESET != 0 {}
         hardware.write(STORE_AND_FORWARD | SEND_MEMORY);
-        // It may be loading an address from its own memory, which would overwrite this one.
+        // The card may be loading an address from its own memory, which would overwrite this one.
         while field_shared!(card.registers, memory_command).read() & BUSY != 0 {}
         let [a, b, c, d, e, f] = address.0;
         card.command(ADDRESS_LOW, u32::from_le_bytes([a, b, c, d]));
@@ -125,7 +125,7 @@ impl Card {
         }
     }
 
-    /// Takes the next good frame out of the card; its length in octets.
+    /// Takes the next good frame out of the card; returns its length in octets.
     fn take(&mut self) -> Option<usize> {
         loop {
             let frames = field_shared!(self.registers, receive_information).read() >> 16 & 0xff;
@@ -203,7 +203,7 @@ impl phy::TxToken for Sender<'_> {
             word[..octets.len()].copy_from_slice(octets);
             data.write(u32::from_le_bytes(word));
         }
-        // Nobody asks what has become of it, but the statuses must not fill up.
+        // Nobody needs the sent frames' statuses, but they must not fill up.
         while field_shared!(self.registers, send_information).read() >> 16 & 0xff != 0 {
             field!(*self.registers, send_status).read();
         }

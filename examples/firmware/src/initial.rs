@@ -1,4 +1,4 @@
-//! QUIC's Initial packets (RFC 9001 §5.2), which are protected with what is in the first one: here they are opened, not answered.
+//! QUIC's Initial packets (RFC 9001 §5.2), whose keys come from a connection ID in the first one: here they are opened, not answered.
 
 use core::fmt;
 
@@ -13,11 +13,11 @@ const PORT: u16 = 443;
 /// Octets of the longest UDP payload in an Ethernet frame over IPv4.
 const DATAGRAM: usize = 1472;
 
-/// What came of a datagram.
+/// The result of a datagram.
 pub enum Received {
-    /// An Initial packet with this number and so many octets of payload.
+    /// An Initial packet with this number and this many octets of payload.
     Initial { number: u64, octets: usize },
-    /// None, or one that was changed on its way.
+    /// No Initial packet, or one that was changed on its way.
     NotOpened,
 }
 
@@ -56,7 +56,7 @@ impl Listener {
         Self { socket: sockets.add(socket), datagram: RECEIVED.take() }
     }
 
-    /// What came of the next datagram, if there is one.
+    /// The result of the next datagram, if there is one.
     pub fn receive(&mut self, sockets: &mut SocketSet<'_>) -> Option<Received> {
         let (octets, _) = sockets.get_mut::<udp::Socket<'_>>(self.socket).recv_slice(self.datagram).ok()?;
         let datagram = self.datagram.get_mut(..octets)?;

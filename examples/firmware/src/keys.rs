@@ -1,4 +1,4 @@
-//! TCP-AO under the stack: its peers, its keys, and what the console says of them.
+//! TCP-AO under the stack: its peers, its keys, and its counters for the console.
 
 use core::fmt;
 use core::net::Ipv4Addr;
@@ -18,8 +18,8 @@ use crate::card::{Card, FRAME};
 /// How many connections can be open at a time.
 const CONNECTIONS: usize = 4;
 
-/// The keys, each with SendID, RecvID, algorithm and secret. A product reads them from a sector of its flash that was written when
-/// it was set up: docs/embedded.md.
+/// The keys, each with SendID, RecvID, algorithm and secret. A product reads them from a sector of flash that is written when it is set up:
+/// docs/embedded.md.
 const KEYS: &[(u8, u8, TcpAoAlgorithm, &[u8])] = &[
     #[cfg(feature = "hmac-sha1")]
     (11, 21, TcpAoAlgorithm::HmacSha1, b"secret of key 1, 32 octets"),
@@ -33,7 +33,7 @@ pub type Device = AuthenticatedDevice<'static, Card>;
 /// The keys of the image.
 ///
 /// # Errors
-/// A key cannot be used, for example because its algorithm is left out of the image.
+/// A key is unusable, for example because its algorithm is left out of the image.
 pub fn mkts() -> Result<MktSet<MKTS_PER_PEER>, MktError> {
     let mut mkts = MktSet::new();
     for &(send_id, recv_id, algorithm, secret) in KEYS {
@@ -57,7 +57,7 @@ pub fn authenticate(
     mkts: MktSet<MKTS_PER_PEER>,
     hash_key: [u8; 16],
 ) -> Result<Device, PeerError> {
-    // Filled here, and not by the linker, which would keep a copy of all empty slots in flash.
+    // Filled here and not by the linker, which would keep a copy of all empty slots in flash.
     static PEERS: StaticCell<[PeerSlot; 1]> = StaticCell::new();
     static TABLE: StaticCell<[ShimSlot; CONNECTIONS]> = StaticCell::new();
     static RECEIVED: ConstStaticCell<[u8; FRAME]> = ConstStaticCell::new([0; FRAME]);
@@ -72,8 +72,8 @@ pub fn authenticate(
     Ok(device)
 }
 
-/// Asks the peer of every connection to sign with the next key (RFC 5925 §7.5): with the one after that which it was asked for
-/// last, in their order.
+/// Asks the peer of every connection to sign with the next key (RFC 5925 §7.5): in their order, the one after the key that it was last
+/// asked for.
 pub fn roll_over(device: &mut Device) {
     let mut pairs = [None; CONNECTIONS];
     for (place, connection) in pairs.iter_mut().zip(device.shim().connections()) {

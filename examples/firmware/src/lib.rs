@@ -1,4 +1,4 @@
-//! A microcontroller that speaks TCP with TCP-AO, and opens QUIC's first packet: what its two programs share.
+//! A microcontroller that speaks TCP with TCP-AO and opens QUIC's first packet: what the two programs share.
 //!
 //! | module | what is in it |
 //! |---|---|

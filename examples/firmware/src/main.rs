@@ -1,5 +1,4 @@
-//! An image that answers on TCP port 7 with what it is sent (RFC 862), every connection under TCP-AO, and says on its console what
-//! it has refused.
+//! An image with an echo service on TCP port 7 (RFC 862), every connection under TCP-AO. Its console shows what it has refused.
 //!
 //! The console takes commands of one octet: `c` for the counters, `r` for the next key on all connections.
 #![no_std]
@@ -44,7 +43,7 @@ fn main() -> ! {
     config.random_seed = seed;
     let mut interface = Interface::new(config, &mut device, clock.now());
     interface.update_ip_addrs(|addresses| {
-        // The first one, for which there is room.
+        // Fits, because it is the first one.
         let _ = addresses.push(IpCidr::new(ADDRESS.into(), NETWORK_LENGTH));
     });
 
@@ -72,7 +71,7 @@ fn main() -> ! {
         }
         #[cfg(feature = "tcp-ao")]
         command(&mut console, &mut device);
-        // At the latest when the clock ticks.
+        // Wakes at the next tick of the clock at the latest.
         cortex_m::asm::wfi();
     }
 }
@@ -92,8 +91,8 @@ fn device(card: Card, _: [u8; 16], _: &mut Console) -> Device {
     card
 }
 
-/// Random octets from the console, since the board has nothing to make them from: 16 for the key of the shim's tables, and eight with
-/// which smoltcp chooses ISNs and ports.
+/// Random octets from the console, because the board has no generator: 16 for the key of the shim's tables, and eight from which smoltcp
+/// chooses ISNs and ports.
 fn random(console: &mut Console) -> ([u8; 16], u64) {
     say(console, format_args!("seed?"));
     let mut octet = |_| loop {
@@ -104,7 +103,7 @@ fn random(console: &mut Console) -> ([u8; 16], u64) {
     (core::array::from_fn(&mut octet), u64::from_le_bytes(core::array::from_fn(octet)))
 }
 
-/// Listens, sends back what has come as far as there is room, and closes when the peer has.
+/// Listens, sends back what was received as far as there is room, and closes when the peer has closed.
 fn echo(socket: &mut tcp::Socket<'_>) {
     if !socket.is_open() {
         // Refused only on port 0 and on an open socket.
@@ -122,7 +121,7 @@ fn echo(socket: &mut tcp::Socket<'_>) {
     }
 }
 
-/// Does what has been typed on the console.
+/// Carries out commands from the console.
 #[cfg(feature = "tcp-ao")]
 fn command(console: &mut Console, device: &mut Device) {
     match console.read() {
@@ -137,11 +136,11 @@ fn command(console: &mut Console, device: &mut Device) {
 
 /// A line on the console.
 fn say(console: &mut Console, line: fmt::Arguments<'_>) {
-    // The console takes everything.
+    // The console never fails.
     let _ = writeln!(console, "{line}");
 }
 
-/// The value, or the reason why there is none, on the console, and then nothing more.
+/// The value. If there is none, prints the reason on the console and stops.
 #[cfg(feature = "tcp-ao")]
 fn or_stop<T>(result: Result<T, impl fmt::Display>, console: &mut Console) -> T {
     match result {

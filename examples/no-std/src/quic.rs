@@ -84,7 +84,7 @@ pub fn exchange() -> Option<()> {
     key_update()
 }
 
-/// Seals the PING of RFC 9001, updates the keys, and goes on with a peer.
+/// Seals the PING of RFC 9001, updates the keys, and exchanges packets with a peer.
 fn key_update() -> Option<()> {
     let secret = |octets: &[u8; 32]| TrafficSecret::new(AeadAlgorithm::ChaCha20Poly1305, octets).ok();
     let end = |local: &[u8; 32], remote: &[u8; 32], first| {

@@ -1,5 +1,5 @@
-//! An echo client and server on quinn, of which no line is C: TLS by rustls and graviola, everything of QUIC by Wireseal, and a
-//! certificate by RustCrypto.
+//! An echo client and server on quinn without any C: TLS by rustls and graviola, QUIC's cryptography by Wireseal, and a certificate by
+//! RustCrypto.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const OCTETS: usize = 65536;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
-    // graviola's suites are for TLS alone: rustls refuses QUIC with them until they have keys for it.
+    // graviola's suites are for TLS only: rustls refuses QUIC with them until they have QUIC keys.
     let provider = Arc::new(wireseal_rustls::provider(rustls_graviola::default_provider()));
     let (certificate, key) = identity()?;
     let listener = endpoint(&provider, Some(server(&provider, certificate.clone(), key)?))?;
@@ -90,7 +90,7 @@ fn server(
     Ok(ServerConfig::new(Arc::new(QuicServerConfig::try_from(tls)?), Arc::new(token_key)))
 }
 
-/// A certificate for "localhost" that it signs itself, and its key.
+/// A self-signed certificate for "localhost", and its key.
 fn identity() -> Result<(CertificateDer<'static>, PrivateKeyDer<'static>)> {
     let key = Key::new(SigningKey::generate());
     let mut parameters = CertificateParams::new(["localhost".to_owned()])?;

@@ -1,4 +1,4 @@
-//! The configuration file and the files that it names: all of it is checked before anything is started.
+//! The configuration file and the files that it names: everything is checked before anything is started.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
@@ -163,7 +163,7 @@ fn named<T>(file: &Path, read: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     read(file).with_context(|| file.display().to_string())
 }
 
-/// Puts the table's name before the field that an error begins with.
+/// Prefixes the field at the start of an error with the table's name.
 fn in_table<T>(table: impl Display, checked: Result<T>) -> Result<T> {
     checked.map_err(|error| anyhow!("{table}.{error:#}"))
 }

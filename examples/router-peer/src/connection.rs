@@ -27,7 +27,7 @@ pub(crate) struct Connection {
 /// What a transport does for a connection besides carrying octets.
 #[async_trait]
 pub(crate) trait Upkeep: Send {
-    /// Returns when the connection must not send any more; the stream is then dropped at once.
+    /// Returns when the connection must no longer send; the stream is then dropped at once.
     async fn broken(&mut self) {
         std::future::pending::<()>().await;
     }

@@ -98,8 +98,8 @@ impl Transport for Kernel {
             set.map_err(|error| in_field(*index, neighbour, &error.into()))?;
         }
         let socket = socket.listen(BACKLOG).map_err(cannot_open)?;
-        // A chain that has no key yet can shut out its peer on a listening socket only. `take_over` turns away anything
-        // that was faster.
+        // Only on a socket that already listens can a peer whose chain has no key yet be shut out. `take_over` resets connections
+        // that were faster.
         let is_managed = |(_, (_, protection)): &&Caller| matches!(protection, Protection::TcpAo(..));
         let managed = match callers.iter().find(is_managed) {
             Some((_, (_, protection))) => protection.manage(&socket, None).map_err(|error| {
@@ -110,7 +110,7 @@ impl Transport for Kernel {
             None => None,
         };
         if managed.is_some() && !callers.iter().all(|caller| is_managed(&caller)) {
-            // The manager made the socket require TCP-AO of everyone; keys still require it of their own peers.
+            // The manager made the socket require TCP-AO from everyone; keys still require it from their own peers.
             TcpAoSocket::new(&socket).set_required(false)?;
         }
         Ok(Box::new(KernelListener { _managed: managed, socket, callers, refused: RefusalLog::default() }))
@@ -231,8 +231,8 @@ impl Protection {
         Ok(Self::TcpMd5(Arc::clone(secret)))
     }
 
-    /// Has the manager install the chain's keys on a socket for as long as the attachment is kept; on one that will connect, with
-    /// the address to which.
+    /// Lets the manager install the chain's keys on a socket for as long as the attachment is kept; a socket that will connect needs the
+    /// remote address.
     fn manage(&self, socket: &impl AsFd, remote: Option<IpAddr>) -> Result<Option<Managed>, Error> {
         let Self::TcpAo(manager, chain) = self else { return Ok(None) };
         let attachment = match remote {
@@ -259,7 +259,7 @@ fn peer_name(neighbour: &Neighbour) -> PeerName {
 struct StepLog(HashMap<PeerName, (Span, Arc<KeyChain>, KeyChangeLog)>);
 
 impl StepLog {
-    /// Adds a neighbour of the manager's.
+    /// Adds a neighbour to the manager.
     fn add(&mut self, neighbour: &Neighbour, chain: &Arc<KeyChain>) {
         let new = (peer_span(neighbour), Arc::clone(chain), KeyChangeLog::default());
         self.0.insert(peer_name(neighbour), new);

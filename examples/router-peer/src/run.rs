@@ -19,7 +19,7 @@ use crate::frames;
 use crate::kernel::Kernel;
 use crate::quic::Quic;
 
-/// How long sessions may take to say goodbye.
+/// How long sessions may take to shut down.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Delay between connection attempts. RFC 4271 §10 suggests 120 s, too long for a demonstration.
 const CONNECT_RETRY: Duration = Duration::from_secs(5);

@@ -27,7 +27,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the files, and makes the peers those of a manager. On an error the manager is unchanged.
+    /// Reads the files, and gives the peers to a manager. On an error the manager is unchanged.
     pub fn load(path: &Path, manager: &KeyManager) -> Result<Self> {
         let in_file = || path.display().to_string();
         let config: Self =

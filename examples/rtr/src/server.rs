@@ -63,7 +63,7 @@ fn accepted(listener: TcpAoListener<TcpListener>) -> impl Stream<Item = io::Resu
                     let expired = Box::pin(stream.attachment().expired());
                     return Some((Ok(Connection { stream, expired }), listener));
                 }
-                // Not passed on, because the server ends at the first error it sees; too many open files, say.
+                // Not returned, because the server ends at the first error that it gets; this may be too many open files, for example.
                 Err(error) => {
                     warn!("{error}");
                     sleep(Duration::from_secs(1)).await;
@@ -127,7 +127,7 @@ impl PayloadSource for Origins {
         (state, Listed(origins.into_iter()))
     }
 
-    /// No differences are kept, so that a client asks for the full set.
+    /// No differences are kept, so clients ask for the full set.
     fn diff(&self, _: State) -> Option<(State, Listed)> {
         None
     }

@@ -1,5 +1,5 @@
-# $target/debian/root.cpio: a Debian 13 as a newcomer has it, with systemd and with daemons that have no TCP-AO. What the documentation has
-# a newcomer install is installed by the documentation's own commands.
+# $target/debian/root.cpio: a fresh Debian 13 with systemd and with daemons that have no TCP-AO. What the documentation tells the reader to
+# install is installed later, by the documentation's own commands.
 
 debian_packages=(systemd-sysv iproute2 procps kmod gobgpd exabgp python3-minimal)
 
@@ -13,7 +13,7 @@ build_debian() {
     say "mmdebstrap trixie"
     rm -rf "$folder"
     mkdir -p "$folder/root"
-    # The kernel is the guest's: that it could be installed is enough.
+    # The guest boots its own kernel, so it is enough that this one can be installed.
     printf 'set -e\nexport DEBIAN_FRONTEND=noninteractive\n%s\n' "$page" |
         sed '/linux-image/ s/$/ --simulate >\/dev\/null/; s/  *# .*>/ --simulate >/' >"$folder/install"
     mmdebstrap --quiet --mode=root --variant=minbase --include="$(IFS=,; echo "${debian_packages[*]}")" \

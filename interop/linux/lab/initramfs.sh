@@ -1,6 +1,6 @@
 # The guests' kernels and root file systems: $target/NAME.vmlinuz and $target/NAME.initramfs.
 
-# What every guest needs, in the order in which it is loaded.
+# Modules that every guest needs, in loading order.
 modules=(
     cmac failover net_failover virtio_net vrf veth tun sch_netem nfnetlink nf_tables nfnetlink_queue nft_queue nft_fib_inet nft_ct
     mpls_router mpls_iptunnel
@@ -71,7 +71,7 @@ build_big() {
     ln -s ../agent.service "$root/etc/systemd/system/multi-user.target.wants/"
     cp "$programs/wireseal-interop-linux-guest" "$root/usr/local/bin/guest"
     cp "$programs"/{router-peer,wireseal-second-days} "$root/usr/local/bin/"
-    # Where a build leaves it; the documentation has it installed from there.
+    # Where a build leaves the program; the documentation's commands install it from there.
     cp "$programs/wireseal" "$root/root/target/release/"
     ln "$root/root/target/release/wireseal" "$root/usr/local/sbin/wireseal"
     cp -r "$here/../../crates/cli/systemd" "$root/root/"
@@ -99,13 +99,13 @@ kernel_file() {
     if [ -e "$new" ]; then echo "$new"; else echo "$old"; fi
 }
 
-# copy_modules KERNEL MODULE...: in the order in which they are loaded, each behind those that it needs; a kernel that has one built in
-# has no file for it.
+# copy_modules KERNEL MODULE...: copies the modules and lists them in loading order, each after those that it needs. A built-in module has
+# no file.
 copy_modules() {
     local kernel=$1 module file
     shift
     for module in "$@"; do
-        # Files have hyphens where names have underscores, or not.
+        # File names may have hyphens where module names have underscores.
         file=$(find "$target/packages/$kernel/root/usr/lib/modules" -name "${module//[-_]/[-_]}.ko*")
         if [ -z "$file" ] || grep -qsxF "$module" "$root/modules/order"; then
             continue
@@ -119,19 +119,19 @@ copy_modules() {
     done
 }
 
-# pack FILE: the guest's files, as the kernel takes them.
+# pack FILE: packs the guest's files as the kernel needs them.
 pack() {
     (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$1"
 }
 
-# Asks the loader of the guests' C library what the programs need, and copies that and the loader.
+# Asks the loader of the guests' C library which libraries the programs need, and copies them and the loader.
 copy_libraries() {
     local loader=usr/lib64/ld-linux-x86-64.so.2 libraries=usr/lib/x86_64-linux-gnu program list
     cp -L "$debs/$loader" "$root/$loader"
     mkdir -p "$root/$libraries"
     for program in "$@"; do
         list=$("$debs/$loader" --library-path "$debs/$libraries" --list "$debs/$program")
-        # One that is not in the packages would be this machine's.
+        # A library that is not in the packages would be this machine's.
         if grep 'not found' <<<"$list" || grep '=> /' <<<"$list" | grep -vF "=> $debs/"; then
             fail "$program lacks libraries"
         fi

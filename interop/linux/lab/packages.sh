@@ -22,7 +22,7 @@ fetch_least() {
     fetch_kernel kernel "${WIRESEAL_LAB_KERNEL:-trixie-backports}"
 }
 
-# fetch_kernel NAME KERNEL: unpacks a cloud kernel: today's of a suite, or the newest whose release begins with these numbers.
+# fetch_kernel NAME KERNEL: unpacks a cloud kernel: the current one of a suite, or the newest whose release begins with these numbers.
 fetch_kernel() {
     local folder=$target/packages/$1 wanted=$2
     [ "$(cat "$folder/wanted" 2>/dev/null)" = "$wanted" ] && return

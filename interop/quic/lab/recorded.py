@@ -78,7 +78,7 @@ def faults_of_ends(row, reports, folder):
 
 
 def faults_of_reading(role, seen, report):
-    """Where tshark opened something else than Wireseal sealed, by level and generation."""
+    """Where tshark opened something other than what Wireseal sealed, by level and generation."""
     opened = Counter(packet.level for packet in seen if packet.opened)
     sealed = generations_sealed(report)
     read = [packets for _, packets in key_phases(seen)]
@@ -117,7 +117,7 @@ def faults_of_wrong_reading(role, seen, seen_before):
 
 
 def closed_to_tshark(seen, reports):
-    """Why tshark cannot open the suite, if it opens nothing but Initial packets, which have another suite."""
+    """Why tshark cannot open the suite, if it opens only Initial packets, which have another suite."""
     for role, report in reports.items():
         sealed = report["initial"]["sealed"] + report["handshake"]["sealed"] + sum(generations_sealed(report))
         initial = [packet.opened for packet in seen[role] if packet.level == "Initial"]

@@ -41,7 +41,7 @@ class Row:
     version: str = VERSION_1
     # Why the row cannot be run, or "".
     impossible: str = ""
-    # Found out by the run: the peer's version, the library behind Wireseal's ciphers, and how long it took.
+    # Set by the run: the peer's version, the library behind Wireseal's ciphers, and the duration.
     peer_version: str = ""
     backend: str = ""
     outcome: str = ""

@@ -26,7 +26,7 @@ ENVIRONMENT = os.environ | {
     # Otherwise the cache would be read-only and could not be removed.
     "GOFLAGS": "-modcacherw",
     "GOMODCACHE": str(TARGET / "go" / "modules"),
-    # Where Go's own distribution and Debian's servers are installed, which is not in every shell's path.
+    # Where Go's own distribution and Debian's servers are installed: not in every shell's path.
     "PATH": os.environ["PATH"] + ":/usr/local/go/bin:/usr/sbin",
 }
 

@@ -11,7 +11,7 @@ use wireseal_tcp_ao::{
 /// IP hop limit of forged packets.
 const HOP_LIMIT: u8 = 64;
 
-/// A segment in the name of the end `pair.local`.
+/// A forged segment in the name of the end `pair.local`.
 #[derive(Clone, Debug)]
 pub struct Forgery {
     pair: SocketPair,

@@ -1,5 +1,5 @@
-//! Links: a queue of frames to the stack and one from it, and what moves them on; and two links joined in memory, with loss,
-//! reordering and duplication, and a tap.
+//! Links: a queue of frames to the stack, one from it, and tasks that move frames; and two links joined in memory, with loss, reordering,
+//! duplication and a tap.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -31,7 +31,7 @@ pub struct Link {
     pub to_stack: Arc<FrameQueue>,
     /// Frames from the stack: the transport pops.
     pub from_stack: Arc<FrameQueue>,
-    /// Keeps the tasks alive that move the frames on.
+    /// Keeps the tasks alive that move the frames.
     _mover: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -161,7 +161,7 @@ impl FrameQueue {
 /// Longest delay of a reordered frame, in milliseconds: long enough to be overtaken, far below a retransmission.
 const REORDER_MILLISECONDS: u64 = 3;
 
-/// Which way a frame goes over the wire.
+/// The direction of a frame on the wire.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Direction {
     /// From the first end to the second.
@@ -180,7 +180,7 @@ pub struct WireCounters {
     pub carried: u64,
     /// Lost.
     pub lost: u64,
-    /// Delayed so that others overtake them.
+    /// Delayed, so that others overtake them.
     pub reordered: u64,
     /// Delivered twice.
     pub duplicated: u64,
@@ -227,7 +227,7 @@ impl Wire {
         Self { state, a: a.with_mover(Arc::clone(&pumps)), b: b.with_mover(pumps) }
     }
 
-    /// Has so many of a hundred packets lost from now on, as many reordered, and as many duplicated.
+    /// From now on loses this many of a hundred packets, and reorders and duplicates as many.
     pub fn impair(&self, percent: u8) {
         self.state.lock().unwrap().impaired = percent;
     }

@@ -1,5 +1,4 @@
-//! BGP messages on a byte stream: `routecore` reads their bodies, headers are checked here. UPDATEs are made of routes, and read as
-//! routes.
+//! BGP messages on a byte stream: `routecore` reads their bodies, and this module checks headers and converts between UPDATEs and routes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ pub const KEEPALIVE: [u8; HEADER] =
 pub struct Notification {
     /// Code and subcode.
     pub details: Details,
-    /// What they are about.
+    /// The data field.
     pub data: Vec<u8>,
 }
 
@@ -231,7 +230,7 @@ where
 
 fn messages<N: AfiSafiNlri + NlriCompose + Clone>(builder: UpdateBuilder<Vec<u8>, N>) -> Vec<Vec<u8>> {
     let config = SessionConfig::modern();
-    // The one error is an attribute that fills a message by itself: an AS_PATH of a thousand numbers.
+    // The only error is an attribute that fills a message by itself: an AS_PATH of a thousand numbers.
     builder.into_pdu_iter(&config).map_while(Result::ok).map(UpdateMessage::into_octets).collect()
 }
 

@@ -41,7 +41,7 @@ pub fn mirrored_chain(chain: &KeyChain) -> Result<KeyChain> {
     Ok(mirrored.with_accept_tolerance(chain.accept_tolerance())?)
 }
 
-/// Gives the peer at `index` of a stack the keys that its chain has at `at`; live connections go on with them.
+/// Gives the peer at `index` of a stack the keys that its chain has at `at`; live connections use them, too.
 pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
     if let Err(error) = stack.with_device(|device| chain.apply_to(device.shim_mut(), index, at)) {
         error!(chain = chain.name(), %error, "keys unchanged");
@@ -53,7 +53,7 @@ pub fn apply(stack: &Stack, index: usize, chain: &KeyChain, at: Timestamp) {
 pub struct RefusalLog([u64; 3]);
 
 impl RefusalLog {
-    /// Logs the counters if other segments were refused since the last call.
+    /// Logs the counters if more segments were refused since the last call.
     pub fn look(&mut self, counters: Option<Counters>) {
         let Some(Counters { bad, key_not_found, required, .. }) = counters else { return };
         if self.0 != [bad, key_not_found, required] {
@@ -93,7 +93,7 @@ pub async fn follow_lifetimes(stack: Stack, index: usize, chain: KeyChain) {
 pub struct KeyChangeLog(Option<(usize, Vec<u64>)>);
 
 impl KeyChangeLog {
-    /// Whether other keys are in use than the last time; the first time they always are.
+    /// Whether the keys in use have changed since the last call; true at the first.
     pub fn has_changed(&mut self, chain: &KeyChain, at: Timestamp) -> bool {
         let active = chain.at(at);
         let keys = Some((active.sendable().count(), active.iter().map(Key::key_id).collect()));

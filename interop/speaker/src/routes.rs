@@ -1,4 +1,4 @@
-//! Routes: what they are, the table of those that a peer has announced, and those to announce, generated or read from a list.
+//! Routes: their types, the table of those that a peer has announced, and those to announce, generated or read from a list.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -33,7 +33,7 @@ use crate::routes::{AdjRibIn, Family, Route};
 pub const PORT: u16 = 179;
 /// The hold timer of OpenSent; RFC 4271 §8.2.2 suggests four minutes.
 const OPEN_HOLD_TIME: Duration = Duration::from_secs(240);
-/// How long the last message of a session may take to leave.
+/// Time limit for sending a session's last message.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// Octets of messages gathered before they are written.
 const WRITE_BATCH: usize = 64 * 1024;
@@ -44,7 +44,7 @@ const FIXED_OPEN: usize = 29;
 const CAPABILITIES: u8 = 2;
 const MULTIPROTOCOL: u8 = 1;
 const FOUR_OCTET_AS: u8 = 65;
-/// Orders that can wait for the session to take them.
+/// How many orders can wait for the session.
 const ORDERS: usize = 16;
 
 /// The terms of a session.
@@ -58,7 +58,7 @@ pub struct SessionConfig {
     pub hold_time: u16,
 }
 
-/// How far a session is.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum State {
     /// Waiting for the peer's OPEN.
@@ -211,7 +211,7 @@ async fn receive<S: AsyncRead>(input: &mut Input<S>, hold_time: Duration) -> Res
     }
 }
 
-/// A NOTIFICATION that the peer sent before the stream broke, which may still be waiting to be read.
+/// Reads a NOTIFICATION that the peer may have sent before the stream broke.
 async fn last_words<S: AsyncRead>(input: &mut Input<S>) -> Option<Closed> {
     loop {
         match receive(input, FAREWELL).await {
@@ -248,7 +248,7 @@ impl Machine {
         }
         match (self.status.borrow().state, &closed) {
             (State::Established, _) => info!(reason = %closed, "session over"),
-            // Stopped before it was up: this is no failure.
+            // Stopped before it was up, which is no failure.
             (_, Closed::Sent(Notification { details: Details::Cease(_), .. })) => {}
             _ => warn!(reason = %closed, "no session"),
         }
@@ -281,7 +281,7 @@ impl Machine {
                 return Err(Notification::bare(CeaseSubcode::AdministrativeShutdown).into());
             }
         };
-        // Both directions at once: two speakers that only wrote would fill each other's windows and block.
+        // Read and write at the same time: two speakers that only wrote would fill each other's windows and block.
         tokio::select! {
             closed = self.receive_routes(input, hold_time) => closed,
             closed = self.send_routes(output, hold_time, families, early, orders) => closed,
@@ -345,7 +345,7 @@ impl Machine {
             return Err(Notification::bare(OpenMessageSubcode::UnacceptableHoldTime));
         }
         let Some(peer_as) = four_octet_as(&open.as_ref()[FIXED_OPEN..]) else {
-            // RFC 5492 §5: the data name the capability that the peer lacks, with four octets.
+            // RFC 5492 §5: the data name the missing capability, here with four octets.
             let missing = [&[FOUR_OCTET_AS, 4], &export.local_as.to_be_bytes()[..]].concat();
             return Err(Notification::new(OpenMessageSubcode::UnsupportedCapability, missing));
         };
@@ -449,8 +449,8 @@ impl Machine {
     }
 }
 
-/// The capabilities in the optional parameters of an OPEN, code and value, up to what is malformed. routecore would panic on one of the
-/// wrong length.
+/// The capabilities in the optional parameters of an OPEN, code and value, up to the first malformed one. routecore would panic on a wrong
+/// length.
 fn capabilities(mut parameters: &[u8]) -> Vec<(u8, &[u8])> {
     let mut found = Vec::new();
     while let [kind, length, rest @ ..] = parameters

@@ -51,7 +51,7 @@ pub struct StackConfig {
     pub gateways: Vec<IpAddr>,
     /// Congestion control of all connections: RFC 5681's on a network, none on a wire in memory.
     pub congestion_control: CongestionControl,
-    /// Seed of initial sequence numbers and ports, to differ from start to start.
+    /// Seed of initial sequence numbers and ports; use a different one at each start.
     pub seed: u64,
 }
 
@@ -191,7 +191,7 @@ pub type Device = AuthenticatedDevice<'static, Link, TracingObserver>;
 const BUFFER: usize = 256 * 1024;
 /// How long a stack without users goes on sending what is queued; also its longest sleep.
 const LINGER: Duration = Duration::from_secs(1);
-/// Wait before asking again a device that had no room; tokio's timer counts milliseconds.
+/// How long to wait before asking a full device again; tokio's timer counts milliseconds.
 const DEVICE_BUSY: Duration = Duration::from_millis(1);
 
 struct Core {
@@ -208,7 +208,7 @@ impl Core {
     fn add(&mut self) -> SocketHandle {
         let mut socket = Socket::new(SocketBuffer::new(vec![0; BUFFER]), SocketBuffer::new(vec![0; BUFFER]));
         socket.set_congestion_control(self.congestion_control);
-        // A BGP speaker hands over whole batches: waiting to fill a segment only delays the last one.
+        // A BGP speaker writes whole batches, so waiting to fill a segment would only delay the last one.
         socket.set_nagle_enabled(false);
         self.sockets.add(socket)
     }
@@ -265,7 +265,7 @@ async fn drive(shared: Arc<Shared>) {
     loop {
         let now = i64::try_from(started.elapsed().as_micros()).unwrap_or(i64::MAX);
         let delay = shared.core().poll(Instant::from_micros(now));
-        // This task is the last user.
+        // Only this task still uses the stack.
         if Arc::strong_count(&shared) == 1 {
             let stop_at = *stop_at.get_or_insert_with(|| TokioInstant::now() + LINGER);
             if shared.core().is_idle() || TokioInstant::now() >= stop_at {
@@ -427,8 +427,7 @@ fn listening_stream(shared: &Arc<Shared>, endpoint: IpListenEndpoint) -> io::Res
 
 const NAMES: [&str; 7] = ["dropped", "good", "bad", "key not found", "required", "dropped ICMP", "not sent"];
 
-/// The counters of a stack's device: packets dropped before TCP, Wireseal's verdicts, and packets of TCP that Wireseal did
-/// not sign.
+/// The counters of a stack's device: packets dropped before TCP, Wireseal's verdicts, and TCP's packets that Wireseal did not sign.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Tally([u64; 7]);
 

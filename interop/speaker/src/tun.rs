@@ -16,7 +16,7 @@ use crate::link::Link;
 /// Panics when called outside a tokio runtime.
 pub fn open(ip_mtu: u16, name: &str) -> Result<Link> {
     let builder = DeviceBuilder::new().name(name).layer(Layer::L3);
-    // A device made for this user beforehand can be attached to without privilege, but not set up.
+    // A device that was created for this user can be opened without privilege, but not configured.
     let exists = Path::new("/sys/class/net").join(name).exists();
     let builder = if exists { builder.inherit_enable_state() } else { builder.mtu(ip_mtu) };
     let device = builder.build_async().with_context(|| {
@@ -37,7 +37,7 @@ fn pump(link: &Link, device: AsyncDevice) -> JoinSet<()> {
     let (inward, outward, mtu) = (Arc::clone(&link.to_stack), Arc::clone(&link.from_stack), link.mtu);
     let from = Arc::clone(&device);
     tasks.spawn(async move {
-        // One octet more than a packet may have, so that a longer one shows.
+        // One octet more than a packet may have, to detect longer ones.
         let mut buffer = vec![0; mtu + 1];
         loop {
             match from.recv(&mut buffer).await {

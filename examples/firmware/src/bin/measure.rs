@@ -1,6 +1,6 @@
-//! What TCP-AO and QUIC take on this processor, in cycles and in octets of the stack: one line on the console for each step.
+//! Measures TCP-AO and QUIC on this processor, in cycles and octets of stack: one line on the console for each step.
 //!
-//! In QEMU, which counts instructions instead of cycles, `run` turns one into the other.
+//! QEMU counts instructions instead of cycles; `run` converts them.
 #![no_std]
 #![no_main]
 
@@ -19,7 +19,7 @@ fn main() -> ! {
         tcp_ao::measure(&mut bench);
         #[cfg(feature = "quic")]
         quic::measure(&mut bench);
-        // Whoever reads along stops the machine now.
+        // The reader of the console stops the machine now.
         let _ = writeln!(bench.console, "end");
     }
     loop {
@@ -27,14 +27,14 @@ fn main() -> ! {
     }
 }
 
-/// A stopwatch, and where to say what it shows.
+/// A stopwatch, and where to print its readings.
 pub struct Bench {
     pub stopwatch: Stopwatch,
     pub console: Console,
 }
 
 impl Bench {
-    /// Takes a step, and says what it has taken.
+    /// Runs a step, and prints what it took.
     pub fn step<R>(&mut self, (of, name): (impl Display, impl Display), step: impl FnOnce() -> R) -> R {
         let (result, taken) = self.stopwatch.measure(step);
         let _ = writeln!(self.console, "{};{};{of};{name}", taken.cycles, taken.stack);
@@ -167,7 +167,7 @@ mod tcp_ao {
             let sent = Segment::from_tcp(CLIENT, SERVER, sent).ok()?;
             bench.step((algorithm, Sized("verify", data)), || server.verify(&sent).is_ok().then_some(()))?;
         }
-        // A segment that somebody has changed on its way.
+        // A segment that was changed on its way.
         let sent = segment(&client, &mut space, [1001, 5001], ACK, 0)?;
         client.sign(sent).ok()?;
         sent[14] ^= 1;
@@ -177,7 +177,7 @@ mod tcp_ao {
         })
     }
 
-    /// A segment of this end with so many octets of data, to be signed.
+    /// A segment of this end with this many octets of data, to be signed.
     fn segment<'a>(
         end: &End,
         space: &'a mut [u8],
@@ -198,7 +198,7 @@ mod tcp_ao {
         space.get_mut(..HEADER + options + data)
     }
 
-    /// What is done to a segment with so many octets of data.
+    /// The name of a step with this many octets of data.
     struct Sized(&'static str, usize);
 
     impl fmt::Display for Sized {

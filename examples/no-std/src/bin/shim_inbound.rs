@@ -1,4 +1,4 @@
-//! Takes a packet of any length from the link.
+//! Processes a packet of any length from the link.
 #![no_std]
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Takes a packet of any length from the stack.
+//! Processes a packet of any length from the stack.
 #![no_std]
 #![no_main]
 

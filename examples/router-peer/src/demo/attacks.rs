@@ -36,14 +36,14 @@ const UPDATES_PER_ROUTE: u64 = 3;
 /// How long a reset or a segment may take on a good wire.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A packet that would end the session if the second router took it for the first router's.
+/// A packet that would end the session if the second router believed that the first had sent it.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
     /// A RST; otherwise a NOTIFICATION.
     pub is_reset: bool,
     /// KeyID and secret to sign it with.
     pub signed: Option<(u8, &'static [u8; 32])>,
-    /// How the second router counts it.
+    /// The second router's counter for it.
     pub expected: &'static str,
 }
 
@@ -199,7 +199,7 @@ const CLOCK: [(&str, u8); 7] = [
 /// Routes that flow each way in each step.
 const ROUTES_PER_STEP: usize = 3000;
 
-/// What `of` says of the protected connection.
+/// What `of` returns for the protected connection.
 fn connection<R>(stack: &Stack, of: impl FnMut(&Connection<MKTS_PER_PEER>) -> R) -> Option<R> {
     stack.with_device(|device| {
         device.shim().connections().find(|connection| connection.is_established()).map(of)

@@ -11,7 +11,7 @@ use router_peer::demo::CHECKS;
 
 use crate::program::router_peer;
 
-/// Demonstrations run at the same time.
+/// How many demonstrations run at the same time.
 const WORKERS: usize = 4;
 
 /// Runs the demonstration. Returns its exit code and last line.

@@ -23,7 +23,7 @@ struct Mistake {
     new: String,
     keys_old: String,
     keys_new: String,
-    /// Whether `--check` does not find it.
+    /// Whether `--check` misses it.
     run: bool,
     says: String,
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use router_peer::tls::create_certificate;
 use tempfile::TempDir;
 
-/// The longest that a line of the log is waited for.
+/// The longest wait for a line of the log.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn router_peer() -> Command {

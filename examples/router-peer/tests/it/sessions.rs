@@ -14,14 +14,14 @@ use super::program::{Place, Router, last_words};
 #[test]
 fn neighbours_in_memory_talk_and_stop_in_order() {
     let mut router = Place::shipped().start("memory.toml", &[]);
-    // The played end of the first session has the routes of the file.
+    // The simulated end of the first session has the routes of the file.
     router.wait_for(&["east (played)", "ipv4=2 ipv6=1"]);
     while router.said.matches("session established").count() < 4 {
         router.wait_for(&["session established"]);
     }
     let log = router.stop();
     assert!(log.contains("AdministrativeShutdown") && !log.contains("not protected"), "{log}");
-    // Ids are swapped at the played end.
+    // Ids are swapped at the simulated end.
     assert!(["preferred=10", "preferred=20"].iter().all(|id| log.contains(id)), "{log}");
 }
 
@@ -46,7 +46,7 @@ fn keys_roll_over_on_time_and_sessions_stay_up() {
     assert_eq!(before.matches("session over").count(), 0, "{log}");
 }
 
-/// A port that is free on loopback, for now.
+/// A port that is currently free on loopback.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap().port()
 }
@@ -205,7 +205,7 @@ fn a_peer_that_dies_is_missed_after_the_hold_time_and_welcome_again() {
     let mut east = place.start("quic-east.toml", &[]);
     east.wait_for(&["session established"]);
     west.wait_for(&["ipv4=2 ipv6=1"]);
-    // Killed, so it sends nothing more.
+    // Killed, so that it sends nothing more.
     drop(east);
     let east = place.start("quic-east.toml", &[]);
     west.wait_for(&["called; a session that is up has to end first"]);

@@ -39,7 +39,7 @@ const TIMESTAMPS_LENGTH: usize = 12;
 pub struct Carrier {
     place: Place,
     connection: Connection<MKTS_PER_PEER>,
-    /// The state when the connection was taken over. The fields below hold what has changed.
+    /// The state when the connection was taken over. The fields below hold what has changed since.
     taken: Exported,
     taken_at: Instant,
     /// Unacknowledged data, starting at `unacknowledged`; the first `sent` octets are in flight.
@@ -185,7 +185,7 @@ impl Carrier {
 
     fn take(&mut self, frame: &[u8]) -> Result<()> {
         let Some(segment) = segment(frame) else { return Ok(()) };
-        // The connection has counted it. Otherwise ignore it.
+        // The connection has counted it; nothing else to do.
         if self.connection.verify(&segment).is_err() {
             return Ok(());
         }

@@ -17,7 +17,7 @@ use crate::wait::becomes;
 use crate::wire::Plug;
 use crate::wire::Port;
 
-/// How often the console is asked.
+/// How often to ask the console.
 const CHECK: Duration = Duration::from_millis(20);
 
 /// A running board. Dropping it stops the machine.
@@ -28,16 +28,16 @@ pub struct Firmware {
     _plug: Plug,
 }
 
-/// What the console says when it is asked for the counters.
+/// The counters, as the console reports them.
 #[derive(Clone, Debug)]
 pub struct Report {
     pub counted: Counted,
-    /// Packets that were refused, counted above or not.
+    /// Refused packets, whether or not counted above.
     pub refused: u64,
     /// Frames that could not be read.
     pub unreadable: u64,
     pub connections: u64,
-    /// The deepest that the stack has been, in octets.
+    /// The deepest use of the stack, in octets.
     pub stack: u64,
 }
 
@@ -92,7 +92,7 @@ impl Firmware {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Types a command; gives the line that answers it.
+    /// Types a command; returns the answer, a line.
     async fn command(&self, command: u8) -> Result<String> {
         self.keys.lock().await.write_all(&[command]).await?;
         self.line().await

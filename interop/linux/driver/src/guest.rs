@@ -32,13 +32,13 @@ type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Value, String>>>>>;
 /// Files that the guests and the microcontroller need.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Directory for recordings and logs, and with the guests' kernels and file systems.
+    /// Directory for recordings and logs; it also has the guests' kernels and file systems.
     pub state: PathBuf,
     /// The image of the microcontroller.
     pub image: PathBuf,
 }
 
-/// What a guest is: the name of its kernel and file system, and its memory in MiB.
+/// A kind of guest: the name of its kernel and file system, and its memory in MiB.
 const fn machine(port: Port) -> (&'static str, &'static str) {
     match port {
         Port::South | Port::East => ("debian", "1280"),
@@ -148,7 +148,7 @@ impl Guest {
 
     async fn configure(&self) -> Result<()> {
         let (ipv4, ipv6) = (self.port.ipv4(), self.port.ipv6());
-        // Addresses must work at once, and nothing may be sent unasked.
+        // Addresses must work at once, and the guest must not send anything on its own.
         self.shell(&format!(
             "sysctl -q -w net.ipv6.conf.eth0.accept_dad=0 net.ipv6.conf.eth0.accept_ra=0 \
              net.ipv6.conf.eth0.router_solicitations=0 && \
@@ -183,7 +183,7 @@ fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
                 at("wire")
             ),
         ])
-        // With event_idx and ioeventfd, QEMU 7.2 without KVM misses a packet to be sent now and then, and then sends no more.
+        // With event_idx and ioeventfd, QEMU 7.2 without KVM sometimes misses a packet to send, and then sends no more.
         .args([
             "-device",
             &format!(

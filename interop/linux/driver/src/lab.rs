@@ -13,10 +13,10 @@ use crate::wire::Recording;
 use crate::wire::Wire;
 use crate::wire::{arp_replies, arp_request};
 
-/// Ends the programs that a failed row has left.
+/// The command that ends programs that a failed row has left.
 const END_ALL: &str = "for program in bird wireseal gobgpd bgpd ldpd zebra exabgp; do kill -9 $(pidof $program) 2>/dev/null; done; true";
 
-/// The wire, the first guest, and the others once a row has asked for them.
+/// The wire, the first guest, and the other guests once a row has asked for them.
 pub struct Lab {
     pub wire: Wire,
     pub north: Guest,

@@ -1,14 +1,14 @@
-//! wireseal-interop-linux: runs the rows that it is given, or all.
+//! wireseal-interop-linux: runs the rows named on the command line, or all.
 //!
 //! | module | what is in it |
 //! |---|---|
-//! | `wire` | the switch between all: what it records, loses and forges |
+//! | `wire` | the switch between all machines: it records, loses and forges frames |
 //! | `guest` | a virtual machine and the line to the agent in it |
 //! | `firmware` | a microcontroller and its console |
 //! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
 //! | `lab` | what all rows share |
 //! | `wait` | polling |
-//! | `row` | what a row is and how its outcome is reported, in RESULTS.md too |
+//! | `row` | what a row is, and how its outcome is reported, also in RESULTS.md |
 //! | `verify` | a recording, judged by the program `wireseal` |
 //! | `rows` | the rows and their negative twins |
 
@@ -87,7 +87,7 @@ async fn run() -> Result<bool> {
         println!("{}", row::line(&outcome));
         outcomes.push(outcome);
     }
-    // Once more, where the end of a long log shows them.
+    // Repeated at the end of a long log.
     let failures: Vec<_> = outcomes.iter().filter(|outcome| !outcome.has_passed()).map(row::line).collect();
     let failed = failures.len();
     for failure in failures {

@@ -1,4 +1,4 @@
-//! A row and its negative twin, what comes of them, and how that is reported: on the terminal and in RESULTS.md.
+//! A row and its negative twin, their outcomes, and how these are reported: on the terminal and in RESULTS.md.
 
 use std::fmt::{self, Write};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::lab::Lab;
 use crate::verify::Verdicts;
 use crate::wire::Recording;
 
-/// The longest that a row or its twin may take.
+/// The time limit of a row or its twin.
 const ROW: Duration = Duration::from_secs(180);
 
 type Run<T> = Box<dyn for<'a> Fn(&'a Lab) -> LocalBoxFuture<'a, Result<T>>>;
@@ -32,7 +32,7 @@ fn boxed<T: 'static>(run: impl AsyncFn(&Lab) -> Result<T> + 'static) -> Run<T> {
 }
 
 pub struct Row {
-    /// What it is called on the command line, in the table and in file names.
+    /// Its name on the command line, in the table and in file names.
     pub name: String,
     /// What is done: a short sentence, then details after a colon, semicolon or full stop.
     pub what: String,
@@ -53,12 +53,12 @@ pub struct Evidence {
     pub figures: String,
     /// Unsigned segments expected on the wire.
     pub unsigned: u64,
-    /// All that went over the wire.
+    /// Everything that went over the wire.
     pub recording: Recording,
 }
 
 impl Evidence {
-    /// Adds that of another session.
+    /// Adds the evidence of another session.
     pub fn add(&mut self, other: Self) {
         self.counters.extend(other.counters);
         self.wire.add(other.wire);
@@ -112,7 +112,7 @@ impl<'a> Both<'a> {
         Ok(Self([(first, first.counters().await?), (second, second.counters().await?)]))
     }
 
-    /// What each has counted since; fails unless it is good segments and nothing else.
+    /// What each has counted since; fails unless these are good segments only.
     pub async fn good(&self) -> Result<[Counted; 2]> {
         let good = async |(guest, before): &(&Guest, Counted)| {
             guest.counters().await?.since(before).check_good(&guest.port().to_string())
@@ -169,7 +169,7 @@ impl Row {
         &self.what[..end.unwrap_or(self.what.len())]
     }
 
-    /// Carries out the row and its twin, and writes the recordings.
+    /// Runs the row and its twin, and writes the recordings.
     pub async fn carry_out(&self, lab: &Lab) -> Outcome<'_> {
         let started = Instant::now();
         let mut evidence = self.limited(lab, (self.run)(lab)).await;
@@ -193,7 +193,7 @@ impl Row {
         Outcome { row: self, evidence, refusal, seconds }
     }
 
-    /// Writes the recording; fails with both reasons if it cannot, and the result is a failure, too.
+    /// Writes the recording. If that fails, fails with this reason and the result's, if any.
     fn with_written<T>(&self, lab: &Lab, result: Result<T>, recording: &Recording, kind: &str) -> Result<T> {
         let path = lab.setting.state.join(format!("recordings/{}.{kind}", self.name));
         match (result, recording.write(&path, true)) {
@@ -237,7 +237,7 @@ pub fn line(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// Writes the outcomes of all rows, a short line for each: the terminal has had the rest.
+/// Writes the outcomes of all rows, one short line for each; the terminal has shown the rest.
 pub fn write_results(path: &Path, versions: &str, outcomes: &[Outcome<'_>]) -> Result<()> {
     let passed = outcomes.iter().filter(|outcome| outcome.has_passed()).count();
     let mut text = format!(

@@ -20,12 +20,12 @@ use crate::wait::becomes;
 use crate::wire::{Family, Port};
 use crate::wire::{Plug, Wire};
 
-/// Octets that are handed to or taken from a stream at once.
+/// Octets written to or read from a stream at once.
 const PIECE: usize = 16 * 1024;
-/// How often counters are looked at.
+/// How often to check counters.
 const CHECK: Duration = Duration::from_millis(1);
 
-/// A stack at [`Port::Userspace`]. There can be one at a time; dropping it pulls it out.
+/// A stack at [`Port::Userspace`]. There can be one at a time; dropping it unplugs it.
 pub struct Userspace {
     pub stack: Stack,
     link: Link,
@@ -55,7 +55,7 @@ impl Userspace {
         Ok(protection::peer(Port::Userspace.address(family), remote, mkts))
     }
 
-    /// What has been received from all peers together.
+    /// Counters of what was received from all peers together.
     pub fn counters(&self) -> Counted {
         self.stack.with_device(|device| (*device.shim().counters()).into())
     }
@@ -66,7 +66,7 @@ impl Userspace {
         Ok(self.counters())
     }
 
-    /// Waits until so many packets were refused, counted or not.
+    /// Waits until this many packets were refused, counted or not.
     pub async fn await_refused(&self, packets: u64) -> Result<()> {
         self.wait(|| self.stack.tally().dropped() >= packets).await
     }
@@ -139,7 +139,7 @@ pub async fn finish(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Resul
     match end {
         Ok(0) => Ok(()),
         Ok(_) => bail!("the peer of userspace sends more than it should"),
-        // When both ends close at once, the stack is already past this.
+        // When both ends close at once, the stack has already passed this state.
         Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Has the program `wireseal` verify a recording, and reads its report.
+//! Runs the program `wireseal` on a recording, and reads its report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,19 +13,19 @@ use wireseal_tcp_ao::Mkt;
 use crate::lab::Lab;
 use crate::wire::Recording;
 
-/// What became of the segments in a recording.
+/// The verdicts on the segments of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Verdicts {
     pub verified: u64,
-    /// Of these, by the KeyID they named.
+    /// These by the KeyID that they named.
     pub by_key: BTreeMap<u8, u64>,
-    /// The highest SNE that an end has come to.
+    /// The highest SNE that an end has reached.
     pub highest_sne: u32,
     /// Segments without a TCP-AO option.
     pub unsigned: u64,
     /// All others.
     pub failed: u64,
-    /// What the program says about the recording.
+    /// The program's words about the recording.
     pub answer: String,
 }
 

@@ -41,7 +41,7 @@ pub async fn refused<T, U>(
     }
 }
 
-/// How often to look whether a program has come so far.
+/// How often to check a program's progress.
 const PROGRAM_CHECK: Duration = Duration::from_millis(100);
 
 /// A program on a guest, with its log.
@@ -77,7 +77,7 @@ impl<'a> Program<'a> {
         bail!("timed out waiting for {what}; the log, last line first: {tail:?}")
     }
 
-    /// Waits until so many lines of the log have these words.
+    /// Waits until this many lines of the log have these words.
     pub async fn await_log(&self, words: &str, lines: usize) -> Result<()> {
         let has_lines =
             async || Ok(self.log().await?.lines().filter(|line| line.contains(words)).count() >= lines);

@@ -1,5 +1,5 @@
-//! The wire: a learning Ethernet switch between the machines of the lab. It records every frame, and loses or forges frames and
-//! cuts cables for a row.
+//! The wire: a learning Ethernet switch between the machines of the lab. It records every frame; for a row it loses or forges frames, and
+//! cuts cables.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -28,7 +28,7 @@ use wireseal_tcp_ao::{Segment, SocketPair};
 pub enum Port {
     /// The driver's own TCP stack.
     Userspace,
-    /// The first guest, which has little but BIRD.
+    /// The first guest, which has little besides BIRD.
     North,
     /// The second guest, with Debian.
     South,
@@ -36,7 +36,7 @@ pub enum Port {
     Host,
     /// The third guest, with a kernel without TCP-AO.
     Stock,
-    /// The fourth guest, as the second.
+    /// The fourth guest, like the second.
     East,
     /// The microcontroller, whose image has these addresses built in.
     Firmware,
@@ -124,7 +124,7 @@ const ETHERTYPES: [[u8; 2]; 2] = [[0x08, 0x00], [0x86, 0xdd]];
 pub struct Frame {
     /// The time since the wire was started.
     pub at: Duration,
-    /// The port it came from; nothing when the driver forged it.
+    /// The port it came from; `None` if the driver forged it.
     pub from: Option<Port>,
     /// Whether it was stopped on its way.
     pub is_lost: bool,
@@ -182,7 +182,7 @@ impl Recording {
         speaker::forge::sent(self.packets(), pair)
     }
 
-    /// Writes it as pcap, perhaps without what the driver forged.
+    /// Writes it as pcap, with or without what the driver forged.
     pub fn write(&self, path: &Path, with_forged: bool) -> Result<()> {
         let broken = |error: pcap_file::PcapError| anyhow!("{}: {error}", path.display());
         let file = BufWriter::new(File::create(path)?);
@@ -215,7 +215,7 @@ struct Shared {
 struct State {
     outlets: HashMap<Port, Outlet>,
     addresses: HashMap<[u8; 6], Port>,
-    /// Where TCP segments for a port go instead.
+    /// By port, where its TCP segments are diverted.
     diverted: HashMap<Port, Port>,
     recording: Recording,
     loses: Option<Loses>,
@@ -227,7 +227,7 @@ struct Outlet {
     is_plugged: bool,
 }
 
-/// Something that is plugged in; dropping it pulls it out.
+/// Something that is plugged in; dropping it unplugs it.
 #[must_use]
 pub struct Plug {
     wire: Wire,
@@ -318,7 +318,7 @@ impl Wire {
         self.0.traffic.notify_waiters();
     }
 
-    /// Takes what has been recorded since the last time.
+    /// Takes what has been recorded since the last call.
     pub fn take_recording(&self) -> Recording {
         std::mem::take(&mut self.state().recording)
     }
@@ -374,7 +374,7 @@ impl Wire {
 }
 
 impl State {
-    /// Sends a frame on; says whether it is lost.
+    /// Forwards a frame; returns whether it is lost.
     fn switch(&mut self, from: Port, frame: &[u8]) -> bool {
         let (Some(destination), Some(source)) = (frame.first_chunk::<6>(), frame[6..].first_chunk::<6>())
         else {
@@ -455,7 +455,7 @@ const HOP_LIMIT: u8 = 64;
 /// Octets of a quoted packet that an ICMP error carries: the headers, as RFC 1812 §4.3.2.3 asks for.
 const QUOTED: usize = 128;
 
-/// Puts an IP packet on the wire, to the port at `pair.remote`, in the name of `pair.local`.
+/// Puts an IP packet on the wire, from `pair.local` to the port at `pair.remote`.
 pub fn inject(wire: &Wire, pair: SocketPair, packet: &[u8]) -> Result<()> {
     let (from, to) = (Port::of(pair.local.address())?, Port::of(pair.remote.address())?);
     let ethertype = if pair.local.address().is_ipv4() { ether_type::IPV4 } else { ether_type::IPV6 };
@@ -486,7 +486,7 @@ pub fn inject_icmp_error(wire: &Wire, pair: SocketPair, (kind, code): (u8, u8), 
     inject(wire, pair.reversed(), &packet)
 }
 
-/// A question for the hardware address of a port, from [`Port::Host`].
+/// An ARP request for a port's hardware address, from [`Port::Host`].
 pub fn arp_request(port: Port) -> Result<Vec<u8>> {
     let asker = Port::Host;
     let request = ArpPacket::new(

@@ -1,4 +1,4 @@
-//! What the driver and a guest say to each other: one JSON object a line, over a virtio serial port.
+//! The protocol between the driver and a guest: one JSON object a line, over a virtio serial port.
 //!
 //! The driver sends a [`Message`] with a [`Request`], the guest answers with a [`Reply`] of the same id. Requests overlap: an
 //! answer comes when it is ready. The guest's first line is a reply with id 0 and its kernel's release.
@@ -17,7 +17,7 @@ use wireseal_tcp_ao::Mkt;
 /// The virtio serial port: the first of the only device.
 pub const PORT: &str = "/dev/vport0p1";
 
-/// How long anything may take. No row passes because this runs out.
+/// How long anything may take. No row relies on this running out.
 pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// A request on its way to a guest.
@@ -116,15 +116,15 @@ calls! {
     Restore { exported: Vec<u8>, keys: Vec<Key> } => u64;
     /// TCP-AO's and TCP-MD5's counters in `/proc/net/netstat`.
     GetCounters {} => Counted;
-    /// Waits until each counter has reached what is given.
+    /// Waits until each counter has reached the given value.
     AwaitCounters { at_least: Counted } => Counted;
     /// Chooses the ISN of a socket that is going to connect.
     ChooseIsn { socket: u64, isn: u32 } => ();
     /// Creates a key manager with these peers, each with the VRF that it is in, or none; the answer is its number.
     NewManager { peers: Vec<(IpCidr, Option<u32>, Chain)> } => u64;
-    /// Attaches a socket to a key manager, one that will connect with the address to which. All times are in seconds since 1970.
+    /// Attaches a socket to a key manager; one that will connect needs the remote address. All times are in seconds since 1970.
     Attach { manager: u64, socket: u64, remote: Option<IpAddr>, now: i64 } => ();
-    /// Has `TcpAoListener::from_socket` take a socket over.
+    /// Gives a socket to `TcpAoListener::from_socket`.
     Manage { manager: u64, socket: u64 } => ();
     /// Waits for what that listener accepts; the answer is the socket, attached to the key manager.
     AcceptManaged { socket: u64 } => u64;
@@ -132,7 +132,7 @@ calls! {
     ConnectFrom { manager: u64, remote: SocketAddr, vrf: Option<u32> } => u64;
     /// Detaches a socket from its key manager.
     Detach { socket: u64 } => ();
-    /// Lets a key manager do what is due. Fails if it cannot do all of it, but for keys that it reports as overdue.
+    /// Lets a key manager do what is due. Fails if it cannot do all of it, except for keys that it reports as overdue.
     Step { manager: u64, now: i64 } => Stepped;
     /// Adds peers to a key manager, or changes their chains.
     SetPeers { manager: u64, peers: Vec<(IpCidr, Option<u32>, Chain)> } => ();
@@ -160,15 +160,15 @@ impl Amount {
     }
 }
 
-/// What a step of a key manager came to: `wireseal_linux::StepReport`.
+/// The result of a key manager's step: `wireseal_linux::StepReport`.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct Stepped {
-    /// Peers for which no key may be sent with.
+    /// Peers for which no key is valid for sending.
     pub expired: usize,
     /// Connections to be shut down.
     pub ended: usize,
     pub done: Vec<String>,
-    /// Keys that are not valid any more and cannot be deleted.
+    /// Keys that are no longer valid and cannot be deleted.
     pub overdue: usize,
 }
 
@@ -197,7 +197,7 @@ pub struct Key {
     pub remote: IpCidr,
     /// The interface index of a VRF device that the key is for, or none.
     pub vrf: Option<u32>,
-    /// A chain of its MKT alone.
+    /// A chain with only its MKT.
     pub chain: Chain,
     /// Whether it becomes current and rnext key.
     pub is_preferred: bool,
@@ -217,7 +217,7 @@ impl Key {
     }
 }
 
-/// What the kernel says of a socket: `wireseal_linux::Info`.
+/// What the kernel reports about a socket: `wireseal_linux::Info`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct SocketInfo {
     /// Its SendID.
@@ -229,7 +229,7 @@ pub struct SocketInfo {
     pub counted: Counted,
 }
 
-/// Declares [`Counted`]: each counter with its name, and a function that makes it the only one which is not zero.
+/// Declares [`Counted`]: each counter with its name, and a function that sets only that counter.
 macro_rules! counters {
     ($($counter:ident $name:literal)*) => {
         /// Segments by verdict, at either end: the kernel's counters in `/proc/net/netstat`, or Wireseal's.
@@ -337,7 +337,7 @@ impl Pattern {
         (self.end - self.position) as usize
     }
 
-    /// Takes so many octets, or those that are left.
+    /// Takes this many octets, or those that are left.
     pub fn take(&mut self, most: usize) -> Vec<u8> {
         let octets = most.min(self.left());
         let skip = (self.position % WORD as u64) as usize;

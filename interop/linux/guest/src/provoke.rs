@@ -42,7 +42,7 @@ pub fn provoke(connection: &Socket) -> Result<u64> {
         "EINVAL: add a key for an interface that does not exist",
         closed.add_key(&SocketKey { vrf: Some(NO_INTERFACE), ..key }),
     )?;
-    // As for the interface of a link-local address.
+    // As for a link-local address's interface.
     expect(
         "Refused",
         "EINVAL: add a key for an interface that is no VRF device",

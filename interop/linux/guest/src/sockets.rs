@@ -24,7 +24,7 @@ use wireseal_linux::{
 };
 use wireseal_tcp_ao::{Isn, KeyId, MasterKey};
 
-/// Octets that are handed to or taken from the kernel at once.
+/// Octets written to or read from the kernel at once.
 const PIECE: usize = 16 * 1024;
 
 /// How often to check whether a socket is still in use.
@@ -41,7 +41,7 @@ struct Table {
 }
 
 impl Sockets {
-    /// Keeps a socket; gives its number.
+    /// Keeps a socket; returns its number.
     pub fn add(&self, socket: Socket) -> u64 {
         let mut table = self.0.lock().unwrap();
         table.last += 1;
@@ -134,7 +134,7 @@ impl Sockets {
 
     pub fn close(&self, number: u64) -> Result<()> {
         let socket = self.take(number)?;
-        // Wakes whatever waits on it. A socket that is not connected has nothing to shut down.
+        // Wakes what waits on it. An unconnected socket has nothing to shut down.
         let _ = socket.shutdown(Shutdown::Both);
         Ok(())
     }
@@ -228,7 +228,7 @@ fn reset(socket: Arc<Socket>) -> Result<()> {
     socket.set_linger(Some(Duration::ZERO))?;
     let in_use = Arc::downgrade(&socket);
     if Arc::strong_count(&socket) > 1 {
-        // Wakes whatever waits on it, which lets go of it then.
+        // Wakes what waits on it, which then releases it.
         let _ = socket.shutdown(Shutdown::Both);
     }
     drop(socket);

@@ -1,4 +1,4 @@
-//! The attacker, who sits on the cable, reads everything, and injects all the while.
+//! The attacker, who reads everything on the cable and injects frames all day.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -19,17 +19,17 @@ const EVIL: &[u8] = b"EVIL EVIL EVIL EVIL EVIL EVIL EVIL EVIL";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Attack {
-    /// Data at the right place of the live session.
+    /// Data with the right sequence number in the live session.
     Data,
-    /// A reset there.
+    /// A reset at that number.
     Reset,
-    /// A FIN there.
+    /// A FIN at that number.
     Fin,
-    /// What was recorded, once more.
+    /// A replay of a recorded frame.
     Replay,
-    /// A call in the peer's name, carried through the handshake.
+    /// A connection in the peer's name, with a complete handshake.
     Call,
-    /// An answer in the peer's name to a call.
+    /// An answer to a SYN, in the peer's name.
     Answer,
     /// Data in fragments.
     Fragments,
@@ -72,7 +72,7 @@ pub struct Attacker {
 }
 
 impl Attacker {
-    /// Begins; ends with the wire.
+    /// Starts the attacker, who stops with the wire.
     pub fn start(
         wire: &Arc<Wire>,
         world: &World,
@@ -86,7 +86,7 @@ impl Attacker {
             while !attacker.wire.has_ended() {
                 let kind = attacker.kinds[attacker.rng.usize(..attacker.kinds.len())];
                 let victim = if attacker.rng.bool() { Side::A } else { Side::B };
-                // A host that is not ready takes nothing.
+                // A host that is not ready receives nothing.
                 if let Ok(true) = attacker.attack(kind, victim) {
                     *attacker.wire.known().counts.entry(kind.name()).or_default() += 1;
                 }
@@ -95,7 +95,7 @@ impl Attacker {
         })
     }
 
-    /// Whether there was something to attack.
+    /// Attacks; returns whether there was something to attack.
     fn attack(&mut self, kind: Attack, victim: Side) -> Result<bool> {
         let wire = Arc::clone(&self.wire);
         let known = wire.known();
@@ -144,14 +144,14 @@ impl Attacker {
         Ok(!frames.is_empty())
     }
 
-    /// From the peer's place to the victim.
+    /// A frame from the peer to the victim.
     fn path(&self, known: &Known, victim: Side) -> Option<Path> {
         let ends = [victim.other(), victim];
         let [from, to] = ends.map(|side| known.hardware[side as usize]);
         Some(Path { hardware: [from?, to?], addresses: ends.map(|side| self.addresses[side as usize]) })
     }
 
-    /// The header of what the peer could send the victim next, with options that do not help.
+    /// The header of the segment that the peer could send next, with useless options.
     fn next(&mut self, known: &Known, victim: Side) -> Option<TcpHeader> {
         let newest = known.newest[victim.other() as usize].as_ref()?;
         let acknowledged = known.newest[victim as usize].as_ref()?.next();
@@ -161,7 +161,7 @@ impl Attacker {
         Some(header)
     }
 
-    /// None, TCP-AO with a MAC that is a guess, or MD5.
+    /// No option, TCP-AO with a guessed MAC, or MD5.
     fn options(&mut self) -> Vec<u8> {
         let octets = |rng: &mut Rng, count: usize| (0..count).map(|_| rng.u8(..)).collect::<Vec<_>>();
         match self.rng.u8(..6) {
@@ -175,7 +175,7 @@ impl Attacker {
     }
 
     fn icmp(&mut self, path: &Path, known: &Known, victim: Side) -> Result<Vec<u8>> {
-        // The headers and eight octets of what the victim sent last.
+        // The headers and eight more octets of the victim's last packet.
         let quoted = known.recorded[victim as usize].back().map_or(&[][..], |frame| &frame[14..]);
         let quoted = &quoted[..quoted.len().min(64)];
         let (kind, mtu) = match self.addresses[0].is_ipv4() {
@@ -185,7 +185,7 @@ impl Attacker {
         path.icmp_error(kind, mtu, quoted)
     }
 
-    /// Goes on with a call that the listener has answered, or begins another.
+    /// Continues a connection that the listener has answered, or begins another.
     fn call(
         &mut self,
         mut known: std::sync::MutexGuard<'_, Known>,
@@ -216,7 +216,7 @@ impl Attacker {
         Ok(true)
     }
 
-    /// Answers the call that waits.
+    /// Answers the waiting SYN.
     fn answer(&mut self, mut known: std::sync::MutexGuard<'_, Known>, victim: Side) -> Result<bool> {
         let Some((caller, call)) = known.call.take().filter(|(caller, _)| *caller == victim) else {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! The daemons: one listens, the other calls, and each sends octets that the other can compute. A process of this program, so that it
-//! can be started under `wireseal run` as well.
+//! The daemons: one listens, the other connects, and each sends octets that the other can compute. A daemon is a process of this program,
+//! so that it can also be started under `wireseal run`.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -17,16 +17,16 @@ use crate::world::Side;
 pub const PORT: u16 = 179;
 /// Between two records.
 const PAUSE: Duration = Duration::from_millis(40);
-/// Between two calls.
+/// Between two attempts to connect.
 const AGAIN: Duration = Duration::from_millis(300);
-/// How long a call may take.
+/// How long an attempt may take.
 const CALL: Duration = Duration::from_secs(3);
 /// Octets of a record.
 const RECORD: usize = 32;
-/// Octets by which a call says which it is.
+/// Octets that identify a connection.
 const HELLO: usize = 16;
 
-/// The mixing step of SplitMix64: good enough that no forgery meets it by chance.
+/// The mixing step of SplitMix64: good enough that no forgery matches it by chance.
 fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -72,7 +72,7 @@ impl From<io::Error> for End {
     }
 }
 
-/// The process: says on its output when a session is up, is lost, and when an octet is not the peer's.
+/// The process: prints when a session is up, when it is lost, and when an octet is not the peer's.
 pub fn run(address: IpAddr, seed: u64, is_caller: bool) -> Result<()> {
     let address = SocketAddr::new(address, PORT);
     let ready = format!("ready {}", std::process::id());
@@ -96,7 +96,7 @@ pub fn run(address: IpAddr, seed: u64, is_caller: bool) -> Result<()> {
 }
 
 fn say(line: &str) {
-    // If nobody listens any more, the day is over.
+    // If nobody reads the output any more, the day is over.
     if writeln!(io::stdout(), "{line}").is_err() {
         std::process::exit(0);
     }
@@ -158,14 +158,14 @@ fn exchange(mut stream: &TcpStream, seed: u64, session: Option<u64>, was_up: &mu
             say("up");
         }
     };
-    // The other thread notices it.
+    // The other thread notices the closed connection.
     let _ = stream.shutdown(std::net::Shutdown::Both);
     end
 }
 
 /// A daemon of the day.
 pub struct Daemon {
-    /// Unless it is the child of another.
+    /// Its process, unless another process started it.
     child: Option<Child>,
     pid: Pid,
     up: Arc<Mutex<Up>>,
@@ -193,7 +193,7 @@ impl Daemon {
         Ok(daemon)
     }
 
-    /// One that runs already, from what it says: waits until it listens or is about to call.
+    /// A running daemon, given its output: waits until it listens or is about to connect.
     pub fn follow(stdout: ChildStdout, side: Side, journal: &Arc<Journal>) -> Result<Self> {
         let mut lines = BufReader::new(stdout).lines();
         let first = lines.next().context("the daemon ended")??;

@@ -15,10 +15,11 @@ use crate::operator::Operator;
 use crate::wire::Wire;
 use crate::world::{Orders, Side, World};
 
-/// How long the first session may take, and the last one after all that has happened: both ends give up a dead one, and call again.
+/// How long to wait for the first session, and for the last one after everything that has happened: both ends give up a dead session and
+/// connect again.
 const UP: Duration = Duration::from_secs(HOLD.as_secs() + 20);
 
-/// Runs a day; returns its line, and whether nothing went wrong.
+/// Runs a day; returns its summary line, and whether all went well.
 pub fn run(orders: &Orders) -> Result<bool> {
     let Orders { seed, folder, .. } = orders;
     let started = Instant::now();
@@ -28,7 +29,7 @@ pub fn run(orders: &Orders) -> Result<bool> {
     let listener = event::side(&mut rng);
     let attacks: Vec<_> = Attack::ALL.into_iter().filter(|_| rng.u8(..4) > 0).collect();
     let attacks = if attacks.is_empty() { vec![Attack::Data] } else { attacks };
-    // In some days so many peers that changes of rules take time.
+    // On some days there are so many peers that changing rules takes time.
     let others = Side::BOTH.map(|_| if rng.u8(..6) == 0 { 400 } else { rng.usize(..3) });
     let options = Side::BOTH.map(|_| event::options(&mut rng));
     // In a virtual machine at least one end is a daemon under `wireseal run`.

@@ -1,4 +1,4 @@
-//! What happens in a day, drawn from its seed.
+//! The events of a day, drawn from its seed.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::world::Side;
 
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// Ended in order, and started with other options, perhaps some time later.
+    /// An instance is ended by a signal, and started with other options, perhaps some time later.
     Restart { side: Side, options: Options, pause: u64 },
-    /// Killed, and started with other options.
+    /// An instance is killed, and started with other options.
     Kill { side: Side, options: Options, pause: u64 },
     /// A daemon is killed, and started again.
     Daemon(Side),
@@ -19,9 +19,9 @@ pub enum Event {
     RemoveRules(Side),
     /// Another program flushes the rules.
     Flush(Side),
-    /// A ruleset that was saved under an older configuration is loaded in place of today's.
+    /// A ruleset that was saved under an older configuration replaces the present one.
     OldRules { side: Side, of_another_peer: bool },
-    /// The operator's rule comes before the gateway's: one that accepts, or one that only counts.
+    /// The operator inserts a rule before the gateway's, which accepts or only counts.
     RuleInFront { side: Side, accepts: bool },
     /// A second gateway is started, with the same queues or with others.
     SecondInstance { side: Side, has_other_queues: bool },
@@ -31,13 +31,13 @@ pub enum Event {
     NoDescriptors { side: Side, meanwhile: Box<Event> },
     /// Nobody reads the log while something else happens.
     UnreadLog { side: Side, meanwhile: Box<Event> },
-    /// The files are read again, and are as before.
+    /// The files are read again, unchanged.
     Hangup(Side),
-    /// The files are read again, and cannot be used.
+    /// The files are read again, and are unusable.
     BadFile { side: Side, is_keys: bool },
     /// The files are read again with other keys, and the rules cannot be changed.
     RulesFail(Side),
-    /// Peers that are never there come or go.
+    /// Peers that never connect are added or removed.
     OtherPeers { side: Side, count: usize },
     /// The peer is taken out of the configuration, and put back.
     PeerGone(Side),
@@ -47,20 +47,20 @@ pub enum Event {
     RollOverByFiles,
     /// A stateful firewall is put in place, and removed later.
     Firewall(Side),
-    /// The machine's clock is set, by so many seconds: in a machine that has nothing else to do.
+    /// The clock is set by this many seconds; only in a virtual machine, which has nothing else to do.
     Clock(i64),
-    /// Only a question, whether all is well.
+    /// Only asks whether all is well.
     Ask(Side),
-    /// Nothing, for some time.
+    /// Nothing happens for some time.
     Nothing,
 }
 
 impl Event {
-    /// One that can happen to such instances; in a virtual machine, the clock can be set, too.
+    /// A random event that can happen to such instances; in a virtual machine, also setting the clock.
     pub fn draw(rng: &mut Rng, kinds: [Kind; 2], is_in_guest: bool) -> Self {
         loop {
             let event = Self::any(rng);
-            // There are no programs of iptables in the guest.
+            // The guest has no iptables programs.
             let is_elsewhere = match event {
                 Self::Clock(_) => !is_in_guest,
                 Self::RuleInFront { .. } | Self::Firewall(_) => is_in_guest,
@@ -178,7 +178,7 @@ pub fn side(rng: &mut Rng) -> Side {
 pub fn options(rng: &mut Rng) -> Options {
     Options {
         threads: rng.u16(1..5),
-        // Numbers that mean other directions to gateways with other threads, and numbers apart.
+        // Numbers that mean other directions to gateways with other threads, and numbers far away.
         queue: choose(rng, [17_900, 17_900, 17_902, 100]),
         keeps_state: rng.u8(..4) > 0,
         connections: choose(rng, [64, 4096]),

@@ -1,4 +1,4 @@
-//! Frames: what the witness and the attacker read in them, and those that the attacker makes.
+//! Frames: reading them, for the witness and the attacker, and making the attacker's.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -26,17 +26,17 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// The sequence number behind it.
+    /// The sequence number after it.
     pub fn next(&self) -> u32 {
         let extra = u32::from(self.header.syn) + u32::from(self.header.fin);
         self.header.sequence_number.wrapping_add(self.payload as u32 + extra)
     }
 }
 
-/// What a frame is to those who look for TCP.
+/// What a frame contains of TCP.
 pub enum Content {
     Segment(Box<Seen>),
-    /// The first part of a TCP packet between these, and whether it is signed. The other parts do nothing without it.
+    /// The first fragment of a TCP packet between these, and whether it is signed. The other fragments do nothing without it.
     Fragment(IpAddr, IpAddr, bool),
     Other,
 }
@@ -60,7 +60,7 @@ pub fn read(frame: &[u8]) -> Content {
         _ => return Content::Other,
     };
     match packet.transport {
-        // Ports and options are in the first.
+        // Ports and options are in the first fragment.
         None if payload.fragmented && is_first && payload.ip_number == IpNumber::TCP => {
             match TcpHeader::from_slice(payload.payload) {
                 Ok((header, _)) => Content::Fragment(from, to, is_signed(header.options.as_slice())),
@@ -127,7 +127,7 @@ impl Path {
         Ok(frame)
     }
 
-    /// The same, in fragments of so many octets, a multiple of eight.
+    /// The same in fragments of this many octets, a multiple of eight.
     pub fn fragments(&self, header: TcpHeader, payload: &[u8], size: usize, id: u32) -> Result<Vec<Vec<u8>>> {
         let whole = self.segment(header, payload)?;
         let is_ipv4 = self.addresses[0].is_ipv4();

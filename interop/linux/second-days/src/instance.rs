@@ -1,4 +1,4 @@
-//! A gateway or a supervisor that runs, and its log.
+//! A running gateway or supervisor, and its log.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -18,12 +18,12 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::world::Side;
 
-/// How long a start may take, and an end.
+/// How long starting or ending may take.
 pub const START: Duration = Duration::from_secs(20);
 pub const END: Duration = Duration::from_secs(10);
-/// How long the log may keep something to itself: a second by the documents, the rest for a busy machine.
+/// How late the log may be: a second according to the documents, the rest for a busy machine.
 pub const SAID: Duration = Duration::from_secs(4);
-/// Octets that wait in the pipe of the log: so few that it is soon full.
+/// The size of the log's pipe in octets: so small that it is soon full.
 const PIPE: usize = 4096;
 const DESCRIPTORS: u64 = 1024;
 
@@ -50,7 +50,7 @@ impl fmt::Display for Options {
     }
 }
 
-/// What has been started.
+/// What was started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// `wireseal gateway`.
@@ -83,7 +83,7 @@ impl Instance {
         if options.keeps_state {
             command.arg("--state").arg(sessions);
         } else if sessions.exists() {
-            // As the document asks: it would bring sessions back as they were under the gateway before this one.
+            // As the document says: an old file would bring back sessions as they were under an earlier gateway.
             fs::remove_file(sessions)?;
         }
         if options.opens {
@@ -122,7 +122,7 @@ impl Instance {
         writeln!(file, "--- {options}")?;
         thread::spawn(move || {
             for line in BufReader::with_capacity(128, stderr).lines().map_while(Result::ok) {
-                // A full disk loses lines, but no verdict.
+                // A full disk may lose lines, but no verdict.
                 let _ = writeln!(file, "{line}");
                 known.lock().unwrap_or_else(PoisonError::into_inner).push(line);
                 while pauses.load(Ordering::Relaxed) {
@@ -133,7 +133,7 @@ impl Instance {
         Ok(Self { child, side, options, lines, is_unread, metrics })
     }
 
-    /// What its program says.
+    /// The output of its program.
     pub fn stdout(&mut self) -> Result<ChildStdout> {
         self.child.stdout.take().context("its output")
     }
@@ -150,7 +150,7 @@ impl Instance {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Lines that it has said.
+    /// How many lines it has logged.
     pub fn said(&self) -> usize {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -160,7 +160,7 @@ impl Instance {
         lines.iter().skip(since).any(|line| is_it(line))
     }
 
-    /// Whether it says this in time, in a line behind the first `since`. A log that nobody reads says nothing.
+    /// Whether it logs this in time, in a line after the first `since`. A log that nobody reads shows nothing.
     pub fn says(&self, since: usize, is_it: impl Fn(&str) -> bool) -> bool {
         let started = Instant::now();
         while started.elapsed() < SAID {
@@ -172,7 +172,7 @@ impl Instance {
         false
     }
 
-    /// From now on nobody reads its log, and the pipe is full.
+    /// From now on nobody reads its log, so the pipe fills up.
     pub fn stop_log(&self) -> Result<()> {
         self.is_unread.store(true, Ordering::Relaxed);
         // The reader may be about to take a line.
@@ -185,7 +185,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Somebody reads it again.
+    /// The log is read again.
     pub fn read_log(&self) {
         self.is_unread.store(false, Ordering::Relaxed);
     }
@@ -198,7 +198,7 @@ impl Instance {
         Ok(kill_process(self.pid(), Signal::HUP)?)
     }
 
-    /// Leaves it only so many descriptors more than it has open.
+    /// Limits it to this many more descriptors than it has open.
     pub fn leave_descriptors(&self, more: u64) -> Result<()> {
         let open = fs::read_dir(format!("/proc/{}/fd", self.id()))?.count() as u64;
         self.limit(open + more)
@@ -218,12 +218,12 @@ impl Instance {
         Ok(self.child.try_wait()?.is_some())
     }
 
-    /// Kills it, and nothing that it has started.
+    /// Kills it, but nothing that it has started.
     pub fn kill(self) {
         drop(self);
     }
 
-    /// Ends it in order; its exit code and its log. An error if it does not end.
+    /// Ends it by a signal; returns its exit code and its log. An error if it does not end.
     pub fn end(mut self) -> Result<(Option<i32>, Vec<String>)> {
         kill_process(self.pid(), Signal::TERM)?;
         let started = Instant::now();

@@ -1,4 +1,4 @@
-//! What happened in a day: a log of it, what went wrong, and what the operator has excused by their own word.
+//! What happened in a day: a log, the faults, and what the operator has excused beforehand.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use crate::world::Side;
 
 /// How long a session may be silent.
 pub const HOLD: Duration = Duration::from_secs(7);
-/// How long a frame may be on its way to the witness, and a daemon's word to the battery, on a busy machine.
+/// How long a frame may take to reach the witness, or a daemon's output this program, on a busy machine.
 const GRACE: Duration = Duration::from_millis(700);
 /// How long after an excused loss the other end may still notice it.
 const AFTERWARDS: Duration = Duration::from_secs(8);
@@ -27,7 +27,7 @@ struct Told {
     file: File,
     /// Also to the terminal.
     is_loud: bool,
-    /// When each was first seen, what it was, and how often.
+    /// Faults: when each was first seen, what it was, and how often.
     faults: Vec<(Duration, String, u32)>,
     /// By side: until when its packets may pass unjudged.
     open: [Open; 2],
@@ -65,14 +65,14 @@ impl Journal {
     pub fn note(&self, text: &str) {
         let mut told = self.told();
         let line = format!("{:8.3} {text}\n", self.started.elapsed().as_secs_f64());
-        // A full disk loses lines, but no verdict.
+        // A full disk may lose lines, but no verdict.
         let _ = told.file.write_all(line.as_bytes());
         if told.is_loud {
             eprint!("{line}");
         }
     }
 
-    /// Something that must not be. What comes again is counted.
+    /// Notes a fault. A repeated one is only counted.
     pub fn fault(&self, text: &str) {
         let (mut told, at) = (self.told(), self.started.elapsed());
         if let Some(known) = told.faults.iter_mut().find(|fault| fault.1 == text) {
@@ -92,14 +92,14 @@ impl Journal {
         self.told().faults.iter().map(line).collect()
     }
 
-    /// From now on packets of this side may pass unsigned, and with them whatever the attacker sends.
+    /// From now on packets of this side may pass unsigned, and so may the attacker's.
     pub fn open(&self, side: Side, why: &str) {
         self.note(&format!("{side}: may pass packets unjudged from now on: {why}"));
         self.told().open[side as usize] = Open::Yes;
         self.excuse_losses();
     }
 
-    /// They may not any more, if they did.
+    /// From now on they may not.
     pub fn close(&self, side: Side) {
         if self.told().open[side as usize] != Open::Yes {
             return;
@@ -109,7 +109,7 @@ impl Journal {
         self.excuse_losses();
     }
 
-    /// Whether the operator knows that packets of this side pass unjudged.
+    /// Whether packets of this side may pass unjudged.
     pub fn is_open(&self, side: Side) -> bool {
         match self.told().open[side as usize] {
             Open::No => false,
@@ -118,7 +118,7 @@ impl Journal {
         }
     }
 
-    /// A session that is open now may be lost, by what happens at this moment.
+    /// What happens now may lose an open session.
     pub fn excuse_losses(&self) {
         self.told().losses_excused_until = Some(Instant::now() + HOLD + AFTERWARDS);
     }
@@ -141,7 +141,7 @@ impl Journal {
         }
     }
 
-    /// Sessions that an end has lost without the other end's word.
+    /// Sessions that an end has lost and the other end has not closed.
     pub fn broken_off(&self) -> usize {
         self.told().broken_off
     }

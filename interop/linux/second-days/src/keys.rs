@@ -14,12 +14,12 @@ use crate::world::shell;
 #[derive(Clone, Debug)]
 pub struct Key {
     pub id: u8,
-    /// Until when it is sent, and until when it is accepted.
+    /// Until when it is used for sending, and until when it is accepted.
     pub until: Option<(u64, u64)>,
     pub sent_from: Option<u64>,
 }
 
-/// What the files say.
+/// The contents of the files.
 #[derive(Clone, Debug)]
 pub struct Files {
     folder: PathBuf,
@@ -27,7 +27,7 @@ pub struct Files {
     peer: std::net::IpAddr,
     pub keys: Vec<Key>,
     pub has_peer: bool,
-    /// Peers that are never there.
+    /// Peers that never connect.
     pub others: usize,
 }
 

@@ -1,25 +1,25 @@
-//! wireseal-second-days: what an operator does on the second day, at random, beside an attacker who injects all the while.
+//! wireseal-second-days: what an operator does on the second day, at random, while an attacker injects frames.
 //!
 //! ```text
 //! wireseal-second-days --program target/debug/wireseal [--days N] [--seed N] [--seconds N] [--at-once N] [--keep FOLDER] [--open]
 //!                       [--guest]
 //! ```
 //!
-//! `--seed` alone runs one day and shows its log; with `--days` it is the first day's. After `--seconds` no more days begin. `--open`
-//! takes the rules away in each day without telling the witness, who has to notice: a battery that cannot fail shows nothing. `--guest`
-//! is for a virtual machine with a kernel that has TCP-AO: one end at least is a daemon under `wireseal run`, and the clock is set. The exit
-//! code is 0 if each day went as it should, 1 if not, and 2 if no day can be run. Needs root, iproute2, iptables and util-linux.
+//! `--seed` alone runs one day and shows its log; with `--days` it is the first day's seed. After `--seconds` no more days begin. `--open`
+//! removes the rules in each day without telling the witness, who must notice: a test that cannot fail shows nothing. `--guest` is for a
+//! virtual machine with a kernel that has TCP-AO: at least one end is a daemon under `wireseal run`, and the clock is set. The exit code is
+//! 0 if each day went as it should, 1 if not, and 2 if no day can be run. Needs root, iproute2, iptables and util-linux.
 //!
 //! | module | what is in it |
 //! |---|---|
 //! | `day`, `event` | a day, and what can happen in it |
-//! | `operator`, `instance`, `keys` | who does it, and knows what the documents promise; the gateways; their files |
+//! | `operator`, `instance`, `keys` | carries out the events and knows what the documents promise; the gateways; their files |
 //! | `daemon` | the programs whose session is protected |
-//! | `wire`, `frame` | the cable between the hosts, and the witness who reads every frame there |
-//! | `attacker` | who injects |
-//! | `world`, `journal` | the hosts, and what happened |
+//! | `wire`, `frame` | the cable between the hosts, and the witness, which checks every frame there |
+//! | `attacker` | injects frames |
+//! | `world`, `journal` | the hosts; what happened |
 //!
-//! Each day is a process in mount and process namespaces of its own: what it leaves goes with it.
+//! Each day is a process in mount and process namespaces of its own, so nothing of it is left behind.
 
 mod attacker;
 mod daemon;
@@ -48,7 +48,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::world::Orders;
 
-/// The longest that a day may take.
+/// The time limit of a day.
 const DAY: Duration = Duration::from_secs(240);
 /// Exit code if no day can be run.
 const UNUSABLE: u8 = 2;
@@ -77,7 +77,7 @@ fn daemon(address: &str, seed: &str, role: &str) -> Result<()> {
 
 /// One day, in namespaces of its own.
 fn day(seed: &str, program: &str, folder: &str, how: &str) -> Result<bool> {
-    // Instances and namespaces of others are not seen.
+    // Hides the instances and namespaces of others.
     world::shell("mount -t tmpfs -o mode=755 tmpfs /run && mkdir /run/netns")?;
     day::run(&Orders {
         seed: seed.parse()?,
@@ -96,7 +96,7 @@ struct Battery {
     days: u64,
     end: Option<Instant>,
     is_open: bool,
-    /// Options that a day has.
+    /// The options of a day.
     how: String,
 }
 
@@ -126,7 +126,7 @@ fn battery(words: &[&str]) -> Result<bool> {
         how += "--loud";
     }
     if how.contains("--guest") {
-        // They have one clock.
+        // All days share one clock.
         at_once = 1;
     }
     let program = program.canonicalize().with_context(|| format!("{}: build it first", program.display()))?;
@@ -145,7 +145,7 @@ fn battery(words: &[&str]) -> Result<bool> {
 }
 
 impl Battery {
-    /// Runs so many days at the same time until all are done; whether each went as it should.
+    /// Runs this many days at the same time until all are done; returns whether each went as it should.
     fn run(&self, at_once: u64) -> Result<bool> {
         let started = Instant::now();
         let next = AtomicU64::new(0);
@@ -196,10 +196,10 @@ impl Battery {
         Ok(bad.is_empty())
     }
 
-    /// Runs a day; returns what it says, and whether it went as it should.
+    /// Runs a day; returns its output, and whether it went as it should.
     fn day(&self, seed: u64) -> Result<(String, bool)> {
         let folder = self.keep.join(format!("day-{seed}"));
-        // What an earlier run has left.
+        // Removes what an earlier run has left.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
         let folder = folder.canonicalize()?;
@@ -215,7 +215,7 @@ impl Battery {
         let mut output = child.stdout.take().context("its output")?;
         let reader = thread::spawn(move || {
             let mut text = String::new();
-            // What is no text has no verdict in it.
+            // Output that is not text contains no verdict.
             let _ = output.read_to_string(&mut text);
             text
         });

@@ -1,4 +1,4 @@
-//! The cable between the hosts. Every frame passes through here, and nothing else reaches them: so the witness sees all that they send.
+//! The cable between the hosts. Every frame passes through here, so the witness sees everything that the hosts send.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,9 +14,9 @@ use crate::instance::Kind;
 use crate::journal::Journal;
 use crate::world::{Side, World};
 
-/// Frames that are kept for replay, of each side.
+/// How many frames of each side are kept for replay.
 const KEPT: usize = 300;
-/// Ports of the attacker's own connections: none that a Linux host takes for itself.
+/// Ports of the attacker's own connections, outside Linux's range for local ports.
 pub const ATTACKERS_PORTS: std::ops::Range<u16> = 61_000..65_000;
 
 pub struct Wire {
@@ -28,7 +28,7 @@ pub struct Wire {
     has_ended: AtomicBool,
 }
 
-/// What can be known from the frames that have passed.
+/// What the frames so far have shown.
 #[derive(Default)]
 pub struct Known {
     /// By the side that sent it.
@@ -36,9 +36,9 @@ pub struct Known {
     /// The newest segment of the newest session.
     pub newest: [Option<Seen>; 2],
     pub recorded: [VecDeque<Vec<u8>>; 2],
-    /// Segments that answer the attacker's own, not passed on.
+    /// Segments that answer the attacker's own; they are not passed on.
     pub answers: [VecDeque<Seen>; 2],
-    /// A call that waits for its answer.
+    /// A SYN that waits for its answer.
     pub call: Option<(Side, Seen)>,
     pub counts: BTreeMap<&'static str, u64>,
     pub signed: u64,
@@ -46,7 +46,7 @@ pub struct Known {
 }
 
 impl Wire {
-    /// Joins the ends; the frames are carried until the process ends.
+    /// Joins the ends, and carries frames until the process ends.
     pub fn join(ends: [SyncDevice; 2], world: &World, kinds: [Kind; 2], journal: &Arc<Journal>) -> Arc<Self> {
         let wire = Arc::new(Self {
             ends,
@@ -69,13 +69,13 @@ impl Wire {
             let Ok(length) = self.ends[side as usize].recv(&mut buffer) else { continue };
             let frame = &buffer[..length];
             if self.passes(side, frame) {
-                // The other end may be down, or have no room: a cable loses frames.
+                // The other end may be down or full; cables do lose frames.
                 let _ = self.ends[side.other() as usize].send(frame);
             }
         }
     }
 
-    /// Looks at a frame that a host has sent; whether it goes on to the other one.
+    /// Inspects a frame from a host; returns whether it goes on to the other.
     fn passes(&self, side: Side, octets: &[u8]) -> bool {
         let mut known = self.known();
         if let Some(source) = octets.get(6..12) {
@@ -108,8 +108,8 @@ impl Wire {
             known.signed += 1;
         } else {
             known.unsigned += 1;
-            // A kernel has no key without a socket: it refuses what is for nobody with a reset. In TIME-WAIT Linux acknowledges
-            // unsigned segments in kind. Neither moves a peer that wants signatures.
+            // Without a socket a kernel has no key: it answers segments for closed ports with an unsigned reset. In TIME-WAIT Linux
+            // acknowledges unsigned segments unsigned. A peer that requires signatures ignores both.
             let h = &seen.header;
             let is_of_kernel =
                 self.kinds[side as usize] == Kind::Run && (h.rst || !h.syn && !h.fin && seen.payload == 0);
@@ -143,7 +143,7 @@ impl Wire {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The attacker sends a frame to a host.
+    /// Sends a frame of the attacker's to a host.
     pub fn inject(&self, to: Side, frame: &[u8]) -> Result<()> {
         self.ends[to as usize].send(frame)?;
         Ok(())

@@ -43,7 +43,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// What a day is told.
+/// The settings of a day.
 pub struct Orders {
     pub seed: u64,
     pub program: PathBuf,
@@ -55,14 +55,14 @@ pub struct Orders {
     pub is_in_guest: bool,
 }
 
-/// The hosts. Their namespaces are in /run, which is the day's own, and go with it.
+/// The hosts. Their namespaces are in the day's own /run, and disappear with it.
 pub struct World {
     folder: PathBuf,
     is_ipv6: bool,
 }
 
 impl World {
-    /// Makes the hosts; returns the ends of the cable, what each sends and receives.
+    /// Makes the hosts; returns the two ends of the cable.
     pub fn make(folder: &Path, is_ipv6: bool) -> Result<(Self, [SyncDevice; 2])> {
         let world = Self { folder: folder.to_owned(), is_ipv6 };
         let mut ends = Vec::new();

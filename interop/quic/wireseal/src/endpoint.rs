@@ -24,7 +24,7 @@ const CLOSING: Duration = Duration::from_millis(100);
 pub(crate) fn write_certificates(folder: &Path) -> Result<(), Failure> {
     let mut ca = CertificateParams::new(Vec::new())?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    // A name of its own, because a certificate whose issuer is its subject would count as self-signed.
+    // A name of its own, because a certificate whose issuer equals its subject counts as self-signed.
     ca.distinguished_name.push(DnType::CommonName, "interop CA");
     let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;

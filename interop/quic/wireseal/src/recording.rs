@@ -54,7 +54,7 @@ fn record_with_key_log(socket: Arc<dyn AsyncUdpSocket>, path: &Path) -> Result<W
 
 /// A socket that records what it sends.
 ///
-/// Nothing is lost yet at the sender, and each datagram is recorded alone, because this socket offers no segmentation offload.
+/// At the sender nothing is lost yet. Each datagram is recorded separately, because this socket offers no segmentation offload.
 #[derive(Debug)]
 struct Recorded {
     socket: Arc<dyn AsyncUdpSocket>,

@@ -16,8 +16,8 @@ use crate::task::{Task, with_limit, with_suite};
 
 /// s2n-quic updates a key this many packets before its confidentiality limit.
 const UPDATE_WINDOW: u64 = 10_000;
-/// Either end sends more packets than this in a run, but fewer than twice as many: within a probe timeout of the first update,
-/// s2n-quic would answer the need for a second with the keys before the first.
+/// In a run each end sends more packets than this, but fewer than twice as many. If a second update became due within a probe timeout of
+/// the first, s2n-quic would use the keys from before the first.
 const PACKETS_BEFORE_UPDATE: u64 = 500;
 
 /// Connects, carries the payload to the server and back, and prints a report.

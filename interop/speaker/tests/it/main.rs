@@ -1,4 +1,4 @@
-//! The parts of a speaker, against themselves and against what BIRD has said.
+//! The parts of a speaker, against themselves and against a recording of BIRD.
 #![allow(clippy::unwrap_used)]
 
 mod session;
@@ -16,7 +16,7 @@ use speaker::message::changes;
 use speaker::message::decode;
 use wireseal_tcp_ao::{Endpoint, Segment, SeqNum};
 
-/// The octets of each connection and direction, in order; what is sent again is left out.
+/// The octets of each connection and direction, in order, without retransmissions.
 fn streams(name: &str) -> Vec<BytesMut> {
     let captures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/tcp-ao/tests/data/captures");
     let mut reader = PcapReader::new(File::open(captures.join(name)).unwrap()).unwrap();

@@ -50,7 +50,7 @@ fn open(alter: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     open
 }
 
-/// A session of the first router with the test itself, after `open`.
+/// A session between the first router and the test itself, after `open`.
 async fn against_test(open: &[u8]) -> (Session, DuplexStream) {
     let (ours, mut theirs) = duplex(64 * 1024);
     let session = Session::start(ours, config(0, 90));
@@ -98,7 +98,7 @@ fn messages_are_full_and_no_longer_than_4096_octets() {
     for messages in [announced, withdrawals(&prefixes).collect()] {
         let lengths: Vec<usize> = messages.iter().map(Vec::len).collect();
         assert!(lengths.iter().all(|&length| length <= 4096), "{lengths:?}");
-        // All but the last of each family.
+        // All routes except the last of each family.
         assert!(lengths.iter().filter(|&&length| length < 4000).count() <= 2, "{lengths:?}");
     }
 }
@@ -114,13 +114,13 @@ async fn shutdown_ceases() {
     assert!(b.announce(generate(1)).await.is_err());
 }
 
-/// The peer goes while this end is in the middle of writing: which of the two is noticed first is chance.
+/// The peer leaves while this end is writing; whether reading or writing fails first is chance.
 #[tokio::test]
 async fn what_the_peer_said_last_is_heard_though_nothing_can_be_written() {
     let farewell = Notification::bare(CeaseSubcode::AdministrativeShutdown);
     for _ in 0..20 {
         let (session, mut peer) = established(&open(|_| ())).await;
-        // More than the stream takes.
+        // More than the stream has room for.
         session.announce(generate(3000)).await.unwrap();
         tokio::task::yield_now().await;
         peer.write_all(&farewell.to_octets()).await.unwrap();
@@ -171,7 +171,7 @@ async fn a_bad_message_is_answered_with_its_error() {
     let header = |length: u16, kind: u8| [&[0xff; 16][..], &length.to_be_bytes(), &[kind]].concat();
     let mut unsynchronised = header(19, 4);
     unsynchronised[0] = 0;
-    // One IPv4 prefix without any attribute, among them NEXT_HOP, number 3.
+    // One IPv4 prefix without any attribute, so also without NEXT_HOP, number 3.
     let bare_update = [header(27, 2), vec![0, 0, 0, 0, 24, 192, 0, 2]].concat();
     let cases: [(Vec<u8>, Details, &[u8]); 5] = [
         (unsynchronised, MessageHeaderSubcode::ConnectionNotSynchronized.into(), &[]),
@@ -187,7 +187,7 @@ async fn a_bad_message_is_answered_with_its_error() {
     }
 }
 
-/// Octets of all kinds, and every shortening of good messages: an error or a message, and never a panic.
+/// Random octets, and good messages cut off at every length: an error or a message, never a panic.
 #[test]
 fn no_octets_make_it_panic() {
     let mut random = fastrand::Rng::with_seed(1);
@@ -238,7 +238,7 @@ fn messages_come_out_of_any_pieces_of_the_stream() {
     assert_eq!(pieces, messages);
 }
 
-/// A strict peer answers anything of a family that it has not named with a NOTIFICATION.
+/// A strict peer sends a NOTIFICATION for anything of a family that it has not named.
 #[tokio::test]
 async fn a_peer_gets_only_families_that_it_has_named() {
     const IPV4: [u8; 6] = [1, 4, 0, 1, 0, 1];

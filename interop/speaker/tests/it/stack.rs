@@ -1,4 +1,4 @@
-//! Two stacks on one wire, in virtual time: what TCP waits for lost segments is no time of the machine's.
+//! Two stacks on one wire, in virtual time, so that TCP's retransmission timers take no real time.
 
 use std::net::SocketAddr;
 use std::time::Duration;

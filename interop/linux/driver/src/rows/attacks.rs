@@ -1,4 +1,4 @@
-//! What must not touch an established session: forged and replayed segments, ICMP errors, and a checksum of zero.
+//! What must not affect an established session: forged and replayed segments, ICMP errors, and a checksum of zero.
 
 use agent::{Amount, Counted, ReportErrors, SetFlags, Transfer};
 use speaker::forge::Forgery;
@@ -31,7 +31,7 @@ pub fn forged() -> Vec<Row> {
     families_and_ends().map(row).collect()
 }
 
-/// What is done to an end, in the other's name.
+/// An attack on an end, in the other's name.
 #[derive(Clone, Copy, Debug)]
 enum Attack {
     UnsignedReset,
@@ -55,7 +55,8 @@ const ATTACKS: [(Attack, Counted); 7] = [
 ];
 
 impl Attack {
-    /// The packet, in the name of the end `pair.local`. The MKTs are wrong for it: one has the right KeyIDs, one has others.
+    /// The packet, in the name of the end `pair.local`. Neither MKT is right: one has the right KeyIDs but another secret, one other
+    /// KeyIDs.
     fn packet(self, recording: &Recording, pair: SocketPair, [wrong, unknown]: &[Mkt; 2]) -> Result<Vec<u8>> {
         let next = Forgery::next(recording.packets(), pair)?;
         let packets = recording.packets();
@@ -108,7 +109,7 @@ async fn attack(lab: &Lab, family: Family, opener: End) -> Result<Evidence> {
             let before = [session.ends.userspace.counters(), session.ends.kernel_counted().await?];
             inject(&lab.wire, pair, &packet)?;
             session.ends.beside[place] = session.ends.beside[place].plus(&counts);
-            // Once it has been counted, the victim has dealt with it.
+            // Once it is counted, the victim has processed it.
             session.ends.await_counted(victim, before[place].plus(&counts)).await.with_context(named)?;
             session.exchange(1, 1).await.with_context(named)?;
         }
@@ -142,7 +143,7 @@ async fn reset_both(lab: &Lab, family: Family, opener: End) -> Result<Refusal> {
 
 /// The MTU that an ICMP error claims.
 const MTU: u32 = 1000;
-/// "Fragmentation needed", for which Linux sends shorter segments instead of telling the program.
+/// "Fragmentation needed": Linux then sends shorter segments and does not tell the program.
 const TOO_LONG: (u8, u8) = (3, 4);
 
 /// ICMPv4 "destination unreachable" (RFC 792) and its codes "protocol unreachable", "port unreachable" and "fragmentation
@@ -171,7 +172,7 @@ pub fn icmp() -> Vec<Row> {
     Family::ALL.into_iter().map(row).collect()
 }
 
-/// A session whose kernel's socket tells of ICMP errors.
+/// A session whose kernel socket reports ICMP errors.
 async fn open_reporting(lab: &Lab, family: Family) -> Result<Session<'_>> {
     let mkt = key(1, TcpAoAlgorithm::LinuxHmacSha256)?;
     let session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &[mkt])).await?;
@@ -179,7 +180,7 @@ async fn open_reporting(lab: &Lab, family: Family) -> Result<Session<'_>> {
     Ok(session)
 }
 
-/// Sends the error to an end, about what it has sent.
+/// Sends an end the error about one of its own segments.
 fn send_error(session: &Session<'_>, victim: End, error: (u8, u8)) -> Result<()> {
     inject_icmp_error(&session.ends.lab.wire, session.ends.pair_from(victim), error, MTU)
 }
@@ -226,7 +227,7 @@ async fn accepted(lab: &Lab, family: Family) -> Result<Refusal> {
             refusal = refusal.and(Refusal::of(format!("kernel told its program: {told}"), 1));
         }
         let counted = session.ends.kernel_counted().await?;
-        // The path is as it was for the next row.
+        // Restores the path for the next row.
         lab.north.shell("echo 1 >/proc/sys/net/ipv4/route/flush").await?;
         ensure!(counted.dropped_icmps == 0, "the kernel has counted {counted}");
     }
@@ -240,7 +241,7 @@ async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String> {
     let Err(error) = session.ends.lab.north.call(read).await else {
         bail!("the kernel has read an octet");
     };
-    // What the operating system says, with its errno, stands last.
+    // The operating system's message, with its errno, comes last.
     let error = error.to_string();
     let told = error.rsplit(": ").next().unwrap_or_default().to_owned();
     ensure!(told.contains("os error") && !told.contains("(os error 11)"), "the error was {told}");
@@ -249,7 +250,7 @@ async fn read_error(session: &Session<'_>, error: (u8, u8)) -> Result<String> {
 
 /// Where the checksum is in a TCP header (RFC 9293 §3.1).
 const CHECKSUM: std::ops::Range<usize> = 16..18;
-/// The two forms of the same number in ones' complement (RFC 1071 §2).
+/// The two forms of zero in ones' complement (RFC 1071 §2).
 const ZERO: [u8; 2] = [0, 0];
 const OTHER_FORM: [u8; 2] = [0xff, 0xff];
 
@@ -269,7 +270,7 @@ async fn open_used(lab: &Lab, family: Family) -> Result<Session<'_>> {
     Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts)).await
 }
 
-/// Old data of `pair.local` with other octets, chosen so that the checksum is zero, which is written in this form.
+/// Old data of `pair.local` with octets changed so that the checksum is zero, written in this form.
 fn old_data_with(recording: &Recording, pair: SocketPair, mkt: &Mkt, form: [u8; 2]) -> Result<Vec<u8>> {
     let next = Forgery::next(recording.packets(), pair)?;
     // The SYNs are among the first packets.

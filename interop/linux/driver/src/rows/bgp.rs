@@ -1,5 +1,5 @@
-//! BIRD, on a kernel's TCP-AO, as the peer of Wireseal's BGP speaker: on its userspace stack, and as the program router-peer on a
-//! kernel's sockets.
+//! BIRD, on a kernel's TCP-AO, with Wireseal's BGP speaker as its peer: on the speaker's userspace stack, and as the program router-peer
+//! on a kernel's sockets.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -40,12 +40,12 @@ pub const SECOND: i64 = FIRST + 2000;
 pub const ALONE: i64 = FIRST + 3000;
 pub const OVER: i64 = FIRST + 4000;
 
-/// Seconds from one moment of the key chain to the next where a clock is not set but waited for.
+/// Seconds from one moment of the key chain to the next, where the clock is not set and the row waits.
 const STEP: i64 = 8;
 /// Far enough away that a row never comes to it.
 const DAY: i64 = 24 * 3600;
 
-/// A moment of the key chain, by a clock at which it begins at `start`.
+/// A moment of the key chain, on a clock on which the chain begins at `start`.
 pub fn by_clock(start: i64, moment: i64) -> i64 {
     if moment > ALONE { start + DAY } else { start + (moment - FIRST) * STEP / (BOTH - FIRST) }
 }
@@ -54,7 +54,7 @@ pub fn key_file(secret: &str) -> String {
     key_file_at(secret, Timestamp::from_unix_seconds)
 }
 
-/// The same with its moments at these times.
+/// The key chain with its moments at these times.
 pub fn key_file_at(secret: &str, at: impl Fn(i64) -> Timestamp) -> String {
     format!(
         "[[key-chain]]\nname = \"lab\"\n\
@@ -79,7 +79,7 @@ pub fn key_chain(secret: &str) -> Result<(KeyChain, [Mkt; 2])> {
     Ok((chain.clone(), [first.mkt().clone(), second.mkt().clone()]))
 }
 
-/// Waits until a port has sent a segment under a key in both families, from now on.
+/// Waits until a port sends a new segment under a key in both families.
 pub async fn await_signed(lab: &Lab, from: Port, key_id: KeyId) -> Result<()> {
     for family in Family::ALL {
         await_signed_over(lab, family, from, key_id).await?;
@@ -126,14 +126,14 @@ pub async fn roll(
     await_signed(lab, Port::North, second.recv_id()).await
 }
 
-/// Waits until both sessions have all routes in BIRD, and says since when they are up.
+/// Waits until BIRD has all routes of both sessions; returns since when they are up.
 pub async fn await_routes(bird: &Bird<'_>, imported: usize) -> Result<[Since; 2]> {
     let ipv4 = bird.await_routes(Family::Ipv4, imported).await?;
     let ipv6 = bird.await_routes(Family::Ipv6, imported).await?;
     Ok([ipv4.since, ipv6.since])
 }
 
-/// Waits for so many routes, and checks that the sessions are still those of before.
+/// Waits for this many routes, and checks that the sessions are still the same.
 pub async fn check_still_up(bird: &Bird<'_>, imported: usize, since: &[Since; 2]) -> Result<()> {
     let now = await_routes(bird, imported).await?;
     ensure!(*since == now, "BIRD's sessions are up since {now:?}, and were since {since:?}");
@@ -170,7 +170,7 @@ const CONFIGURATION: &str = "/tmp/peer/peer.toml";
 pub const ESTABLISHED: &str = "session established";
 /// A line of each peer's table.
 pub const UNDER_AO: &str = "key-chain = \"lab\"";
-/// The secret of TCP-MD5, where that is in use.
+/// The secret for TCP-MD5, where that is used.
 pub const MD5_SECRET: &str = "what both ends have long known";
 
 /// A configuration of the program, on the kernel's sockets, against BIRD. `protection` is a line of each peer's table.
@@ -193,7 +193,7 @@ fn configuration(protection: &str) -> String {
             own.ipv6()
         );
     }
-    // No machine has these addresses. They share a listening socket with BIRD over IPv6, each with another protection.
+    // No machine has these addresses. These peers share a listening socket with BIRD over IPv6, each with a different protection.
     for (name, address, protection) in
         [("unprotected", "2001:db8::8", ""), ("older", "2001:db8::9", "md5-secret-file = \"bird.md5\"")]
     {
@@ -204,7 +204,7 @@ fn configuration(protection: &str) -> String {
     text
 }
 
-/// As many routes as BIRD has.
+/// As many routes as BIRD announces.
 fn routes() -> String {
     let ipv4 = (0..IPV4_ROUTES).map(|route| format!("70.{}.{}.0/24\n", route / 250, route % 250));
     ipv4.chain((0..IPV6_ROUTES).map(|route| format!("2a02:{}:{}::/48\n", route / 250, route % 250))).collect()
@@ -227,8 +227,8 @@ async fn start<'a>(guest: &'a Guest, protection: &str, keys: &str) -> Result<Pro
     Program::start(guest, "router-peer", &command).await
 }
 
-/// Waits until its session over IPv4 is up, has BIRD open the one over IPv6, and waits until both ends have all routes of both;
-/// says since when BIRD's are up.
+/// Waits until the session over IPv4 is up, makes BIRD open the one over IPv6, and waits until both ends have all routes of both.
+/// Returns since when BIRD's are up.
 async fn exchange(program: &Program<'_>, bird: &Bird<'_>) -> Result<[Since; 2]> {
     program.await_log(ESTABLISHED, 1).await?;
     bird.open().await?;
@@ -250,7 +250,7 @@ pub fn userspace_row() -> Row {
     )
 }
 
-/// Wireseal's end in this process: a stack, and what a session over it is like.
+/// Wireseal's end in this process: a stack, and the terms of a session over it.
 fn stack(lab: &Lab, chain: &KeyChain) -> Result<(Userspace, SessionConfig)> {
     let mkts = chain.mkts(Timestamp::from_unix_seconds(FIRST));
     let peer = |family: Family| {
@@ -457,7 +457,7 @@ async fn migration(lab: &Lab) -> Result<Evidence> {
     let counters = [("BIRD's kernel", counted[0]), ("router-peer's kernel", counted[1])];
     let mut evidence = evidence(lab, &keys, &counters, 0.0)?;
 
-    // And no way back.
+    // There is no way back.
     let refusals = [(md5, Counted::md5_unexpected(1)), ("", Counted::required(1))];
     let mut refused = Vec::new();
     for (protection, wanted) in refusals {

@@ -29,7 +29,7 @@ pub struct Bird<'a> {
     configured: RefCell<(String, bool)>,
 }
 
-/// A time of day that BIRD prints, in milliseconds. BIRD makes it of two clocks, so the last digit may differ from one look to the next.
+/// A time of day that BIRD prints, in milliseconds. BIRD combines two clocks, so the last digit may vary between two queries.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Since(u32);
 
@@ -140,7 +140,7 @@ impl<'a> Bird<'a> {
         let program =
             Program::start(guest, "bird", &format!("bird -f -c {CONFIGURATION} -s {CONTROL}")).await?;
         let bird = Self { program, remote, configured: RefCell::new(configured) };
-        // The listening socket has its keys only then.
+        // Only then has the listening socket its keys.
         let listens = async || Ok(bird.state(Family::Ipv4).await.is_ok_and(|state| state.state == "Passive"));
         bird.program.wait("BIRD to listen", listens).await?;
         Ok(bird)
@@ -230,7 +230,7 @@ impl<'a> Bird<'a> {
         Ok(())
     }
 
-    /// [`stop`](Self::stop) where connections may be left whose other end is gone: the kernel gives them up after seconds instead of
+    /// [`stop`](Self::stop) where connections may be left whose other end is gone: makes the kernel give them up after seconds instead of
     /// minutes.
     pub async fn stop_alone(self) -> Result<()> {
         let guest = self.program.guest;

@@ -77,8 +77,8 @@ pub async fn close_in_turn(session: &mut Session<'_>, closer: End) -> Result<()>
     Ok(())
 }
 
-/// Sends the kernel an unsigned SYN for a closed port, and waits for the answer. The kernel takes in one segment after the
-/// other, so whatever came before has had its answer by then. Userspace counts this answer as unsigned.
+/// Sends the kernel an unsigned SYN for a closed port, and waits for the answer. The kernel processes segments one after the other,
+/// so it has answered everything before by then. Userspace counts this answer as unsigned.
 pub async fn provoke_answer(lab: &Lab, family: Family) -> Result<()> {
     let pair = SocketPair {
         local: Endpoint::new(End::Userspace.address(family), FORGED_PORT),
@@ -196,7 +196,7 @@ async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result
     }
 }
 
-/// How often an end's state is looked at.
+/// How often to check an end's state.
 const STATE_CHECK: Duration = Duration::from_millis(10);
 
 pub fn time_wait() -> Vec<Row> {
@@ -215,7 +215,7 @@ pub fn time_wait() -> Vec<Row> {
     End::BOTH.map(row).into()
 }
 
-/// Loses what the end at `waiter` sends after the other's FIN, until that FIN comes again.
+/// Loses what the end at `waiter` sends after the other's FIN, until that FIN is repeated.
 fn lose_last_acknowledgment(lab: &Lab, waiter: Port) {
     let mut fins = 0;
     lab.wire.lose(move |from, segment| {
@@ -235,8 +235,8 @@ async fn close_unacknowledged(session: &mut Session<'_>, waiter: End) -> Result<
     close_in_turn(session, waiter).await
 }
 
-/// A connection whose kernel retransmits after a second at most: a slow guest must not wait longer with its FIN than userspace is
-/// in TIME-WAIT, which is 10 s.
+/// A connection whose kernel retransmits after at most a second: a slow guest must repeat its FIN while userspace is in TIME-WAIT, which
+/// lasts 10 s.
 async fn open_used(lab: &Lab, family: Family) -> Result<Session<'_>> {
     let limit = "/proc/sys/net/ipv4/tcp_rto_max_ms";
     let usual = lab.north.shell(&format!("cat {limit} && echo 1000 >{limit}")).await?;
@@ -283,15 +283,15 @@ async fn wait_all(lab: &Lab, waiter: End) -> Result<Evidence> {
         );
         let fins = lab.wire.look(|recording| fins(recording, other.port())) as u64 - 1;
         again += fins;
-        // Linux verifies nothing in TIME-WAIT, and so counts nothing.
+        // Linux verifies and counts nothing in TIME-WAIT.
         session.ends.not_good[1] = if waiter == End::Kernel { fins } else { 0 };
         evidence.add(session.settle().await?);
     }
     Ok(evidence.with_figures(format!("{again} FINs again, each answered")))
 }
 
-/// Waits until the waiter is in TIME-WAIT, and the other has heard the acknowledgment of its FIN. Userspace's TIME-WAIT may be
-/// over when the driver hears of that.
+/// Waits until the waiter is in TIME-WAIT and the other has received the acknowledgment of its FIN. Userspace's TIME-WAIT may have ended
+/// before the driver notices.
 async fn await_end(session: &Session<'_>, waiter: End) -> Result<()> {
     let ends = &session.ends;
     let state = || session.stream.state();

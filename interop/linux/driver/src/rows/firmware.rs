@@ -1,4 +1,4 @@
-//! The microcontroller of examples/firmware: its sessions with the first guest's kernel, what an attacker sends it, and a QUIC packet.
+//! The microcontroller of examples/firmware: its sessions with the first guest's kernel, an attacker's packets, and a QUIC packet.
 
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
@@ -18,14 +18,14 @@ use crate::rows::session::{key, key_with};
 use crate::verify::verify;
 use crate::wire::inject;
 
-/// Where the board answers with what it is sent (RFC 862).
+/// The port of the board's echo service (RFC 862).
 const ECHO: SocketAddr = Port::Firmware.at(Family::Ipv4, 7);
 /// Octets there and back.
 const SOME: u64 = 64 << 10;
-/// Octets there and back between two looks at the keys.
+/// Octets there and back between two checks of the keys.
 const PIECE: u64 = 8 << 10;
 
-/// The board's keys, as it has them.
+/// The board's keys, as configured there.
 fn keys() -> Result<[Mkt; 2]> {
     Ok([key(1, TcpAoAlgorithm::HmacSha1)?, key(2, TcpAoAlgorithm::Aes128Cmac)?])
 }
@@ -65,8 +65,8 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// Starts the board, and opens a connection from a socket with these keys, the first of which is preferred. All are as the board
-    /// has them, or would.
+    /// Starts the board, and opens a connection from a socket with these keys, the first of which is preferred. All are written as the
+    /// board's.
     pub async fn open(lab: &'a Lab, mkts: &[Mkt]) -> Result<Self> {
         let (firmware, socket, before) = prepare(lab, mkts).await?;
         let local = lab.north.call(Connect { socket, remote: ECHO }).await?;
@@ -74,7 +74,7 @@ impl<'a> Session<'a> {
         Ok(Self { lab, firmware, pair, socket, before, carried: 0 })
     }
 
-    /// Sends so many octets, which have to come back.
+    /// Sends this many octets, and checks that they come back.
     pub async fn echo(&mut self, octets: u64) -> Result<()> {
         let amount = Amount { octets, seed: 7, from: self.carried };
         self.lab.north.call(Transfer { socket: self.socket, send: amount, receive: amount }).await?;
@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         self.lab.quiet(self.pair, [Port::Firmware, Port::North]).await
     }
 
-    /// Closes it, and accounts for all segments; the board may have counted these besides those that are good.
+    /// Closes it, and accounts for all segments; besides good ones, the board must have counted these.
     pub async fn close(self, beside: Counted) -> Result<Evidence> {
         let Self { lab, firmware, socket, before, .. } = self;
         lab.north.call(Finish { socket }).await?;
@@ -143,7 +143,7 @@ async fn roll_over(lab: &Lab) -> Result<Evidence> {
     let mut session = Session::open(lab, &mkts).await?;
     session.echo(SOME).await?;
     for turn in [1, 0, 1, 0] {
-        // The kernel follows the board, and then the board the kernel.
+        // First the kernel follows the board, then the board follows the kernel.
         session.firmware.roll_over().await?;
         carry_until(&mut session, async |session| {
             let info = session.lab.north.call(GetInfo { socket: session.socket }).await?;
@@ -171,7 +171,7 @@ async fn roll_over(lab: &Lab) -> Result<Evidence> {
     Ok(evidence.with_figures(figures))
 }
 
-/// Sends pieces there and back until this is so.
+/// Sends pieces there and back until this holds.
 async fn carry_until(
     session: &mut Session<'_>,
     is_so: impl AsyncFn(&Session<'_>) -> Result<bool>,
@@ -185,7 +185,7 @@ async fn carry_until(
     bail!("the end does not change its key")
 }
 
-/// The board asks for the second key, and what comes under it does not verify.
+/// The board asks for the second key, and segments under it do not verify.
 async fn roll_to_another_secret(lab: &Lab) -> Result<Refusal> {
     let [first, second] = keys()?;
     let other = key_with(2, second.parameters().algorithm, "another secret of key 2, 32 octets")?;
@@ -200,13 +200,13 @@ async fn roll_to_another_secret(lab: &Lab) -> Result<Refusal> {
     Ok(Refusal::by("firmware", &counted))
 }
 
-/// The corpora whose files are packets, or what is made of packets.
+/// The corpora whose files are packets or parts of packets.
 const CORPORA: [&str; 4] = ["shim_inbound", "shim_outbound", "segment_verify", "option_walker"];
 /// Octets of the longest packet on the wire.
 const LONGEST: usize = 1500;
 /// IP hop limit.
 const HOP_LIMIT: u8 = 64;
-/// Frames after which the board is given time to take them.
+/// After this many frames the board gets time to process them.
 const AT_ONCE: usize = 4;
 
 pub fn attacks() -> Vec<Row> {
@@ -254,12 +254,12 @@ fn packets(pair: SocketPair, next: &[u8], file: &[u8]) -> Result<[Vec<u8>; 3]> {
     segment.extend(file);
     let mut mixed = next.to_vec();
     for (place, octet) in file.iter().enumerate() {
-        // Behind the ports.
+        // The octets after the ports.
         let behind = 24 + place % (next.len() - 24);
         mixed[behind] ^= octet;
     }
     for packet in [&mut segment, &mut mixed] {
-        // Only what is a whole segment has a checksum.
+        // Only a whole segment has a checksum.
         let _ = correct_checksum(packet);
     }
     Ok([file.to_vec(), segment, mixed])
@@ -275,7 +275,7 @@ async fn open_used(lab: &Lab) -> Result<Session<'_>> {
 async fn replay(lab: &Lab) -> Result<Evidence> {
     let mut session = open_used(lab).await?;
     let before = session.firmware.report().await?;
-    // In the kernel's name.
+    // Sent in the kernel's name.
     let pair = session.pair.reversed();
     let mkt = key(1, TcpAoAlgorithm::HmacSha1)?;
     let next = lab.wire.look(|recording| {
@@ -343,7 +343,7 @@ fn initial() -> Result<Vec<u8>> {
     (0..packet.len()).step_by(2).map(octet).collect()
 }
 
-/// Sends a datagram to the board; gives what its console says of it.
+/// Sends a datagram to the board; returns what its console says about it.
 async fn send(lab: &Lab, firmware: &Firmware, datagram: &[u8]) -> Result<String> {
     let (from, to) = (Port::Host, Port::Firmware);
     let mut frame =

@@ -1,4 +1,4 @@
-//! One end has lost its memory of the connection: the other keeps it, whatever unsigned resets come (RFC 5925 §7.7).
+//! One end has forgotten the connection: the other keeps it, whatever unsigned resets come (RFC 5925 §7.7).
 
 use agent::{Accept, Amount, Counted, Reset, Transfer};
 use smoltcp::socket::tcp::State;
@@ -43,12 +43,12 @@ fn start_anew<'a>(lab: &'a Lab, session: Session<'a>) -> Result<(Userspace, TcpS
     Ok((setup.userspace(lab)?, stream))
 }
 
-/// Has the kernel send something on an old connection.
+/// Makes the kernel send something on an old connection.
 async fn kernel_sends(lab: &Lab, socket: u64) -> Result<()> {
     lab.north.call(Transfer { socket, send: Amount::of(1000), receive: Amount::NONE }).await
 }
 
-/// An unsigned reset in the name of the end `pair.local`, where the other would take it.
+/// An unsigned reset in the name of the end `pair.local`, with a sequence number that the other would accept.
 fn inject_reset(lab: &Lab, pair: SocketPair) -> Result<()> {
     let reset = lab.wire.look(|recording| Forgery::next(recording.packets(), pair)?.reset().unsigned())?;
     inject(&lab.wire, pair, &reset)
@@ -94,7 +94,7 @@ async fn userspace_starts_anew(lab: &Lab) -> Result<Evidence> {
     Ok(evidence.with_figures("the old connection stayed, a new one came about"))
 }
 
-/// Makes the kernel forget a connection: the reset, its last word, is lost.
+/// Makes the kernel forget a connection; its reset is lost on the wire.
 async fn forget_at_kernel(lab: &Lab, socket: u64) -> Result<()> {
     lab.wire.set_plugged(Port::North, false);
     lab.north.call(Reset { socket }).await?;

@@ -18,7 +18,7 @@ use crate::verify::verify;
 /// The seeds of what the ends send.
 const TO_NORTH: u64 = 31;
 const TO_SOUTH: u64 = 32;
-/// Refused segments that count as proof that an end refuses all.
+/// How many refused segments prove that an end refuses all.
 pub const REFUSED: u64 = 3;
 const PORTS: [Port; 2] = [Port::North, Port::South];
 
@@ -38,7 +38,7 @@ pub struct Kernels<'a> {
     exchanged: (u64, u64),
 }
 
-/// The keys for a socket of north's, of those that south has.
+/// The keys for a socket of north's, made from south's.
 pub fn north_keys(family: Family, mkts: &[Mkt]) -> Result<Vec<Key>> {
     mkts.iter().map(|mkt| Ok(Key::new(Port::South.address(family), &mirrored(mkt)?)?)).collect()
 }
@@ -53,12 +53,12 @@ pub async fn open_socket(guest: &Guest, family: Family, port: u16, keys: Vec<Key
     guest.call(Open { local: family.any(port), keys, required: false }).await
 }
 
-/// These octets of what goes to north.
+/// A range of the octets that go to north.
 pub fn to_north(octets: Range<u64>) -> Amount {
     Amount { octets: octets.end - octets.start, seed: TO_NORTH, from: octets.start }
 }
 
-/// These octets of what goes to south.
+/// A range of the octets that go to south.
 pub fn to_south(octets: Range<u64>) -> Amount {
     Amount { octets: octets.end - octets.start, seed: TO_SOUTH, from: octets.start }
 }
@@ -85,12 +85,12 @@ impl<'a> Kernels<'a> {
         Self::connect(lab, family, mkts, (listener, south)).await
     }
 
-    /// Opens it between a socket of north's that is to listen, and one of south's that is to connect.
+    /// Opens it between a socket of north's that will listen and one of south's that will connect.
     pub async fn connect(lab: &'a Lab, family: Family, mkts: &[Mkt], sockets: (u64, u64)) -> Result<Self> {
         Self::connect_and_accept(lab, family, mkts, sockets, async { Ok(()) }).await
     }
 
-    /// The same, but `meanwhile` runs after south has connected and before north accepts.
+    /// The same, but runs `meanwhile` after south has connected and before north accepts.
     pub async fn connect_and_accept(
         lab: &'a Lab,
         family: Family,
@@ -103,7 +103,7 @@ impl<'a> Kernels<'a> {
         let port = lab.north.call(Listen { socket: listener }).await?.port();
         let remote = Port::North.at(family, port);
         let local = south_guest.call(Connect { socket: south, remote }).await?;
-        // South is connected once it has sent the last segment of the handshake, north once it has received it.
+        // South is connected once it has sent the last segment of the handshake; north, once it has received that.
         for port in [Port::South, Port::North] {
             lab.take_in(port).await?;
         }
@@ -114,7 +114,7 @@ impl<'a> Kernels<'a> {
         Ok(Self { lab, south_guest, family, mkts, north, south, pair, before, exchanged: (0, 0) })
     }
 
-    /// Carries so many octets to north, and so many back.
+    /// Carries this many octets to north, and this many back.
     pub async fn exchange(&mut self, to_north: u64, to_south: u64) -> Result<()> {
         self.transfer(to_north, to_south).await?;
         self.exchanged = (self.exchanged.0 + to_north, self.exchanged.1 + to_south);
@@ -129,7 +129,7 @@ impl<'a> Kernels<'a> {
         Ok(())
     }
 
-    /// Has south alone send and receive.
+    /// Makes only south send and receive.
     pub async fn south_transfers(&self, send: Amount, receive: Amount) -> Result<()> {
         self.south_guest.call(Transfer { socket: self.south, send, receive }).await
     }
@@ -158,7 +158,7 @@ impl<'a> Kernels<'a> {
         Ok(())
     }
 
-    /// What the kernels say of their sockets, north's first.
+    /// What the kernels report about their sockets, north's first.
     pub async fn info(&self) -> Result<[SocketInfo; 2]> {
         let none = || anyhow!("a socket has no TCP-AO");
         let north = self.lab.north.call(GetInfo { socket: self.north }).await?.ok_or_else(none)?;
@@ -196,8 +196,8 @@ impl<'a> Kernels<'a> {
         }
     }
 
-    /// Waits until the ends have counted every segment of the connection that has reached them, and fails unless each is
-    /// counted good, and nothing else. South is held to it only if its socket was in its kernel all the time.
+    /// Waits until the ends have counted every segment of the connection that has reached them, and fails unless all are counted good, and
+    /// nothing else. South is checked only if its socket was in its kernel all the time.
     pub async fn account(&self, recording: &Recording, is_south_whole: bool) -> Result<[Counted; 2]> {
         let to_north = Counted::good(delivered(recording, self.pair.remote.address()));
         let to_south = Counted::good(delivered(recording, self.pair.local.address()));
@@ -219,8 +219,8 @@ impl<'a> Kernels<'a> {
         self.quiet().await
     }
 
-    /// Closes it in order from both sides, and accounts for all segments that have come to north: each must be counted good,
-    /// and each in the recording verify. South is held to the same unless its socket was another at times.
+    /// Closes it in order from both sides, and accounts for all segments that reached north: each must be counted good, and each in the
+    /// recording must verify. The same is checked for south unless its socket was replaced.
     pub async fn close(self, is_south_whole: bool) -> Result<Evidence> {
         self.finish().await?;
         let recording = self.lab.wire.take_recording();

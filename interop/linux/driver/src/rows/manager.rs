@@ -1,5 +1,5 @@
-//! What the crate for Linux does on top of the kernel's calls: key managers that roll keys over, listeners that are taken over,
-//! errors, and many keys.
+//! What `wireseal-linux` adds to the kernel's calls: key managers that roll keys over, listeners that are taken over, errors, and many
+//! keys.
 
 use agent::{
     Accept, AcceptManaged, AddKeys, Amount, Attach, Chain, Counted, Detach, ListKeys, Listen, Manage,
@@ -22,17 +22,17 @@ const START: i64 = 1_800_000_000;
 /// How many seconds south's clock is behind north's.
 pub const BEHIND: i64 = 7;
 
-/// From when until when, in seconds since the beginning; nothing leaves an end open.
+/// From when until when, in seconds since the beginning; `None` leaves an end open.
 type Span = (Option<i64>, Option<i64>);
 
-/// A key as south has it, when it may be sent with, and when it is accepted.
+/// A key as south has it, its send lifetime, and its accept lifetime.
 pub fn planned(mkt: Mkt, send: Span, accept: Span) -> Result<Key> {
     let at = |seconds| Timestamp::from_unix_seconds(START + seconds);
     let lifetime = |(from, until): Span| Lifetime::new(from.map(at), until.map(at));
     Ok(Key::new(mkt.send_id().0.into(), mkt).with_lifetimes(lifetime(send)?, lifetime(accept)?)?)
 }
 
-/// Three keys that follow one another, each accepted 30 s before and after it is sent with.
+/// Three keys that follow one another, each accepted from 30 s before to 30 s after its send lifetime.
 pub fn three_keys() -> Result<Vec<Key>> {
     Ok(vec![
         planned(key(1, TcpAoAlgorithm::Aes128Cmac)?, (None, Some(100)), (None, Some(130)))?,
@@ -51,7 +51,7 @@ pub fn chain(port: Port, keys: &[Key]) -> Result<Chain> {
     Ok(Chain::new(if port == Port::North { mirrored_chain(&chain)? } else { chain })?)
 }
 
-/// A key manager in each guest, and the clocks that they are told.
+/// A key manager in each guest, and the times that they are given.
 #[derive(Clone, Copy)]
 pub struct Managers<'a> {
     lab: &'a Lab,
@@ -61,7 +61,7 @@ pub struct Managers<'a> {
     south: u64,
 }
 
-/// A connection whose two ends and whose listener are attached.
+/// A connection whose ends and listener are attached.
 pub struct Managed<'a> {
     pub managers: Managers<'a>,
     pub kernels: Kernels<'a>,
@@ -81,7 +81,7 @@ impl<'a> Managers<'a> {
         Ok(Self { lab, south_guest, family, north, south })
     }
 
-    /// Attaches a socket of north's, which listens or was accepted.
+    /// Attaches a socket of north's that listens or was accepted.
     pub async fn attach_north(&self, socket: u64, now: i64) -> Result<()> {
         self.lab.north.call(Attach { manager: self.north, socket, remote: None, now: START + now }).await
     }
@@ -112,7 +112,7 @@ impl<'a> Managers<'a> {
         self.south_guest.call(Detach { socket: kernels.south }).await
     }
 
-    /// A session at a moment, with its keys from nowhere but the managers.
+    /// A session opened at a moment, with keys only from the managers.
     pub async fn open(self, mkts: &[Mkt], now: i64) -> Result<Managed<'a>> {
         let listener = open_socket(&self.lab.north, self.family, 0, Vec::new()).await?;
         self.attach_north(listener, now).await?;
@@ -125,7 +125,7 @@ impl<'a> Managers<'a> {
 }
 
 impl<'a> Managed<'a> {
-    /// Steps both ends while octets go both ways, and lets more follow.
+    /// Steps both ends during traffic both ways, and lets more traffic follow.
     pub async fn step_under_traffic(&mut self, now: i64) -> Result<[Stepped; 2]> {
         let managers = self.managers;
         let ((), steps) = tokio::try_join!(self.kernels.exchange(SOME, SOME), managers.step(now))?;
@@ -145,7 +145,7 @@ impl<'a> Managed<'a> {
 /// The moments at which the managers are stepped: before, at and after each change, and one step back in time.
 const MOMENTS: [i64; 18] =
     [10, 65, 72, 80, 101, 99, 106, 109, 125, 138, 150, 169, 180, 199, 203, 208, 229, 240];
-/// When south's second key may not be sent with any more.
+/// When the send lifetime of south's second key ends.
 const SECOND_SENT_UNTIL: i64 = 200 + BEHIND;
 
 pub fn rolling() -> Vec<Row> {
@@ -216,10 +216,10 @@ async fn roll_without_the_third(lab: &Lab, family: Family) -> Result<Refusal> {
             && (north.counted.bad, north.counted.key_not_found, south.counted.bad) == (0, 0, 0),
         "after the first change: north {north:?}, south {south:?}"
     );
-    // A later acknowledgment would ask for the key of its time.
+    // A later acknowledgment would ask for the key valid then.
     managed.kernels.quiet().await?;
     let before = managers.south_guest.counters().await?;
-    // North goes over to the third key by itself when half of the time is over for which the second is still accepted.
+    // North changes to the third key by itself halfway through the time for which the second is still accepted.
     let [_, south] = managers.step(225).await?;
     ensure!(south.expired == 1, "south does not say that it has expired: {south:?}");
     let counted = managers.south_guest.await_counted(&before, Counted::key_not_found(1));
@@ -227,11 +227,11 @@ async fn roll_without_the_third(lab: &Lab, family: Family) -> Result<Refusal> {
     Ok(Refusal::by("south", &refused(counted, managed.kernels.exchange(0, SOME)).await?))
 }
 
-/// When the second key comes to the listener.
+/// When the listener gets the second key.
 const CHANGE: i64 = 75;
-/// When both ends have it, and when they have gone over to it.
+/// When both ends have it, and when they have changed to it.
 const BEFORE: [i64; 2] = [80, 109];
-/// When the first key is gone.
+/// When the first key is removed.
 const AFTER: i64 = 140;
 
 /// A session that is accepted after the listener's keys have changed.

@@ -1,4 +1,4 @@
-//! Every kind of key between the userspace stack and a kernel: a small transfer each, and large ones.
+//! Every kind of key between the userspace stack and a kernel: a small transfer with each, and some large ones.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -42,11 +42,11 @@ struct Combination {
 /// What is carried with a key.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// At once.
+    /// How many connections at the same time.
     connections: u16,
-    /// Each way, over each of them.
+    /// How many octets each way, over each of them.
     octets: u64,
-    /// Of a thousand segments, each way.
+    /// How many of a thousand segments are lost, each way.
     loss: u32,
 }
 
@@ -68,13 +68,13 @@ pub fn rows() -> Vec<Row> {
             rows.push(bulk(family, algorithm, opener, OptionCoverage::Covered, LARGE));
         }
         let opener = End::BOTH[(place / 2 + 1) % 2];
-        // With loss there are SACK options on segments that are no SYNs: to be covered, or not.
+        // With loss there are SACK options on segments other than SYNs, which the MAC covers or not.
         rows.push(bulk(Family::ALL[place % 2], algorithm, opener, COVERAGES[place % 2], LOSSY));
     }
     rows
 }
 
-/// MAC lengths, option coverage and master key lengths, all against all.
+/// All combinations of MAC length, option coverage and master key length.
 fn product(family: Family, (algorithm, slug): (TcpAoAlgorithm, &str), opener: End) -> Row {
     let mut combinations = Vec::new();
     for mac_length in MAC_LENGTHS {
@@ -93,7 +93,7 @@ fn product(family: Family, (algorithm, slug): (TcpAoAlgorithm, &str), opener: En
     row(format!("keys-{slug}-{family}-{opener}-opens"), what, twin, combinations, SMALL)
 }
 
-/// Much with one key, perhaps over a bad wire.
+/// A large transfer with one key, perhaps over a bad wire.
 fn bulk(
     family: Family,
     (algorithm, slug): (TcpAoAlgorithm, &str),
@@ -186,8 +186,8 @@ async fn carry_all(lab: &Lab, combinations: Vec<Combination>, load: Load) -> Res
     Ok(evidence)
 }
 
-/// Connections with one key: opened, used both ways, closed in order, and every segment accounted for at both ends. Gives how
-/// many good segments the kernel's sockets have counted, too.
+/// Connections with one key: opened, used both ways, closed in order, and every segment accounted for at both ends. Also returns how many
+/// good segments the kernel's sockets have counted.
 async fn carry(lab: &Lab, combination: &Combination, load: Load) -> Result<(Evidence, u64)> {
     let before = lab.north.counters().await?;
     let setup = combination.setup(false)?;
@@ -203,8 +203,8 @@ async fn carry(lab: &Lab, combination: &Combination, load: Load) -> Result<(Evid
         use_connection(lab, Setup { number, ..setup.clone() }, before, Rc::clone(&userspace), load.octets)
     });
     let (mut sessions, good): (Vec<_>, Vec<_>) = try_join_all(used).await?.into_iter().unzip();
-    // Linux neither verifies nor counts what comes in TIME-WAIT, such as a FIN that is sent again because its acknowledgment was
-    // lost: so nothing is lost at the end.
+    // Nothing is lost from here on: Linux neither verifies nor counts segments in TIME-WAIT, such as a FIN that is repeated because its
+    // acknowledgment was lost.
     lab.wire.reset();
     try_join_all(sessions.iter_mut().map(Session::finish)).await?;
     let last = sessions.pop().context("there are no connections")?;
@@ -213,7 +213,7 @@ async fn carry(lab: &Lab, combination: &Combination, load: Load) -> Result<(Evid
     Ok((last.settle().await?, good.iter().sum()))
 }
 
-/// Opens a connection and uses it; gives how many good segments the kernel's socket has counted.
+/// Opens a connection and uses it; returns how many good segments the kernel's socket has counted.
 async fn use_connection(
     lab: &Lab,
     setup: Setup,

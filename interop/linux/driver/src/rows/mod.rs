@@ -1,4 +1,4 @@
-//! The rows: what each one does, what has to come of it, and its negative twin.
+//! The rows: what each one does, its expected outcome, and its negative twin.
 
 mod attacks;
 mod bgp;
@@ -19,8 +19,8 @@ mod wrap;
 
 use crate::row::Row;
 
-/// Rows that need one guest, with nothing but the kernel in it: each algorithm, both versions of IP, either end opening, a rollover,
-/// refusals, and a key manager.
+/// Rows that need only the kernel of one guest: each algorithm, both versions of IP, either end opening, a rollover, refusals, and a key
+/// manager.
 pub const SMOKE: [&str; 9] = [
     "keys-sha1-ipv4-kernel-opens",
     "keys-cmac-ipv6-userspace-opens",

@@ -10,9 +10,9 @@ use super::session::{key, key_with};
 use crate::carrier::{Carrier, Place};
 use crate::row::prelude::*;
 
-/// Octets that south sends in each place. North's go slower at first, so that much is under way when south is moved.
+/// Octets that south sends in each place. North's are slowed at first, so that much is in flight when south is moved.
 const PART: u64 = 1 << 20;
-/// Octets that south has received when it has been in so many places.
+/// Octets that south has received after this many places.
 const RECEIVED: [u64; 4] = [0, PART / 4, PART, 3 * PART];
 /// Octets that south, or its stand-in, sends while north's cable is cut: they are moved with the connection, which
 /// cannot go on without them.
@@ -27,7 +27,7 @@ enum By {
     Kernel,
 }
 
-/// What a SYN beside the AO option has room for: the kernel that accepts agrees to one of them.
+/// Options that fit into a SYN beside TCP-AO: the accepting kernel agrees to one of these.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Agreed {
     Sack,
@@ -101,7 +101,7 @@ async fn move_on(lab: &Lab, family: Family, by: By, agreed: Agreed) -> Result<Ev
     let moves = async {
         let heard = PART - UNHEARD;
         kernels.south_transfers(to_north(0..heard), to_south(0..RECEIVED[1])).await?;
-        // South has to have something not read, and room for something that is not acknowledged.
+        // South must have unread data, and room for unacknowledged data.
         await_acknowledged(lab, kernels.pair, heard).await?;
         await_acknowledged(lab, kernels.pair.reversed(), RECEIVED[1] + 1).await?;
         lab.wire.set_plugged(Port::North, false);
@@ -169,7 +169,7 @@ fn north_transfers_all<'a>(
     lab.north.call(Transfer { socket: kernels.north, send, receive })
 }
 
-/// Taken up wrongly three times, and rightly in the end.
+/// Restored wrongly three times, and correctly in the end.
 async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
     let mkts = mkts()?;
     let mut kernels = Kernels::open(lab, family, &mkts).await?;
@@ -208,7 +208,7 @@ async fn move_wrongly(lab: &Lab, family: Family) -> Result<Refusal> {
     Ok(Refusal { counted })
 }
 
-/// Nothing may go through; says how many segments the two ends have refused.
+/// Checks that nothing gets through; returns how many segments the two ends have refused.
 async fn take_up_wrongly(lab: &Lab, exported: Exported, mkts: &[Mkt]) -> Result<(u64, u64)> {
     let before = lab.north.counters().await?;
     let counted = Counted::from(exported.authentication.counters);
@@ -223,18 +223,18 @@ async fn take_up_wrongly(lab: &Lab, exported: Exported, mkts: &[Mkt]) -> Result<
     Ok((by_north.bad, carrier.counters().bad - counted.bad))
 }
 
-/// Waits until so many octets that `pair.local` has sent are acknowledged.
+/// Waits until this many octets of `pair.local` are acknowledged.
 async fn await_acknowledged(lab: &Lab, pair: SocketPair, octets: u64) -> Result<()> {
     let is_acknowledged = |recording: &Recording| {
         let syn = recording.sent(pair).find(|segment| segment.flags().syn())?;
         let heard = recording.sent(pair.reversed()).last()?.acknowledgment();
-        // The SYN has a number, too.
+        // The SYN takes a sequence number, too.
         (i64::from(heard.offset_from(syn.sequence())) > octets as i64).then_some(())
     };
     lab.wire.await_recorded("the acknowledgment before the move", is_acknowledged).await
 }
 
-/// Fails unless there is something that was sent and not acknowledged.
+/// Fails unless there is unacknowledged data.
 fn check_queues(Exported { tcp, .. }: &Exported) -> Result<()> {
     let (queue, unsent) = (tcp.send_queue.len(), tcp.unsent);
     ensure!(
@@ -244,7 +244,7 @@ fn check_queues(Exported { tcp, .. }: &Exported) -> Result<()> {
     Ok(())
 }
 
-/// What was under way when the session was moved.
+/// What was in flight when the session was moved.
 fn described(which: &str, exported: &Exported) -> String {
     let (send, receive) = (exported.tcp.send_queue.len(), exported.tcp.receive_queue.len());
     format!("{which} move with {send} octets not acknowledged and {receive} not read")

@@ -1,4 +1,4 @@
-//! SYNs: no session comes of one that is not signed as the listener's key says, and each is counted where it should be.
+//! SYNs: one that is not signed as the listener's key requires opens no session, and each is counted where it should be.
 
 use agent::{Accept, Close, Connect, Counted, GetInfo, Key, Listen, Open, SetMd5Key, TryAccept};
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -45,7 +45,7 @@ fn right_key() -> Result<Mkt> {
 }
 
 impl Wrong {
-    /// The key of the listener, as the userspace end has it or would.
+    /// The key of the listener, written as the userspace end's.
     fn listener_key(self) -> Result<Option<Mkt>> {
         let right = right_key()?;
         Ok(Some(match self {
@@ -83,7 +83,7 @@ async fn all_wrong(lab: &Lab, family: Family, listener: End) -> Result<Evidence>
         let named = || format!("{wrong:?}");
         let (counted, recording) = attempt(lab, family, listener, wrong, counts).await.with_context(named)?;
         sum = sum.plus(&counted);
-        // As the opener has signed them, the SYNs are right.
+        // Under the opener's key, the SYNs verify.
         let verdicts = verify(lab, &recording, &[right_key()?])?;
         let syns = recording.segments_from(listener.other().port()).count() as u64;
         let unsigned = if wrong == Wrong::Unsigned { syns } else { 0 };
@@ -99,7 +99,7 @@ async fn all_wrong(lab: &Lab, family: Family, listener: End) -> Result<Evidence>
     Ok(evidence.with_figures(format!("{} ways to be refused, no answer to any", ALL.len())))
 }
 
-/// One attempt: refused without an answer, and counted for each SYN that has come.
+/// One attempt: refused without an answer, and counted for each SYN that arrived.
 async fn attempt(
     lab: &Lab,
     family: Family,
@@ -131,8 +131,8 @@ fn times(counts: Counted, syns: u64) -> Counted {
     (0..syns).fold(Counted::default(), |sum, _| sum.plus(&counts))
 }
 
-/// Checks that the opener has sent SYNs and nothing else, and that nothing answers to them; gives their number. The listener's
-/// port may say something to others, such as an earlier row's connection.
+/// Checks that the opener has sent only SYNs, and that nothing answers them; returns their number. The listener's port may send to others,
+/// such as an earlier row's connection.
 pub fn check_unanswered(recording: &Recording, opener: Port, listener: Port) -> Result<u64> {
     let sent: Vec<_> = recording.segments_from(opener).collect();
     let is_syn = |segment: &Segment<'_>| segment.flags().syn() && !segment.flags().ack();
@@ -164,7 +164,7 @@ async fn refused_by_kernel(
     };
     let sign = async {
         lab.north.await_counted(before, counts).await?;
-        // The stack gives its attempt up with a reset, which must not be heard.
+        // The stack gives up with a reset, which must not arrive.
         lab.wire.set_plugged(Port::Userspace, false);
         Ok(())
     };
@@ -180,7 +180,7 @@ async fn refused_by_kernel(
     Ok(counted)
 }
 
-/// Checks that the kernel's listener says of itself what the kernel has counted altogether, if it has keys.
+/// Checks that the counters of the kernel's listener, if it has keys, equal those of the whole kernel.
 pub async fn check_listener(lab: &Lab, socket: u64, has_keys: bool, counted: Counted) -> Result<()> {
     let info = lab.north.call(GetInfo { socket }).await?;
     let says = info.as_ref().map(|info| info.counted);
@@ -203,7 +203,7 @@ async fn refused_by_userspace(lab: &Lab, setup: &Setup, wrong: Wrong, counts: Co
     userspace.await_counted(times(counts, syns)).await
 }
 
-/// The same attempt with the right key comes to a session.
+/// The same attempt with the right key opens a session.
 async fn nothing_wrong(lab: &Lab, family: Family, listener: End) -> Result<Refusal> {
     let setup = Setup::with_keys(family, listener.other(), &[right_key()?]);
     let session = Session::open(lab, setup).await?;
@@ -295,7 +295,7 @@ async fn md5_refused_by_userspace(lab: &Lab, family: Family) -> Result<Counted> 
     userspace.await_counted(Counted::required(lab.wire.segments_from(Port::North))).await
 }
 
-/// With TCP-MD5 at the kernel's listener too, or with nothing at the userspace one, which then answers, the SYN is heard.
+/// The SYN is accepted if the kernel's listener has TCP-MD5 too, or if the userspace listener has no keys; that one answers.
 async fn md5_accepted(lab: &Lab, listener: End) -> Result<Refusal> {
     let family = Family::Ipv4;
     match listener {

@@ -1,4 +1,4 @@
-//! From one key to another and back, under traffic; keys that are removed in use; keys that only one end has.
+//! Rollovers from one key to another and back, under traffic; keys that are removed while in use; keys that only one end has.
 
 use agent::{AddKeys, Counted, DeleteKey, SetKeys};
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -89,8 +89,8 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
         });
         rolling.await.with_context(named)?;
         rollovers += TURNS.len();
-        // What Linux has cut to size for one key is too long with the MAC of another. It tells itself so by ICMP, ignores that,
-        // and sends the data again after a while.
+        // Data that Linux has segmented for one key are too long with the MAC of another. Linux sends itself an ICMP error, ignores it, and
+        // sends the data again after a while.
         let kernel = session.ends.kernel_counted().await?;
         let too_long = fragmentations_failed(lab).await? - failed_before;
         ensure!(
@@ -120,7 +120,7 @@ async fn fragmentations_failed(lab: &Lab) -> Result<u64> {
     count.trim().parse().with_context(|| format!("/proc/net/snmp says {count}"))
 }
 
-/// One end after the other asks to be sent to with this key; each is, and traffic goes on.
+/// One end after the other asks for this key; the other end signs with it, and traffic goes on.
 async fn roll(ends: &Ends<'_>, starter: End, mkt: &Mkt) -> Result<()> {
     for asks in [starter, starter.other()] {
         ask_for(ends, asks, mkt).await?;
@@ -141,7 +141,7 @@ async fn ask_for(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<()> {
     }
 }
 
-/// The end that asks for the key is then sent segments that do not verify.
+/// The end that asks for the key then receives segments that do not verify.
 async fn roll_to_a_wrong_secret(lab: &Lab, family: Family, starter: End) -> Result<Refusal> {
     let first = key(1, TcpAoAlgorithm::HmacSha1)?;
     let second = key(2, TcpAoAlgorithm::Aes128Cmac)?;
@@ -176,7 +176,7 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
         session.exchange(SOME, SOME).await?;
         session.ends.quiet().await?;
         delete(&session.ends, &mkts[0], Some(&mkts[1])).await?;
-        // Userspace is silent until it has heard which key it is asked for, so that nothing of its is lost.
+        // Userspace sends nothing until it knows which key it is asked for, so that none of its segments is refused.
         session.exchange(0, SOME).await?;
         session.exchange(SOME, SOME).await?;
         session.ends.await_current_key(End::Userspace, &mkts[1]).await?;
@@ -190,7 +190,7 @@ async fn delete_at_the_kernel(lab: &Lab) -> Result<Evidence> {
     Ok(evidence.with_figures("EBUSY without successor, nothing refused"))
 }
 
-/// Deletes a key from the kernel's socket, perhaps for another.
+/// Deletes a key from the kernel's socket, perhaps in favour of another.
 async fn delete(ends: &Ends<'_>, mkt: &Mkt, successor: Option<&Mkt>) -> Result<()> {
     let send_id = mkt.recv_id().0;
     let current = successor.map(|mkt| mkt.recv_id().0);
@@ -236,13 +236,13 @@ async fn remove_at_userspace(lab: &Lab) -> Result<Evidence> {
     Ok(evidence.with_figures(format!("{refused} segments refused, all their octets received later")))
 }
 
-/// Removes the first key for the second.
+/// Removes the first key in favour of the second.
 fn remove(ends: &Ends<'_>, mkts: &[Mkt; 2]) -> Result<()> {
     Ok(ends.connection(|connection| connection.remove_key(mkts[0].send_id(), Some(mkts[1].send_id())))??)
 }
 
-/// Lets the kernel send until userspace has refused something; then the key is put back, or userspace says something, and
-/// with it which key it wants. Gives the segments that were refused.
+/// Lets the kernel send until userspace has refused something. Then puts the key back, or lets userspace send a segment, which asks for
+/// the key that it wants. Returns the refused segments.
 async fn remedy(session: &mut Session<'_>, mkts: &[Mkt; 2], is_put_back: bool) -> Result<u64> {
     let sent_before = session.ends.lab.wire.segments_from(End::Kernel.port());
     let to_kernel = u64::from(!is_put_back);

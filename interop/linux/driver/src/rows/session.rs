@@ -81,12 +81,12 @@ pub fn key_with(number: u8, algorithm: TcpAoAlgorithm, secret: &str) -> Result<M
     Ok(Mkt::with_short_master_key(KeyId(10 + number), KeyId(20 + number), algorithm, master_key)?)
 }
 
-/// A key for the kernel's socket, of one as userspace has it.
+/// A key for the kernel's socket, made from the userspace end's.
 pub fn kernel_key(family: Family, mkt: &Mkt) -> Result<Key> {
     Ok(Key::new(End::Userspace.address(family), &protection::mirrored(mkt)?)?)
 }
 
-/// How a session is set up. All keys are as the userspace end has them, or would.
+/// How a session is set up. All keys are written as the userspace end's.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub family: Family,
@@ -127,7 +127,7 @@ impl Setup {
         lab.north.call(Open { local: self.family.any(port), keys: self.kernel_keys()?, required }).await
     }
 
-    /// With the first of them the kernel opens a connection; left alone, Linux would take the last.
+    /// The kernel opens a connection with the first; by default, Linux would take the last.
     pub fn kernel_keys(&self) -> Result<Vec<Key>> {
         let keys = self.kernel.iter().map(|mkt| kernel_key(self.family, mkt));
         let mut keys: Vec<Key> = keys.collect::<Result<_>>()?;
@@ -142,7 +142,7 @@ impl Setup {
         Port::Userspace.at(self.family, USERSPACE_PORT + self.number)
     }
 
-    /// Has the opener try to connect until `sign` is done. Fails if it connects.
+    /// Makes the opener try to connect until `sign` is done. Fails if it connects.
     pub async fn until_refused<T>(
         &self,
         lab: &Lab,
@@ -177,7 +177,7 @@ const CHECK: Duration = Duration::from_millis(1);
 const TO_KERNEL: u64 = 21;
 const TO_USERSPACE: u64 = 22;
 
-/// Both ends of a session but for the stream.
+/// Both ends of a session, without the stream.
 pub struct Ends<'a> {
     pub lab: &'a Lab,
     pub setup: Setup,
@@ -276,7 +276,7 @@ impl<'a> Session<'a> {
         Ok(Self { ends, stream, carried: [0; 2] })
     }
 
-    /// Carries so many octets to the kernel, and so many back.
+    /// Carries this many octets to the kernel, and this many back.
     pub async fn exchange(&mut self, to_kernel: u64, to_userspace: u64) -> Result<()> {
         self.exchange_after(async |_: &Ends<'_>| Ok(()), to_kernel, to_userspace).await
     }
@@ -312,14 +312,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Has these ends send until `sign` is done. Fails if the data arrives.
+    /// Makes these ends send until `sign` is done. Fails if the data arrive.
     pub async fn until_refused<T>(
         &mut self,
         senders: &[End],
         sign: impl AsyncFnOnce(&Ends<'a>) -> Result<T>,
     ) -> Result<T> {
         let Self { ends, stream, carried, .. } = self;
-        // More than an end sends before it hears anything of the other.
+        // More than an end sends before it receives anything.
         let octets = End::BOTH.map(|end| if senders.contains(&end) { 4 * PIECE } else { 0 });
         refused(sign(ends), exchange(ends, stream, carried, octets, ready(Ok(())))).await
     }
@@ -391,7 +391,7 @@ impl Ends<'_> {
         if end == End::Userspace { self.pair } else { self.pair.reversed() }
     }
 
-    /// What the kernel says of its socket.
+    /// What the kernel reports about its socket.
     pub async fn info(&self) -> Result<SocketInfo> {
         let info = self.lab.north.call(GetInfo { socket: self.socket }).await?;
         info.context("the kernel's socket has no TCP-AO")
@@ -427,8 +427,7 @@ impl Ends<'_> {
         self.lab.is_still(End::BOTH.map(End::port)).await
     }
 
-    /// Checks that the kernel's socket says of itself what the kernel has counted, together with its listener, which has
-    /// verified the first segments.
+    /// Checks that the counters of the kernel's socket and its listener, which has verified the first segments, add up to the kernel's.
     pub async fn check_info(&self) -> Result<()> {
         loop {
             self.quiet().await?;
@@ -470,8 +469,8 @@ impl Ends<'_> {
         End::BOTH.map(|end| self.lab.wire.segments_from(end.other().port()))
     }
 
-    /// What both ends have counted when they have counted all that is in the recording by then. An end may say something again
-    /// at any time: counters and recording are of one moment if no other segment came before and after.
+    /// What both ends have counted, once they have counted everything in the recording. An end may send again at any time, so counters and
+    /// recording count as one moment only if no segment came in between.
     async fn counted(&self) -> Result<[Counted; 2]> {
         loop {
             while !self.is_still().await? {}

@@ -1,4 +1,4 @@
-//! Keys that are for one VRF alone.
+//! Keys for one VRF only.
 
 use agent::{
     Attach, BindDevice, Chain, ConnectFrom, Counted, Detach, Key, ListKeys, Listen, NewManager, Open,
@@ -43,7 +43,7 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-/// Puts north's interface in a VRF, and makes another one; gives the interface indices of both.
+/// Puts north's interface into a VRF, and creates another VRF; returns the interface indices of both.
 async fn enter(lab: &Lab) -> Result<[u32; 2]> {
     lab.north
         .shell(
@@ -177,7 +177,7 @@ async fn connect_from_refused(lab: &Lab, indices: [u32; 2]) -> Result<Refusal> {
     Ok(Refusal::by("userspace", &userspace.await_counted(Counted::bad(1)).await?))
 }
 
-/// The key that a peer has first, and the one that it has then.
+/// The key that a peer has first, and the one that follows it.
 fn successive() -> Result<[Mkt; 2]> {
     Ok([key(1, TcpAoAlgorithm::Aes128Cmac)?, key(2, TcpAoAlgorithm::HmacSha1)?])
 }
@@ -223,7 +223,7 @@ async fn remove(lab: &Lab, [index, _]: [u32; 2]) -> Result<Evidence> {
     let socket = session.ends.socket;
     lab.north.call(Attach { manager, socket, remote: None, now: 0 }).await?;
     session.exchange(SOME, SOME).await?;
-    // The peer goes over first, so that it does not sign with a key that is gone.
+    // The peer changes first, so that it does not sign with a removed key.
     replace(lab, manager, Some(index), &[second.clone(), first.clone()]).await?;
     session.exchange(SOME, SOME).await?;
     session.ends.await_current_key(End::Userspace, second).await?;

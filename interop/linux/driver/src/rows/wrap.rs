@@ -1,4 +1,4 @@
-//! Sequence numbers that wrap in mid-transfer, so that the sequence number extension has to move on (RFC 5925 §6.2, RFC 9187).
+//! Sequence numbers that wrap during a transfer, so that the sequence number extension advances (RFC 5925 §6.2, RFC 9187).
 
 use std::mem;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -38,7 +38,7 @@ pub fn rows() -> Vec<Row> {
 pub const BEFORE: u32 = 1 << 20;
 /// Octets that go each way in all.
 pub const OCTETS: u64 = 4 << 20;
-/// An ISN as close to the top.
+/// An ISN at most that close to the top.
 pub const NEAR_THE_TOP: Isn = Isn(BEFORE.wrapping_neg());
 /// The ISN of a connection, whose SYN and FIN take a number each, so that Linux gives the next one of the same ports
 /// [`NEAR_THE_TOP`] if the first is in TIME-WAIT: it goes on 65,537 higher (`tcp_timewait_state_process`).
@@ -68,7 +68,7 @@ pub async fn connect_from_kernel(
     Session::connect(lab, setup, before, userspace, socket).await
 }
 
-/// Fails unless both directions have gone past the top in mid-transfer; says after how many octets.
+/// Fails unless both directions have wrapped during the transfer; returns after how many octets.
 pub fn check_wrapped(recording: &Recording, pair: SocketPair) -> Result<String> {
     let mut wrapped_after = Vec::new();
     for pair in [pair, pair.reversed()] {
@@ -180,8 +180,8 @@ async fn fall_behind(lab: &Lab, family: Family, opener: End) -> Result<Refusal> 
     Ok(Refusal::by("kernel", &kernel).and(Refusal::by("userspace", &userspace)))
 }
 
-/// Takes the connection out of the kernel. Neither end is sending; but a segment such as a window update must not
-/// come to a socket that has no SNEs yet, which would count it as bad: the cable is cut, and what was on it awaited.
+/// Takes the connection out of the kernel. Neither end is sending, but a segment such as a window update must not reach a socket that has
+/// no SNEs yet and would count it as bad. So the cable is cut, and frames in flight are awaited.
 async fn take_out(lab: &Lab, session: &Session<'_>) -> Result<Exported> {
     session.ends.quiet().await?;
     lab.wire.set_plugged(Port::North, false);
@@ -273,7 +273,7 @@ async fn pass_the_top(lab: &Lab, family: Family) -> Result<Evidence> {
     Ok(evidence.with_figures(format!("wrapped after {after} octets")))
 }
 
-/// The kernels do it right, and an end that does not count the turns cannot verify what they send.
+/// The kernels extend correctly, and an end that does not count wraps cannot verify what they send.
 async fn stay_at_first_turn(lab: &Lab, family: Family) -> Result<Refusal> {
     let mut kernels = open_kernels(lab, family).await?;
     let pair = kernels.pair;
@@ -298,7 +298,7 @@ async fn stay_at_first_turn(lab: &Lab, family: Family) -> Result<Refusal> {
 /// A connection whose ISNs are both near the top.
 async fn open_kernels(lab: &Lab, family: Family) -> Result<Kernels<'_>> {
     let mkts = sha256_key()?;
-    // A SYN that is not ahead of the connection in TIME-WAIT is no new one, and that has an ISN of south's own choice.
+    // The next SYN opens a new connection only if it is ahead of the one in TIME-WAIT, whose ISN south chose: try until that is so.
     let ports = loop {
         let ports = (fresh_port(), fresh_port());
         let last = leave_in_time_wait(lab, family, &mkts, ports).await?;
@@ -310,8 +310,8 @@ async fn open_kernels(lab: &Lab, family: Family) -> Result<Kernels<'_>> {
     Kernels::open_at(lab, family, &mkts, ports, Some(NEAR_THE_TOP)).await
 }
 
-/// North opens and closes first; the ISN of what it accepts next on these ports is near the top. Gives the last number of
-/// south's.
+/// North opens and closes first; the ISN of the connection that it accepts next on these ports is near the top. Returns south's last
+/// sequence number.
 async fn leave_in_time_wait(lab: &Lab, family: Family, mkts: &[Mkt], ports: (u16, u16)) -> Result<SeqNum> {
     let south = lab.south().await?;
     lab.wire.take_recording();
@@ -322,7 +322,7 @@ async fn leave_in_time_wait(lab: &Lab, family: Family, mkts: &[Mkt], ports: (u16
     let remote = Port::South.at(family, ports.1);
     let connect = lab.north.call(Connect { socket, remote });
     let (_, accepted) = tokio::try_join!(connect, south.call(Accept { socket: listener }))?;
-    // South closes when it has read the end, so that TIME-WAIT is north's alone.
+    // South closes after reading the end, so that only north is in TIME-WAIT.
     let answer = async {
         let receive = Transfer { socket: accepted, send: Amount::NONE, receive: Amount::of(1) };
         let end = south.call(receive).await;
@@ -401,7 +401,7 @@ async fn start_behind(lab: &Lab, family: Family) -> Result<Refusal> {
     Ok(Refusal::by("userspace", &counted))
 }
 
-/// What a kernel as the receiver makes of the same ISN. Wireseal cannot change that, so both outcomes pass.
+/// What a receiving kernel does with the same ISN. Wireseal cannot change that, so both outcomes pass.
 async fn ask_kernels(lab: &Lab, family: Family) -> Result<String> {
     let mkts = [key(1, TcpAoAlgorithm::HmacSha1)?];
     let kernels = Kernels::open_at(lab, family, &mkts, (0, 0), Some(LAST)).await?;

@@ -1,5 +1,5 @@
 //! Measures one key manager for the peers of one listener: memory, time and system calls of attaching and of each kind of step.
-//! Runs as root, where tracefs counts system calls.
+//! Needs root and tracefs, which counts the system calls.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,7 +10,7 @@ use socket2::{Domain, Socket, Type};
 use wireseal_keys::{KeyChain, KeyChains, Timestamp};
 use wireseal_linux::{KeyManager, PeerName, StepReport};
 
-/// The octets that a socket may take for its keys.
+/// How many octets a socket may use for its keys.
 const ALLOWANCE: &str = "/proc/sys/net/core/optmem_max";
 const TRACING: &str = "/sys/kernel/tracing/events/raw_syscalls/sys_enter";
 const HISTOGRAM: &str = "hist:keys=id";
@@ -66,7 +66,7 @@ fn calls() -> Result<[u64; 2]> {
     Ok([hits(CALLS[0])?, hits(CALLS[1])?])
 }
 
-/// Does something, and prints what it took.
+/// Runs a step, and prints what it took.
 fn measured<T>(what: &str, act: impl FnOnce() -> Result<T>) -> Result<T> {
     let (before, started) = (calls()?, Instant::now());
     let done = act()?;

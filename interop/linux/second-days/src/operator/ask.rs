@@ -1,4 +1,4 @@
-//! What `--check` and `status` say.
+//! Asking `--check` and `status`.
 
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::daemon::Daemon;
 use crate::instance::Kind;
 use crate::world::Side;
 
-/// What they may take: two seconds, and as much again on a busy machine; on an emulated processor they only have to answer.
+/// How long they may take: two seconds, and as much again on a busy machine. On an emulated processor they only have to answer.
 const ANSWER: Duration = Duration::from_secs(4);
 const ANSWER_IN_GUEST: Duration = Duration::from_secs(20);
 
 impl Operator {
-    /// What `--check` says, within its time.
+    /// The answer of `--check`, within its time.
     pub(super) fn is_in_place(&self, side: Side) -> Result<(Option<i32>, String)> {
         let mut command = self.world.command(side, &self.program);
         let output = self.ask(side, command.args(["gateway", "--check"]))?;
@@ -34,7 +34,7 @@ impl Operator {
         Ok(output)
     }
 
-    /// `--check` and `status` tell the truth.
+    /// Checks that `--check` and `status` tell the truth.
     pub fn check(&self, side: Side, is_up: bool) -> Result<()> {
         let is_gateway = self.kinds[side as usize] == Kind::Gateway;
         let (code, said) = if is_gateway { self.is_in_place(side)? } else { (Some(0), String::new()) };
@@ -67,7 +67,7 @@ impl Operator {
         let sessions = peer["sessions"].as_array().cloned().unwrap_or_default();
         let shown = sessions.iter().filter(|session| session["is-established"] == true).count();
         let is_settled = self.has_been_up(Duration::from_secs(2)) && !self.journal.are_losses_excused();
-        // An end that lost a session in silence may go on to close it.
+        // An end that lost a session silently may still be closing it.
         if is_settled && !(1..=1 + self.journal.broken_off()).contains(&shown) {
             self.journal.fault(&format!(
                 "{side}: there is one session, and status shows {shown}: {}",
@@ -77,7 +77,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Whether both daemons have had a session for so long.
+    /// Whether both daemons have had a session for this long.
     pub fn has_been_up(&self, time: Duration) -> bool {
         self.daemons.iter().all(|daemon| {
             daemon.as_ref().and_then(Daemon::up_since).is_some_and(|since| since.elapsed() >= time)

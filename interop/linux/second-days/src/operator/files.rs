@@ -1,4 +1,4 @@
-//! The files of a gateway change, and are read again.
+//! Changing a gateway's files, and making it read them again.
 
 use std::fs;
 use std::thread::sleep;
@@ -12,7 +12,7 @@ use crate::keys::{Key, now};
 use crate::world::Side;
 
 impl Operator {
-    /// Has the files read again, by both or one, which they are to use or to refuse.
+    /// Makes both gateways or one read the files again, which they must use or refuse.
     pub(super) fn hang_up(&self, sides: &[Side], is_good: bool) -> Result<()> {
         let before: Vec<_> =
             sides.iter().map(|side| self.instance(*side).map(Instance::said)).collect::<Result<_>>()?;
@@ -36,7 +36,7 @@ impl Operator {
                     "{side}: after SIGHUP the log does not say \"{word}\": {:?}",
                     &log[since..]
                 ));
-                // What it does now, nobody knows.
+                // Its state is now unknown.
                 self.journal.excuse_losses();
             }
         }
@@ -61,7 +61,7 @@ impl Operator {
     pub(super) fn peer_gone(&mut self, side: Side) -> Result<()> {
         for has_peer in [false, true] {
             self.files[side as usize].has_peer = has_peer;
-            // One stays, so that there are rules.
+            // One peer stays, so that there are rules.
             self.files[side as usize].others = self.files[side as usize].others.max(1);
             self.files[side as usize].write()?;
             if !has_peer {
@@ -74,7 +74,7 @@ impl Operator {
         Ok(())
     }
 
-    /// The next key takes the place of the last two seconds from now, and the last goes later.
+    /// The next key takes over in two seconds, and the last one is removed later.
     pub(super) fn roll_over(&mut self) -> Result<()> {
         let at = now() + 3;
         for files in &mut self.files {

@@ -1,4 +1,4 @@
-//! The operator: carries out a day's events, and knows what the documents promise of each.
+//! The operator: carries out a day's events, and checks what the documents promise about each.
 
 mod ask;
 mod files;
@@ -22,11 +22,11 @@ use crate::journal::{HOLD, Journal};
 use crate::keys::Files;
 use crate::world::{Orders, Side, World};
 
-/// How long a second instance may take until it refuses to run beside the first.
+/// How long a second instance may take to refuse to run beside the first.
 const SECOND: Duration = Duration::from_secs(10);
-/// How long a gateway may be away without a session being lost: TCP tries again within twice that.
+/// How long a gateway may be away without losing a session: TCP retransmits within twice that.
 const AWAY: Duration = Duration::from_millis(2500);
-/// How long nobody reads the log, or no descriptor is left: so long that a session that stands still is lost.
+/// How long nobody reads the log, or no descriptor is left: long enough that a stalled session would be lost.
 const HINDERED: Duration = Duration::from_secs(HOLD.as_secs() + 2);
 
 pub struct Operator {
@@ -200,7 +200,7 @@ impl Operator {
                 self.instance(*side)?.stop_log()?;
                 sleep(HINDERED);
                 self.carry_out(meanwhile)?;
-                // After a restart it is another one.
+                // After a restart the process is another one.
                 self.instance(*side)?.read_log();
                 Ok(())
             }
@@ -249,7 +249,7 @@ impl Operator {
             self.journal.open(side, "--open-on-exit");
         }
         let (code, log) = gateway.end()?;
-        // Under supervision it is the program's: a signal's number behind 128.
+        // A supervisor returns the program's exit code: 128 and the signal's number.
         if code != Some(if is_gateway { 0 } else { 143 }) {
             self.journal.fault(&format!("{side}: exit code {code:?} after SIGTERM: {:?}", log.last()));
             self.journal.excuse_losses();
@@ -263,11 +263,11 @@ impl Operator {
         Ok(())
     }
 
-    /// Sessions go on with the keys that they have, and no new ones open.
+    /// Kills a supervisor: sessions go on with their keys, and no new ones open.
     fn kill_supervisor(&mut self, side: Side, options: Options) -> Result<()> {
         self.take(side)?.kill();
         sleep(HINDERED);
-        // The daemon would call in vain, and is ended, too.
+        // The daemon could not connect any more, so it is ended, too.
         self.journal.excuse_losses();
         self.start(side, options)?;
         self.journal.excuse_losses();
@@ -283,7 +283,7 @@ impl Operator {
         Ok(())
     }
 
-    /// What it writes is lost, or is not: then it says so. Nothing else happens.
+    /// With a full disk the sessions are written, or the log says that they are lost. Nothing else happens.
     fn full_disk(&mut self, side: Side, options: Options) -> Result<()> {
         let present = self.instance(side)?.options;
         if !present.keeps_state || present.opens {
@@ -291,7 +291,7 @@ impl Operator {
             sleep(Duration::from_secs(1));
         }
         let filler = self.world.state_folder(side).join("filler");
-        // It ends when nothing fits any more.
+        // The command ends when nothing more fits.
         let _ = Command::new("dd")
             .args(["if=/dev/zero", "bs=1k", &format!("of={}", filler.display())])
             .stderr(Stdio::null())
@@ -336,7 +336,7 @@ impl Operator {
             return self.check(side, true);
         }
         self.journal.fault(&format!("{side}: a second instance was not refused: exit code {code:?}"));
-        // Its rules lead to nobody now.
+        // Now nobody takes the packets that its rules queue.
         self.journal.excuse_losses();
         let options = self.instance(side)?.options;
         self.instances[side as usize] = None;
@@ -348,7 +348,7 @@ impl Operator {
     fn no_descriptors(&mut self, side: Side, meanwhile: &Event) -> Result<()> {
         let gateway = self.instance(side)?;
         gateway.leave_descriptors(0)?;
-        // Those who ask for metrics and say nothing do not help.
+        // Callers of the metrics that send nothing make it worse.
         let callers: Vec<_> = (0..16).map(|_| UnixStream::connect(&gateway.metrics)).collect();
         sleep(Duration::from_millis(500));
         match meanwhile {

@@ -1,4 +1,4 @@
-//! What others do to the rules for packets.
+//! Changes of the gateway's rules by others.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ impl Operator {
             .map(drop)
     }
 
-    /// Rules are flushed again and again, for half a second, without a word to anybody.
+    /// Flushes the rules repeatedly for half a second without telling the witness.
     pub fn open_in_secret(&self, side: Side) -> Result<()> {
         (0..20).try_for_each(|_| {
             sleep(Duration::from_millis(25));
@@ -34,7 +34,7 @@ impl Operator {
         })
     }
 
-    /// `--remove-rules` is for a gateway that has ended: this one goes on.
+    /// `--remove-rules` must fail and change nothing, because the gateway still runs.
     pub(super) fn remove_rules(&self, side: Side) -> Result<()> {
         let output = self.world.command(side, &self.program).args(["gateway", "--remove-rules"]).output()?;
         if output.status.code() != Some(2) {
@@ -43,7 +43,7 @@ impl Operator {
         self.check(side, true)
     }
 
-    /// The rules are taken away: the gateway has to say so and to install them again within a second, or to say that it cannot.
+    /// Removes the rules: within a second the gateway must report it and install them again, or report that it cannot.
     pub(super) fn lose_rules(
         &mut self,
         side: Side,
@@ -68,8 +68,8 @@ impl Operator {
         Ok(())
     }
 
-    /// Waits until `--check` says that the rules are in place. If they do not come back, or nobody knows whose they are, another gateway
-    /// is started, so that the day can go on.
+    /// Waits until `--check` says that the rules are in place. If they do not come back, or their state is unknown, starts another gateway,
+    /// so that the day can go on.
     pub(super) fn await_rules(
         &mut self,
         side: Side,
@@ -100,7 +100,7 @@ impl Operator {
         let another = if peer.contains(':') { "2001:db8::99" } else { "192.0.2.99" };
         let edit = match of_another_peer {
             true => format!("s/{peer}\\b/{another}/g"),
-            // Those of a gateway with --queue 40000.
+            // The rules of a gateway with --queue 40000.
             false => {
                 "/queue/ s/\\b\\(179\\|1\\)\\([0-9][0-9]\\)\\b\\([:-]\\|$\\| --queue-bypass\\)/400\\2\\3/g"
                     .to_owned()
@@ -120,11 +120,11 @@ impl Operator {
         })
     }
 
-    /// The gateway's rules apply all the same, or it says that they do not.
+    /// The gateway's rules still apply, or it says that they do not.
     pub(super) fn rule_in_front(&self, side: Side, accepts: bool) -> Result<()> {
         let target = if accepts { "-j ACCEPT" } else { "" };
         let places = self.iptables().map(|name| {
-            // Wherever the gateway's own chains are called.
+            // In every chain that calls the gateway's own.
             let find = format!(
                 "{name}-save | awk '/^\\*/ {{ table = substr($1, 2) }} / -j WIRESEAL/ && $2 !~ /WIRESEAL/ {{ print table, $2 }}'"
             );
@@ -150,7 +150,7 @@ impl Operator {
             self.journal
                 .fault(&format!("{side}: an accepting rule in front, and the log says nothing about it"));
         }
-        // It is said first, and then mended.
+        // The gateway reports first, and then repairs.
         let said = Instant::now();
         let (code, said) = loop {
             let asked = self.is_in_place(side)?;
@@ -160,7 +160,7 @@ impl Operator {
             sleep(Duration::from_millis(100));
         };
         let saved = self.world.run(side, "iptables-save; ip6tables-save")?;
-        // Of each chain of the kernel's the first rule.
+        // The first rule of each of the kernel's chains.
         let mut chains = Vec::new();
         let is_in_front = |line: &&str| {
             let Some(chain) = line.strip_prefix("-A ").and_then(|rule| rule.split(' ').next()) else {
@@ -183,7 +183,7 @@ impl Operator {
         Ok(())
     }
 
-    /// Segments are judged before connections are tracked: what others send in the peer's name does not reach the firewall.
+    /// Segments are judged before connection tracking, so what others send in the peer's name does not reach the firewall.
     pub(super) fn firewall(&self, side: Side) -> Result<()> {
         for name in self.iptables() {
             let icmp = if name == "iptables" { "icmp" } else { "ipv6-icmp" };

@@ -1,4 +1,4 @@
-//! Daemons without TCP-AO, as their packages have them, and programs under `wireseal run` on a guest.
+//! Daemons without TCP-AO, as Debian packages them, and programs under `wireseal run` on a guest.
 
 use agent::WriteFile;
 
@@ -28,7 +28,7 @@ pub struct Speaker {
     pub opens: [bool; 2],
     /// The VRF that it is in.
     pub vrf: Option<&'static str>,
-    /// IPv4 routes that it announces; FRR alone can be told.
+    /// How many IPv4 routes it announces; only FRR can be told.
     pub routes: usize,
 }
 
@@ -89,8 +89,8 @@ impl Daemon {
     }
 }
 
-/// Waits until the kernel has nothing left to send for BGP sockets that nobody has any more. Connections in TIME-WAIT (6) send nothing on
-/// their own. It gives up soon what the peer does not answer.
+/// Waits until the kernel has nothing left to send for orphaned BGP sockets. Connections in TIME-WAIT (6) send nothing on their own. The
+/// kernel soon gives up what the peer does not answer.
 pub async fn await_no_sockets(guest: &Guest) -> Result<()> {
     guest
         .shell(
@@ -182,7 +182,7 @@ pub const CONNECTING: &str = "connecting with the keys of the peer";
 pub const SESSION: &str = "a session with the keys of the peer";
 pub const LISTENING: &str = "listening with the keys of all peers";
 
-/// Any of the commands of `wireseal` that goes on.
+/// A command of `wireseal` that keeps running.
 pub async fn start<'a>(guest: &'a Guest, name: &'static str, arguments: &str) -> Result<Program<'a>> {
     Program::start(guest, name, &format!("wireseal {arguments}")).await
 }

@@ -22,7 +22,7 @@ const WHAT: &str = "behind wireseal gateway, on Debian's own kernel without TCP-
 /// What a row does to its sessions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trial {
-    /// The gateway is restarted in order.
+    /// The gateway is restarted cleanly.
     Restart,
     /// The gateway is killed and started again.
     Kill,
@@ -74,14 +74,14 @@ impl<'a> Behind<'a> {
         Ok(Self { guest, daemon, gateway })
     }
 
-    /// Ends the gateway in order.
+    /// Ends the gateway with SIGTERM.
     async fn end_gateway(&self) -> Result<String> {
         self.gateway.signal("TERM").await?;
         self.gateway.await_log("the sessions were written", 1).await?;
         self.gateway.log().await
     }
 
-    /// The daemon first: what the kernel has left to send for it is still signed.
+    /// Ends the daemon first, so that what the kernel still has to send for it is signed.
     async fn stop(self) -> Result<String> {
         self.daemon.end(self.guest).await?;
         await_no_sockets(self.guest).await?;

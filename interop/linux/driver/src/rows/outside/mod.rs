@@ -1,5 +1,5 @@
-//! TCP-AO from outside: daemons without it, unchanged, under `wireseal run`, and behind `wireseal gateway`; and an operator's random
-//! days, which `second-days` plays on a guest.
+//! TCP-AO for unchanged daemons, under `wireseal run` and behind `wireseal gateway`; and an operator's random days, which `second-days`
+//! plays on a guest.
 
 mod daemon;
 mod gateway;
@@ -23,7 +23,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// No more days begin after so many seconds.
+/// After this many seconds no more days begin.
 const SECONDS: &str = "--days 6 --seconds 40";
 const TWIN: &str = "--days 1 --open";
 /// How long to wait for the end.
@@ -49,7 +49,7 @@ pub fn second_days() -> Row {
     )
 }
 
-/// Runs days; returns what was said of them, if each went as it should.
+/// Runs days; returns what was printed, if each went as it should.
 async fn days(guest: &Guest, options: &str) -> Result<String> {
     let program = "wireseal-second-days --program /usr/local/sbin/wireseal --guest";
     let days =

@@ -17,7 +17,7 @@ use crate::wait::Program;
 /// Routes that FRR announces.
 const ROUTES: usize = 1_000;
 const ALGORITHMS: [&str; 3] = ["AES-128-CMAC-96", "HMAC-SHA-1-96", "hmac(sha256)"];
-/// Seconds from one moment of the key chain to the next: a key is accepted one before it is sent with, and one after.
+/// Seconds from one moment of the key chain to the next: a key is accepted from one moment before its send lifetime to one after.
 const STEP: i64 = 1000;
 
 pub fn bgp() -> Row {
@@ -85,7 +85,7 @@ async fn set_clocks(lab: &Lab, step: i64) -> Result<()> {
     set_guest_clocks([&lab.north, lab.south().await?], FIRST + step * STEP).await
 }
 
-/// The sessions that FRR has established, how often each was, and the routes that it has announced in all of them.
+/// FRR's established sessions, how often each was established, and the routes announced in all of them.
 async fn established(guest: &Guest) -> Result<(usize, u64, u64)> {
     let said = guest.shell("vtysh -c 'show bgp ipv4 unicast summary json' 2>/dev/null").await?;
     let summary: serde_json::Value = serde_json::from_str(&said)?;
@@ -102,9 +102,9 @@ async fn run(lab: &Lab) -> Result<Evidence> {
     let expected = (2, 2, 2 * ROUTES as u64);
     let are_up = async || Ok(established(south).await? == expected);
     frr.wait("FRR's routes", are_up).await?;
-    // Otherwise the first new key may come to a session before it is looked at, which happens once a second.
+    // Otherwise a session may get its first new key before the supervisor has found it, which takes up to a second.
     tokio::time::sleep(Duration::from_secs(2)).await;
-    // A daemon may have tried once more until the other was ready for it.
+    // A daemon may have needed another attempt before the other was ready.
     let mut opened = Vec::new();
     for end in [&gobgp, &frr] {
         end.await_log(SESSION, 2).await?;
@@ -117,7 +117,7 @@ async fn run(lab: &Lab) -> Result<Evidence> {
             await_signed(lab, Port::South, wireseal_tcp_ao::KeyId(11 + key)).await?;
             await_signed(lab, Port::North, wireseal_tcp_ao::KeyId(21 + key)).await?;
         } else {
-            // The new key comes to two listeners and two sessions at each end, and the old one goes.
+            // At each end two listeners and two sessions get the new key and lose the old one.
             for (end, own) in [(&gobgp, 21), (&frr, 11)].into_iter().filter(|_| step < 5) {
                 end.await_log(&format!("add the key with SendID {} ", own + (step + 1) / 2), 4).await?;
             }

@@ -33,7 +33,7 @@ while True:
     s.close()
 ";
 
-/// Half of the threads wait in connect, the others in poll.
+/// Half of the threads block in `connect`, the others in `poll`.
 const CLIENT: &str = "
 import errno, select, socket, sys, threading
 done = []
@@ -173,7 +173,7 @@ async fn beside(south: &Guest, east: &Guest) -> Result<()> {
     supervised.await_end().await?;
     let log = supervised.log().await?;
     ensure!(log.contains("beside: ENOPROTOOPT OK ENOPROTOOPT OK"), "beside the peer's sessions: {log}");
-    // It may have ended by the reset.
+    // The reset may have ended it.
     east.shell("pkill python3; true").await?;
     let one = format!("wireseal run --keys {FOLDER}/keys.toml --peer {} --", Port::East.ipv4());
     let said = south.shell(&format!("{one} {one} true 2>&1; echo it returned $?")).await?;
@@ -189,7 +189,7 @@ async fn twin(lab: &Lab) -> Result<Refusal> {
     let before = east.counters().await?;
     let server = start(east, SERVER, &mirrored(&key_file(SECRET)), Port::South, "").await?;
     server.await_log(LISTENING, 2).await?;
-    // Its peer is another, so it calls unsigned.
+    // It has another peer configured, so it connects unsigned.
     let client = start(south, CLIENT, &key_file(SECRET), Port::North, &client_arguments()).await?;
     let counted = east.await_counted(&before, Counted::required(1)).await?;
     let log = client.log().await?;

@@ -48,7 +48,7 @@ pub fn daemons() -> Vec<Row> {
     ]
 }
 
-/// The key chain with its first key alone.
+/// The key chain with only its first key.
 pub fn first_key(keys: &str) -> Result<&str> {
     let second = keys.rfind("[[key-chain.key]]").context("there are two keys")?;
     Ok(&keys[..second])
@@ -69,7 +69,7 @@ async fn run(lab: &Lab, daemon: Daemon) -> Result<Evidence> {
     let seconds = started.elapsed().as_secs_f64();
 
     if daemon == Daemon::ExaBgp {
-        // Its timers go by the clock, so that one that is set ends its sessions.
+        // Its timers use the wall clock, so setting the clock ends its sessions.
         let now: i64 = south.shell("date +%s").await?.trim().parse()?;
         let at = |moment| Timestamp::from_unix_seconds(by_clock(now, moment));
         change_keys(&supervised, &key_file_at(SECRET, at)).await?;
@@ -153,7 +153,7 @@ async fn kill(bird: &Bird<'_>, supervised: Program<'_>, since: &[Since; 2]) -> R
     counted.check_good("south")
 }
 
-/// Lets the key chain run out: the sessions are shut down, and BIRD cannot open any.
+/// Lets the key chain expire: the sessions are shut down, and BIRD cannot open any.
 async fn run_out(
     lab: &Lab,
     bird: &Bird<'_>,
@@ -164,7 +164,7 @@ async fn run_out(
     let before = south.counters().await?;
     set_clock(OVER).await?;
     supervised.await_log("no key is valid for sending: close the connection", 2).await?;
-    // FRR calls BIRD again, and BIRD calls FRR, whose listener has a key that nobody knows.
+    // FRR and BIRD call each other again; FRR's listener has a key that nobody knows.
     supervised.await_log("connect was refused", 1).await?;
     let refused = south.await_counted(&before, Counted::key_not_found(1)).await?;
     bird.check_kept_out().await?;
