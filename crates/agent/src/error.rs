@@ -63,7 +63,7 @@ pub enum Error {
     /// The gateway's shim cannot be made with these limits.
     #[error("{0}")]
     Shim(PeerError),
-    /// There is no memory for so many connections, or they are more than a gateway may have in each thread.
+    /// There is no memory for this many connections, or they are more than a gateway may have in each thread.
     #[error("{connections} connections in each of {threads} threads take {mebibytes} MiB: name fewer")]
     Connections {
         /// Connections in each thread.

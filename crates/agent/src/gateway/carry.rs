@@ -111,7 +111,7 @@ fn answer(queues: &mut PacketQueues, packet: Packet, verdict: Verdict, wire: &mu
     let decided = match verdict {
         Verdict::Accept(place) => queues.accept_at(packet, place),
         Verdict::Send(place) => match wire.send(&packet, packet.octets_at(place.clone())) {
-            // It does not fit the link. The kernel tells the program's TCP so if the packet goes on.
+            // It does not fit the link. Passed on, it makes the kernel tell the program's TCP.
             Err(error) if error.raw_os_error() == Some(libc::EMSGSIZE) => queues.accept_at(packet, place),
             // Either it was sent, or the buffer was full or a filter dropped it; then TCP sends it again.
             _ => queues.drop(packet),
