@@ -156,7 +156,7 @@ impl Error {
         Self::Peer { peer: peer.to_string(), problem: problem.into() }
     }
 
-    /// That the operating system refuses what is to be done.
+    /// Makes the error for what the operating system has refused.
     #[cfg(any(feature = "gateway", feature = "run"))]
     pub(crate) fn cannot<E: Into<io::Error>>(what: impl Into<Cow<'static, str>>) -> impl FnOnce(E) -> Self {
         |error| Self::System { what: what.into(), error: error.into() }

@@ -49,7 +49,7 @@ impl Link {
     }
 }
 
-/// A frame that has come in.
+/// A received frame.
 #[derive(Debug)]
 pub struct RxToken(Vec<u8>);
 

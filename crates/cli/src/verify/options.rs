@@ -44,7 +44,7 @@ impl Default for SearchLimits {
 }
 
 impl VerifyOptions {
-    /// Whether a segment between these ends is to be checked.
+    /// Whether to check a segment between these ends.
     pub(super) fn select(&self, source: IpAddr, destination: IpAddr, ports: [u16; 2]) -> bool {
         let is_peer = |address: IpAddr| self.peers.iter().any(|peer| peer.contains(&address.to_canonical()));
         (self.peers.is_empty() || is_peer(source) || is_peer(destination))

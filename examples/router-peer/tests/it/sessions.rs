@@ -14,14 +14,14 @@ use super::program::{Place, Router, last_words};
 #[test]
 fn neighbours_in_memory_talk_and_stop_in_order() {
     let mut router = Place::shipped().start("memory.toml", &[]);
-    // The simulated end of the first session has the routes of the file.
+    // The played end of the first session has the routes of the file.
     router.wait_for(&["east (played)", "ipv4=2 ipv6=1"]);
     while router.said.matches("session established").count() < 4 {
         router.wait_for(&["session established"]);
     }
     let log = router.stop();
     assert!(log.contains("AdministrativeShutdown") && !log.contains("not protected"), "{log}");
-    // Ids are swapped at the simulated end.
+    // Ids are swapped at the played end.
     assert!(["preferred=10", "preferred=20"].iter().all(|id| log.contains(id)), "{log}");
 }
 
