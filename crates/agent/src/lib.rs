@@ -81,10 +81,10 @@
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with
 //!   EKEYREJECTED. The log says why.
 //! * If the supervisor ends, the program's `connect`, `listen` and TCP-MD5 fail with ENOSYS. Its sessions go on with the keys that they
-//! have.
+//!   have.
 //! * Refused in the program: Multipath TCP and SMC (EPROTONOSUPPORT, and programs fall back on TCP), io_uring (ENOSYS), data in a SYN
 //!   (EOPNOTSUPP), TCP-AO keys of its own (ENOPROTOOPT), 32-bit system calls (ENOSYS), threads with descriptors of their own (EPERM; ENOSYS
-//! for   `clone3`, and C libraries fall back on `clone`), and TCP-MD5 for the peers (ENOPROTOOPT) unless the configuration leaves it.
+//!   for `clone3`, and C libraries fall back on `clone`), and TCP-MD5 for the peers (ENOPROTOOPT) unless the configuration leaves it.
 //!
 //! # How `Gateway` works
 //! Rules in nftables or iptables queue the peers' packets for the gateway, which passes them through the [shim](wireseal_tcp_ao::shim) in

@@ -1,3 +1,5 @@
+//! Tests of the crate through its public API.
+
 mod handshake;
 mod keys;
 mod provider;
