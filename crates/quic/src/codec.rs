@@ -394,16 +394,16 @@ impl LongHeader<'_> {
         payload_length: usize,
     ) -> Result<usize, SealError> {
         let length = number_length.octets() + AeadAlgorithm::TAG_LENGTH;
-        let length = payload_length.checked_add(length).ok_or(SealError::PayloadTooLong)? as u64;
+        let length = payload_length.checked_add(length).ok_or(SealError::FieldTooLong)? as u64;
         let exponent = match length {
             0..0x4000 => 1,
             0x4000..0x4000_0000 => 2,
-            _ => return Err(SealError::PayloadTooLong),
+            _ => return Err(SealError::FieldTooLong),
         };
         let mut token_length = [0; 8];
         let (token_length, token): (&[u8], &[u8]) = if self.packet_type == LongType::Initial {
             let octets = encode_varint(self.token.len() as u64, &mut token_length);
-            (&token_length[..octets.ok_or(SealError::PayloadTooLong)?], self.token)
+            (&token_length[..octets.ok_or(SealError::FieldTooLong)?], self.token)
         } else {
             (&[], &[])
         };

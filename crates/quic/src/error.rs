@@ -1,5 +1,5 @@
 //! The errors, grouped by what the caller does: drop the packet ([`HeaderError`]), drop it or close the connection ([`OpenError`]), fix the
-//! call ([`SealError`]), or wait ([`KeyError`]). Token errors are in `token.rs`.
+//! call ([`SealError`]), or fix it or wait ([`KeyError`]). Token errors are in `token.rs`.
 
 use core::fmt;
 use core::time::Duration;
@@ -89,8 +89,10 @@ pub enum OpenError {
     /// A packet that was opened before, or is too old to tell: drop it (RFC 9000 §12.3).
     #[error("the packet is a duplicate")]
     Duplicate,
-    /// The peer used old keys after new ones: KEY_UPDATE_ERROR (RFC 9001 §6.4).
-    #[error("the peer used old keys after new ones (KEY_UPDATE_ERROR)")]
+    /// The peer broke the order of key phases: KEY_UPDATE_ERROR. An authentic packet has old keys after new ones or new keys before old ones
+    /// (RFC 9001 §6.4), or the Key Phase bit of another phase than its keys'; or it acknowledges a packet of a phase that it does not
+    /// answer (RFC 9001 §6.2).
+    #[error("the peer broke the order of key phases (KEY_UPDATE_ERROR)")]
     KeyUpdate,
     /// Too many packets failed authentication: AEAD_LIMIT_REACHED (RFC 9001 §6.6). Nothing is opened from now on.
     #[error("too many packets were not authentic (AEAD_LIMIT_REACHED)")]
@@ -157,8 +159,8 @@ pub enum SealError {
     },
     /// A value is too large for its field: the payload for a Length field of four octets, the token for its length field, or the versions
     /// for a Version Negotiation packet.
-    #[error("the payload or the token is too long for its length field")]
-    PayloadTooLong,
+    #[error("a payload, a token or a list of versions is too long for its field")]
+    FieldTooLong,
     /// The header is of another packet type or version than the keys, or its Length field disagrees with `number_offset` or
     /// the length of the packet.
     #[error("the header does not fit these keys, or not the length of the packet")]
@@ -176,10 +178,12 @@ pub enum SealError {
     /// The Version Negotiation packet would answer another one, or name no version (RFC 9000 §6.1).
     #[error("a Version Negotiation packet answers no other, and names a version")]
     NoAnswer,
-    /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5); or the key that seals tokens was
-    /// [forgotten](crate::TokenKeys::seal).
+    /// A Retry packet needs a token of at least one octet (RFC 9000 §17.2.5).
     #[error("a Retry packet needs a token")]
     NoToken,
+    /// The key that seals tokens was [forgotten](crate::TokenKeys::seal).
+    #[error("the key that seals tokens was forgotten")]
+    NoTokenKey,
     /// The source connection ID of a Retry packet must differ from the destination of the packet it answers (RFC 9000
     /// §17.2.5.1).
     #[error("a Retry packet must change the connection ID")]

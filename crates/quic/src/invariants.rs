@@ -91,7 +91,7 @@ impl<'a> VersionNegotiation<'a> {
     ///
     /// # Errors
     ///
-    /// [`SealError::BufferTooSmall`]; [`SealError::PayloadTooLong`] for more than [`MAX_VERSIONS`](Self::MAX_VERSIONS);
+    /// [`SealError::BufferTooSmall`]; [`SealError::FieldTooLong`] for more than [`MAX_VERSIONS`](Self::MAX_VERSIONS);
     /// [`SealError::NoAnswer`] if `asked` is a Version Negotiation packet itself, or `versions` is empty. Nothing is written then.
     pub fn write(
         unused: u8,
@@ -104,7 +104,7 @@ impl<'a> VersionNegotiation<'a> {
         }
         let mut list = [0; VERSION_LENGTH * Self::MAX_VERSIONS];
         let length = VERSION_LENGTH * versions.len();
-        let list = list.get_mut(..length).ok_or(SealError::PayloadTooLong)?;
+        let list = list.get_mut(..length).ok_or(SealError::FieldTooLong)?;
         for (octets, version) in list.chunks_exact_mut(VERSION_LENGTH).zip(versions) {
             octets.copy_from_slice(&version.to_be_bytes());
         }

@@ -335,7 +335,7 @@ impl<const N: usize> TokenKeys<N> {
     ///
     /// # Errors
     ///
-    /// [`SealError::BufferTooSmall`], and [`SealError::NoToken`] if the sealing key was forgotten because too many others were accepted
+    /// [`SealError::BufferTooSmall`], and [`SealError::NoTokenKey`] if the sealing key was forgotten because too many others were accepted
     /// since. Nothing is written.
     pub fn seal(
         &self,
@@ -346,7 +346,7 @@ impl<const N: usize> TokenKeys<N> {
         expires: Duration,
         out: &mut [u8],
     ) -> Result<usize, SealError> {
-        let key = self.key(self.sealing).ok_or(SealError::NoToken)?;
+        let key = self.key(self.sealing).ok_or(SealError::NoTokenKey)?;
         key.seal_as(self.sealing, unique, version, address, purpose, expires, out)
     }
 

@@ -110,7 +110,7 @@ impl PeerArgument {
 pub struct Source {
     /// The file of key chains, in place of the configuration file's.
     pub keys: Option<PathBuf>,
-    /// The end that the file of key chains is of, in place of the configuration file's.
+    /// The end that the file of key chains is of: this one, unless the configuration file names the file and says otherwise.
     pub keys_of: Option<End>,
     /// The configuration file.
     pub config: Option<PathBuf>,
@@ -151,7 +151,9 @@ impl Source {
             None => path.clone(),
         };
         let keys = self.keys.clone().or_else(|| file.key_chains.as_ref().map(beside));
-        let end = self.keys_of.unwrap_or(file.key_chains_of);
+        // What the configuration says is of the file that it names.
+        let of_file = if self.keys.is_some() { End::default() } else { file.key_chains_of };
+        let end = self.keys_of.unwrap_or(of_file);
         let (chains, key_file) = read_key_chains(&keys.ok_or(NO_KEY_CHAINS)?, end)?;
         let mut chosen: Vec<(PeerName, _)> = Vec::new();
         let mut taken = HashSet::new();

@@ -139,6 +139,20 @@ fn key_chains_are_in_a_routers_configuration_too() {
     assert_eq!(read("bird.conf", bird, "key-chains-of = \"peer\""), Ok(vec![(3, 3), (2, 1)]));
     assert_eq!(read("router", junos, "key-chains-of = \"this-end\""), Ok(vec![(1, 2)]));
     assert_eq!(read("router", junos, "key-chains-of = \"peer\""), Ok(vec![(2, 1)]));
+    // The command line decides, and what the configuration says is of the file that it names.
+    let written = "key-chains = \"router\"\nkey-chains-of = \"peer\"\n";
+    let configured = source(folder.path(), "", written, &["192.0.2.1=upstream"]);
+    let own = Some(folder.path().join("router"));
+    for (keys, keys_of, expected) in [
+        (None, None, (2, 1)),
+        (None, Some(End::ThisEnd), (1, 2)),
+        (own.clone(), None, (1, 2)),
+        (own, Some(End::Peer), (2, 1)),
+    ] {
+        let read = Source { keys, keys_of, ..configured.clone() }.read().unwrap();
+        let mkt = read.peers[0].1.keys()[0].mkt().clone();
+        assert_eq!((mkt.send_id().0, mkt.recv_id().0), expected, "{keys_of:?}");
+    }
     for (keys, of, expected) in [
         (
             junos.replace("\"a secret\"", "$8$aes256-gcm$x"),

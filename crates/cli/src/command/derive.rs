@@ -105,6 +105,9 @@ pub(super) fn run(arguments: Arguments) -> Result {
     if let Some(Order::Quic(arguments)) = &arguments.order {
         return of_quic(arguments);
     }
+    if let Some(packet) = &arguments.packet {
+        arguments.keys.check_input("packet", Path::new(packet))?;
+    }
     let keys = arguments.keys.keys()?;
     let mut output = Wrapped::new(BufWriter::new(io::stdout().lock()));
     let outcome = match (&arguments.packet, arguments.connection, arguments.isns) {
@@ -402,6 +405,10 @@ fn version(text: &str) -> std::result::Result<Version, &'static str> {
 }
 
 fn of_quic(arguments: &QuicArguments) -> Result {
+    let is_standard_input = |KeyText(text): &KeyText| text.as_str() == "-";
+    if arguments.packet == "-" && arguments.secret.as_ref().is_some_and(is_standard_input) {
+        return Err("the packet and the secret cannot both come from standard input".into());
+    }
     let datagram = read("packet", &arguments.packet)?;
     let mut output = Wrapped::new(BufWriter::new(io::stdout().lock()));
     let outcome = match QuicPacket::read(&datagram, arguments.dcid_length.into()) {
@@ -440,6 +447,11 @@ fn of_protected(output: &mut impl Write, packet: &QuicPacket, arguments: &QuicAr
         (None, None) => return Err("no keys: give --secret, or --dcid for an Initial packet".into()),
     };
     let (updates, path) = (*updates, *path);
+    if packet.packet_type != PacketType::OneRtt && (updates, path) != (0, 0) {
+        return Err(
+            "--updates and --path: only packets with a short header have key updates and paths".into()
+        );
+    }
     let given = Given { version, suite: *suite, origin, updates, largest: *largest, path };
     let keys = Schedule::new(&given)?;
     let steps = Steps::new(packet, &given, &keys);

@@ -50,11 +50,11 @@ pub(super) struct KeyArguments {
 }
 
 impl KeyArguments {
-    /// Checks that not both the capture and the keys come from standard input.
-    pub(super) fn check_capture(&self, capture: &Path) -> Result<(), &'static str> {
+    /// Checks that not both another input, which is called so, and the keys come from standard input.
+    pub(super) fn check_input(&self, name: &str, input: &Path) -> Result<(), String> {
         let is_standard_input = |path: &Path| path == Path::new("-");
-        if is_standard_input(capture) && self.files.iter().any(|path| is_standard_input(path)) {
-            return Err("the capture and the keys cannot both come from standard input");
+        if is_standard_input(input) && self.files.iter().any(|path| is_standard_input(path)) {
+            return Err(format!("the {name} and the keys cannot both come from standard input"));
         }
         Ok(())
     }

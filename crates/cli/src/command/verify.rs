@@ -55,7 +55,7 @@ fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
 
 pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keys, peers, ports, isns, nat, segments, json, html } = arguments;
-    keys.check_capture(&capture)?;
+    keys.check_input("capture", &capture)?;
     let keys = keys.keys()?;
     let name = capture.display().to_string();
     let mut reader = Reader::open(&capture).map_err(|error| match error {

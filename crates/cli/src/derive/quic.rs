@@ -225,7 +225,12 @@ impl Schedule {
         }
         let label = |name: &str| format!("{prefix} {name}");
         let last = (0..updates).fold(first.clone(), |secret, _| {
-            expand(&mut lines, "secret", suite, (&secret, label("ku")), expected)
+            let next = expand(&mut lines, "secret", suite, (&secret, label("ku")), expected);
+            // All later keys follow from it.
+            if let [.., (_, shown), _] = &mut lines[..] {
+                *shown = format!("({expected} octets, not shown)");
+            }
+            next
         });
         let key = expand(&mut lines, "key", suite, (&last, label("key")), suite.key_length());
         let mut iv = [0; AeadAlgorithm::NONCE_LENGTH];
@@ -367,9 +372,13 @@ pub fn near_miss(packet: &QuicPacket, given: &Given) -> Result<Result<String, Ve
 fn differences(packet: &QuicPacket, given: &Given) -> Vec<(String, String, Given)> {
     let mut all = Vec::new();
     if packet.packet_type == PacketType::OneRtt {
-        let updates = given.updates.saturating_add(1);
-        let found = format!("it opens with the secret of the next key phase (--updates {updates})");
-        all.push(("the next key phase".to_owned(), found, Given { updates, ..given.clone() }));
+        for (which, updates) in
+            [("next", given.updates.checked_add(1)), ("previous", given.updates.checked_sub(1))]
+        {
+            let Some(updates) = updates else { continue };
+            let found = format!("it opens with the secret of the {which} key phase (--updates {updates})");
+            all.push((format!("the {which} key phase"), found, Given { updates, ..given.clone() }));
+        }
     }
     if let Origin::Initial(destination, end) = given.origin {
         let (other, name) =

@@ -66,6 +66,19 @@ fn keys_that_everybody_can_write_are_said_to_be() {
 }
 
 #[test]
+fn the_end_that_a_key_file_is_of_decides_which_id_is_sent() {
+    let (_folder, keys) = key_file(0o600);
+    let text = std::fs::read_to_string(&keys).unwrap();
+    let (before, after) = text.split_once("send-id").unwrap();
+    std::fs::write(&keys, format!("{before}recv-id = 200\nsend-id{after}")).unwrap();
+    for (end, expected) in [(&[][..], "RecvID 200"), (&["--keys-of", "peer"], "SendID 200")] {
+        let arguments = [&["gateway", "--keys", &keys, "--peer", "192.0.2.1", "--dry-run"], end].concat();
+        let (code, said) = wireseal(&arguments);
+        assert!(code == 0 && said.contains(expected), "{said}");
+    }
+}
+
+#[test]
 fn completions_offer_nothing_that_is_hidden() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let (code, script) = wireseal(&["completions", shell]);

@@ -106,7 +106,12 @@ fn every_value_of_the_short_packet_and_its_key_update_is_printed() {
         assert!(!run.out.contains(of("secret")), "{}", run.out);
         let updated =
             derive(&[&suite[..], &["--updates", "1", "--secret", of("secret"), of("packet")]].concat());
-        assert_lines(&updated, 1, &[("secret", of("ku")), ("hp", of("hp")), ("in packet", "DIFFERENT")]);
+        assert_lines(
+            &updated,
+            1,
+            &[("secret", "(32 octets, not shown)"), ("hp", of("hp")), ("in packet", "DIFFERENT")],
+        );
+        assert!(!updated.out.contains(of("ku")), "{}", updated.out);
     }
 }
 
@@ -223,6 +228,9 @@ fn each_near_miss_is_named_and_opens_when_it_is_given() {
         assert_lines(&other.derive(&packet), 0, &[("in packet", "equal")]);
         assert_eq!(frames(&other.derive(&packet).out), "01".repeat(20));
     }
+    let late = Made { updates: 1, ..USUAL }.derive(&USUAL.packet());
+    let found = "does not open as given: it opens with the secret of the previous key phase (--updates 0)";
+    assert_lines(&late, 1, &[(found, "")]);
     for suite in AeadAlgorithm::ALL {
         for version in [Version::V1, Version::V2] {
             let made = Made { suite, version, ..USUAL };
@@ -230,6 +238,10 @@ fn each_near_miss_is_named_and_opens_when_it_is_given() {
         }
     }
     let (id, initial) = ("8394c8f03e515708", appendices()[0].1.clone());
+    let refused = derive(&["--dcid", id, "--updates", "1", text(&initial, "/server_initial/packet")]);
+    assert_eq!(refused.code, 2, "{}", refused.out);
+    assert!(refused.err.contains("only packets with a short header have key updates"), "{}", refused.err);
+    assert_eq!(derive(&["--secret", "-", "-"]).code, 2);
     let run = derive(&["--dcid", id, text(&initial, "/server_initial/packet")]);
     assert_lines(
         &run,

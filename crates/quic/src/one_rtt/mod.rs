@@ -195,7 +195,7 @@ impl OneRtt {
         let authentic = unmasked.open(key, generation, failures)?;
         let number = authentic.number;
         // RFC 9001 §6.4: "Packets with higher packet numbers MUST be protected with either the same or newer packet protection keys than
-        // packets with lower packet numbers." To break that is a KEY_UPDATE_ERROR.
+        // packets with lower packet numbers." To break that is a KEY_UPDATE_ERROR, and so is a bit that does not fit the keys.
         let out_of_order = match (phase, self.opened) {
             (Phase::Previous, Some((lowest, _))) => number >= lowest,
             (Phase::Next, Some((_, highest))) => number <= highest,
@@ -217,7 +217,8 @@ impl OneRtt {
     }
 
     /// The one key to try, by the table of [`OneRtt`]. RFC 9001 §6.3: "Endpoints responding to an apparent key update MUST NOT generate a
-    /// timing side-channel signal that might indicate that the Key Phase bit was invalid".
+    /// timing side-channel signal that might indicate that the Key Phase bit was invalid". A packet, forged or not, decides only which stored
+    /// key is tried: nothing is derived here.
     fn choose(&self, number: u64, key_phase: bool) -> (Phase, &PacketKey) {
         let is_beyond = self.opened.is_some_and(|(_, highest)| number > highest);
         if key_phase == self.key_phase() {

@@ -139,12 +139,12 @@ fn a_header_that_does_not_fit_is_not_written() {
     }
     for payload_length in [(1 << 30) - 17, 1 << 30, usize::MAX - 16, usize::MAX] {
         let error = long.encode(&mut buffer, NumberLength::One, payload_length).unwrap_err();
-        assert_eq!(error, SealError::PayloadTooLong);
+        assert_eq!(error, SealError::FieldTooLong);
     }
     assert_eq!(buffer, [0xa5; 200]);
     assert_eq!(long.encode(&mut buffer[..needed], NumberLength::One, 100), Ok(needed));
     assert_eq!(long.encode(&mut buffer, NumberLength::One, (1 << 30) - 18), Ok(needed + 2));
-    assert_says(&SealError::PayloadTooLong, &["payload", "length"]);
+    assert_says(&SealError::FieldTooLong, &["payload", "length"]);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_packet_number_without_a_header_before_it() {
 fn every_error_has_a_text_of_its_own() {
     let from = Duration::from_millis(1500);
     let (expected, got) = (Version::V1, Version::V2);
-    let errors: [&dyn Error; 33] = [
+    let errors: [&dyn Error; 34] = [
         &KeyError::TooSoon { from },
         &KeyError::HandshakeNotConfirmed,
         &KeyError::NotAcknowledged,
@@ -261,8 +261,9 @@ fn every_error_has_a_text_of_its_own() {
         &HeaderError::Truncated { needed: 9, got: 8 },
         &HeaderError::OtherDestination,
         &SealError::BufferTooSmall { needed: 9, got: 8 },
-        &SealError::PayloadTooLong,
+        &SealError::FieldTooLong,
         &SealError::NoToken,
+        &SealError::NoTokenKey,
         &SealError::SameConnectionId,
         &HeaderError::NotRetry,
         &HeaderError::OtherVersion { expected, got },

@@ -6,8 +6,8 @@ use wireseal_quic::{AeadAlgorithm, Backend, KeyError, OpenError, ReceiveSpace, V
 
 use crate::support::schedule::{PHASE, Schedule};
 use crate::support::{
-    DESTINATION, End, FRAMES, PROBE_TIMEOUT, Receiver, Side, Suite, deliver, derivations, for_both_roles,
-    suites, suites_of_one_version, update_fully,
+    DESTINATION, End, FRAMES, PROBE_TIMEOUT, Receiver, Side, Suite, deliver, for_both_roles,
+    phases_with_keys, suites, suites_of_one_version, update_fully,
 };
 
 /// The generation of the keys that open a packet, found without the code under test.
@@ -31,6 +31,21 @@ fn q_27_no_update_before_the_handshake_is_confirmed() {
             assert_eq!(generation_of(&ours.seal(FRAMES), suite, role), Some(1));
         }
     }
+}
+
+/// An acknowledgment comes in a packet of its phase, so one that the caller passes on alone is not enough.
+#[test]
+fn q_28_an_acknowledgment_alone_allows_no_second_update() {
+    for_both_roles(|_, _, mut ours, mut theirs| {
+        ours.one_rtt.initiate_update(ours.time).unwrap();
+        let number = ours.one_rtt.next_number().unwrap();
+        let update = ours.seal(FRAMES);
+        ours.one_rtt.acknowledged(number, 1, ours.now()).unwrap();
+        assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Err(KeyError::NotAcknowledged));
+        theirs.open(&update).unwrap();
+        deliver(&mut theirs, &mut ours);
+        assert_eq!(ours.one_rtt.initiate_update(Duration::MAX), Ok(()));
+    });
 }
 
 /// The server itself confirms the handshake, and its update may overtake HANDSHAKE_DONE.
@@ -246,25 +261,25 @@ fn q_31_new_keys_below_a_number_of_old_ones_are_an_error() {
 #[test]
 fn q_32_the_packet_that_updates_derives_nothing_either() {
     for_both_roles(|_, _, mut ours, mut theirs| {
-        assert_eq!(derivations(&ours.one_rtt), 2);
+        assert_eq!(phases_with_keys(&ours.one_rtt), 2);
         theirs.one_rtt.initiate_update(theirs.time).unwrap();
         for _ in 0..2 {
             deliver(&mut theirs, &mut ours);
-            assert_eq!((ours.one_rtt.generation(), derivations(&ours.one_rtt)), (1, 2));
+            assert_eq!((ours.one_rtt.generation(), phases_with_keys(&ours.one_rtt)), (1, 2));
         }
         // The next packet sealed derives them, or an earlier call to `prepare`; and only once.
         for _ in 0..2 {
             ours.one_rtt.prepare();
-            assert_eq!(derivations(&ours.one_rtt), 3);
+            assert_eq!(phases_with_keys(&ours.one_rtt), 3);
         }
         deliver(&mut ours, &mut theirs);
         ours.acknowledge_to(&mut theirs);
         theirs.time += 3 * PROBE_TIMEOUT;
         theirs.one_rtt.initiate_update(theirs.time).unwrap();
         deliver(&mut theirs, &mut ours);
-        assert_eq!((ours.one_rtt.generation(), derivations(&ours.one_rtt)), (2, 3));
+        assert_eq!((ours.one_rtt.generation(), phases_with_keys(&ours.one_rtt)), (2, 3));
         ours.seal(b"ACK frame");
-        assert_eq!(derivations(&ours.one_rtt), 4);
+        assert_eq!(phases_with_keys(&ours.one_rtt), 4);
     });
 }
 
@@ -361,7 +376,6 @@ fn q_35_a_thousand_updates_in_a_row() {
         let mut schedule = Schedule::new(suite, Side::Client);
         assert_eq!(schedule.open(1000, &client.seal(b"at last")).unwrap().1, b"at last");
         assert_eq!((client.failures(), server.failures()), (0, 0));
-        assert_eq!(derivations(&client.one_rtt), 1002);
     }
 }
 

@@ -10,7 +10,7 @@ use wireseal_quic::{
 
 use crate::support::schedule::Schedule;
 use crate::support::{
-    DESTINATION, Draft, Level, NUMBER_LENGTHS, Receiver, Side, Suite, derivations, protected,
+    DESTINATION, Draft, Level, NUMBER_LENGTHS, Receiver, Side, Suite, phases_with_keys, protected,
     suites_of_one_version,
 };
 
@@ -71,7 +71,7 @@ proptest! {
                 prop_assert!(matches!(failed, OpenError::AuthenticationFailed | OpenError::Undecryptable));
             }
         }
-        prop_assert_eq!((end.space.largest(), derivations(&end.one_rtt)), (None, 2));
+        prop_assert_eq!((end.space.largest(), phases_with_keys(&end.one_rtt)), (None, 2));
     }
 
     /// Initial keys are public, so an attacker can put anything in an Initial packet.

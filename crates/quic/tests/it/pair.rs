@@ -14,7 +14,7 @@ use wireseal_quic::{
 };
 
 use crate::support::schedule::PHASE;
-use crate::support::{DESTINATION, Draft, Side, Suite, derivations, nearest, suites};
+use crate::support::{DESTINATION, Draft, Side, Suite, nearest, phases_with_keys, suites};
 
 /// An operation at one end. The latency of a packet comes last.
 #[derive(Clone, Debug)]
@@ -366,7 +366,7 @@ impl Pair {
             let End { one_rtt, space, failures, model } = &self.ends[side as usize];
             assert_eq!(one_rtt.generation(), model.generation, "{side:?}");
             assert_eq!(one_rtt.key_phase(), model.generation % 2 == 1);
-            assert_eq!(derivations(one_rtt), model.derivations, "{side:?} has derived keys");
+            assert_eq!(phases_with_keys(one_rtt), model.derivations, "{side:?} has derived keys");
             assert_eq!(one_rtt.expires(), model.expires().map(Duration::from_millis), "{side:?}");
             assert_eq!(one_rtt.next_number(), Some(model.next_number));
             assert_eq!(space.largest(), model.largest_received());

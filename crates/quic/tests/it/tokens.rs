@@ -254,7 +254,7 @@ fn tokens_are_opened_while_their_key_is_there() {
 fn a_key_that_seals_can_be_forgotten_but_not_silently() {
     let mut keys = TokenKeys::<1>::new(key_id(1), numbered_key(1));
     keys.accept(key_id(2), numbered_key(2));
-    assert_eq!(sealed_by(&keys, 1), Err(SealError::NoToken));
+    assert_eq!(sealed_by(&keys, 1), Err(SealError::NoTokenKey));
     keys.rotate(key_id(2), numbered_key(2));
     assert!(sealed_by(&keys, 1).is_ok());
     assert_eq!(TokenKeyId::new(128), None);

@@ -235,7 +235,7 @@ fn a_packet_has_the_layout_of_rfc_9000() {
     let mut short = [0xee; 16];
     let refused = VersionNegotiation::write(0, &asked, &[1, 2], &mut short);
     assert_eq!(refused, Err(SealError::BufferTooSmall { needed: 20, got: 16 }));
-    assert_eq!(VersionNegotiation::write(0, &asked, &[1; 17], &mut out), Err(SealError::PayloadTooLong));
+    assert_eq!(VersionNegotiation::write(0, &asked, &[1; 17], &mut out), Err(SealError::FieldTooLong));
     assert_eq!(VersionNegotiation::write(0, &asked, &[], &mut out), Err(SealError::NoAnswer));
     let negotiation = AnyLongHeader::read(&expected).unwrap();
     assert_eq!(VersionNegotiation::write(0, &negotiation, &[1], &mut out), Err(SealError::NoAnswer));

@@ -295,15 +295,16 @@ pub(crate) struct End {
     pub(crate) time: Duration,
 }
 
-/// The number of phases with derived keys: all up to the current one, and the next if it is derived.
-pub(crate) fn derivations(one_rtt: &OneRtt) -> u64 {
+/// The number of phases with keys: all up to the current one, and the next if its keys are kept. Keys that were derived and dropped do
+/// not show.
+pub(crate) fn phases_with_keys(one_rtt: &OneRtt) -> u64 {
     let text = format!("{one_rtt:?}");
     let has_next = text.contains("has_next_keys: true");
     assert_ne!(has_next, text.contains("has_next_keys: false"));
     one_rtt.generation() + 1 + u64::from(has_next)
 }
 
-/// The state that a packet that is not authentic must not change: generation, key phase, derivations, expiry of old keys, and largest
+/// The state that a packet that is not authentic must not change: generation, key phase, phases_with_keys, expiry of old keys, and largest
 /// number.
 pub(crate) type Phases = (u64, bool, u64, Option<Duration>, Option<u64>);
 
@@ -315,7 +316,7 @@ impl End {
     pub(crate) fn phases(&self) -> Phases {
         let Self { one_rtt, space, .. } = self;
         let (generation, key_phase) = (one_rtt.generation(), one_rtt.key_phase());
-        (generation, key_phase, derivations(one_rtt), one_rtt.expires(), space.largest())
+        (generation, key_phase, phases_with_keys(one_rtt), one_rtt.expires(), space.largest())
     }
 
     /// Seals a payload with a packet number of four octets.
