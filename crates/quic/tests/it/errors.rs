@@ -144,7 +144,7 @@ fn a_header_that_does_not_fit_is_not_written() {
     assert_eq!(buffer, [0xa5; 200]);
     assert_eq!(long.encode(&mut buffer[..needed], NumberLength::One, 100), Ok(needed));
     assert_eq!(long.encode(&mut buffer, NumberLength::One, (1 << 30) - 18), Ok(needed + 2));
-    assert_says(&SealError::FieldTooLong, &["payload", "length"]);
+    assert_says(&SealError::FieldTooLong, &["payload", "token", "too long"]);
 }
 
 #[test]
