@@ -12,7 +12,7 @@ use crate::error::{Error, Fault, Problem};
 use crate::lifetime::Lifetime;
 use crate::timestamp::Timestamp;
 
-/// A key of a [`KeyChain`](KeyChain): an MKT and when to use it (RFC 8177 §3).
+/// A key of a [`KeyChain`]: an MKT and when to use it (RFC 8177 §3).
 #[derive(Clone, Debug)]
 pub struct Key {
     key_id: u64,
@@ -69,8 +69,7 @@ impl Key {
     }
 }
 
-/// The keys of a chain that are valid at one moment, in order of preference
-/// ([`KeyChain::at`](KeyChain::at)).
+/// The keys of a chain that are valid at one moment, in order of preference ([`KeyChain::at`]).
 #[derive(Clone, Debug)]
 pub struct ActiveKeys<'a> {
     keys: Vec<&'a Key>,

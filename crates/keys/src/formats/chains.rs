@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use super::file::{Chain, ChainKey, Content, Notation, Preference, Secret};
 use super::table::{Limits, Table, begins};
-use super::write::{Names, lose_preferences};
+use super::write::{Names, lose_what_bird_has};
 use crate::{Error, Key, KeyChain, KeyChains};
 
 const LINUX: Limits = Limits {
@@ -80,7 +80,7 @@ fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, Error>
     let mut names = Names::new(|_| true);
     let mut written = Vec::new();
     for chain in chains {
-        lose_preferences(chain, losses);
+        lose_what_bird_has(chain, losses);
         if !chain.neighbors.is_empty() {
             losses.push(format!("chain {:?}: its peers, which TOML and JSON do not have", chain.name));
         }

@@ -46,8 +46,6 @@ pub struct Chain {
 /// A neighbor, as the router with the configuration names it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Neighbor {
-    /// Its VRF or routing instance, if the format's reader knows it.
-    pub vrf: Option<String>,
     /// Its address, or the network of its address.
     pub address: IpCidr,
     /// The interface of a link-local address.
@@ -56,7 +54,7 @@ pub struct Neighbor {
 
 impl From<IpCidr> for Neighbor {
     fn from(address: IpCidr) -> Self {
-        Self { vrf: None, address, interface: None }
+        Self { address, interface: None }
     }
 }
 
@@ -95,7 +93,7 @@ pub enum Preference {
     /// Neither.
     #[default]
     Ordinary,
-    /// Accepted, but not used for sending.
+    /// Accepted, and used for sending only if there is no other.
     Deprecated,
 }
 

@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 use super::file::{Chain, ChainKey, ConfiguredKey, End, Keys, Notation, Skipped};
 use super::table::{Limits, Table};
 use super::{bird, chains, ios_xr, junos};
-use crate::{Error, KeyChains};
+use crate::{Error, KeyChains, Problem};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
 macro_rules! formats {
@@ -247,7 +247,7 @@ impl KeyFile {
     ///
     /// # Errors
     /// [`Error`] if a key cannot be an MKT or its lifetimes contradict each other, if keys of a chain collide, or if chains have the same
-    /// name.
+    /// name; one with TCP options and one without are one chain of IOS XR that neighbors use in both ways.
     pub fn key_chains(&self, end: End) -> Result<KeyChains, Error> {
         let mut chains = Vec::with_capacity(self.chains.len());
         for chain in &self.chains {
@@ -267,6 +267,14 @@ impl KeyFile {
                 Error::from(fault).at(position)
             })?);
         }
-        KeyChains::new(chains)
+        KeyChains::new(chains).map_err(|mut error| {
+            // The reader makes two chains of one.
+            if self.format == Some(Format::IosXr) && matches!(error.problem(), Problem::ChainTwice) {
+                let text =
+                    "neighbors use this chain both with and without TCP options: give each its own chain";
+                error.0.problem = Problem::Text(text.into());
+            }
+            error
+        })
     }
 }

@@ -12,7 +12,7 @@ use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secr
 use super::obscured::{cisco_seven, to_cisco_seven};
 use super::table::{Limits, Table, begins};
 use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once};
-use super::write::{Names, key_ids, lose_preferences, written};
+use super::write::{Names, key_ids, lose_what_bird_has, written};
 use crate::{Error, Lifetime, Timestamp};
 
 pub(super) const TABLE: Table = Table {
@@ -384,7 +384,7 @@ fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
             written.push((name, chain, ids));
             continue;
         }
-        lose_preferences(chain, losses);
+        lose_what_bird_has(chain, losses);
         if chain.description.is_some() {
             losses.push(format!("chain {:?}: its description, which IOS XR does not have", chain.name));
         }
@@ -426,15 +426,14 @@ fn coverage(chain: &Chain) -> OptionCoverage {
 
 /// The chain without the peers `taken` by chains before it, without keys whose coverage of TCP options differs from the first one's (or
 /// that exclude options, if no peer is there to configure that), and without keys that expired before 1993.
-fn that_can_be(chain: Chain, taken: &mut HashSet<Neighbor>, losses: &mut Vec<String>) -> Option<Chain> {
+fn that_can_be(chain: Chain, taken: &mut HashSet<IpCidr>, losses: &mut Vec<String>) -> Option<Chain> {
     let is_over =
         |key: &ChainKey| [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT));
     let mut kept = chain.clone();
     let mut own = HashSet::new();
-    kept.neighbors.retain(|peer| !taken.contains(peer) && own.insert(peer.clone()));
-    for peer in chain.neighbors.iter().filter(|peer| taken.contains(*peer)) {
-        let peer = peer.address;
-        losses.push(format!("chain {:?}: {peer}, which uses another chain", chain.name));
+    kept.neighbors.retain(|peer| !taken.contains(&peer.address) && own.insert(peer.address));
+    for Neighbor { address, .. } in chain.neighbors.iter().filter(|peer| taken.contains(&peer.address)) {
+        losses.push(format!("chain {:?}: {address}, which uses another chain", chain.name));
     }
     // By default, a neighbor's options are covered.
     let is_said = !kept.neighbors.is_empty();

@@ -13,7 +13,7 @@ use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secr
 use super::obscured::{JUNOS_NINE, junos_nine, to_junos_nine};
 use super::table::{Limits, Table, begins, first_line};
 use super::tree::{Blocks, Dialect, Kind, Tree, Word, digits, moment, once};
-use super::write::{Names, key_ids, lose_preferences, written};
+use super::write::{Names, key_ids, lose_what_bird_has, written};
 use crate::{Error, Lifetime, Timestamp};
 
 pub(super) const TABLE: Table = Table {
@@ -419,7 +419,7 @@ fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
 }
 
 fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<String>) {
-    lose_preferences(chain, losses);
+    lose_what_bird_has(chain, losses);
     let _ = writeln!(text, "        key-chain \"{name}\" {{");
     if let Some(description) = &chain.description {
         text.push_str("            description \"");

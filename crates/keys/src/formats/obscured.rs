@@ -113,7 +113,8 @@ pub fn hexadecimal(text: &str) -> Option<Zeroizing<Vec<u8>>> {
 
 /// Appends an octet as two digits, in lower case.
 pub(super) fn push_octet(text: &mut String, octet: u8) {
-    text.push_str(lower::encode_str(&[octet], &mut [0; 2]).expect("there is room for two digits"));
+    let mut digits = Zeroizing::new([0; 2]);
+    text.push_str(lower::encode_str(&[octet], &mut *digits).expect("an octet has two digits"));
 }
 
 /// Fills `octets` from exactly as many pairs of digits; `None`, with `octets` undefined, for anything else.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Preference};
+use super::file::{Chain, ChainKey, Neighbor, Preference};
 
 /// Writes a text into a buffer that is large enough from the start, because one that moves leaves secrets behind.
 pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zeroizing<String> {
@@ -73,9 +73,14 @@ pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<
     ids.collect()
 }
 
-/// Records as a loss that only BIRD has preferred and deprecated keys.
-pub(super) fn lose_preferences(chain: &Chain, losses: &mut Vec<String>) {
+/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface.
+pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
     for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
         losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));
+    }
+    for Neighbor { address, interface } in &chain.neighbors {
+        if let Some(interface) = interface {
+            losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));
+        }
     }
 }

@@ -391,3 +391,28 @@ fn keys_that_an_implementation_refuses_are_found() {
     of_junos.insert(2, "Junos numbers the keys of a chain from 0 to 63".to_owned());
     assert_eq!(refused(Implementation::reading(Some(Format::Junos))), of_junos);
 }
+
+/// BIRD tells neighbors on two links apart, the others only their addresses.
+#[test]
+fn neighbors_on_an_interface_are_not_written_as_others() {
+    let protocol = |name: &str, interface: &str, secret: &str| {
+        format!(
+            "protocol bgp {name} {{ neighbor fe80::1%{interface} as 1; authentication ao; keys {{ key {{ id 1; secret \"{secret}\"; \
+             algorithm hmac sha1; }}; }}; }}\n"
+        )
+    };
+    let text = protocol("one", "eth0", "first") + &protocol("other", "'eth1'", "second");
+    let file = read_again(&text, Format::Bird);
+    for (format, neighbor) in [(Format::IosXr, " neighbor fe80::1\n"), (Format::Junos, "neighbor fe80::1;")] {
+        let conversion = convert(&file, format).expect("both keys can be written");
+        let losses = conversion.losses.join("; ");
+        assert!(losses.contains("the interface eth0 of fe80::1"), "{format}: {losses}");
+        assert_eq!(losses.contains("the interface eth1 of fe80::1"), format == Format::Junos, "{losses}");
+        let written = conversion.text.matches(neighbor).count();
+        assert!(
+            format == Format::Junos || written == 1 && losses.contains("which uses another chain"),
+            "{losses}"
+        );
+        assert!(written > 0, "{}", *conversion.text);
+    }
+}

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use wireseal_keys::{Chain, Format, KeyFile, Lifetime, Notation, Preference, load, read};
+use wireseal_keys::{Chain, End, Format, KeyFile, Lifetime, Notation, Preference, load, read};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
 fn data(name: &str) -> PathBuf {
@@ -579,4 +579,16 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_chain_of_ios_xr_that_is_used_with_and_without_tcp_options_is_named() {
+    let text = "key chain c\n key 1\n  key-string clear secret\n  cryptographic-algorithm HMAC-SHA1-96\n!\ntcp ao\n keychain c\n  \
+                key 1 SendID 1 ReceiveID 1\n!\nrouter bgp 1\n neighbor 192.0.2.1\n  ao c include-tcp-options enable\n neighbor \
+                192.0.2.2\n  ao c include-tcp-options disable\n";
+    let file = read(Path::new("router"), text, Some(Format::IosXr)).unwrap();
+    assert_eq!(file.chains.len(), 2);
+    let error = file.key_chains(End::ThisEnd).unwrap_err().to_string();
+    let expected = "neighbors use this chain both with and without TCP options: give each its own chain";
+    assert!(error.contains(expected) && error.contains("\"c\""), "{error}");
 }

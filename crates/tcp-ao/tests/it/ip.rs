@@ -354,3 +354,26 @@ fn ao_34_what_quotes_no_segment_is_no_error_about_one() {
     fragment[28 + 6..28 + 8].copy_from_slice(&[0x20, 0]);
     assert!(IcmpError::parse(&fragment).is_some());
 }
+
+#[test]
+fn ao_34_synchronised_connections_ignore_hard_errors_and_count_them() {
+    let mut ends = Ends::<1>::with_ids(&[(1, 2)]);
+    let hard = IcmpError::parse(&error(ipv4_pair(), 3, 3, 28)).unwrap();
+    let soft = IcmpError::parse(&error(ipv4_pair(), 3, 1, 28)).unwrap();
+    assert!(ends.active.ignores_icmp(&hard) && ends.active.ignores_icmp(&hard));
+    assert!(!ends.active.ignores_icmp(&soft));
+    assert_eq!(ends.active.counters().dropped_icmp, 2);
+}
+
+#[test]
+fn ao_34_a_connection_not_yet_synchronised_hears_them() {
+    let hard = IcmpError::parse(&error(ipv4_pair(), 3, 3, 28)).unwrap();
+    let mut active = Connection::active(ipv4_pair(), Isn(1), &mkts::<1>(&[(1, 2)])).unwrap();
+    assert!(!active.ignores_icmp(&hard));
+    assert_eq!(active.counters().dropped_icmp, 0);
+    let syn = Parts::new(ipv4_pair(), SYN, 1, 0).signed(&mut active);
+    let listener = mirrored::<1>(&[(1, 2)]);
+    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    let hard = IcmpError::parse(&error(ipv4_pair().reversed(), 3, 3, 28)).unwrap();
+    assert!(!passive.ignores_icmp(&hard), "SYN-RECEIVED is no synchronised state (RFC 9293 §3.4.1)");
+}

@@ -334,3 +334,14 @@ fn ao_25_a_connection_has_a_key_only_with_all_that_makes_it() {
     established.remove_key(KeyId(1), Some(KeyId(3))).unwrap();
     assert!(established.has_key(&secret(3, 4, NEW)) && !established.has_key(&ours));
 }
+
+#[test]
+fn ao_24_send_id_and_recv_id_may_differ_and_cross() {
+    // SendID and RecvID are two spaces: one key's SendID may be another's RecvID.
+    let mut ends = Ends::<2>::with_ids(&[(5, 6), (6, 5)]);
+    ends.exchange();
+    ends.passive.set_rnext_key(KeyId(6)).unwrap();
+    ends.exchange();
+    ends.exchange();
+    assert_eq!(chosen(&ends.active), (6, 6));
+}

@@ -96,16 +96,16 @@ fn peers_move_into_more_slots_and_are_found_there() {
         let other = PeerSlot::from(of("203.0.113.0/24", set((1, 2), "other")));
         std::iter::once(other).chain((1..count).map(|_| PeerSlot::EMPTY)).collect::<Vec<_>>()
     };
-    shim.move_peers(slots(4000)).unwrap();
+    shim.move_peers(slots(20_000)).unwrap();
     assert!(inbound(&mut shim, NOW, &unsigned("203.0.113.1")).is_ok());
     assert_eq!((shim.peers().count(), shim.connections().count()), (2, 1));
     assert_eq!(shim.peer_counters(1).unwrap().required, 1);
-    for number in 0..3998 {
+    for number in 0..19_998 {
         let index = shim.add_peer(of(&network(number), set((1, 2), "many"))).unwrap();
         assert!(index >= 2);
     }
     let full = shim.add_peer(of("198.51.100.1/32", MktSet::new()));
-    assert_eq!(full, Err(PeerError::TooMany { room: 4000 }));
+    assert_eq!(full, Err(PeerError::TooMany { room: 20_000 }));
     for (remote, secret) in [
         ("192.0.2.8", "192.0.2.0/24"),
         ("10.0.5.1", "many"),

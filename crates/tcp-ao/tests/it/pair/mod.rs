@@ -387,7 +387,7 @@ fn cases() -> u32 {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: cases(),
-        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/pair/regressions.txt"))),
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct("tests/it/pair/regressions.txt"))),
         ..ProptestConfig::default()
     })]
 
