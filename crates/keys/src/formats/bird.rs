@@ -186,7 +186,7 @@ impl<'a> Defined<'a> {
                 };
                 let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
                 // BIRD writes 'eth0.100' for a name that is no symbol of its own.
-                let interface = interface.map(|name| name.trim_matches('\''));
+                let interface = interface.map(unquoted);
                 let interface = interface.filter(|name| name.chars().all(is_name)).map(str::to_owned);
                 let address = address.contains(['.', ':']).then(|| address.parse().ok())??;
                 Some(Neighbor { address, interface })

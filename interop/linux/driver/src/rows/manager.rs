@@ -6,7 +6,7 @@ use agent::{
     NewManager, ProvokeErrors, SetFlags, SetKeys, SocketInfo, Step, Stepped, Transfer,
 };
 use speaker::protection::mirrored_chain;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
@@ -283,14 +283,23 @@ async fn send_ids(guest: &Guest, socket: u64) -> Result<Vec<u8>> {
 const UNSIGNED: Amount = Amount::of(64);
 
 pub fn accepting() -> Vec<Row> {
-    vec![Row::new(
-        "reset-before-accept",
-        "a caller without keys is reset before a TcpAoListener takes its listener over: what it sent is not handed out, and the \
-         peer's session that comes after it is",
-        hand_out_the_peers,
-        "an ordinary accept hands the caller's connection out, with what it sent, and the key manager refuses it",
-        hand_out_the_callers,
-    )]
+    vec![
+        Row::new(
+            "reset-before-accept",
+            "a caller without keys is reset before a TcpAoListener takes its listener over: what it sent is not handed out, and the \
+             peer's session that comes after it is",
+            hand_out_the_peers,
+            "an ordinary accept hands the caller's connection out, with what it sent, and the key manager refuses it",
+            hand_out_the_callers,
+        ),
+        Row::new(
+            "neighbour-of-a-network",
+            "a TcpAoListener has a key for a router and another for the network around it; the router calls with its own (AO-44)",
+            ao_44_a_neighbour_calls_with_its_own_key,
+            "the router calls with the network's: the handshake passes, and the connection is reset and not handed out",
+            ao_44_a_neighbour_calls_with_the_networks_key,
+        ),
+    ]
 }
 
 fn mkt() -> Result<Mkt> {
@@ -352,6 +361,58 @@ async fn hand_out_the_callers(lab: &Lab) -> Result<Refusal> {
     lab.north.call(Transfer { socket, send: Amount::NONE, receive: UNSIGNED }).await?;
     lab.north.call(Detach { socket: listener }).await?;
     Ok(Refusal::of("octets of the caller", UNSIGNED.octets).and(Refusal::of("the key manager", 1)))
+}
+
+/// The network around the userspace end, which has a key of its own.
+const NETWORK: &str = "192.0.2.0/24";
+
+fn network_key() -> Result<Mkt> {
+    key(9, TcpAoAlgorithm::HmacSha1)
+}
+
+/// A managed listener with the keys of the userspace end and of the network around it, and its port.
+async fn with_network(lab: &Lab) -> Result<(u64, u16)> {
+    let listener = open_socket(&lab.north, FAMILY, 0, Vec::new()).await?;
+    let port = lab.north.call(Listen { socket: listener }).await?.port();
+    let peer = |remote, mkt| Ok((remote, None, chain(Port::North, &[Key::new(1, mkt)])?));
+    let peers = [peer(End::Userspace.address(FAMILY).into(), mkt()?), peer(NETWORK.parse()?, network_key()?)];
+    let peers = peers.into_iter().collect::<Result<_>>()?;
+    let manager = lab.north.call(NewManager { peers }).await?;
+    lab.north.call(Manage { manager, socket: listener }).await?;
+    Ok((listener, port))
+}
+
+async fn ao_44_a_neighbour_calls_with_its_own_key(lab: &Lab) -> Result<Evidence> {
+    let (listener, port) = with_network(lab).await?;
+    let setup = Setup::with_keys(FAMILY, End::Userspace, &[mkt()?]);
+    let before = lab.north.counters().await?;
+    let userspace = setup.userspace(lab)?;
+    let connect = userspace.connect(End::Kernel.port().at(FAMILY, port));
+    let accept = lab.north.call(AcceptManaged { socket: listener });
+    let (stream, socket) = tokio::try_join!(connect, accept)?;
+    let mut session = Session::established(lab, setup, before, userspace, stream, (socket, Some(listener)))?;
+    session.exchange(SOME, SOME).await?;
+    lab.north.call(Detach { socket }).await?;
+    session.close().await
+}
+
+async fn ao_44_a_neighbour_calls_with_the_networks_key(lab: &Lab) -> Result<Refusal> {
+    let (listener, port) = with_network(lab).await?;
+    let remote = End::Kernel.port().at(FAMILY, port);
+    let call = async {
+        let caller = Setup::with_keys(FAMILY, End::Userspace, &[network_key()?]).userspace(lab)?;
+        let mut stream = caller.connect(remote).await?;
+        ensure!(stream.read_u8().await.is_err(), "the connection was not reset");
+        drop(caller);
+        // The next call, with its own key, is the first that is handed out.
+        let caller = Setup::with_keys(FAMILY, End::Userspace, &[mkt()?]).userspace(lab)?;
+        let stream = caller.connect(remote).await?;
+        Ok((caller, stream))
+    };
+    let accept = lab.north.call(AcceptManaged { socket: listener });
+    let (socket, _second) = tokio::try_join!(accept, call)?;
+    lab.north.call(Detach { socket }).await?;
+    Ok(Refusal::of("TcpAoListener: connections reset", 1))
 }
 
 /// Keys on one listener.

@@ -3,6 +3,7 @@
 
 mod daemon;
 mod gateway;
+mod pages;
 mod pair;
 mod program;
 mod run;
@@ -20,6 +21,7 @@ pub fn rows() -> Vec<Row> {
     let mut rows = run::daemons();
     rows.extend([pair::bgp(), pair::ldp(), run::vrf(), program::row(), run::service(), second_days()]);
     rows.extend(gateway::rows());
+    rows.extend(pages::rows());
     rows
 }
 
