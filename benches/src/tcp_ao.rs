@@ -345,12 +345,6 @@ impl Router {
         Self { connections, arriving }
     }
 
-    /// The number of segments that one call verifies.
-    #[must_use]
-    pub fn segments(&self) -> usize {
-        self.arriving.len()
-    }
-
     /// Verifies every segment once, in order.
     pub fn one_by_one(&mut self) {
         for (index, tcp) in &self.arriving {

@@ -8,7 +8,7 @@ use quinn::{ClientConfig, Connection, Endpoint, ServerConfig};
 use rustls::CipherSuite;
 use rustls::crypto::CryptoProvider;
 use rustls::quic::Suite;
-use wireseal_rustls::{is_wireseal, provider};
+use wireseal_rustls::{counted, is_wireseal, provider};
 
 use crate::support::{CCM, COMMON, Identity, only, pattern, ring, tls13, wireseal, without_quic};
 
@@ -93,9 +93,16 @@ async fn transfer(client: ClientConfig, server: ServerConfig) {
 async fn each_suite_against_the_ring_provider_both_ways() {
     for suite in COMMON {
         for [client, server] in [[wireseal, ring], [ring, wireseal]] {
+            let [(client, of_client), (server, of_server)] =
+                [client, server].map(|provider| counted(provider()));
             let (identity, client, server) =
-                (Identity::new(), End::only(client(), suite), End::only(server(), suite));
+                (Identity::new(), End::only(client, suite), End::only(server, suite));
             transfer(identity.quinn_client(&client), identity.quinn_server(&server)).await;
+            // Keys of Initial and Handshake packets, and of at least two phases.
+            for keys in [of_client.packet_keys(), of_server.packet_keys()] {
+                let used = keys.chunks(2).filter(|pair| pair[0].sealed > 0 && pair[1].opened > 0).count();
+                assert!(used >= 4, "{keys:?}");
+            }
         }
     }
 }
