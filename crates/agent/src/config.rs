@@ -49,9 +49,7 @@ impl Config {
         let mut around: Vec<PeerName> = Vec::new();
         for peer in peers {
             around.retain(|network| network.remote.contains(&peer.remote.first_address()));
-            let is_same_vrf =
-                |network: &&PeerName| network.vrf.zip(peer.vrf).is_none_or(|(network, peer)| network == peer);
-            if let Some(network) = around.iter().find(is_same_vrf) {
+            if let Some(network) = around.iter().find(|network| network.overlaps(&peer)) {
                 return Err(Error::Overlap(peer, *network));
             }
             around.push(peer);

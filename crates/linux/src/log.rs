@@ -46,7 +46,7 @@ impl Log {
 /// Logs the step of one socket.
 #[cfg(feature = "tracing")]
 pub(crate) fn socket(socket: &SocketReport) {
-    let of = socket.peer.map(tracing::field::display);
+    let of = socket.state.peer.map(tracing::field::display);
     for action in &socket.done {
         tracing::info!(peer = %action.key().peer(), "keys changed: {action}");
     }
@@ -83,7 +83,7 @@ pub(crate) fn socket(socket: &SocketReport) {
     for key in &socket.overdue {
         tracing::warn!(attachment = socket.attachment, "the {key} is no longer valid and cannot be deleted");
     }
-    if socket.expired {
+    if socket.state.expired {
         tracing::warn!(peer = of, "no key is valid for sending: close the connection");
     }
 }

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use cidr::IpCidr;
 use cidr::errors::NetworkParseError;
-use cidr::{IpCidr, Ipv4Cidr};
-use wireseal_tcp_ao::{KeyId, Mkt};
+use wireseal_tcp_ao::{KeyId, Mkt, canonical_network};
 
 /// Identifies a key on a socket: the fields that `TCP_AO_DEL_KEY` compares.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -68,7 +68,16 @@ impl PeerName {
     /// The same peer with its network as the kernel reports it: a network of IPv4-mapped IPv6 addresses becomes the IPv4 network.
     #[must_use]
     pub fn canonical(self) -> Self {
-        Self { remote: canonical(self.remote), ..self }
+        Self { remote: canonical_network(self.remote), ..self }
+    }
+
+    /// Whether a connection can be with both: their networks have an address in common, and they are in the same VRF or one of them is in
+    /// any.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let [one, two] = [self, other].map(|peer| canonical_network(peer.remote));
+        let is_same_vrf = self.vrf.zip(other.vrf).is_none_or(|(one, two)| one == two);
+        is_same_vrf && (one.contains(&two.first_address()) || two.contains(&one.first_address()))
     }
 
     /// The name of an MKT for this peer on a socket.
@@ -97,29 +106,26 @@ impl fmt::Display for PeerName {
     }
 }
 
-/// Turns a network of IPv4-mapped IPv6 addresses into the IPv4 network; any other is unchanged.
-pub(crate) fn canonical(network: IpCidr) -> IpCidr {
-    let IpCidr::V6(mapped) = network else { return network };
-    let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
-    ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn ao_12_mapped_networks_are_ipv4_networks() {
-        for (network, expected) in [
-            ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
-            ("::ffff:192.0.2.7", "192.0.2.7"),
-            ("::ffff:0:0/96", "0.0.0.0/0"),
-            ("::/0", "::/0"),
-            ("::fffe:0:0/95", "::fffe:0:0/95"),
-            ("2001:db8::/32", "2001:db8::/32"),
-            ("192.0.2.0/24", "192.0.2.0/24"),
+    fn peers_overlap_if_they_share_an_address_and_may_share_a_vrf() {
+        let peer = |network: &str, vrf| PeerName { vrf, ..network.parse().unwrap() };
+        for (one, other, expected) in [
+            (peer("192.0.2.0/24", None), peer("192.0.2.7", None), true),
+            (peer("192.0.2.0/24", None), peer("192.0.2.0/24", None), true),
+            (peer("192.0.2.0/25", None), peer("192.0.2.128/25", None), false),
+            (peer("::ffff:192.0.2.0/120", None), peer("192.0.2.7", None), true),
+            (peer("::/0", None), peer("192.0.2.7", None), false),
+            (peer("::/0", None), peer("2001:db8::1", None), true),
+            (peer("192.0.2.7", Some(5)), peer("192.0.2.7", None), true),
+            (peer("192.0.2.7", Some(5)), peer("192.0.2.0/24", Some(5)), true),
+            (peer("192.0.2.7", Some(5)), peer("192.0.2.7", Some(6)), false),
         ] {
-            assert_eq!(canonical(network.parse().unwrap()), expected.parse().unwrap());
+            assert_eq!(one.overlaps(&other), expected, "{one}, {other}");
+            assert_eq!(other.overlaps(&one), expected, "{other}, {one}");
         }
     }
 

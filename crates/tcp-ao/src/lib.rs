@@ -161,7 +161,7 @@ pub use mkt::{
 pub use option::{AoOption, append_ao};
 pub use segment::{Segment, sign_segment, verify_segment};
 pub use tcp::Flags;
-pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
+pub use types::{Endpoint, Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair, canonical_network};
 pub use wireseal_algorithms::TcpAoAlgorithm;
 
 /// The README's code compiles.

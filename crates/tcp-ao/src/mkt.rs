@@ -3,13 +3,13 @@
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 
-use cidr::{IpCidr, Ipv4Cidr};
+use cidr::IpCidr;
 use subtle::ConstantTimeEq;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::ZeroizeOnDrop;
 
 use crate::built_in::feature;
-use crate::types::{Endpoint, KeyId, SocketPair};
+use crate::types::{Endpoint, KeyId, SocketPair, canonical_network};
 
 /// Octets of the longest master key; also Linux's limit (`TCP_AO_MAXKEYLEN`).
 pub const MAX_MASTER_KEY_LENGTH: usize = 80;
@@ -469,7 +469,7 @@ impl ConnectionIdentifier {
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         let nets = |a: &IpCidr, b: &IpCidr| {
-            let (a, b) = (canonical(*a), canonical(*b));
+            let (a, b) = (canonical_network(*a), canonical_network(*b));
             contains(a, b.first_address()) || contains(b, a.first_address())
         };
         let ports = |a: Option<u16>, b: Option<u16>| a.is_none() || b.is_none() || a == b;
@@ -480,18 +480,11 @@ impl ConnectionIdentifier {
     }
 }
 
-/// The IPv4 prefix that a prefix of IPv4-mapped addresses means. An [`Endpoint`] is never a mapped address: without this, a peer with
-/// such a prefix would never match and go unprotected.
-pub(crate) fn canonical(network: IpCidr) -> IpCidr {
-    let IpCidr::V6(mapped) = network else { return network };
-    let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
-    ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
-}
-
 /// Whether an address, or the IPv6 address that it maps to, is in a prefix: `::/0` contains every address.
 fn contains(network: IpCidr, address: IpAddr) -> bool {
     let is_mapped = |address: Ipv4Addr| network.contains(&address.to_ipv6_mapped().into());
-    canonical(network).contains(&address) || matches!(address, IpAddr::V4(address) if is_mapped(address))
+    canonical_network(network).contains(&address)
+        || matches!(address, IpAddr::V4(address) if is_mapped(address))
 }
 
 /// Connections that must be authenticated, and their keys. Without keys, nothing gets through.

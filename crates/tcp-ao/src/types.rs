@@ -5,6 +5,8 @@ use core::net::{AddrParseError, IpAddr, SocketAddr};
 use core::num::ParseIntError;
 use core::str::FromStr;
 
+use cidr::{IpCidr, Ipv4Cidr};
+
 /// A one-octet key identifier: the KeyID or RNextKeyID of an option, the SendID or RecvID of an MKT.
 ///
 /// Values can only be compared for equality; they have no order (RFC 5925 §3.1).
@@ -83,6 +85,15 @@ impl Isn {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Sne(pub u32);
+
+/// The IPv4 network that a network of IPv4-mapped IPv6 addresses means (RFC 4291 §2.5.5.2); any other is unchanged. Packets and an
+/// [`Endpoint`] never have a mapped address: compare networks and addresses with them in this form.
+#[must_use]
+pub fn canonical_network(network: IpCidr) -> IpCidr {
+    let IpCidr::V6(mapped) = network else { return network };
+    let ipv4 = mapped.first_address().to_ipv4_mapped().zip(mapped.network_length().checked_sub(96));
+    ipv4.and_then(|(address, length)| Ipv4Cidr::new(address, length).ok()).map_or(network, IpCidr::V4)
+}
 
 /// One end of a connection: an address and a port.
 ///
@@ -298,5 +309,20 @@ mod tests {
         let mapped: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
         let plain: IpAddr = "192.0.2.7".parse().unwrap();
         assert_eq!(Endpoint::new(mapped, 179), Endpoint::new(plain, 179));
+    }
+
+    #[test]
+    fn ao_12_mapped_networks_are_ipv4_networks() {
+        for (network, expected) in [
+            ("::ffff:192.0.2.0/120", "192.0.2.0/24"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("::ffff:0:0/96", "0.0.0.0/0"),
+            ("::/0", "::/0"),
+            ("::fffe:0:0/95", "::fffe:0:0/95"),
+            ("2001:db8::/32", "2001:db8::/32"),
+            ("192.0.2.0/24", "192.0.2.0/24"),
+        ] {
+            assert_eq!(canonical_network(network.parse().unwrap()), expected.parse().unwrap());
+        }
     }
 }

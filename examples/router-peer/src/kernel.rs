@@ -275,14 +275,14 @@ impl StepLog {
                 span.in_scope(|| debug!(socket, "keys changed: {action}"));
             }
             for (action, error) in &socket.failed {
-                let peer = action.as_ref().map(|action| action.key().peer()).or(socket.peer);
+                let peer = action.as_ref().map(|action| action.key().peer()).or(socket.state.peer);
                 let action = action.as_ref().map_or("read the keys".to_owned(), ToString::to_string);
                 self.span(peer).in_scope(|| warn!(%error, "cannot {action}, trying again"));
             }
             for key in socket.taken_away() {
                 let warning =
                     || warn!("the peer was still asking for the {key}: its keys or its clock are behind");
-                self.span(socket.peer).in_scope(warning);
+                self.span(socket.state.peer).in_scope(warning);
             }
         }
     }

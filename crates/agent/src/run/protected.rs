@@ -1,6 +1,5 @@
 //! A socket of the program: its kind, and its keys if it has any.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -84,29 +83,19 @@ struct Found {
 }
 
 /// The keys of a socket in words, without their secrets.
-pub(super) struct Keys(Vec<InstalledKey>);
-
-impl Keys {
-    pub(super) fn of(socket: &OwnedFd) -> Self {
-        Self(TcpAoSocket::new(socket).keys().unwrap_or_default())
-    }
-}
-
-impl fmt::Display for Keys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, key) in self.0.iter().enumerate() {
-            let between = if number == 0 { "" } else { "; " };
-            let (send_id, recv_id, algorithm) = (key.name.send_id, key.name.recv_id, key.algorithm.name());
-            write!(f, "{between}SendID {send_id}, RecvID {recv_id}, {algorithm}")?;
-            f.write_str(match (key.is_current, key.is_rnext) {
-                (true, true) => ", in use",
-                (true, false) => ", sent with",
-                (false, true) => ", asked for",
-                (false, false) => "",
-            })?;
-        }
-        Ok(())
-    }
+pub(super) fn keys_of(socket: &OwnedFd) -> String {
+    let keys = TcpAoSocket::new(socket).keys().unwrap_or_default();
+    let in_words = |key: &InstalledKey| {
+        let (send_id, recv_id, algorithm) = (key.name.send_id, key.name.recv_id, key.algorithm.name());
+        let used = match (key.is_current, key.is_rnext) {
+            (true, true) => ", in use",
+            (true, false) => ", sent with",
+            (false, true) => ", asked for",
+            (false, false) => "",
+        };
+        format!("SendID {send_id}, RecvID {recv_id}, {algorithm}{used}")
+    };
+    keys.iter().map(in_words).collect::<Vec<_>>().join("; ")
 }
 
 impl Protected {
@@ -123,7 +112,7 @@ impl Protected {
         socket: &OwnedFd,
     ) -> Result<Vec<(PeerName, Segments)>, wireseal_linux::Error> {
         let report = manager.step_with(&self.attachment, socket, Timestamp::now())?;
-        if report.expired && !self.is_over {
+        if report.state.expired && !self.is_over {
             self.is_over = true;
             // The step has logged why.
             let _ = shutdown(socket, Shutdown::Both);
@@ -134,7 +123,7 @@ impl Protected {
             && !was_open
             && let Some(Found { local, remote: Some(remote), .. }) = self.found
         {
-            tracing::info!(%local, %remote, keys = %Keys::of(socket), "a session with the keys of the peer");
+            tracing::info!(%local, %remote, keys = %keys_of(socket), "a session with the keys of the peer");
         }
         let bad = |(key, segments): &(wireseal_linux::KeyName, u64)| {
             (key.peer(), Segments { bad_mac: *segments, ..Segments::default() })
@@ -171,13 +160,13 @@ fn look(socket: &OwnedFd, report: &SocketReport) -> Option<Found> {
     let info = TcpAoSocket::new(socket).info().ok().flatten();
     Some(Found {
         kind: report.kind,
-        peer: report.peer,
+        peer: report.state.peer,
         local: canonical(local_of(socket)?),
         remote: remote_of(socket).map(canonical),
         current: info.and_then(|info| info.current_key),
         asked_for: info.and_then(|info| info.rnext_key),
-        is_peer_behind: report.is_peer_behind,
-        segments: report.counters.unwrap_or_default().into(),
+        is_peer_behind: report.state.is_peer_behind,
+        segments: report.state.counters.unwrap_or_default().into(),
     })
 }
 

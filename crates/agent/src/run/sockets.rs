@@ -12,7 +12,7 @@ use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_linux::{KeyManager, PeerName, TcpAoSocket};
 
 use super::process::Opened;
-use super::protected::{Keys, Kind, Protected, inode_of, kind_of, local_of, remote_of, reset};
+use super::protected::{Kind, Protected, inode_of, keys_of, kind_of, local_of, remote_of, reset};
 use crate::config::{Config, Md5};
 use crate::error::Error;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
@@ -117,7 +117,7 @@ impl Sockets {
         self.remove(inode);
         match self.manager.attach_connecting(socket, address, Timestamp::now()) {
             Ok(attachment) => {
-                tracing::info!(%remote, keys = %Keys::of(socket), "connecting with the keys of the peer");
+                tracing::info!(%remote, keys = %keys_of(socket), "connecting with the keys of the peer");
                 self.known.insert(inode, Known::Protected(Protected::new(attachment)));
                 Ok(())
             }
@@ -206,16 +206,10 @@ impl Sockets {
 
     /// Whether a TCP-MD5 key for this address or network is refused: it overlaps with a peer's, or all others are refused.
     pub(super) fn refuses_md5(&self, of: PeerName) -> bool {
-        let of = of.canonical();
-        let overlaps = |peer: PeerName| {
-            let is_same_vrf = peer.vrf.zip(of.vrf).is_none_or(|(peer, of)| peer == of);
-            let [own, other] = [peer.remote, of.remote];
-            is_same_vrf && (own.contains(&other.first_address()) || other.contains(&own.first_address()))
-        };
         let is_refused = self.md5 == Md5::Refuse
-            && (self.refuse_others || self.peers.iter().any(|(peer, _)| overlaps(peer.canonical())));
+            && (self.refuse_others || self.peers.iter().any(|(peer, _)| peer.overlaps(&of)));
         if is_refused {
-            tracing::warn!(peer = %of, "a TCP-MD5 key of the program's was refused");
+            tracing::warn!(peer = %of.canonical(), "a TCP-MD5 key of the program's was refused");
         }
         is_refused
     }

@@ -4,9 +4,9 @@ use std::io;
 use std::net::IpAddr;
 
 use cidr::IpCidr;
+use wireseal_tcp_ao::canonical_network;
 
 use crate::info::Change;
-use crate::names::canonical;
 use crate::{EinvalReason, Error, InstalledKey, KeyName, SocketKey, Successor};
 
 /// The request to the kernel.
@@ -105,7 +105,7 @@ impl Request<'_> {
     /// The reason for EINVAL. The kernel checks in this order: the peer, the flags, the VRF.
     fn refusal(&self, socket: &SocketFacts) -> EinvalReason {
         if let (Self::AddKey(key), Some(got)) = (self, socket.peer) {
-            let expected = canonical(key.remote);
+            let expected = canonical_network(key.remote);
             if !expected.contains(&got) {
                 return EinvalReason::AnotherPeer { expected, got };
             }

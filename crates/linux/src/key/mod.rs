@@ -11,10 +11,9 @@ use linux_raw_sys::net::{
 use subtle::ConstantTimeEq;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::MacKey;
-use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage};
+use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, OptionCoverage, canonical_network};
 use zeroize::Zeroizing;
 
-use crate::names::canonical;
 use crate::sys::{Secret, from_kernel, to_kernel, zeroed};
 use crate::{Error, KeyName};
 
@@ -51,7 +50,7 @@ impl<'a> SocketKey<'a> {
     #[must_use]
     pub fn name(&self) -> KeyName {
         let (send_id, recv_id) = (self.mkt.send_id(), self.mkt.recv_id());
-        KeyName { remote: canonical(self.remote), vrf: self.vrf, send_id, recv_id }
+        KeyName { remote: canonical_network(self.remote), vrf: self.vrf, send_id, recv_id }
     }
 
     /// The struct for `TCP_AO_ADD_KEY`, with the kernel's name of the algorithm. It is on the heap, so that no move leaves a copy of the
@@ -183,7 +182,9 @@ impl InstalledKey {
         let invalid = |what| Error::Io(io::Error::new(io::ErrorKind::InvalidData, what));
         let network = from_kernel(key.addr).and_then(|address| IpCidr::new(address, key.prefix).ok());
         let name = KeyName {
-            remote: canonical(network.ok_or_else(|| invalid("the kernel returned a key without a network"))?),
+            remote: canonical_network(
+                network.ok_or_else(|| invalid("the kernel returned a key without a network"))?,
+            ),
             vrf: (key.keyflags & IFINDEX != 0).then_some(key.ifindex.cast_unsigned()),
             send_id: KeyId(key.sndid),
             recv_id: KeyId(key.rcvid),
@@ -266,7 +267,7 @@ pub(crate) enum Family {
 /// # Errors
 /// [`Error::UnusableNetwork`] for networks that no kernel accepts.
 fn for_ao_key(remote: IpCidr, family: Family) -> Result<(IpAddr, u8), Error> {
-    let remote = canonical(remote);
+    let remote = canonical_network(remote);
     let is_unspecified = remote.first_address().is_unspecified();
     if is_unspecified && remote.network_length() != 0 {
         let advice = "choose a network that does not start at address zero, or all addresses";
@@ -284,7 +285,7 @@ fn for_ao_key(remote: IpCidr, family: Family) -> Result<(IpAddr, u8), Error> {
 /// # Errors
 /// [`Error::UnusableNetwork`] for IPv6 on an IPv4 socket.
 pub(crate) fn for_md5_key(remote: IpCidr, family: Family) -> Result<(IpAddr, u8), Error> {
-    let remote = canonical(remote);
+    let remote = canonical_network(remote);
     let address = match (family, remote.first_address()) {
         (Family::Ipv4, IpAddr::V6(_)) => {
             return Err(Error::UnusableNetwork { remote, advice: "use an IPv6 socket" });

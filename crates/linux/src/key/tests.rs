@@ -306,7 +306,7 @@ fn networks_that_no_kernel_takes_are_refused_before_the_call() {
         ("2001:db8::/32", Family::Ipv4, "use an IPv6 socket"),
     ] {
         let error = for_ao_key(network(remote), family).unwrap_err();
-        let named = canonical(network(remote));
+        let named = canonical_network(network(remote));
         assert!(matches!(error, Error::UnusableNetwork { remote, .. } if remote == named), "{error:?}");
         assert!(error.to_string().contains(expected), "{error}");
     }

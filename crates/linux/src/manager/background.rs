@@ -54,7 +54,7 @@ mod task {
         /// attachment of the manager is left.
         ///
         /// The steps run on tokio's threads for blocking calls. Each is logged (feature `tracing`), and its report is passed to `report`: shut
-        /// down there the connections that have [expired](crate::SocketReport::expired), or let each wait for [`Attachment::expired`]. The
+        /// down there the connections that have [expired](crate::SocketState::expired), or let each wait for [`Attachment::expired`]. The
         /// task replaces the thread of [`TcpAoListener`](crate::TcpAoListener) and [`TcpAoStream`](crate::TcpAoStream); if it ends early, the
         /// next connection starts the thread again.
         ///

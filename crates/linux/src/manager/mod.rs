@@ -58,7 +58,7 @@ pub use sockets::Attachment;
 ///
 /// A connection keeps its peer while it is attached, even if a peer with a longer prefix is added. If its peer is removed, it
 /// keeps its keys, so that you can end the session in order (in BGP, with a NOTIFICATION), and reports say that it has
-/// [`expired`](crate::SocketReport::expired).
+/// [`expired`](crate::SocketState::expired).
 ///
 /// # What happens to a key
 /// - It is added at the start of its accept lifetime, widened by the chain's tolerance.

@@ -76,8 +76,7 @@ pub(super) fn overlapping<T>(table: &PeerTable<T>, peer: PeerName) -> impl Itera
     let own = PeerName { vrf: Some(u32::MAX), ..peer };
     let last = PeerName { remote: IpCidr::new_host(peer.remote.last_address()), ..own };
     let inside = table.range((Excluded(own), Included(last)));
-    let same_vrf = move |other: &PeerName| other.vrf.is_none() || peer.vrf.is_none() || other.vrf == peer.vrf;
-    around.chain(inside).filter(move |(other, _)| **other != peer && same_vrf(other))
+    around.chain(inside).filter(move |(other, _)| **other != peer && other.overlaps(&peer))
 }
 
 /// The peer of a connection with `address`: the one with the longest prefix, and of two with the same prefix the one for the connection's

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::KeyId;
@@ -420,7 +419,7 @@ impl<'a> Draft<'a, '_> {
     fn add_placeholder(&mut self) -> bool {
         let wanted = self.wanted.iter().map(|key| self.target.name(key));
         let held = self.keys.iter().map(|held| held.name);
-        let held = held.filter(|name| overlap(name.remote, self.target.peer.remote));
+        let held = held.filter(|name| name.peer().overlaps(&self.target.peer));
         let taken: Vec<KeyName> = held.chain(wanted).chain((self.target.near)()).collect();
         let free =
             |is_taken: &dyn Fn(KeyId) -> bool| (0..=u8::MAX).rev().map(KeyId).find(|id| !is_taken(*id));
@@ -507,9 +506,4 @@ impl<'a> Draft<'a, '_> {
 /// Whether a key is for the manager's peers.
 fn is_own(held: &Found) -> bool {
     held.origin != Origin::Foreign
-}
-
-/// Whether two networks have a peer in common.
-fn overlap(one: IpCidr, other: IpCidr) -> bool {
-    one.contains(&other.first_address()) || other.contains(&one.first_address())
 }

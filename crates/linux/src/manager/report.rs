@@ -27,12 +27,8 @@ pub struct SocketReport {
     pub attachment: u64,
     /// The kind of the socket; `None` for a connection that has ended.
     pub kind: Option<SocketKind>,
-    /// The peer of a connection, or of a socket that will connect; `None` for a socket that listens or will.
-    pub peer: Option<PeerName>,
-    /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed.
-    pub expired: bool,
-    /// Segments received, as [`Info::counters`](crate::Info::counters) counts them; `None` if the socket has no TCP-AO.
-    pub counters: Option<Counters>,
+    /// The step's findings, which [`Attachment::state`](crate::Attachment::state) returns until the next step.
+    pub state: SocketState,
     /// Segments refused since the last report on this socket.
     pub refused: Refused,
     /// The actions that succeeded, in order.
@@ -40,8 +36,6 @@ pub struct SocketReport {
     /// The actions that failed, to be tried again in the next step; `None` means that the socket's keys could not be read. A
     /// failure does not hold up the other keys of the socket.
     pub failed: Vec<(Option<Action>, Error)>,
-    /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
-    pub is_peer_behind: bool,
     /// Keys that are no longer valid but cannot be deleted, and so stay in force: the last key of a connection; on a listener, if no ids
     /// are free for a [placeholder](Action::AddPlaceholder); and keys for a VRF on Linux 6.18 ([`Error::KeyStays`], in `failed`). Shut the
     /// connection down, or close the listener and bind another.
@@ -53,14 +47,13 @@ impl SocketReport {
     pub(super) fn new(
         attachment: u64,
         kind: Option<SocketKind>,
-        found: SocketState,
+        state: SocketState,
         outcome: Outcome,
         seen: &mut Seen,
     ) -> Self {
-        let SocketState { peer, expired, is_peer_behind, counters } = found;
         let Outcome { done, failed, overdue, bad, .. } = outcome;
-        let refused = seen.refused(counters, bad);
-        Self { attachment, kind, peer, expired, counters, refused, done, failed, is_peer_behind, overdue }
+        let refused = seen.refused(state.counters, bad);
+        Self { attachment, kind, state, refused, done, failed, overdue }
     }
 
     /// The keys that were deleted at the end of their lifetime although the peer still asked for them: its configuration or its clock is
@@ -76,13 +69,14 @@ impl SocketReport {
 /// The last step's findings about an attached socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketState {
-    /// The peer of a connection, or of a socket that will connect.
+    /// The peer of a connection, or of a socket that will connect; `None` for a socket that listens or will.
     pub peer: Option<PeerName>,
-    /// For a connection: shut it down, because no key is valid for sending, or because its peer was removed.
+    /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed.
     pub expired: bool,
-    /// The peer has not yet signed with the key that it was asked for.
+    /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
     pub is_peer_behind: bool,
-    /// Segments received; `None` before the first step, and if the socket has no TCP-AO.
+    /// Segments received, as [`Info::counters`](crate::Info::counters) counts them; `None` before the first step, and if the socket has
+    /// no TCP-AO.
     pub counters: Option<Counters>,
 }
 

@@ -11,12 +11,11 @@ use linux_raw_sys::net::{
     tcp_ao_repair, tcp_repair_opt, tcp_repair_window,
 };
 use socket2::{SockAddr, SockRef, Socket};
-use wireseal_tcp_ao::{ConnectionState, Endpoint, SeqNum, SneTracker};
+use wireseal_tcp_ao::{ConnectionState, Endpoint, SeqNum, SneTracker, canonical_network};
 
 use crate::errno::Request;
 use crate::info::Change;
 use crate::key::Family;
-use crate::names::canonical;
 use crate::repair::export::Frozen;
 use crate::repair::{Exported, TcpState};
 use crate::{Error, SocketKey, TcpAoSocket, sys};
@@ -87,7 +86,7 @@ pub(super) fn check(exported: &Exported, keys: &[SocketKey<'_>]) -> Result<(), E
     if exported.tcp.unsent > exported.tcp.send_queue.len() {
         return Err(Error::NotRestorable("it has more unsent octets than octets in the send queue"));
     }
-    let mut ours = keys.iter().filter(|key| canonical(key.remote).contains(&pair.remote.address()));
+    let mut ours = keys.iter().filter(|key| canonical_network(key.remote).contains(&pair.remote.address()));
     if !ours.clone().any(|key| key.mkt.send_id() == *current_key) {
         return Err(Error::NoSuchKey { send_id: Some(*current_key), recv_id: None });
     }

@@ -8,9 +8,9 @@ use cidr::IpCidr;
 
 use crate::counters::Counters;
 use crate::ip::ipv6_octets;
-use crate::mkt::{ConnectionIdentifier, MKTS_PER_PEER, Mkt, MktSet, Peer, PeerError, canonical};
+use crate::mkt::{ConnectionIdentifier, MKTS_PER_PEER, Mkt, MktSet, Peer, PeerError};
 use crate::shim::HashKey;
-use crate::types::{Endpoint, KeyId, SocketPair};
+use crate::types::{Endpoint, KeyId, SocketPair, canonical_network};
 
 /// No slot.
 const NONE: usize = usize::MAX;
@@ -58,7 +58,7 @@ struct Prefix(u128, u8);
 
 impl Prefix {
     fn of(network: IpCidr) -> Self {
-        let network = canonical(network);
+        let network = canonical_network(network);
         let length = network.network_length() + if network.is_ipv4() { 96 } else { 0 };
         Self::new(number(network.first_address()), length)
     }

@@ -386,7 +386,7 @@ fn stepped(report: &StepReport) -> Result<Stepped> {
     ensure!(sockets().all(is_done), "{report:?}");
     Ok(Stepped {
         expired: report.expired.len(),
-        ended: sockets().filter(|socket| socket.expired).count(),
+        ended: sockets().filter(|socket| socket.state.expired).count(),
         done: sockets().flat_map(|socket| &socket.done).map(ToString::to_string).collect(),
         overdue: sockets().map(|socket| socket.overdue.len()).sum(),
     })

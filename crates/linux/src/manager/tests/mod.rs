@@ -303,9 +303,7 @@ impl Kernel {
         if self.kind == Connection && self.keys.is_empty() {
             return Err(Error::Connected);
         }
-        let overlaps = |other: IpCidr| {
-            other.contains(&name.remote.first_address()) || name.remote.contains(&other.first_address())
-        };
+        let overlaps = |other: IpCidr| PeerName::new(other).overlaps(&PeerName::new(name.remote));
         // A key for one VRF is not in the way of a new key for all; a key for all is in the way of a new key for one VRF.
         let same_vrf = |other: Option<u32>| other.is_none_or(|other| other == name.vrf.unwrap_or(0));
         let is_in_the_way = |key: &InstalledKey| {

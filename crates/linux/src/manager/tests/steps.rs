@@ -127,7 +127,7 @@ fn a_connection_of_a_removed_peer_keeps_its_keys_and_is_reported() {
     for now in [0, 30] {
         let report = manager.step_due(at(now)).unwrap();
         let socket = &report.sockets[0];
-        assert_eq!((socket.peer, socket.expired), (Some(removed), true), "at {now}");
+        assert_eq!((socket.state.peer, socket.state.expired), (Some(removed), true), "at {now}");
         assert!(socket.done.is_empty() && socket.failed.is_empty() && socket.overdue.is_empty());
     }
     // The peer is back. Adding keys fails because the connection has no TCP-AO.
@@ -179,7 +179,7 @@ async fn a_task_waits_for_its_connection_to_expire() {
     drop(other);
     detached.await.unwrap();
     assert!(!waits.is_finished());
-    assert!(manager.step(at(0)).sockets[0].expired);
+    assert!(manager.step(at(0)).sockets[0].state.expired);
     waits.await.unwrap();
     timeout(at_once, attachment.expired()).await.unwrap();
 }
