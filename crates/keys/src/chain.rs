@@ -341,7 +341,9 @@ fn take(
 /// The key chains of a file (RFC 8177 `key-chains`), each with a different name.
 #[derive(Clone, Debug, Default)]
 pub struct KeyChains {
-    chains: Vec<KeyChain>,
+    pub(crate) chains: Vec<KeyChain>,
+    /// Names of chains that are not among `chains`, and why.
+    pub(crate) unusable: Vec<(String, Error)>,
 }
 
 impl KeyChains {
@@ -361,7 +363,7 @@ impl KeyChains {
                 return Err(error.of(Some(index), None));
             }
         }
-        Ok(Self { chains })
+        Ok(Self { chains, unusable: Vec::new() })
     }
 
     /// The chain with this name.
@@ -374,5 +376,12 @@ impl KeyChains {
     #[must_use]
     pub fn chains(&self) -> &[KeyChain] {
         &self.chains
+    }
+
+    /// The names of further chains that a router's configuration has and that cannot be used, each with the reason. Refuse a peer that
+    /// such a chain is for. Other files have none: one wrong chain is an error of the whole file.
+    #[must_use]
+    pub fn unusable(&self) -> &[(String, Error)] {
+        &self.unusable
     }
 }

@@ -154,7 +154,8 @@ impl Source {
         // What the configuration says is of the file that it names.
         let of_file = if self.keys.is_some() { End::default() } else { file.key_chains_of };
         let end = self.keys_of.unwrap_or(of_file);
-        let (chains, key_file) = read_key_chains(&keys.ok_or(NO_KEY_CHAINS)?, end)?;
+        let keys = keys.ok_or(NO_KEY_CHAINS)?;
+        let (chains, key_file) = read_key_chains(&keys, end)?;
         let mut chosen: Vec<(PeerName, _)> = Vec::new();
         let mut taken = HashSet::new();
         for peer in &peers {
@@ -163,7 +164,7 @@ impl Source {
                 let network = name.canonical().remote;
                 return Err(Error::PeerTwice(PeerArgument { network, ..peer.clone() }.text()));
             }
-            let chain = chain_of(&chains, peer)?;
+            let chain = chain_of(&keys, &chains, peer)?;
             if end == End::ThisEnd {
                 warn_of_neighbors(&key_file, chain.name(), peer);
             }
@@ -171,6 +172,12 @@ impl Source {
         }
         if chosen.is_empty() {
             return Err(NO_PEERS);
+        }
+        for (_, error) in chains.unusable() {
+            warn(&format!(
+                "{}: {error}; this key chain is left out, because no peer uses it",
+                keys.display()
+            ));
         }
         let ports =
             if self.ports.is_empty() { file.ports.unwrap_or_else(|| vec![BGP]) } else { self.ports.clone() };
@@ -181,16 +188,20 @@ impl Source {
     }
 }
 
-fn chain_of(chains: &KeyChains, peer: &PeerArgument) -> Result<KeyChain, Error> {
-    let problem = match (&peer.chain, chains.chains()) {
-        (Some(name), _) => match chains.get(name) {
-            Some(chain) => return Ok(chain.clone()),
-            None => "there is no key chain of that name",
-        },
-        (None, [only]) => return Ok(only.clone()),
-        (None, _) => "which key chain?",
+fn chain_of(file: &Path, chains: &KeyChains, peer: &PeerArgument) -> Result<KeyChain, Error> {
+    let problem = match (&peer.chain, chains.chains(), chains.unusable()) {
+        (Some(name), _, unusable) => {
+            match (chains.get(name), unusable.iter().find(|(known, _)| known == name)) {
+                (Some(chain), _) => return Ok(chain.clone()),
+                (None, Some((_, error))) => return Err(Error::contents(file, error.to_string())),
+                (None, None) => "there is no key chain of that name",
+            }
+        }
+        (None, [only], []) => return Ok(only.clone()),
+        (None, ..) => "which key chain?",
     };
-    let names: Vec<_> = chains.chains().iter().map(KeyChain::name).collect();
+    let unusable = chains.unusable().iter().map(|(name, _)| name.as_str());
+    let names: Vec<_> = chains.chains().iter().map(KeyChain::name).chain(unusable).collect();
     let known = match names.is_empty() {
         true => "the file has none".to_owned(),
         false => format!("known: {}", names.join(", ")),
@@ -258,12 +269,10 @@ fn read_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error>
 
 /// Logs that a router's configuration has a chain for other neighbors than this peer, if so: the file may be the peer's own.
 fn warn_of_neighbors(file: &KeyFile, chain: &str, peer: &PeerArgument) {
-    let overlaps = |one: IpCidr, other: IpCidr| {
-        one.contains(&other.first_address()) || other.contains(&one.first_address())
-    };
     let Some(chain) = file.chains.iter().find(|known| known.name == chain) else { return };
     let neighbors = &chain.neighbors;
-    if !neighbors.is_empty() && !neighbors.iter().any(|known| overlaps(known.address, peer.network)) {
+    let is_for = |neighbor: IpCidr| PeerName::new(neighbor).overlaps(&PeerName::new(peer.network));
+    if !neighbors.is_empty() && !neighbors.iter().any(|known| is_for(known.address)) {
         warn(&format!(
             "key chain {:?} is not for {} in the file it is from: if the file is the peer's, say --keys-of peer or key-chains-of = \"peer\"",
             chain.name,

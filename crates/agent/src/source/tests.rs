@@ -180,6 +180,36 @@ fn key_chains_are_in_a_routers_configuration_too() {
     }
 }
 
+/// Two protocols of BIRD; the keys of the second share an id.
+const ONE_IS_WRONG: &str = "protocol bgp core { neighbor 192.0.2.1 as 1; authentication ao; keys {\n key { id 1; secret \"a secret of 16 o\"; \
+                            algorithm hmac sha1; };\n }; }\nprotocol bgp old { neighbor 198.51.100.9 as 2; authentication ao; keys {\n \
+                            key { id 7; secret \"TopSecret-4711\"; };\n key { id 7; secret \"TopSecret-4712\"; };\n }; }\n";
+
+#[test]
+fn a_wrong_key_chain_of_a_router_is_refused_only_for_its_peers() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("bird.conf"), ONE_IS_WRONG).unwrap();
+    let read = |peers: &[&str]| {
+        let source = source(folder.path(), "", "key-chains = \"bird.conf\"\n", peers);
+        let read = source.read().map_err(|error| (error.exit_code(), error.to_string()))?;
+        let chains = read.peers.iter().map(|(_, chain)| chain.name().to_owned());
+        Ok::<_, (u8, String)>(chains.collect::<Vec<_>>())
+    };
+    assert_eq!(read(&["192.0.2.1=core"]), Ok(vec!["core".to_owned()]));
+    let wrong = "bird.conf: line 6, column 2, key chain \"old\", key 7, key-id: another key of the chain has this key id";
+    for (peers, expected) in [
+        (&["198.51.100.9=old"][..], wrong),
+        (&["192.0.2.1=core", "198.51.100.9=old"], wrong),
+        // That only one of two can be used does not make it the only one.
+        (&["192.0.2.1"], "peer 192.0.2.1: which key chain? (known: core, old)"),
+        (&["192.0.2.1=other"], "peer 192.0.2.1: there is no key chain of that name (known: core, old)"),
+    ] {
+        let (code, error) = read(peers).unwrap_err();
+        assert!(code == 2 && error.ends_with(expected) && !error.contains('\n'), "{peers:?}: {error}");
+        assert!(!error.contains("TopSecret"), "{error}");
+    }
+}
+
 /// A secret may stand where a name belongs, and the error goes to the journal.
 #[test]
 fn errors_do_not_repeat_values() {

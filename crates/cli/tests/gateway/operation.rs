@@ -65,6 +65,27 @@ fn keys_that_everybody_can_write_are_said_to_be() {
     }
 }
 
+/// A router's file may have key chains that are none of this gateway's business.
+#[test]
+fn a_wrong_key_chain_is_a_warning_unless_a_peer_uses_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let router = folder.path().join("bird.conf");
+    let text = "protocol bgp core { neighbor 192.0.2.1 as 1; authentication ao; keys {\n key { id 1; secret \"s3\"; };\n }; }\nprotocol bgp \
+                old { neighbor 192.0.2.9 as 2; authentication ao; keys {\n key { id 7; secret \"\"; };\n }; }\n";
+    fs::write(&router, text).unwrap();
+    fs::set_permissions(&router, Permissions::from_mode(0o600)).unwrap();
+    let router = router.to_str().unwrap();
+    let of = |peer| wireseal(&["gateway", "--keys", router, "--peer", peer, "--dry-run"]);
+    let wrong = format!("{router}: line 5, column 2, key chain \"old\", key 7, secret: master key is empty");
+    let (code, said) = of("192.0.2.1=core");
+    let warning = format!(" WARN {wrong}; this key chain is left out, because no peer uses it\n");
+    assert!(
+        code == 0 && said.contains("peer 192.0.2.1: key chain core\n") && said.contains(&warning),
+        "{said}"
+    );
+    assert_eq!(of("192.0.2.9=old"), (2, format!("wireseal: {wrong}\n")));
+}
+
 #[test]
 fn the_end_that_a_key_file_is_of_decides_which_id_is_sent() {
     let (_folder, keys) = key_file(0o600);

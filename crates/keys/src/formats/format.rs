@@ -1,5 +1,6 @@
 //! The formats, and the content of a file of any format.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -245,12 +246,14 @@ impl KeyFile {
 
     /// The chains for this end to sign and verify with, if `end` has the file. BIRD's preferred keys come first, its deprecated ones last.
     ///
+    /// A chain cannot be used if a key cannot be an MKT or its lifetimes contradict each other, if its keys collide, or if another chain has
+    /// its name; one with TCP options and one without are one chain of IOS XR that neighbors use in both ways. Such chains are left out:
+    /// [`KeyChains::unusable`] says why.
+    ///
     /// # Errors
-    /// [`Error`] if a key cannot be an MKT or its lifetimes contradict each other, if keys of a chain collide, or if chains have the same
-    /// name; one with TCP options and one without are one chain of IOS XR that neighbors use in both ways.
+    /// The first chain's [`Error`] if there are chains and none can be used.
     pub fn key_chains(&self, end: End) -> Result<KeyChains, Error> {
-        let mut chains = Vec::with_capacity(self.chains.len());
-        for chain in &self.chains {
+        let made = |chain: &Chain| {
             let mut ranked: Vec<_> = chain.keys.iter().collect();
             ranked.sort_by_key(|key| key.preference);
             // Allocate for all keys: a list that grew would leave secrets behind.
@@ -262,19 +265,41 @@ impl KeyFile {
                 });
                 keys.push(key.map_err(|error| chain.locate(error, chain_key))?);
             }
-            chains.push(chain.key_chain(chain.name.clone(), keys).map_err(|fault| {
+            chain.key_chain(chain.name.clone(), keys).map_err(|fault| {
                 let position = fault.key.and_then(|index| ranked.get(index)?.position);
                 Error::from(fault).at(position)
-            })?);
-        }
-        KeyChains::new(chains).map_err(|mut error| {
+            })
+        };
+        let twice = match self.format {
             // The reader makes two chains of one.
-            if self.format == Some(Format::IosXr) && matches!(error.problem(), Problem::ChainTwice) {
-                let text =
-                    "neighbors use this chain both with and without TCP options: give each its own chain";
-                error.0.problem = Problem::Text(text.into());
+            Some(Format::IosXr) => Problem::Text(
+                "neighbors use this chain both with and without TCP options: give each its own chain".into(),
+            ),
+            _ => Problem::ChainTwice,
+        };
+        let mut with_name = BTreeMap::<_, usize>::new();
+        for chain in &self.chains {
+            *with_name.entry(&chain.name).or_default() += 1;
+        }
+        let mut read = KeyChains { chains: Vec::with_capacity(self.chains.len()), unusable: Vec::new() };
+        for chain in &self.chains {
+            let made = match with_name.get_mut(&chain.name) {
+                Some(1) => made(chain),
+                // Reported at the first, and the others are left out too.
+                Some(more @ 2..) => {
+                    *more = 0;
+                    Err(Error::from(twice.clone()).field("name").in_chain(&chain.name))
+                }
+                _ => continue,
+            };
+            match made {
+                Ok(chain) => read.chains.push(chain),
+                Err(error) => read.unusable.push((chain.name.clone(), error)),
             }
-            error
-        })
+        }
+        match read.unusable.first() {
+            Some((_, error)) if read.chains.is_empty() => Err(error.clone()),
+            _ => Ok(read),
+        }
     }
 }
