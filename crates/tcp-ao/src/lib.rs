@@ -113,6 +113,12 @@
 //! [`Connection`] moves when it is returned or passed by value. Make it where it will stay, or on a thread that ends, and keep it in a
 //! `Box` or in its slot of a table. Core dumps and swap may contain secrets; preventing that is up to the program.
 //!
+//! Nor are the gaps in the layout of a [`Connection`]. When it is made and when it moves, they take what lay on the stack, perhaps octets
+//! of a master key, and nothing wipes them, neither the end of the handshake nor a drop. On x86-64 the largest is at its end: 48 octets
+//! with room for three or four MKTs (a shim's connections have four), none with one or two. Until the handshake completes, there is another
+//! of 51, 34 or 17 octets with room for one, two or three; with room for more than four there is one that grows with their number. An IPv4
+//! address leaves 12 octets.
+//!
 //! # Features
 //! The algorithms are on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false` only those that
 //! you name are built in. [`Mkt::new`] refuses the others with an error that names the feature.

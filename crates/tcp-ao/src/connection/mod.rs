@@ -74,6 +74,14 @@ pub struct Connection<const N: usize = 2> {
 const _: () = assert!(size_of::<Connection<2>>() <= 704);
 // The round keys of AES-128-CMAC, behind the 16 octets of the discriminant, start on a cache line.
 const _: () = assert!(core::mem::offset_of!(Connection<2>, secrets) == 128 - 16);
+// "What is wiped" names the gap at the end.
+#[cfg(all(feature = "default", target_arch = "x86_64"))]
+const _: () = assert!(gap_at_end::<2>() == 0 && gap_at_end::<3>() == 48 && gap_at_end::<4>() == 48);
+
+#[cfg(all(feature = "default", target_arch = "x86_64"))]
+const fn gap_at_end<const N: usize>() -> usize {
+    size_of::<Connection<N>>() - core::mem::offset_of!(Connection<N>, refused) - size_of::<Counters>()
+}
 
 impl<const N: usize> Connection<N> {
     const HAS_ROOM: () = assert!(N > 0 && N <= 255, "a connection has room for 1 to 255 MKTs");
