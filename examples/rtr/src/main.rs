@@ -53,6 +53,15 @@ async fn print_origins(config: &Path, server: SocketAddr) -> Result<()> {
 #[derive(Default)]
 struct Origins(BTreeSet<Payload>);
 
+impl Origins {
+    /// What is printed: how many there are, and each.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let origins = self.0.iter().filter_map(Payload::to_origin);
+        let origins = origins.map(|origin| format!("{} {}", origin.prefix, origin.asn));
+        [format!("{} origins", self.0.len())].into_iter().chain(origins)
+    }
+}
+
 impl PayloadTarget for Origins {
     type Update = Vec<(Action, Payload)>;
 
@@ -70,10 +79,7 @@ impl PayloadTarget for Origins {
                 Action::Withdraw => self.0.remove(&payload),
             };
         }
-        println!("{} origins", self.0.len());
-        for origin in self.0.iter().filter_map(Payload::to_origin) {
-            println!("{} {}", origin.prefix, origin.asn);
-        }
+        self.lines().for_each(|line| println!("{line}"));
         Ok(())
     }
 }

@@ -26,7 +26,7 @@ use crate::config::Config;
 pub async fn serve(path: &Path) -> Result<()> {
     let (peers, mut notify) = (KeyManager::default(), NotifySender::new());
     let config = Config::load(path, &peers)?;
-    let origins = Origins(Arc::new(RwLock::new((State::new(), config.origins()?))));
+    let origins = Origins::new(config.origins()?);
     let mut hang_up = signal(SignalKind::hangup())?;
     let mut servers = JoinSet::new();
     for address in config.listen {
@@ -42,9 +42,7 @@ pub async fn serve(path: &Path) -> Result<()> {
         }
         match Config::load(path, &peers).and_then(|config| config.origins()) {
             Ok(reloaded) => {
-                let mut served = origins.0.write().expect("no reader panics");
-                served.0.inc();
-                served.1 = reloaded;
+                origins.replace(reloaded);
                 notify.notify();
                 info!("configuration read again");
             }
@@ -110,6 +108,18 @@ impl AsyncWrite for Connection {
 #[derive(Clone)]
 struct Origins(Arc<RwLock<(State, Vec<RouteOrigin>)>>);
 
+impl Origins {
+    fn new(origins: Vec<RouteOrigin>) -> Self {
+        Self(Arc::new(RwLock::new((State::new(), origins))))
+    }
+
+    fn replace(&self, origins: Vec<RouteOrigin>) {
+        let mut served = self.0.write().expect("no reader panics");
+        served.0.inc();
+        served.1 = origins;
+    }
+}
+
 impl PayloadSource for Origins {
     type Set = Listed;
     type Diff = Listed;
@@ -148,5 +158,72 @@ impl PayloadSet for Listed {
 impl PayloadDiff for Listed {
     fn next(&mut self) -> Option<(PayloadRef<'_>, Action)> {
         self.0.next().map(|origin| (PayloadRef::Origin(origin), Action::Announce))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rpki::rtr::client::Client;
+    use wireseal_linux::PeerName;
+
+    use super::*;
+
+    const CONFIG: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/rtr.toml");
+
+    fn printed(client: &Client<TcpStream, crate::Origins>) -> Vec<String> {
+        client.target().lines().collect()
+    }
+
+    /// Over TCP without AO, which any kernel has.
+    #[tokio::test]
+    async fn a_router_gets_the_origins_and_then_the_changed_ones() {
+        let config = Config::load(Path::new(CONFIG), &KeyManager::default()).unwrap();
+        let (origins, mut notify) = (Origins::new(config.origins().unwrap()), NotifySender::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Box::pin(stream::unfold(listener, |listener| async {
+            Some((listener.accept().await.map(|(stream, _)| stream), listener))
+        }));
+        let server = tokio::spawn(Server::new(connections, notify.clone(), origins.clone()).run());
+        let router = TcpStream::connect(address).await.unwrap();
+        let mut client = Client::new(router, crate::Origins::default(), None);
+        client.step().await.unwrap();
+        assert_eq!(
+            printed(&client),
+            ["2 origins", "203.0.113.0/24-24 AS64496", "2001:db8:1000::/36-48 AS64497"]
+        );
+        origins.replace(Vec::new());
+        notify.notify();
+        client.step().await.unwrap();
+        assert_eq!(printed(&client), ["0 origins"]);
+        server.abort();
+    }
+
+    #[test]
+    fn a_file_with_a_mistake_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (config, keys) = (folder.path().join("rtr.toml"), folder.path().join("keys.toml"));
+        let network: PeerName = "192.0.2.0/24".parse().unwrap();
+        // The file that is read again would take this peer away.
+        let right = fs::read_to_string(CONFIG).unwrap().replace("\"192.0.2.0/24\" = \"routers\"\n", "");
+        let right_keys = include_str!("../configs/keys.toml");
+        for (written, instead, wrong) in [
+            ("listen", "listens", Some("rtr.toml: unknown field `listens`")),
+            ("AS64497", "nobody", Some("rtr.toml: origins: \"2001:db8:1000::/36-48 nobody\"")),
+            ("name = \"routers\"", "name = \"others\"", Some("there is no key chain \"routers\"")),
+            ("send-id = 2", "send-id = 1", Some("keys.toml: line 12, column 11, key chain \"routers\"")),
+            ("", "", None),
+        ] {
+            let peers = KeyManager::default();
+            Config::load(Path::new(CONFIG), &peers).unwrap();
+            fs::write(&config, right.replace(written, instead)).unwrap();
+            fs::write(&keys, right_keys.replace(written, instead)).unwrap();
+            let error = Config::load(&config, &peers).err().map(|error| format!("{error:#}"));
+            let is_expected = error.as_ref().zip(wrong).map(|(error, wrong)| error.contains(wrong));
+            assert_eq!(is_expected, wrong.map(|_| true), "{error:?}");
+            assert_eq!(peers.remove_peer(network), wrong.is_some(), "{error:?}");
+        }
     }
 }
