@@ -136,10 +136,11 @@ struct File {
 }
 
 impl Source {
-    /// Reads the files and looks up the devices.
+    /// Reads the files and looks up the devices. Logs warnings: who else can use the file of key chains, peers that its chains are not for,
+    /// and chains of a router's configuration that cannot be used and that no peer has.
     ///
     /// # Errors
-    /// [`Error`] for the first thing that is wrong: a file, a peer, a key chain, or a peer that is named twice.
+    /// [`Error`] for the first thing that is wrong: a file, a peer, its key chain, or a peer that is named twice.
     pub fn read(&self) -> Result<Config, Error> {
         let (file, mut peers) = match &self.config {
             Some(path) => read_file(path)?,
