@@ -222,6 +222,34 @@ fn a_wrong_key_chain_of_a_router_is_refused_only_for_its_peers() {
     }
 }
 
+/// With and without TCP options, `c` is two chains of one name: neither is taken for a peer.
+#[test]
+fn a_key_chain_that_there_is_twice_is_refused_only_for_its_peers() {
+    let folder = tempfile::tempdir().unwrap();
+    let chain = |name| {
+        format!(
+            "key chain {name}\n key 1\n  key-string clear secret\n  cryptographic-algorithm HMAC-SHA1-96\n!\n"
+        )
+    };
+    let ids = |name| format!(" keychain {name}\n  key 1 SendID 1 ReceiveID 1\n");
+    let neighbor = |address, ao| format!(" neighbor {address}\n  ao {ao}\n");
+    let router = [
+        chain("c"),
+        chain("d"),
+        "tcp ao\n".to_owned() + &ids("c") + &ids("d") + "!\nrouter bgp 1\n",
+        neighbor("192.0.2.1", "c include-tcp-options enable"),
+        neighbor("192.0.2.2", "c include-tcp-options disable"),
+        neighbor("192.0.2.3", "d include-tcp-options enable"),
+    ];
+    fs::write(folder.path().join("router"), router.concat()).unwrap();
+    let read = |peer| source(folder.path(), "", "key-chains = \"router\"\n", &[peer]).read();
+    assert_eq!(read("192.0.2.3=d").unwrap().peers[0].1.name(), "d");
+    let error = read("192.0.2.1=c").unwrap_err().to_string();
+    let expected =
+        "router: key chain \"c\", name: neighbors use this chain both with and without TCP options";
+    assert!(error.contains(expected), "{error}");
+}
+
 /// A secret may stand where a name belongs, and the error goes to the journal.
 #[test]
 fn errors_do_not_repeat_values() {
