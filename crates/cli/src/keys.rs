@@ -8,7 +8,7 @@ use std::path::Path;
 use cidr::{IpCidr, IpInet};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Chain, ChainKey, KeyFile, Lifetime, MAX_KEY_FILE, Neighbor, Notation, Preference, Problem, Secret,
+    Chain, ChainKey, Clock, KeyFile, Lifetime, MAX_KEY_FILE, Neighbor, Notation, Preference, Problem, Secret,
     hexadecimal, permission_warning, read_wiped,
 };
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
@@ -66,6 +66,7 @@ pub fn from_argument(text: &str) -> Result<KeyFile, ArgumentError> {
         secret,
         send: Lifetime::ALWAYS,
         accept: Lifetime::ALWAYS,
+        clock: Clock::Utc,
         preference: Preference::Ordinary,
     };
     let neighbors = parts.peer()?.into_iter().map(Neighbor::from).collect();

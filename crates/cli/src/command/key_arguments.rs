@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use super::say::warn;
 use crate::keys::{self, Keys};
+use crate::text::Printable;
 
 /// An argument that may contain a secret, so it is wiped and never shown.
 #[derive(Clone)]
@@ -29,7 +30,16 @@ impl fmt::Debug for KeyText {
 
 /// Reads the name of a format of keys.
 pub(super) fn format() -> impl TypedValueParser<Value = Format> {
-    let values = Format::ALL.iter().map(|format| PossibleValue::new(format.name()).help(format.about()));
+    of(Format::ALL.iter())
+}
+
+/// Reads the name of a format that can be written.
+pub(super) fn written_format() -> impl TypedValueParser<Value = Format> {
+    of(Format::ALL.iter().filter(|format| format.is_written()))
+}
+
+fn of(formats: impl Iterator<Item = &'static Format>) -> impl TypedValueParser<Value = Format> {
+    let values = formats.map(|format| PossibleValue::new(format.name()).help(format.about()));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
 }
 
@@ -74,6 +84,15 @@ impl KeyArguments {
         let mut all = Keys::default();
         for (from, read) in &read {
             warn_of(read);
+            for chain in &read.chains {
+                for key in chain.keys.iter().filter(|key| key.secret.encryption().is_some()) {
+                    let name = chain.name_of(key);
+                    warn(&format!(
+                        "{from}: {}: its secret is encrypted, so this key is not used",
+                        Printable(&name)
+                    ));
+                }
+            }
             all.keys.extend(read.keys().map_err(|error| format!("{from}: {error}"))?.keys);
         }
         if all.keys.is_empty() {

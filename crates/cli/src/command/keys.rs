@@ -9,11 +9,11 @@ use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use wireseal_keys::{
-    Chain, ChainKey, Finding, Format, Implementation, KeyFile, Lifetime, Problem, Timestamp, Usable, Weight,
-    check, convert, load,
+    Chain, ChainKey, Clock, Finding, Format, Implementation, KeyFile, Lifetime, Neighbor, Problem, Timestamp,
+    Usable, Weight, check, convert, load,
 };
 
-use super::key_arguments::{format, warn_of};
+use super::key_arguments::{format, warn_of, written_format};
 use super::outcome::{Outcome, Result};
 use super::say::say;
 use crate::report::json::LifetimeObject;
@@ -65,7 +65,7 @@ struct ConvertArguments {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The format to write
-    #[arg(long, value_parser = format())]
+    #[arg(long, value_parser = written_format())]
     to: Format,
     /// The format of the file, if its name and content do not show it
     #[arg(long, value_parser = format())]
@@ -136,10 +136,13 @@ fn write_report(
             key.algorithm.to_string(),
             key.mac_length.to_string(),
             coverage(key.options).to_owned(),
-            format!("{} octets", key.secret.expose().len()),
-            span(&key.send),
-            span(&chain.acceptance(key)),
-            if chain.neighbors.is_empty() { "any".to_owned() } else { peers(chain).join(" ") },
+            match key.secret.encryption() {
+                Some(how) => how.to_owned(),
+                None => format!("{} octets", key.secret.expose().len()),
+            },
+            span(&key.send, key.clock),
+            span(&chain.acceptance(key), key.clock),
+            if chain.neighbors.is_empty() { "any".to_owned() } else { peers(chain) },
             Usable::of(chain, key, now).name().to_owned(),
         ]
     });
@@ -187,20 +190,27 @@ fn keys(file: &KeyFile) -> impl Iterator<Item = (&Chain, &ChainKey)> {
     file.chains.iter().flat_map(|chain| chain.keys.iter().map(move |key| (chain, key)))
 }
 
-fn span(lifetime: &Lifetime) -> String {
-    match (lifetime.from(), lifetime.until()) {
+fn span(lifetime: &Lifetime, clock: Clock) -> String {
+    let span = match (lifetime.from(), lifetime.until()) {
         (None, None) => "always".to_owned(),
         (Some(from), None) => format!("from {from}"),
         (None, Some(until)) => format!("until {until}"),
         (Some(from), Some(until)) => format!("{from} to {until}"),
+    };
+    match clock {
+        Clock::Utc => span,
+        Clock::Local => span.replace('Z', " local"),
     }
 }
 
-fn peers(chain: &Chain) -> Vec<String> {
-    chain.neighbors.iter().map(|neighbor| neighbor.address.to_string()).collect()
+fn peers(chain: &Chain) -> String {
+    let names: Vec<_> =
+        chain.neighbors.iter().map(|neighbor| Printable(&neighbor.to_string()).to_string()).collect();
+    names.join(", ")
 }
 
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
+    let peer = |Neighbor { vrf, address, interface }: &Neighbor| json!({ "address": address.to_string(), "vrf": vrf, "interface": interface });
     let key = |(chain, key): (&Chain, &ChainKey)| {
         json!({
             "name": chain.name_of(key),
@@ -212,11 +222,15 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
             "algorithm": key.algorithm.name(),
             "mac_length": key.mac_length,
             "options": coverage(key.options),
-            "secret_length": key.secret.expose().len(),
+            "secret_length": key.secret.encryption().is_none().then_some(key.secret.expose().len()),
             "send": LifetimeObject::from(&key.send),
             "accept": LifetimeObject::from(&chain.acceptance(key)),
-            "peers": peers(chain),
+            "peers": chain.neighbors.iter().map(peer).collect::<Vec<_>>(),
             "usable": Usable::of(chain, key, now).name(),
+            "clock": match key.clock {
+                Clock::Utc => "utc",
+                Clock::Local => "local",
+            },
         })
     };
     let finding = |finding: &Finding| {

@@ -7,9 +7,9 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{MAX_MASTER_KEY_LENGTH, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secret, Skipped};
+use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Remark, Secret, Skipped};
 use super::obscured::{hexadecimal, push_octet};
-use super::table::{Limits, Table, begins};
+use super::table::{Limits, SendingRule, Shows, Table, begins};
 use super::tree::{Blocks, Dialect, Kind, Statement, Tree, Word};
 use super::write::{Names, written};
 use crate::{Error, Lifetime, Problem};
@@ -18,13 +18,13 @@ pub(super) const TABLE: Table = Table {
     name: "bird",
     about: "BIRD configuration",
     extension: None,
-    starts: |text| {
+    shows: |text| {
         let words = ["protocol", "template", "keys", "define", "router id", "neighbor", "authentication ao"];
-        begins(text, &words)
+        Shows::if_(begins(text, &words))
     },
     read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),
-    write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
+    write: Some(|chains, losses| Ok(written(chains, |text| write(text, chains, losses)))),
     limits: Limits {
         name: "bird",
         about: "BIRD, which uses Linux's TCP-AO",
@@ -33,6 +33,7 @@ pub(super) const TABLE: Table = Table {
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         max_secret: Some(MAX_MASTER_KEY_LENGTH),
         covers_options: true,
+        sending: SendingRule::Rank,
         ..Limits::NONE
     },
 };
@@ -140,13 +141,17 @@ impl Protocol {
 
     fn chain(self, name: String) -> Option<Chain> {
         let has_keys = !self.keys.is_empty() && self.is_ao != Some(false);
+        let remarks = self.is_ao.is_none().then(|| {
+            let sentence = "BIRD refuses keys in a protocol without \"authentication ao;\"";
+            Remark::warning("refused", None, sentence)
+        });
         has_keys.then(|| Chain {
             name,
             description: self.description,
             accept_tolerance: 0,
             neighbors: self.neighbor.into_iter().collect(),
             keys: self.keys,
-            lacks_authentication: self.is_ao.is_none(),
+            remarks: remarks.into_iter().collect(),
         })
     }
 }
@@ -189,7 +194,7 @@ impl<'a> Defined<'a> {
                 let interface = interface.map(unquoted);
                 let interface = interface.filter(|name| name.chars().all(is_name)).map(str::to_owned);
                 let address = address.contains(['.', ':']).then(|| address.parse().ok())??;
-                Some(Neighbor { address, interface })
+                Some(Neighbor { vrf: None, address, interface })
             },
         ))
     }
@@ -264,6 +269,7 @@ impl<'a> Defined<'a> {
             secret: secret.ok_or_else(|| at.missing("secret"))?,
             send: Lifetime::ALWAYS,
             accept: Lifetime::ALWAYS,
+            clock: Clock::Utc,
             preference,
         })
     }

@@ -4,8 +4,8 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Content, Notation, Preference, Secret};
-use super::table::{Limits, Table, begins};
+use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Secret};
+use super::table::{Limits, Shows, Table, begins};
 use super::write::{Names, lose_what_bird_has};
 use crate::{Error, Key, KeyChain, KeyChains};
 
@@ -22,10 +22,10 @@ pub(super) const TOML: Table = Table {
     name: "toml",
     about: "Key chains in TOML",
     extension: Some("toml"),
-    starts: |text| begins(text, &["[[key-chain]]", "[[key-chain.key]]"]),
+    shows: |text| Shows::if_(begins(text, &["[[key-chain]]", "[[key-chain.key]]"])),
     read: |text, may| KeyChains::read_toml(text, may).map(|chains| read(&chains)),
     fit: |chain, _, _| Some(chain),
-    write: |chains, losses| Ok(write(chains, losses)?.to_toml()),
+    write: Some(|chains, losses| Ok(write(chains, losses)?.to_toml())),
     limits: LINUX,
 };
 
@@ -33,9 +33,9 @@ pub(super) const JSON: Table = Table {
     name: "json",
     about: "Key chains in JSON (RFC 8177 with RFC 9648)",
     extension: Some("json"),
-    starts: |text| text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"')),
+    shows: |text| Shows::if_(text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'))),
     read: |text, may| KeyChains::read_json(text, may).map(|chains| read(&chains)),
-    write: |chains, losses| Ok(write(chains, losses)?.to_json()),
+    write: Some(|chains, losses| Ok(write(chains, losses)?.to_json())),
     ..TOML
 };
 
@@ -70,6 +70,7 @@ impl From<&Key> for ChainKey {
             secret: Secret::new(secret, notation),
             send: *key.send_lifetime(),
             accept: *key.accept_lifetime(),
+            clock: Clock::Utc,
             preference: Preference::Ordinary,
         }
     }

@@ -4,17 +4,8 @@ use std::ptr;
 
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 
-use super::{Chain, ChainKey, Format, Implementation, KeyFile, Notation, Preference};
+use super::{Chain, ChainKey, Clock, Implementation, KeyFile, Notation, Preference, Weight};
 use crate::{Position, Timestamp};
-
-/// How serious a finding is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Weight {
-    /// It will not work or is not safe.
-    Warning,
-    /// It would not work with another implementation.
-    Note,
-}
 
 /// Something that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,6 +70,8 @@ pub enum Usable {
     NotYet,
     /// Nothing any more.
     Expired,
+    /// It depends on the router's offset from universal time, which the text does not tell.
+    Unknown,
 }
 
 impl Usable {
@@ -86,6 +79,13 @@ impl Usable {
     #[must_use]
     pub fn of(chain: &Chain, key: &ChainKey, now: Timestamp) -> Self {
         let acceptance = chain.acceptance(key);
+        let moments = [key.send.from(), key.send.until(), acceptance.from(), acceptance.until()];
+        let is_near = |moment: Timestamp| {
+            moment.earlier_by(Clock::UNCERTAINTY) <= now && now <= moment.later_by(Clock::UNCERTAINTY)
+        };
+        if key.clock == Clock::Local && moments.into_iter().flatten().any(is_near) {
+            return Self::Unknown;
+        }
         if key.send.contains(now) {
             Self::Whole
         } else if acceptance.contains(now) {
@@ -105,6 +105,7 @@ impl Usable {
             Self::Accepted => "accepted",
             Self::NotYet => "not yet",
             Self::Expired => "expired",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -117,18 +118,21 @@ pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation])
         true => Weight::Warning,
         false => Weight::Note,
     };
+    for remark in &file.remarks {
+        findings.add(remark.weight, remark.kind, &Chain::default(), None, remark.sentence.clone());
+        if let Some(last) = findings.0.last_mut() {
+            last.position = remark.position;
+        }
+    }
     for (index, chain) in file.chains.iter().enumerate() {
         check_ids(&mut findings, &file.chains[..index], chain);
         check_lifetimes(&mut findings, chain, now);
-        if chain.lacks_authentication {
-            let sentence = "BIRD refuses keys in a protocol without \"authentication ao;\"";
-            findings.add(
-                weight(Implementation::reading(Some(Format::Bird))),
-                "refused",
-                chain,
-                None,
-                sentence,
-            );
+        for remark in &chain.remarks {
+            let key = chain.keys.iter().find(|key| Some(key.key_id) == remark.key_id);
+            findings.add(remark.weight, remark.kind, chain, key, remark.sentence.clone());
+            if let (Some(last), true) = (findings.0.last_mut(), remark.position.is_some()) {
+                last.position = remark.position;
+            }
         }
         for (place, key) in chain.keys.iter().enumerate() {
             check_secret(&mut findings, chain, key, &chain.keys[..place]);
@@ -187,6 +191,11 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
         let acceptance = chain.acceptance(key);
         match Usable::of(chain, key, now) {
             Usable::Whole => {}
+            Usable::Unknown => {
+                let sentence = "its lifetimes are in the router's local time, which is not known: whether it is usable now \
+                                depends on that";
+                warn("local-time", sentence.into());
+            }
             Usable::Accepted if key.send.is_over(now) => {
                 warn("send-lifetime-over", "is still accepted, but no longer used for sending".into());
             }
@@ -254,6 +263,10 @@ fn check_secret(findings: &mut Findings, chain: &Chain, key: &ChainKey, before: 
     let mut warn = |kind, sentence: String| findings.warn(kind, chain, Some(key), sentence);
 
     let length = secret.len();
+    if let Some(how) = key.secret.encryption() {
+        let sentence = format!("the secret is encrypted ({how}), so it is not checked");
+        return findings.add(Weight::Note, "encrypted", chain, Some(key), sentence);
+    }
     if length == 0 {
         return warn("weak-secret", "the secret is empty".to_owned());
     }
@@ -284,7 +297,8 @@ fn check_secret(findings: &mut Findings, chain: &Chain, key: &ChainKey, before: 
         );
         warn("long-secret", sentence);
     }
-    if let Some(other) = before.iter().find(|other| other.secret.expose() == secret) {
+    let is_same = |other: &&ChainKey| other.secret.encryption().is_none() && other.secret.expose() == secret;
+    if let Some(other) = before.iter().find(is_same) {
         let sentence = format!(
             "the secret is also that of {}, so rolling over from one to the other gains nothing",
             chain.name_of(other)

@@ -26,8 +26,12 @@ impl fmt::Debug for Conversion {
 /// Writes the keys in a format. Keys that it cannot express are left out and, like everything else lost, named in the losses.
 ///
 /// # Errors
-/// [`Problem::NothingLeft`] with the losses; [`Error`] if keys collide and the format cannot hold them.
+/// [`Problem::NothingLeft`] with the losses; [`Error`] for a [format that is not written](Format::is_written), or if keys collide and the format cannot hold them.
 pub fn convert(file: &KeyFile, to: Format) -> Result<Conversion, Error> {
+    let Some(write) = to.table().write else {
+        let reason = format!("{to} is only read: its syntax is not certain enough to be written");
+        return Err(Error::text(reason));
+    };
     let mut losses = Vec::new();
     let mut taken = HashSet::new();
     let chains = chains_without_refused(file, to, &mut losses);
@@ -36,7 +40,14 @@ pub fn convert(file: &KeyFile, to: Format) -> Result<Conversion, Error> {
     if chains.is_empty() {
         return Err(Problem::NothingLeft { to: to.name(), losses }.into());
     }
-    let text = (to.table().write)(&chains, &mut losses)?;
+    for chain in &chains {
+        let lost = chain.remarks.iter().filter(|remark| remark.is_lost);
+        losses.extend(lost.map(|remark| match remark.key_id {
+            Some(key_id) => format!("key {}/{key_id}: {}", chain.name, remark.sentence),
+            None => format!("chain {:?}: {}", chain.name, remark.sentence),
+        }));
+    }
+    let text = write(&chains, &mut losses)?;
     let mut named = HashSet::new();
     losses.retain(|loss| named.insert(loss.clone()));
     Ok(Conversion { text, losses })
@@ -54,7 +65,7 @@ fn chains_without_refused(file: &KeyFile, to: Format, losses: &mut Vec<String>) 
         let mut names = named.iter();
         chain.keys.retain(|key| {
             let name = names.next().map_or("", String::as_str);
-            let reasons: Vec<_> = match is_own {
+            let reasons: Vec<_> = match is_own || key.secret.encryption().is_some() {
                 true => key.key().err().iter().map(ToString::to_string).collect(),
                 false => {
                     let refusals = implementation.refusals(key);

@@ -1,5 +1,6 @@
 //! The chains of a file of any format, consistent or not.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use cidr::IpCidr;
@@ -15,6 +16,8 @@ use crate::{Error, Key, KeyChain, Lifetime, Position, Problem};
 pub(super) struct Content {
     pub(super) chains: Vec<Chain>,
     pub(super) skipped: Vec<Skipped>,
+    /// Remarks about no chain in particular.
+    pub(super) remarks: Vec<Remark>,
 }
 
 /// Keys that are not for TCP-AO.
@@ -24,6 +27,65 @@ pub struct Skipped {
     pub position: Position,
     /// What they are.
     pub what: &'static str,
+}
+
+/// How serious something is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Weight {
+    /// It will not work or is not safe.
+    Warning,
+    /// It would not work with another implementation, or should be known.
+    Note,
+}
+
+/// What a format's reader has to say: a line that it does not understand, a setting that the router refuses, or one that lets a peer in
+/// without TCP-AO.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remark {
+    /// How serious it is.
+    pub weight: Weight,
+    /// Its kind, as `keys check --json` spells it, such as `not-understood`.
+    pub kind: &'static str,
+    /// The number of the key it is about; `None` for its whole chain or file.
+    pub key_id: Option<u64>,
+    /// Where it is in the text.
+    pub position: Option<Position>,
+    /// In words that follow the name of the key or the chain.
+    pub sentence: Cow<'static, str>,
+    /// Whether it is a setting that no other format has, which a conversion loses.
+    pub is_lost: bool,
+}
+
+impl Remark {
+    /// A warning about a chain or a file.
+    pub(super) fn warning(
+        kind: &'static str,
+        position: Option<Position>,
+        sentence: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let sentence = sentence.into();
+        Self { weight: Weight::Warning, kind, key_id: None, position, sentence, is_lost: false }
+    }
+
+    /// The same as a note.
+    pub(super) fn as_note(self) -> Self {
+        Self { weight: Weight::Note, ..self }
+    }
+
+    /// The same about one key of the chain.
+    pub(super) fn of_key(self, key_id: u64) -> Self {
+        Self { key_id: Some(key_id), ..self }
+    }
+
+    /// The same about a setting that a conversion loses.
+    pub(super) fn lost(self) -> Self {
+        Self { is_lost: true, ..self }
+    }
+
+    /// A line of the text that may concern TCP-AO and is not understood.
+    pub(super) fn not_understood(position: Position) -> Self {
+        Self::warning("not-understood", Some(position), "this line is not understood, and ignored")
+    }
 }
 
 /// A list of keys for some neighbors.
@@ -39,22 +101,38 @@ pub struct Chain {
     pub neighbors: Vec<Neighbor>,
     /// Its keys, in order.
     pub keys: Vec<ChainKey>,
-    /// Whether it belongs to a BIRD protocol without `authentication ao`, in which BIRD refuses keys.
-    pub lacks_authentication: bool,
+    /// What the reader has to say about it.
+    pub remarks: Vec<Remark>,
 }
 
 /// A neighbor, as the router with the configuration names it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Neighbor {
+    /// The routing table of its sessions (VRF, routing instance, VPN); `None` for the router's main one.
+    pub vrf: Option<String>,
     /// Its address, or the network of its address.
     pub address: IpCidr,
     /// The interface of a link-local address.
     pub interface: Option<String>,
 }
 
+/// `10.0.0.1`, `fe80::1%eth0`, `10.0.0.1 vrf red`.
+impl fmt::Display for Neighbor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.address)?;
+        if let Some(interface) = &self.interface {
+            write!(f, "%{interface}")?;
+        }
+        match &self.vrf {
+            Some(vrf) => write!(f, " vrf {vrf}"),
+            None => Ok(()),
+        }
+    }
+}
+
 impl From<IpCidr> for Neighbor {
     fn from(address: IpCidr) -> Self {
-        Self { address, interface: None }
+        Self { vrf: None, address, interface: None }
     }
 }
 
@@ -81,11 +159,28 @@ pub struct ChainKey {
     pub send: Lifetime,
     /// When the peer may send with it, before the chain's tolerance.
     pub accept: Lifetime,
+    /// The clock that its lifetimes are read from.
+    pub clock: Clock,
     /// Its rank for sending, if the format has one.
     pub preference: Preference,
 }
 
-/// BIRD's rank of a key.
+/// The clock that a router compares lifetimes with.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Clock {
+    /// Universal time.
+    #[default]
+    Utc,
+    /// The router's local time, whose offset the text does not tell: moments are as written, and up to [`Clock::UNCERTAINTY`] seconds off.
+    Local,
+}
+
+impl Clock {
+    /// Seconds by which local times differ from universal time at most: 14 hours, in Kiribati.
+    pub const UNCERTAINTY: u32 = 14 * 3600;
+}
+
+/// The rank of a key, in BIRD and GoBGP.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Preference {
     /// Used for sending, and requested from the peer.
@@ -108,6 +203,10 @@ pub enum Notation {
     JunosNine,
     /// In Cisco's type 7, which scrambles but does not encrypt.
     CiscoSeven,
+    /// In Base64.
+    Base64,
+    /// Encrypted in this way, such as `type 6`, with a key that is not in the text. The secret is not known.
+    Encrypted(&'static str),
     /// Not in a text: in a file, the environment or the kernel's keyring.
     Elsewhere,
 }
@@ -131,7 +230,21 @@ impl Secret {
         Self::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text)
     }
 
-    /// The octets, for the MKT and for writing a key file.
+    /// A secret that only the router can decrypt; `how` is the notation, such as `type 6`.
+    pub(super) fn encrypted(how: &'static str) -> Self {
+        Self::new(Zeroizing::default(), Notation::Encrypted(how))
+    }
+
+    /// How it is encrypted, if only the router can decrypt it.
+    #[must_use]
+    pub const fn encryption(&self) -> Option<&'static str> {
+        match self.notation {
+            Notation::Encrypted(how) => Some(how),
+            _ => None,
+        }
+    }
+
+    /// The octets, for the MKT and for writing a key file; none if it is [encrypted](Self::encryption).
     #[must_use]
     pub fn expose(&self) -> &[u8] {
         &self.octets
@@ -146,7 +259,10 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Secret({} octets, {:?})", self.octets.len(), self.notation)
+        match self.notation {
+            Notation::Encrypted(how) => write!(f, "Secret({how})"),
+            notation => write!(f, "Secret({} octets, {notation:?})", self.octets.len()),
+        }
     }
 }
 
@@ -211,12 +327,14 @@ impl ChainKey {
     pub fn is_same_key(&self, other: &Self) -> bool {
         let rest = |key: &Self| {
             let ids = (key.key_id, key.send_id, key.recv_id);
-            (ids, key.algorithm, key.mac_length, key.options, key.send, key.accept, key.preference)
+            let lifetimes = (key.send, key.accept, key.clock);
+            (ids, key.algorithm, key.mac_length, key.options, lifetimes, key.preference)
         };
-        rest(self) == rest(other) && self.secret.expose() == other.secret.expose()
+        let is_readable = self.secret.encryption().is_none() && other.secret.encryption().is_none();
+        rest(self) == rest(other) && is_readable && self.secret.expose() == other.secret.expose()
     }
 
-    /// The key as an MKT with lifetimes, the send lifetime cut to the accept lifetime. The error names the field that prevents it.
+    /// The key as an MKT with lifetimes, the send lifetime cut to the accept lifetime, and local times with their uncertainty. The error names the field that prevents it.
     pub(super) fn key(&self) -> Result<Key, Error> {
         self.key_of(End::ThisEnd)
     }
@@ -227,6 +345,11 @@ impl ChainKey {
             End::ThisEnd => (self.send_id, self.recv_id),
             End::Peer => (self.recv_id, self.send_id),
         };
+        if let Some(how) = self.secret.encryption() {
+            let reason =
+                format!("is encrypted ({how}), and only the router can decrypt it: write it in plain text");
+            return Err(Error::text(reason).field("secret"));
+        }
         let in_field = |field| move |error: MktError| Error::from(Problem::Mkt(error)).field(field);
         let master_key = MasterKey::new(self.secret.expose()).map_err(in_field("secret"))?;
         let mkt = Mkt::with_short_master_key(send_id, recv_id, self.algorithm, master_key)
@@ -234,9 +357,13 @@ impl ChainKey {
             .with_mac_length(self.mac_length)
             .map_err(in_field("MAC length"))?
             .with_options(self.options);
-        let send = common(self.send, self.accept).unwrap_or(self.accept);
+        let [send, accept] = [self.send, self.accept].map(|lifetime| match self.clock {
+            Clock::Utc => lifetime,
+            Clock::Local => lifetime.widened_by(Clock::UNCERTAINTY),
+        });
+        let send = common(send, accept).unwrap_or(accept);
         Key::new(self.key_id, mkt)
-            .with_lifetimes(send, self.accept)
+            .with_lifetimes(send, accept)
             .map_err(|error| error.field("accept lifetime"))
     }
 }

@@ -7,10 +7,10 @@ use std::str::FromStr;
 
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::file::{Chain, ChainKey, ConfiguredKey, End, Keys, Notation, Skipped};
-use super::table::{Limits, Table};
+use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
+use super::table::{Limits, SendingRule, Shows, Table};
 use super::{bird, chains, ios_xr, junos};
-use crate::{Error, KeyChains, Problem};
+use crate::{Error, KeyChains, Lifetime, Problem};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
 macro_rules! formats {
@@ -49,7 +49,8 @@ formats! {
 }
 
 impl Format {
-    /// The format that a file's name or text shows. Of the text, the first line that only one format has decides.
+    /// The format that a file's name or text shows. Of the text, the first line that only one format has decides, or else the first that
+    /// several have.
     #[must_use]
     pub fn of(path: &Path, text: &str) -> Option<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
@@ -57,13 +58,27 @@ impl Format {
         let by_name = Self::ALL.into_iter().find(|format| format.table().extension.is_some_and(has));
         by_name.or_else(|| {
             let mut from = 0;
-            text.split_inclusive('\n').find_map(|line| {
+            let mut perhaps = None;
+            for line in text.split_inclusive('\n') {
                 let rest = &text[from + line.len() - line.trim_start().len()..];
                 from += line.len();
                 // Lines of later formats contain words of earlier ones, so the later ones are tried first.
-                Self::ALL.into_iter().rev().find(|format| (format.table().starts)(rest))
-            })
+                for format in Self::ALL.into_iter().rev() {
+                    match (format.table().shows)(rest) {
+                        Shows::Certainly => return Some(format),
+                        Shows::Perhaps => perhaps = perhaps.or(Some(format)),
+                        Shows::Nothing => {}
+                    }
+                }
+            }
+            perhaps
         })
+    }
+
+    /// Whether [`convert`](super::convert()) can write it.
+    #[must_use]
+    pub const fn is_written(self) -> bool {
+        self.table().write.is_some()
     }
 
     /// As `--format` and `--to` spell it.
@@ -108,9 +123,9 @@ impl Implementation {
 
     /// Every implementation.
     pub fn all() -> impl Iterator<Item = Self> {
-        // JSON and TOML have the same implementation.
-        let formats = Format::ALL.into_iter().filter(|format| *format != Format::Json);
-        formats.map(|format| Self::reading(Some(format)))
+        let all = Format::ALL.map(|format| Self::reading(Some(format)));
+        // Some formats have the same implementation.
+        (0..all.len()).filter(move |at| !all[..*at].contains(&all[*at])).map(move |at| all[at])
     }
 
     /// As `--for` spells it.
@@ -138,16 +153,30 @@ impl Implementation {
             refusals.push(format!("supports MACs of {lengths} octets, not {}", key.mac_length));
         }
         let length = key.secret.expose().len();
-        if length == 0 {
+        if length == 0 && key.secret.encryption().is_none() {
             refusals.push("does not accept an empty secret".to_owned());
         }
         if let Some(most) = self.0.max_secret.filter(|most| length > *most) {
             refusals.push(format!("accepts secrets of at most {most} octets, not {length}"));
         }
+        for (field, id) in [("SendID", key.send_id), ("RecvID", key.recv_id)] {
+            if id.0 > self.0.max_id {
+                refusals.push(format!("has no {field} above {}", self.0.max_id));
+            }
+        }
+        if self.0.has_one_id && key.send_id != key.recv_id {
+            refusals.push("has one id for both directions".to_owned());
+        }
         if self.0.covers_options && key.options == OptionCoverage::Excluded {
             refusals.push("always covers the TCP options".to_owned());
         }
         refusals
+    }
+
+    /// Which key it signs with if several are valid.
+    #[must_use]
+    pub const fn sending(self) -> SendingRule {
+        self.0.sending
     }
 
     /// What its configuration refuses, though another number or spelling of the same key would be accepted.
@@ -212,6 +241,8 @@ pub struct KeyFile {
     pub chains: Vec<Chain>,
     /// The keys that are not for TCP-AO.
     pub skipped: Vec<Skipped>,
+    /// What the reader has to say about no chain in particular.
+    pub remarks: Vec<Remark>,
     /// Warnings for people: who else can read the secrets.
     pub warnings: Vec<String>,
 }
@@ -219,18 +250,26 @@ pub struct KeyFile {
 impl KeyFile {
     /// The keys to check a capture against, each once for every neighbor of its chain. They may share ids.
     ///
-    /// A send lifetime is cut to the accept lifetime if that does not cover it.
+    /// A send lifetime is cut to the accept lifetime if that does not cover it. Lifetimes in local time are made longer by
+    /// [`Clock::UNCERTAINTY`]. Keys whose secrets are [encrypted](super::Secret::encryption) are left out.
     ///
     /// # Errors
     /// [`Error`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC does not have 4 to 16
-    /// octets.
+    /// octets. Also if every key's secret is encrypted.
     pub fn keys(&self) -> Result<Keys, Error> {
         // Allocate for all keys: a list that grew would leave secrets behind.
         let count = self.chains.iter().map(|chain| chain.keys.len() * chain.neighbors.len().max(1)).sum();
         let mut keys = Vec::with_capacity(count);
+        let mut encrypted = None;
         for chain in &self.chains {
             for chain_key in &chain.keys {
-                let key = chain_key.key().map_err(|error| chain.locate(error, chain_key))?;
+                let key = match chain_key.key().map_err(|error| chain.locate(error, chain_key)) {
+                    Err(error) if chain_key.secret.encryption().is_some() => {
+                        encrypted = encrypted.or(Some(error));
+                        continue;
+                    }
+                    key => key?,
+                };
                 let neighbors = chain.neighbors.iter().map(|neighbor| Some(neighbor.address));
                 let anyone = chain.neighbors.is_empty().then_some(None);
                 keys.extend(neighbors.chain(anyone).map(|peer| ConfiguredKey {
@@ -241,7 +280,10 @@ impl KeyFile {
                 }));
             }
         }
-        Ok(Keys { keys })
+        match encrypted {
+            Some(error) if keys.is_empty() => Err(error),
+            _ => Ok(Keys { keys }),
+        }
     }
 
     /// The chains for this end to sign and verify with, if `end` has the file. BIRD's preferred keys come first, its deprecated ones last.
@@ -260,6 +302,11 @@ impl KeyFile {
             let mut keys = Vec::with_capacity(ranked.len());
             for chain_key in &ranked {
                 let key = chain_key.key_of(end).and_then(|key| {
+                    let is_bounded = [chain_key.send, chain_key.accept].iter().any(|life| *life != Lifetime::ALWAYS);
+                    if chain_key.clock == Clock::Local && is_bounded {
+                        let reason = "is in the router's local time, whose offset the file does not tell: write it in UTC";
+                        return Err(Error::text(reason).field("lifetime"));
+                    }
                     let key = key.with_lifetimes(chain_key.send, chain_key.accept);
                     key.map_err(|error| error.field("accept lifetime"))
                 });

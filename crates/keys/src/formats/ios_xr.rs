@@ -8,9 +8,9 @@ use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
-use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secret, Skipped};
+use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Secret, Skipped};
 use super::obscured::{cisco_seven, to_cisco_seven};
-use super::table::{Limits, Table, begins};
+use super::table::{Limits, SendingRule, Shows, Table, begins};
 use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once};
 use super::write::{Names, key_ids, lose_what_bird_has, written};
 use crate::{Error, Lifetime, Timestamp};
@@ -19,10 +19,14 @@ pub(super) const TABLE: Table = Table {
     name: "ios-xr",
     about: "Cisco IOS XR configuration",
     extension: None,
-    starts: |text| begins(text, &["key chain", "tcp ao", "router bgp"]),
+    shows: |text| match () {
+        () if begins(text, &["tcp ao"]) => Shows::Certainly,
+        () if begins(text, &["key chain", "router bgp"]) => Shows::Perhaps,
+        () => Shows::Nothing,
+    },
     read: |text, _| read(text),
     fit: that_can_be,
-    write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
+    write: Some(|chains, losses| Ok(written(chains, |text| write(text, chains, losses)))),
     limits: Limits {
         name: "ios-xr",
         about: "IOS XR",
@@ -32,6 +36,7 @@ pub(super) const TABLE: Table = Table {
         max_key_id: MAX_KEY_ID,
         obscured: Some("type 7"),
         has_one_lifetime: true,
+        sending: SendingRule::Unspecified,
         ..Limits::NONE
     },
 };
@@ -279,7 +284,7 @@ impl<'a> Drafts<'a> {
         let there: HashSet<_> = self.chains.iter().flat_map(numbers).collect();
         match self.ids.iter().find(|(name, key_id, ..)| !there.contains(&(*name, *key_id))) {
             Some((_, _, at, _)) => Err(at.missing("key chain ... key")),
-            None => Ok(Content { chains, skipped }),
+            None => Ok(Content { chains, skipped, ..Content::default() }),
         }
     }
 }
@@ -315,6 +320,7 @@ impl KeyDraft<'_> {
             secret: secret.ok_or_else(|| missing("key-string"))?,
             send: send.unwrap_or_default(),
             accept: accept.unwrap_or_default(),
+            clock: Clock::Utc,
             preference: Preference::Ordinary,
         })
     }

@@ -9,9 +9,9 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Content, Neighbor, Notation, Preference, Secret, Skipped};
+use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Secret, Skipped};
 use super::obscured::{JUNOS_NINE, junos_nine, to_junos_nine};
-use super::table::{Limits, Table, begins, first_line};
+use super::table::{Limits, Shows, Table, begins, first_line};
 use super::tree::{Blocks, Dialect, Kind, Tree, Word, digits, moment, once};
 use super::write::{Names, key_ids, lose_what_bird_has, written};
 use crate::{Error, Lifetime, Timestamp};
@@ -20,15 +20,17 @@ pub(super) const TABLE: Table = Table {
     name: "junos",
     about: "Junos configuration, with braces or as `set` commands",
     extension: None,
-    starts: |text| {
-        begins(text, &["set security", "security", "authentication-key-chains"])
-            || begins(text, &["key-chain"]) && !first_line(text).contains('=')
-            || first_line(text).contains("authentication-key-chain")
-            || first_line(text).contains("ao-attribute")
+    shows: |text| {
+        Shows::if_(
+            begins(text, &["set security", "security", "authentication-key-chains"])
+                || begins(text, &["key-chain"]) && !first_line(text).contains('=')
+                || first_line(text).contains("authentication-key-chain")
+                || first_line(text).contains("ao-attribute"),
+        )
     },
     read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),
-    write: |chains, losses| Ok(written(chains, |text| write(text, chains, losses))),
+    write: Some(|chains, losses| Ok(written(chains, |text| write(text, chains, losses)))),
     limits: Limits {
         name: "junos",
         about: "Junos",
@@ -286,6 +288,7 @@ impl<'a> KeyDraft<'a> {
             secret: secret(self.secret.as_ref().ok_or_else(|| missing("secret"))?)?,
             send: Lifetime::new(start, next).unwrap_or_default(),
             accept: start.map_or(Lifetime::ALWAYS, Lifetime::starting),
+            clock: Clock::Utc,
             preference: Preference::Ordinary,
         })
     }

@@ -40,8 +40,14 @@ pub fn load_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Er
     let text = text(path, &octets)?;
     let read = || {
         let format = Format::of(path, text).unwrap_or(Format::Toml);
-        let Content { chains, skipped } = content(format, text, false, Collide::No)?;
-        let file = KeyFile { format: Some(format), chains, skipped, warnings: warning.into_iter().collect() };
+        let Content { chains, skipped, remarks } = content(format, text, false, Collide::No)?;
+        let file = KeyFile {
+            format: Some(format),
+            chains,
+            skipped,
+            remarks,
+            warnings: warning.into_iter().collect(),
+        };
         Ok((file.key_chains(end)?, file))
     };
     read().map_err(|error: Error| error.in_file(path))
@@ -98,11 +104,11 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
     let unknown = "unknown format of keys: name it with --format (--keys-format for files given with --keys)";
     let read = || {
         let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| Error::text(unknown))?;
-        let Content { chains, skipped } = content(known, text, format.is_some(), Collide::Yes)?;
+        let Content { chains, skipped, remarks } = content(known, text, format.is_some(), Collide::Yes)?;
         if chains.iter().all(|chain| chain.keys.is_empty()) {
-            return Err(Error::text("has no key for TCP-AO"));
+            return Err(Error::text(format!("has no key for TCP-AO (read as {known})")));
         }
-        Ok(KeyFile { format: Some(known), chains, skipped, warnings: Vec::new() })
+        Ok(KeyFile { format: Some(known), chains, skipped, remarks, warnings: Vec::new() })
     };
     read().map_err(|error| error.in_file(path))
 }

@@ -14,9 +14,13 @@ mod table;
 mod tree;
 mod write;
 
-pub use check::{Finding, Usable, Weight, check};
+pub use check::{Finding, Usable, check};
 pub use convert::{Conversion, convert};
-pub use file::{Chain, ChainKey, ConfiguredKey, End, Keys, Neighbor, Notation, Preference, Secret, Skipped};
+pub use file::{
+    Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Neighbor, Notation, Preference, Remark, Secret,
+    Skipped, Weight,
+};
 pub use format::{Format, Implementation, KeyFile};
 pub use load::{MAX_KEY_FILE, load, load_key_chains, permission_warning, read, read_wiped};
 pub use obscured::hexadecimal;
+pub use table::SendingRule;

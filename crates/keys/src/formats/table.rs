@@ -21,14 +21,15 @@ pub(super) struct Table {
     pub(super) about: &'static str,
     /// The extension of its files, if no other format uses it.
     pub(super) extension: Option<&'static str>,
-    /// Whether only this format has a line such as the first one of this text, which starts at the beginning of some line.
-    pub(super) starts: fn(&str) -> bool,
+    /// Whether the first line of this text shows this format. The text starts at the first character of some line of the file, and goes on
+    /// to the file's end.
+    pub(super) shows: fn(&str) -> Shows,
     /// Reads its chains and what was skipped, for the end that has the file. Refuses colliding keys only if it has no room for them.
     pub(super) read: fn(&str, Collide) -> Result<Content, Error>,
     /// The part of a chain that can be written, without the neighbors' addresses of chains before it.
     pub(super) fit: fn(Chain, &mut HashSet<IpCidr>, &mut Vec<String>) -> Option<Chain>,
-    /// Writes such chains.
-    pub(super) write: Write,
+    /// Writes such chains; `None` for a format that is only read, because its syntax is not certain.
+    pub(super) write: Option<Write>,
     /// The implementation that reads it.
     pub(super) limits: Limits,
 }
@@ -55,6 +56,43 @@ pub(super) struct Limits {
     pub(super) obscured: Option<&'static str>,
     /// Whether the send and the accept lifetime must be equal.
     pub(super) has_one_lifetime: bool,
+    /// The largest SendID and RecvID.
+    pub(super) max_id: u8,
+    /// Whether a key's SendID is also its RecvID.
+    pub(super) has_one_id: bool,
+    /// Which of several valid keys it signs with.
+    pub(super) sending: SendingRule,
+}
+
+/// Which key an implementation signs with if several are valid, and the peer has not asked for one (RFC 5925 §7.3 leaves it open).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SendingRule {
+    /// The one whose send lifetime started last; of those that started together, the first.
+    LatestStart,
+    /// The one with the longest send lifetime; of equal ones, the first.
+    LongestLifetime,
+    /// By rank, then in order; lifetimes do not exist.
+    Rank,
+    /// Not documented: any valid key.
+    Unspecified,
+}
+
+/// What a line says about the format of its file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Shows {
+    /// Nothing.
+    Nothing,
+    /// Some formats have such a line, and this is the likeliest of them, unless another line is certain.
+    Perhaps,
+    /// Only this format has such a line.
+    Certainly,
+}
+
+impl Shows {
+    /// Certain if this holds.
+    pub(super) const fn if_(holds: bool) -> Self {
+        if holds { Self::Certainly } else { Self::Nothing }
+    }
 }
 
 impl Limits {
@@ -70,6 +108,9 @@ impl Limits {
         covers_options: false,
         obscured: None,
         has_one_lifetime: false,
+        max_id: u8::MAX,
+        has_one_id: false,
+        sending: SendingRule::LatestStart,
     };
 }
 

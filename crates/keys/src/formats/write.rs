@@ -73,14 +73,18 @@ pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<
     ids.collect()
 }
 
-/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface.
+/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface or in a
+/// VRF.
 pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
     for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
         losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));
     }
-    for Neighbor { address, interface } in &chain.neighbors {
+    for Neighbor { vrf, address, interface } in &chain.neighbors {
         if let Some(interface) = interface {
             losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));
+        }
+        if let Some(vrf) = vrf {
+            losses.push(format!("chain {:?}: the VRF {vrf} of {address}", chain.name));
         }
     }
 }
