@@ -9,9 +9,11 @@
 #![allow(dead_code, unused_imports, reason = "a program does not use all of a library")]
 
 macro_rules! leak {
-    ($name:literal, $secret:expr) => {
-        $crate::place(const { $crate::number($name) }, &$secret)
-    };
+    ($name:literal, $secret:expr) => {{
+        let secret = &$secret;
+        // SAFETY: secrets are numbers and vectors, and arrays and structs of these without gaps.
+        unsafe { $crate::place(const { $crate::number($name) }, secret) };
+    }};
 }
 
 // The library's files refer to `crate`, and those of `constant_time` to the library by name.
@@ -293,10 +295,13 @@ fn switch_on(leak: Option<&Leak>) {
 }
 
 /// The place of a leak.
+///
+/// # Safety
+/// All octets of the secret are initialised.
 #[inline]
-fn place<T: Copy>(leak: usize, secret: &T) {
+unsafe fn place<T: Copy>(leak: usize, secret: &T) {
     if CHOSEN.load(Ordering::Relaxed) == leak {
-        // SAFETY: these are the octets of a number, a vector or an array of those, and all of them are initialised.
+        // SAFETY: the caller guarantees that all of these octets are initialised.
         branch(unsafe { slice::from_raw_parts(std::ptr::from_ref(secret).cast(), size_of::<T>()) });
     }
 }

@@ -85,7 +85,8 @@ const STARTED: &str = "WIRESEAL_STARTED_ON_VALGRIND";
 
 /// Runs the check if this program runs on valgrind. Otherwise starts this program on valgrind, with `argument` and valgrind's `options`.
 pub fn run(argument: &str, options: &[&str], check: impl FnOnce() -> bool) -> bool {
-    if request([RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) != 0 {
+    // SAFETY: this request names no memory.
+    if unsafe { request([RUNNING_ON_VALGRIND, 0, 0, 0, 0, 0]) } != 0 {
         return check();
     }
     if env::var_os(STARTED).is_some() {
@@ -104,15 +105,18 @@ pub fn run(argument: &str, options: &[&str], check: impl FnOnce() -> bool) -> bo
 }
 
 fn count_errors() -> usize {
-    request([COUNT_ERRORS, 0, 0, 0, 0, 0]) as usize
+    // SAFETY: this request names no memory.
+    unsafe { request([COUNT_ERRORS, 0, 0, 0, 0, 0]) as usize }
 }
 
 fn make_undefined(octets: &mut [u8]) {
-    request([MAKE_MEM_UNDEFINED, octets.as_mut_ptr().addr() as u64, octets.len() as u64, 0, 0, 0]);
+    // SAFETY: memory keeps its octets.
+    unsafe { request([MAKE_MEM_UNDEFINED, octets.as_mut_ptr().addr() as u64, octets.len() as u64, 0, 0, 0]) };
 }
 
 fn make_defined(octets: &mut [u8]) {
-    request([MAKE_MEM_DEFINED, octets.as_mut_ptr().addr() as u64, octets.len() as u64, 0, 0, 0]);
+    // SAFETY: memory keeps its octets.
+    unsafe { request([MAKE_MEM_DEFINED, octets.as_mut_ptr().addr() as u64, octets.len() as u64, 0, 0, 0]) };
 }
 
 /// Whether any of their bits is undefined.
@@ -120,16 +124,20 @@ fn is_undefined(octets: &[u8; 16]) -> bool {
     let mut undefined = [0_u8; 16];
     let [from, to] =
         [octets.as_ptr(), undefined.as_mut_ptr().cast_const()].map(|octets| octets.addr() as u64);
-    request([GET_VBITS, from, to, 16, 0, 0]);
+    // SAFETY: both places have 16 octets, and valgrind writes only to the second, which is mutable.
+    unsafe { request([GET_VBITS, from, to, 16, 0, 0]) };
     std::hint::black_box(undefined) != [0; 16]
 }
 
 /// Sends the request with its five arguments. On a real processor it does nothing, and the answer is 0.
+///
+/// # Safety
+/// What the request has valgrind read and write is there to be read and written.
 #[cfg(target_arch = "x86_64")]
-fn request(arguments: [u64; 6]) -> u64 {
+unsafe fn request(arguments: [u64; 6]) -> u64 {
     let mut answer = 0;
     // SAFETY: rotations by 128 bits in all and an exchange of a register with itself change nothing. Valgrind reads the six words and
-    // writes the answer; the memory named in a request keeps its octets.
+    // writes the answer; the caller guarantees the memory named in the request.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",
@@ -145,8 +153,12 @@ fn request(arguments: [u64; 6]) -> u64 {
     answer
 }
 
+/// As on x86-64.
+///
+/// # Safety
+/// As on x86-64.
 #[cfg(target_arch = "aarch64")]
-fn request(arguments: [u64; 6]) -> u64 {
+unsafe fn request(arguments: [u64; 6]) -> u64 {
     let mut answer = 0;
     // SAFETY: as on x86-64.
     unsafe {
@@ -164,7 +176,11 @@ fn request(arguments: [u64; 6]) -> u64 {
     answer
 }
 
+/// Sends nothing: the answer is 0.
+///
+/// # Safety
+/// None is needed.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn request(_: [u64; 6]) -> u64 {
+unsafe fn request(_: [u64; 6]) -> u64 {
     0
 }

@@ -124,7 +124,7 @@ impl Vector for V128 {
         fn high_low(a: V128, b: V128) -> V128 = product::<1, 0>(a, b);
 
         fn keep(v: V128, edge: Edge) -> V128 = {
-            // SAFETY: the array has 16 octets.
+            // SAFETY: an edge has at most 64 octets. The array has 16.
             V128(vandq_u8(v.0, unsafe { vld1q_u8(ones::<16>(edge.to - edge.from).as_ptr()) }))
         };
     }

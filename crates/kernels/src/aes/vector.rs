@@ -141,12 +141,14 @@ pub(crate) trait Vector: Copy {
     /// Loads the octets of the edge, and zeros elsewhere.
     ///
     /// # Safety
-    /// The edge's octets from `from` on can be read; in a long text also the 16 octets that end with each partial block.
+    /// The edge is within a register, and its octets of the register at `from` can be read; in a long text also the 16 octets that end with
+    /// each partial block.
     unsafe fn load_edge(token: Self::Token, from: *const u8, edge: Edge) -> Self;
     /// Stores only the octets of the edge. In a long text, octets before a partial block are rewritten with their present values.
     ///
     /// # Safety
-    /// The edge's octets from `to` on can be written; in a long text also the 16 octets before each partial block.
+    /// The edge is within a register, and its octets of the register at `to` can be written; in a long text also the 16 octets before each
+    /// partial block.
     unsafe fn store_edge(token: Self::Token, to: *mut u8, v: Self, edge: Edge);
     /// Zeros all octets outside the edge.
     fn keep(v: Self, edge: Edge) -> Self;
@@ -162,13 +164,24 @@ pub(crate) trait Block: Vector<Block = Self, Octets = [u8; 16]> {
     fn is_zero(v: Self) -> bool;
 }
 
-/// The octets `from..to` of a register that belong to the text, at its start or end. `from` is 0 or 16 and not above `to`.
+/// The octets `from..to` of a register that belong to the text, at its start or end.
 #[derive(Clone, Copy)]
 pub(crate) struct Edge {
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    /// The text has at least one whole block, so a partial block at its end can be read and written together with octets before it.
-    pub(crate) is_long: bool,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) is_long: bool,
+}
+
+impl Edge {
+    /// `is_long` is for a text of at least one whole block: a partial block at its end can be read and written together with octets before it.
+    ///
+    /// # Safety
+    /// `from` is 0 or 16 and not above `to`, which is at least 1 and at most 64.
+    #[inline(always)]
+    pub(crate) unsafe fn new(from: usize, to: usize, is_long: bool) -> Self {
+        debug_assert!((from == 0 || from == 16) && from <= to && (1..=64).contains(&to));
+        Self { from, to, is_long }
+    }
 }
 
 /// The functions of a register, each compiled with the target features.
@@ -190,9 +203,12 @@ macro_rules! functions {
 }
 pub(super) use functions;
 
-/// `COUNT` octets from a table of zeros, ones and zeros: the first `count` are ones.
+/// `COUNT` octets from a table of zeros, ones and zeros: the first `count` are ones, if that is not more.
+///
+/// # Safety
+/// `count` is at most 64.
 #[inline(always)]
-pub(super) fn ones<const COUNT: usize>(count: usize) -> &'static [u8; COUNT] {
+pub(super) unsafe fn ones<const COUNT: usize>(count: usize) -> &'static [u8; COUNT] {
     #[repr(C, align(64))]
     struct Ones([u8; 96]);
     static ONES: Ones = {
@@ -205,14 +221,17 @@ pub(super) fn ones<const COUNT: usize>(count: usize) -> &'static [u8; COUNT] {
         Ones(octets)
     };
     const { assert!(COUNT <= 32) };
-    debug_assert!(count <= 32);
-    // SAFETY: callers are in this folder and ask for at most 32 ones; from index 64 - 32 to 64 on there are 32 octets.
+    debug_assert!(count <= COUNT);
+    // SAFETY: the caller guarantees an index of at most 64, where at least 32 octets follow in the table.
     unsafe { &*ONES.0.as_ptr().add(64 - count).cast() }
 }
 
-/// The 16 octets of two blocks from `offset` on, which is at most 16.
+/// The 16 octets of two blocks from `offset` on.
+///
+/// # Safety
+/// `offset` is at most 16.
 #[inline(always)]
-pub(crate) fn octets_of<B: Block>(token: B::Token, [first, second]: [B; 2], offset: usize) -> B {
+pub(crate) unsafe fn octets_of<B: Block>(token: B::Token, [first, second]: [B; 2], offset: usize) -> B {
     /// The indices of a block's octets, between indices that a shuffle turns into zeros.
     static PLACES: [u8; 48] = {
         let mut places = [0x80; 48];
@@ -224,7 +243,7 @@ pub(crate) fn octets_of<B: Block>(token: B::Token, [first, second]: [B; 2], offs
         places
     };
     debug_assert!(offset <= 16);
-    // SAFETY: callers' offsets are at most 16, so 16 octets follow in the table.
+    // SAFETY: the caller guarantees that both indices below are at most 32, where 16 octets follow in the table.
     let places = |at: usize| B::load(token, unsafe { &*PLACES.as_ptr().add(at).cast() });
     B::xor(B::shuffled(first, places(16 + offset)), B::shuffled(second, places(offset)))
 }
@@ -245,10 +264,10 @@ pub(crate) fn short_number(octets: &[u8]) -> u128 {
     u128::from(low) | u128::from(high) << 64
 }
 
-/// Loads the first `count` octets of a block, at most 16, followed by zeros.
+/// Loads the first `count` octets of a block, followed by zeros.
 ///
 /// # Safety
-/// `count` octets can be read; if the text is long and `count` is not 0, also the octets before them that make up 16.
+/// `count` is at most 16, and so many octets can be read; if the text is long and `count` is not 0, also the octets before them that make up 16.
 #[inline(always)]
 pub(super) unsafe fn load_part<B: Block>(token: B::Token, from: *const u8, count: usize, is_long: bool) -> B {
     match count {
@@ -256,7 +275,8 @@ pub(super) unsafe fn load_part<B: Block>(token: B::Token, from: *const u8, count
         _ if is_long => {
             // SAFETY: the text is long, so the caller guarantees 16 octets that end with these.
             let last = B::load(token, unsafe { &*from.wrapping_add(count).wrapping_sub(16).cast() });
-            octets_of(token, [last, B::zero(token)], 16 - count)
+            // SAFETY: the caller guarantees that `count` is at most 16.
+            unsafe { octets_of(token, [last, B::zero(token)], 16 - count) }
         }
         // SAFETY: the caller guarantees `count` octets, here 16.
         16 => B::load(token, unsafe { &*from.cast() }),
@@ -265,10 +285,10 @@ pub(super) unsafe fn load_part<B: Block>(token: B::Token, from: *const u8, count
     }
 }
 
-/// Stores the first `count` octets of a block, at most 16. In a long text, rewrites octets before them with their present values.
+/// Stores the first `count` octets of a block. In a long text, rewrites octets before them with their present values.
 ///
 /// # Safety
-/// `count` octets can be written; if the text is long and `count` is neither 0 nor 16, also the 16 octets before `to`.
+/// `count` is at most 16, and so many octets can be written; if the text is long and `count` is neither 0 nor 16, also the 16 octets before `to`.
 #[inline(always)]
 pub(super) unsafe fn store_part<B: Block>(
     token: B::Token,
@@ -287,7 +307,8 @@ pub(super) unsafe fn store_part<B: Block>(
             let before = B::load(token, unsafe { &*to.wrapping_sub(16).cast() });
             // SAFETY: these 16 octets end with the last of the `count` octets, and start within the 16 before `to`.
             let place = unsafe { &mut *to.wrapping_add(count).wrapping_sub(16).cast() };
-            B::store(place, octets_of(token, [before, block], count));
+            // SAFETY: the caller guarantees that `count` is at most 16.
+            B::store(place, unsafe { octets_of(token, [before, block], count) });
         }
         _ => {
             leak!("GCM: text shorter than a block stored", block);

@@ -137,7 +137,7 @@ impl Vector for V128 {
         fn high_low(a: V128, b: V128) -> V128 = V128(_mm_clmulepi64_si128::<0x01>(a.0, b.0));
 
         fn keep(v: V128, edge: Edge) -> V128 = {
-            // SAFETY: the array has 16 octets; the access needs no alignment.
+            // SAFETY: an edge has at most 64 octets. The array has 16; the access needs no alignment.
             let ones = unsafe { _mm_loadu_si128(ones::<16>(edge.to - edge.from).as_ptr().cast()) };
             V128(_mm_and_si128(v.0, ones))
         };
@@ -223,7 +223,7 @@ impl Vector for V256 {
         fn high_low(a: V256, b: V256) -> V256 = V256(_mm256_clmulepi64_epi128::<0x01>(a.0, b.0));
 
         fn keep(v: V256, edge: Edge) -> V256 = {
-            // SAFETY: the array has 32 octets; the access needs no alignment.
+            // SAFETY: an edge starts and ends within 64 octets. The array has 32; the access needs no alignment.
             let ones = |count| unsafe { _mm256_loadu_si256(ones::<32>(count).as_ptr().cast()) };
             V256(_mm256_and_si256(v.0, _mm256_andnot_si256(ones(edge.from), ones(edge.to))))
         };
@@ -268,7 +268,7 @@ impl Vector for V256 {
 #[derive(Clone, Copy)]
 pub(crate) struct V512(__m512i);
 
-/// A mask bit for each octet of an edge.
+/// A mask bit for each octet of an edge of [`V512`].
 #[inline(always)]
 fn mask(edge: Edge) -> __mmask64 {
     !0 >> (64 - edge.to) & !0 << edge.from

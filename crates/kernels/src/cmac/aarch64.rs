@@ -181,7 +181,7 @@ pub fn mac_many<'a>(
     let mut count = 0;
     each_group::<_, 16>(jobs, |group| {
         for group in group.chunks(LANES).filter(|group| COST.is_worth(group, 16)) {
-            // SAFETY: a key exists only where the processor has AES.
+            // SAFETY: a key exists only where the processor has AES, and the group is a part of one.
             unsafe { macs(group, &mut done) };
             count += group.len();
         }
@@ -192,9 +192,12 @@ pub fn mac_many<'a>(
 /// As many as keep AES busy in llvm-mca's model of Neoverse V2, which starts four AES instructions in each cycle.
 const LANES: usize = 8;
 
-/// Computes the MACs of a group of at most [`LANES`] jobs, the longest first.
+/// Computes the MACs of a group of at most [`LANES`] jobs.
+///
+/// # Safety
+/// The group is one of [`each_group`], or a part of one: its heads have the same length, and its longest tail is first.
 #[target_feature(enable = "neon,aes")]
-fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
+unsafe fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
     let Some(last) = group.last() else { return };
     // Lanes without a job repeat the last job.
     let jobs: [_; LANES] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
@@ -202,12 +205,12 @@ fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
     leak!("CMAC: eight messages", keys[0].k1);
     let mut states = Zeroizing::new(keys.map(|key| key.start()));
     let heads = jobs.map(|job| job.head.as_ptr());
-    // SAFETY: all heads have the same length.
+    // SAFETY: the caller guarantees that all heads have the same length.
     unsafe { advance(&mut states, &keys, &heads, 0..jobs[0].head.len() / 16) };
 
     let mut ended = states.clone();
     each_tail(jobs, blocks_before_last, |starts, blocks, lanes| {
-        // SAFETY: `each_tail` passes only blocks that these tails have.
+        // SAFETY: the caller guarantees the order, so `each_tail` passes only blocks that these tails have.
         unsafe { advance(&mut states, &keys, starts, blocks) };
         // Lanes that end later overwrite theirs.
         ended[..lanes].copy_from_slice(&states[..lanes]);

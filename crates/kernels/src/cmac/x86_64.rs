@@ -189,13 +189,13 @@ pub fn mac_many<'a>(
     let mut count = 0;
     each_group::<_, 16>(jobs, |group| {
         if let (Some(_token), Ok(group)) = (vaes512, group.try_into()) {
-            // SAFETY: the token proves the path.
+            // SAFETY: the token proves the path, and the group is whole.
             unsafe { macs_of_16(group, &mut done) };
             count += group.len();
             return;
         }
         for group in group.chunks(EIGHT).filter(|group| COST.is_worth(group, 16)) {
-            // SAFETY: a key exists only where the processor has AES-NI.
+            // SAFETY: a key exists only where the processor has AES-NI, and the group is a part of one.
             unsafe { macs_of_8(group, &mut done) };
             count += group.len();
         }
@@ -209,9 +209,12 @@ const EIGHT: usize = 8;
 /// The block for states to which the last block has already been added.
 static ZEROS: [u8; 16] = [0; 16];
 
-/// Computes the MACs of a group of at most [`EIGHT`] jobs, the longest first.
+/// Computes the MACs of a group of at most [`EIGHT`] jobs.
+///
+/// # Safety
+/// The group is one of [`each_group`], or a part of one: its heads have the same length, and its longest tail is first.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
-fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
+unsafe fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
     let Some(last) = group.last() else { return };
     // Lanes without a job repeat the last job.
     let jobs: [_; EIGHT] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
@@ -219,12 +222,12 @@ fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
     leak!("CMAC: eight messages", jobs[0].key.k1);
     let mut states = Zeroizing::new([_mm_setzero_si128(); EIGHT]);
     let heads = core::array::from_fn(|lane| jobs[lane].head.as_ptr());
-    // SAFETY: all heads have the same length.
+    // SAFETY: the caller guarantees that all heads have the same length.
     unsafe { advance_8(&mut states, &keys, &heads, 0..jobs[0].head.len() / 16) };
 
     let mut ended = states.clone();
     each_tail(jobs, blocks_before_last, |starts, blocks, lanes| {
-        // SAFETY: `each_tail` passes only blocks that these tails have.
+        // SAFETY: the caller guarantees the order, so `each_tail` passes only blocks that these tails have.
         unsafe { advance_8(&mut states, &keys, starts, blocks) };
         // Lanes that end later overwrite theirs.
         ended[..lanes].copy_from_slice(&states[..lanes]);
@@ -310,20 +313,23 @@ impl Drop for SideBySide {
     }
 }
 
-/// Computes the MACs of sixteen messages, the longest first, each under its own key: four in a vector.
+/// Computes the MACs of sixteen messages, each under its own key: four in a vector.
+///
+/// # Safety
+/// As for [`macs_of_8`].
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-fn macs_of_16(group: &[Job<'_, &Key>; SIXTEEN], done: &mut impl FnMut(usize, &[u8; 16])) {
+unsafe fn macs_of_16(group: &[Job<'_, &Key>; SIXTEEN], done: &mut impl FnMut(usize, &[u8; 16])) {
     let mut keys = SideBySide(MaybeUninit::uninit());
     let keys = keys.fill(group);
     leak!("CMAC: sixteen messages", keys[0]);
     let mut states = [_mm512_setzero_si512(); SIXTEEN / 4];
     let heads = group.each_ref().map(|job| job.head.as_ptr());
-    // SAFETY: all heads have the same length.
+    // SAFETY: the caller guarantees that all heads have the same length.
     unsafe { advance_16(&mut states, keys, &heads, 0..group[0].head.len() / 16) };
 
     let mut ended = Zeroizing::new(split(states));
     each_tail(group.each_ref(), blocks_before_last, |starts, blocks, lanes| {
-        // SAFETY: `each_tail` passes only blocks that these tails have.
+        // SAFETY: the caller guarantees the order, so `each_tail` passes only blocks that these tails have.
         unsafe { advance_16(&mut states, keys, starts, blocks) };
         // Lanes that end later overwrite theirs.
         ended[..lanes].copy_from_slice(&split(states)[..lanes]);

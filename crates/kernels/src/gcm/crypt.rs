@@ -21,11 +21,9 @@
 use core::hint::black_box;
 use core::marker::PhantomData;
 
-use super::ghash::{POWERS, Products, multiply};
+use super::ghash::{Key, POWERS, Products, load_powers, multiply};
 use crate::aes::AesMaskKey;
-use crate::aes::vector::{
-    Block, Edge, Multiplication, ROUND_KEYS, Vector, encrypt, octets, octets_of, short_number,
-};
+use crate::aes::vector::{Block, Edge, Multiplication, Vector, encrypt, octets, octets_of, short_number};
 
 /// The length of a tag in octets.
 pub const TAG_LENGTH: usize = 16;
@@ -38,9 +36,6 @@ const MAX_GROUP: usize = 8;
 
 /// The number of registers in a group for [`Multiplication::KaratsubaForGroups`].
 const FOLDS: usize = 4;
-
-/// The powers of H, from the highest down, in the layout of [`POWERS`], then the round keys.
-pub(super) type Key = [u128; POWERS + ROUND_KEYS];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -55,7 +50,7 @@ pub(super) struct Packet<'a> {
     aad: &'a [u8],
     text: *mut u8,
     /// The octets of the text.
-    pub(super) length: usize,
+    length: usize,
     /// The 16 octets of the tag.
     tag: *mut u8,
     body: PhantomData<&'a mut [u8]>,
@@ -102,8 +97,11 @@ impl<'a> Mask<'a> {
 }
 
 /// Encrypts, writes the tag, and returns the header mask, or zeros without one.
+///
+/// # Safety
+/// The mask is one that [`Mask::new`] returned for this packet.
 #[inline(always)]
-pub(super) fn seal<V: Vector, const ROUNDS: usize>(
+pub(super) unsafe fn seal<V: Vector, const ROUNDS: usize>(
     token: V::Token,
     key: &Key,
     packet: Packet<'_>,
@@ -116,7 +114,7 @@ pub(super) fn seal<V: Vector, const ROUNDS: usize>(
     let mut result = [0; 16];
     if let Some(Mask { key, sample }) = mask {
         let masked = masked.unwrap_or_else(|| {
-            // SAFETY: a mask's sample is 16 octets within the text and its tag.
+            // SAFETY: the caller guarantees that the mask's sample is 16 octets within the text and its tag.
             let sample = V::Block::load(token.into(), unsafe { &*packet.text.add(sample).cast() });
             leak!("GCM: header mask from memory", key.keys);
             encrypt(token.into(), &key.keys, key.rounds, sample)
@@ -153,9 +151,11 @@ fn crypt<V: Vector, const ROUNDS: usize>(
     let mut block = State::<V, ROUNDS>::BLOCKS;
     let mut counters = (state.base, state.base_at(block));
     let hash = if left <= 16 * State::<V, ROUNDS>::BLOCKS {
-        state.last_group(true, at, left, counters, None, hash)
+        // SAFETY: the whole text is left, at most a group with the 16 octets before it.
+        unsafe { state.last_group(true, at, left, counters, None, hash) }
     } else {
-        let mut ciphertext = state.whole_group(true, at, counters, None, &mut hash);
+        // SAFETY: with the 16 octets before it, the text has more than a group.
+        let mut ciphertext = unsafe { state.whole_group(true, at, counters, None, &mut hash) };
         loop {
             at = at.wrapping_add(16 * State::<V, ROUNDS>::BLOCKS);
             left -= 16 * State::<V, ROUNDS>::BLOCKS;
@@ -164,12 +164,12 @@ fn crypt<V: Vector, const ROUNDS: usize>(
             if left <= 16 * State::<V, ROUNDS>::BLOCKS {
                 break;
             }
-            ciphertext = state.whole_group(false, at, counters, Some(ciphertext), &mut hash);
+            // SAFETY: more than a group of the text is left from `at` on, and the ciphertext is the group before.
+            ciphertext = unsafe { state.whole_group(false, at, counters, Some(ciphertext), &mut hash) };
         }
-        match direction {
-            Direction::Open => state.last_group(false, at, left, counters, None, hash),
-            Direction::Seal => state.last_group(false, at, left, counters, Some(ciphertext), hash),
-        }
+        let before = (direction == Direction::Seal).then_some(ciphertext);
+        // SAFETY: at least one octet of the text and at most a group is left from `at` on, and the ciphertext is the group before.
+        unsafe { state.last_group(false, at, left, counters, before, hash) }
     };
     (V::Block::xor(V::Block::swap_octets(hash), state.tag_mask), state.masked)
 }
@@ -191,9 +191,10 @@ struct State<'a, V: Vector, const ROUNDS: usize> {
     folds: Option<[V; FOLDS]>,
 }
 
-/// A group of ciphertext to be hashed.
+/// A whole group of a packet's ciphertext, to be hashed.
 #[derive(Clone, Copy)]
 struct Ciphertext<V> {
+    /// Where its registers are in the text, all but the first.
     at: *const u8,
     /// The first register: in the packet's first group, not all of its octets are text.
     first: V,
@@ -206,10 +207,8 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     const GROUP: usize = if V::BLOCKS == 4 { 4 } else { MAX_GROUP };
     /// The blocks of a group.
     const BLOCKS: usize = V::BLOCKS * Self::GROUP;
-    /// The highest power of H in the key.
-    const POWERS: usize = if Self::HAS_SUMS { POWERS / 2 } else { POWERS };
-    /// Whether the key has the sums of halves.
-    const HAS_SUMS: bool = matches!(V::MULTIPLICATION, Multiplication::Karatsuba);
+    /// The highest power of H in the key. A group has no more blocks.
+    const POWERS: usize = Products::<V>::HIGHEST_POWER;
 
     #[inline(always)]
     fn new(
@@ -221,6 +220,7 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     ) -> Self {
         // Hidden where registers are few, or the compiler would keep round keys in registers across groups and spill other values.
         let key = if V::BLOCKS < 4 { black_box(key) } else { key };
+        const { assert!(Self::BLOCKS <= Self::POWERS) };
         let mut state = Self {
             token,
             direction,
@@ -236,7 +236,8 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         state.base = V::xor(V::every(token, nonce), state.round_key(0));
         if V::MULTIPLICATION == Multiplication::KaratsubaForGroups {
             state.folds = Some(core::array::from_fn(|index| {
-                let powers = state.powers(POWERS - V::BLOCKS * index);
+                // SAFETY: the power is at most POWERS, and the last of FOLDS registers still has one.
+                let powers = unsafe { state.powers(POWERS - V::BLOCKS * index) };
                 V::xor(powers, V::swap_halves(powers))
             }));
         }
@@ -245,8 +246,11 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
 
     /// Processes a whole group while a group of ciphertext is hashed: this one when opening, `before` when sealing. Returns its own
     /// ciphertext for the next group.
+    ///
+    /// # Safety
+    /// A group of the packet's text starts at `at`; in the first group, its first 16 octets are not text. `before` is a group of this text.
     #[inline(always)]
-    fn whole_group(
+    unsafe fn whole_group(
         &mut self,
         is_first: bool,
         at: *mut u8,
@@ -254,24 +258,32 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         before: Option<Ciphertext<V>>,
         hash: &mut V::Block,
     ) -> Ciphertext<V> {
-        let edge = Edge { from: 16, to: Self::WIDTH, is_long: true };
-        let first_input = if is_first { self.load_edge(at, edge) } else { self.load(at) };
+        // SAFETY: a register has 16 to 64 octets.
+        let edge = unsafe { Edge::new(16, Self::WIDTH, true) };
+        // SAFETY: the caller guarantees the first register, of which the edge is the text in the first group; no block of it is partial.
+        let first_input = unsafe {
+            if is_first { V::load_edge(self.token, at, edge) } else { V::load(self.token, &*at.cast()) }
+        };
         let hashed = match self.direction {
             Direction::Open => Some(Ciphertext { at, first: first_input }),
             Direction::Seal => before,
         };
         let mut states = self.counter_blocks(Self::GROUP, counters);
-        self.rounds(&mut states[..Self::GROUP], hashed, hash);
+        // SAFETY: the caller guarantees both groups.
+        unsafe { self.rounds(&mut states[..Self::GROUP], hashed, hash) };
         leak!("GCM: whole group", states[0]);
         let last_key = self.round_key(ROUNDS);
         for (j, state) in states[..Self::GROUP].iter_mut().enumerate() {
             let to = at.wrapping_add(Self::WIDTH * j);
-            let input = if j == 0 { first_input } else { self.load(to) };
-            *state = V::aes_last(*state, V::xor(last_key, input));
-            if is_first && j == 0 {
-                self.store_edge(to, *state, edge);
-            } else {
-                self.store(to, *state);
+            // SAFETY: the caller guarantees the group's registers, all of the text after the first one, and nothing else refers to the text.
+            unsafe {
+                let input = if j == 0 { first_input } else { V::load(self.token, &*to.cast()) };
+                *state = V::aes_last(*state, V::xor(last_key, input));
+                if is_first && j == 0 {
+                    V::store_edge(self.token, to, *state, edge);
+                } else {
+                    V::store(&mut *to.cast(), *state);
+                }
             }
         }
         if is_first {
@@ -283,8 +295,12 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     }
 
     /// Processes the last `left` octets, in up to a group of registers, then finishes the hash.
+    ///
+    /// # Safety
+    /// From `at` on, the packet's text has its last `left` octets, at least one and at most a group; in the first group, the 16 octets before
+    /// the text count as well. `before` is a group of this text.
     #[inline(always)]
-    fn last_group(
+    unsafe fn last_group(
         &mut self,
         is_first: bool,
         at: *mut u8,
@@ -293,8 +309,10 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         before: Option<Ciphertext<V>>,
         hash: V::Block,
     ) -> V::Block {
-        let mut with =
-            |registers: usize| self.last_registers(registers, is_first, at, left, counters, before, hash);
+        let mut with = |registers: usize| {
+            // SAFETY: the caller guarantees the octets and the ciphertext; below, the number of registers is what the octets need.
+            unsafe { self.last_registers(registers, is_first, at, left, counters, before, hash) }
+        };
         // One copy of the code for each number of registers.
         match left.div_ceil(Self::WIDTH) {
             1 if 1 < Self::GROUP => with(1),
@@ -308,9 +326,11 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         }
     }
 
+    /// # Safety
+    /// As for [`Self::last_group`], and the octets need this number of registers.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "constants: one copy for each number of registers")]
-    fn last_registers(
+    unsafe fn last_registers(
         &mut self,
         registers: usize,
         is_first: bool,
@@ -322,16 +342,20 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     ) -> V::Block {
         let last = registers - 1;
         let is_long = self.packet.length >= 16;
-        let edge = |j: usize| Edge {
-            from: if is_first && j == 0 { 16 } else { 0 },
-            to: if j == last { left - Self::WIDTH * j } else { Self::WIDTH },
-            is_long,
+        let edge = |j: usize| {
+            let from = if is_first && j == 0 { 16 } else { 0 };
+            let to = if j == last { left - Self::WIDTH * j } else { Self::WIDTH };
+            // SAFETY: the last register has one to WIDTH of the octets, at least 16 if the group is the first; WIDTH is at most 64.
+            unsafe { Edge::new(from, to, is_long) }
         };
         // Loaded before the stores: a partial block is loaded together with octets of the block before, and would wait for that block's
         // store.
-        let last_input = self.load_edge(at.wrapping_add(Self::WIDTH * last), edge(last));
+        let last_at = at.wrapping_add(Self::WIDTH * last);
+        // SAFETY: the edge is what the last register has of the text; in a text of 16 octets or more, 16 end with a partial block.
+        let last_input = unsafe { V::load_edge(self.token, last_at, edge(last)) };
         let mut states = self.counter_blocks(registers, counters);
-        self.rounds(&mut states[..registers], before, &mut hash);
+        // SAFETY: the caller guarantees the group.
+        unsafe { self.rounds(&mut states[..registers], before, &mut hash) };
         leak!("GCM: last group", states[0]);
 
         let blocks = left.div_ceil(16);
@@ -340,7 +364,8 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         // After a whole group no power of H is left for the lengths, which are then multiplied separately.
         let with_lengths = registers < Self::GROUP || blocks < Self::POWERS;
         let mut products = if with_lengths {
-            self.products(V::first(self.token, lengths), 1)
+            // SAFETY: the key has H^1.
+            unsafe { Products::with_powers(self.token, self.key, V::first(self.token, lengths), 1) }
         } else {
             Products::zero(self.token)
         };
@@ -348,18 +373,25 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             let to = at.wrapping_add(Self::WIDTH * j);
             let starts = is_first && j == 0;
             let whole = !starts && j != last;
-            let input = if whole {
-                self.load(to)
-            } else if j == last {
-                last_input
-            } else {
-                self.load_edge(to, edge(j))
+            // SAFETY: the registers before the last are text, except in the first group the octets outside of the edge.
+            let input = unsafe {
+                if whole {
+                    V::load(self.token, &*to.cast())
+                } else if j == last {
+                    last_input
+                } else {
+                    V::load_edge(self.token, to, edge(j))
+                }
             };
             let output = V::aes_last(*state, V::xor(self.round_key(ROUNDS), input));
-            if whole {
-                self.store(to, output);
-            } else {
-                self.store_edge(to, output, edge(j));
+            // SAFETY: these octets were loaded, and nothing else refers to them; a partial block that a long text ends with has 16 octets
+            // of the text before it.
+            unsafe {
+                if whole {
+                    V::store(&mut *to.cast(), output);
+                } else {
+                    V::store_edge(self.token, to, output, edge(j));
+                }
             }
             if starts {
                 self.tag_mask = V::to_first(output);
@@ -374,12 +406,15 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             if j == 0 {
                 block = V::xor(block, V::first(self.token, hash));
             }
-            self.add(&mut products, block, blocks + usize::from(with_lengths) - V::BLOCKS * j);
+            let power = blocks + usize::from(with_lengths) - V::BLOCKS * j;
+            // SAFETY: the first register's power is at most Self::POWERS, as the lengths take part only if a power is left for them; the
+            // last register has at least one block.
+            unsafe { products.add_with_powers(self.token, self.key, block, power) };
         }
         if is_first {
             self.make_mask(registers, &states);
         }
-        let products = if Self::HAS_SUMS { products.completed() } else { products };
+        let products = if Products::<V>::HAS_SUMS { products.completed() } else { products };
         let hash = products.reduce(self.token);
         if with_lengths {
             return hash;
@@ -390,10 +425,16 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     }
 
     /// All rounds between the first and the last, interleaved with the hash of a group.
+    ///
+    /// # Safety
+    /// `hashed` is a group of the packet's text.
     #[inline(always)]
-    fn rounds(&self, states: &mut [V], hashed: Option<Ciphertext<V>>, hash: &mut V::Block) {
+    unsafe fn rounds(&self, states: &mut [V], hashed: Option<Ciphertext<V>>, hash: &mut V::Block) {
         let mut products = Products::zero(self.token);
-        let mut round = |round: usize| self.round(round, states, &hashed, &mut products, hash);
+        let mut round = |round: usize| {
+            // SAFETY: the caller guarantees the group.
+            unsafe { self.round(round, states, &hashed, &mut products, hash) }
+        };
         // Not a loop, because the compiler would not unroll it.
         round(1);
         round(2);
@@ -413,8 +454,11 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
     }
 
     /// One round for every register, and the products of one register of ciphertext. The ninth round also does the reduction.
+    ///
+    /// # Safety
+    /// As for [`Self::rounds`], and `round` is at least 1.
     #[inline(always)]
-    fn round(
+    unsafe fn round(
         &self,
         round: usize,
         states: &mut [V],
@@ -436,12 +480,17 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
                 let block = if index == 0 {
                     V::xor(V::swap_octets(hashed.first), V::first(self.token, *hash))
                 } else {
-                    V::swap_octets(self.load(hashed.at.wrapping_add(Self::WIDTH * index)))
+                    let from = hashed.at.wrapping_add(Self::WIDTH * index);
+                    // SAFETY: the caller guarantees the group, of which the index is less than its registers.
+                    V::swap_octets(V::load(self.token, unsafe { &*from.cast() }))
                 };
                 let power = (Self::GROUP - index) * V::BLOCKS;
-                match self.folds {
-                    Some(folds) => products.add_folded(block, self.powers(power), folds[index % FOLDS]),
-                    None => self.add(products, block, power),
+                // SAFETY: the key has a power for each block of a group, and the index is less than the registers.
+                unsafe {
+                    match self.folds {
+                        Some(folds) => products.add_folded(block, self.powers(power), folds[index % FOLDS]),
+                        None => products.add_with_powers(self.token, self.key, block, power),
+                    }
                 }
                 products.tie();
             }
@@ -457,70 +506,19 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         }
     }
 
-    /// Loads a register of text from `from`, which [`crypt`] steps through the text.
-    #[inline(always)]
-    fn load(&self, from: *const u8) -> V {
-        // SAFETY: only the edges of the first and the last group are partial, so a register loaded whole lies within the text.
-        V::load(self.token, unsafe { &*from.cast() })
-    }
-
-    #[inline(always)]
-    fn store(&self, to: *mut u8, v: V) {
-        // SAFETY: as for `load`; nothing else refers to the text.
-        V::store(unsafe { &mut *to.cast() }, v);
-    }
-
-    #[inline(always)]
-    fn load_edge(&self, from: *const u8, edge: Edge) -> V {
-        // SAFETY: the edge covers only text, and a long text has a block before its last partial one.
-        unsafe { V::load_edge(self.token, from, edge) }
-    }
-
-    #[inline(always)]
-    fn store_edge(&self, to: *mut u8, v: V, edge: Edge) {
-        // SAFETY: as for `load_edge`; nothing else refers to the text.
-        unsafe { V::store_edge(self.token, to, v, edge) };
-    }
-
     #[inline(always)]
     fn round_key(&self, round: usize) -> V {
         V::every(self.token, V::Block::load(self.token.into(), octets(&self.key[POWERS + round])))
     }
 
     /// A register of powers of H, from H^`power` down.
+    ///
+    /// # Safety
+    /// `power` is at least 1 and at most [`POWERS`].
     #[inline(always)]
-    fn powers(&self, power: usize) -> V {
-        self.load_key(POWERS - power)
-    }
-
-    /// A register of blocks of the key, from one of the powers on.
-    #[inline(always)]
-    fn load_key(&self, at: usize) -> V {
-        debug_assert!(at < POWERS);
-        // SAFETY: after H^1 come the round keys, which are more blocks than a register holds.
-        V::load(self.token, unsafe { &*self.key.as_ptr().add(at).cast() })
-    }
-
-    /// The products of a register of blocks and the powers of H from H^`power` down.
-    #[inline(always)]
-    fn products(&self, blocks: V, power: usize) -> Products<V> {
-        if Self::HAS_SUMS {
-            let mut products = Products::zero(self.token);
-            self.add(&mut products, blocks, power);
-            products
-        } else {
-            Products::of(blocks, self.powers(power))
-        }
-    }
-
-    /// Adds the same products.
-    #[inline(always)]
-    fn add(&self, products: &mut Products<V>, blocks: V, power: usize) {
-        if Self::HAS_SUMS {
-            products.add_folded(blocks, self.powers(power), self.load_key(POWERS / 2 - power));
-        } else {
-            products.add(blocks, self.powers(power));
-        }
+    unsafe fn powers(&self, power: usize) -> V {
+        // SAFETY: the caller guarantees the power.
+        unsafe { load_powers(self.token, self.key, power) }
     }
 
     /// The base with the counter `block`, a multiple of a group's blocks; `COUNTS` are then added to it.
@@ -545,11 +543,12 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
             }
             Counts(counts)
         };
+        const { assert!(Self::BLOCKS <= 16) };
         let mut counters = [here; MAX_GROUP];
-        for (at, counter) in counters[..registers].iter_mut().enumerate() {
+        for (at, counter) in counters[..registers.min(Self::GROUP)].iter_mut().enumerate() {
             let here = if at == Self::GROUP - 1 { V::with_last(here, next) } else { here };
             *counter = if V::BLOCKS > 1 || at != Self::GROUP - 1 {
-                // SAFETY: there are 16 counts, and a group has at most 16 blocks.
+                // SAFETY: there are 16 counts, a group has at most 16 blocks, and this register is one of a group.
                 let counts = unsafe { &*COUNTS.0.as_ptr().add(V::BLOCKS * at).cast() };
                 V::xor(here, V::load(self.token, counts))
             } else {
@@ -591,7 +590,8 @@ impl<'a, V: Vector, const ROUNDS: usize> State<'a, V, ROUNDS> {
         if let Some(mask) = self.mask.filter(|mask| mask.sample <= 16 && mask.sample + 16 <= length) {
             let last = registers - 1;
             let start = V::second_and_third([outputs[0], outputs[1.min(last)], outputs[2.min(last)]]);
-            let sample = octets_of(self.token.into(), start, mask.sample);
+            // SAFETY: this sample starts in the first 16 octets, or just after them.
+            let sample = unsafe { octets_of(self.token.into(), start, mask.sample) };
             leak!("GCM: header mask from registers", mask.key.keys);
             self.masked = Some(encrypt(self.token.into(), &mask.key.keys, mask.key.rounds, sample));
         }

@@ -6,8 +6,8 @@ mod ghash;
 use core::fmt;
 
 pub use crypt::TAG_LENGTH;
-use crypt::{Key, Mask, Packet};
-use ghash::POWERS;
+use crypt::{Mask, Packet};
+use ghash::{Key, POWERS};
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 use crate::aes::vector::ROUND_KEYS;
@@ -31,7 +31,7 @@ pub struct GcmKey {
 
 /// [`crypt`] and [`ghash`] compiled for one path and one number of rounds.
 ///
-/// The functions are unsafe to call: the processor must have the path's instructions.
+/// The functions are unsafe to call: the processor must have the path's instructions, and the mask must have been made for the packet.
 struct Kernel {
     seal: unsafe fn(&Key, Packet<'_>, Option<Mask<'_>>) -> [u8; 16],
     open: unsafe fn(&Key, Packet<'_>) -> bool,
@@ -81,7 +81,7 @@ impl GcmKey {
     ) -> [u8; 16] {
         let packet = Packet::new(nonce, aad, body).expect(BODY_LENGTH);
         let mask = mask.map(|(key, sample)| Mask::new(key, sample, &packet).expect(SAMPLE));
-        // SAFETY: the engine proves the kernel's path.
+        // SAFETY: the engine proves the kernel's path, and the mask was made for this packet.
         unsafe { (self.kernel.seal)(&self.blocks, packet, mask) }
     }
 
@@ -95,7 +95,7 @@ impl GcmKey {
     pub fn seal_detached(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; TAG_LENGTH] {
         let mut tag = [0; TAG_LENGTH];
         let packet = Packet::detached(nonce, aad, text, &mut tag).expect(BODY_LENGTH);
-        // SAFETY: the engine proves the kernel's path.
+        // SAFETY: the engine proves the kernel's path, and there is no mask.
         unsafe { (self.kernel.seal)(&self.blocks, packet, None) };
         tag
     }
@@ -168,7 +168,8 @@ macro_rules! path {
             ) -> [u8; 16] {
                 // SAFETY: the caller of a kernel guarantees that the processor has the path.
                 let token = unsafe { $token::proven() };
-                crypt::seal::<$register, ROUNDS>(token, key, packet, mask)
+                // SAFETY: the caller of a kernel guarantees that the mask was made for the packet.
+                unsafe { crypt::seal::<$register, ROUNDS>(token, key, packet, mask) }
             }
 
             #[target_feature(enable = $features)]

@@ -10,16 +10,24 @@ use super::message::{BLOCK, K};
 use crate::groups::each_tail;
 use crate::partial_block;
 
-/// The HMAC-SHA-1s of a group of at most [`LANES`] jobs, the longest first.
+/// The HMAC-SHA-1s of a group of at most [`LANES`] jobs.
+///
+/// # Safety
+/// As for [`hmacs`].
 #[target_feature(enable = "sse4.1,ssse3,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn hmac_sha1(group: &[KeyedJob<'_, 5>], macs: &mut [[u8; 20]; LANES]) {
-    hmacs(group, macs, |h, w| sha1(h, w));
+pub(super) unsafe fn hmac_sha1(group: &[KeyedJob<'_, 5>], macs: &mut [[u8; 20]; LANES]) {
+    // SAFETY: the caller guarantees the group.
+    unsafe { hmacs(group, macs, |h, w| sha1(h, w)) };
 }
 
-/// The HMAC-SHA-256s of a group of at most [`LANES`] jobs, the longest first.
+/// The HMAC-SHA-256s of a group of at most [`LANES`] jobs.
+///
+/// # Safety
+/// As for [`hmacs`].
 #[target_feature(enable = "sse4.1,ssse3,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn hmac_sha256(group: &[KeyedJob<'_, 8>], macs: &mut [[u8; 32]; LANES]) {
-    hmacs(group, macs, |h, w| sha256(h, w));
+pub(super) unsafe fn hmac_sha256(group: &[KeyedJob<'_, 8>], macs: &mut [[u8; 32]; LANES]) {
+    // SAFETY: the caller guarantees the group.
+    unsafe { hmacs(group, macs, |h, w| sha256(h, w)) };
 }
 
 /// Processes a block of each lane into its chaining value (FIPS 180-4 §6.1.2).
@@ -122,9 +130,12 @@ impl<const WORDS: usize> Drop for Memory<WORDS> {
     }
 }
 
-/// Computes the HMACs of a group of at most [`LANES`] jobs, the longest first.
+/// Computes the HMACs of a group of at most [`LANES`] jobs.
+///
+/// # Safety
+/// The group is one of [`each_group`](crate::groups::each_group): its heads have the same length, and its longest tail is first.
 #[target_feature(enable = "sse4.1,ssse3,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
-fn hmacs<const WORDS: usize, const OCTETS: usize>(
+unsafe fn hmacs<const WORDS: usize, const OCTETS: usize>(
     group: &[KeyedJob<'_, WORDS>],
     macs: &mut [[u8; OCTETS]; LANES],
     compress: impl Fn([__m512i; WORDS], [__m512i; 16]) -> [__m512i; WORDS],
@@ -152,7 +163,7 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
     *words = transpose(*words);
     leak!("HMAC: sixteen keys", words[0]);
     store(states, &words[..8]);
-    // SAFETY: all heads have the same length.
+    // SAFETY: the caller guarantees that all heads have the same length.
     unsafe { advance(states, &jobs.map(|job| job.head.as_ptr()), 0..jobs[0].head.len() / BLOCK, &compress) };
 
     *ended = *states;
@@ -160,7 +171,7 @@ fn hmacs<const WORDS: usize, const OCTETS: usize>(
         jobs,
         |octets| octets / BLOCK,
         |starts, blocks, lanes| {
-            // SAFETY: `each_tail` passes only blocks that these tails have.
+            // SAFETY: the caller guarantees the order, so `each_tail` passes only blocks that these tails have.
             unsafe { advance(states, starts, blocks, &compress) };
             // Lanes that end later overwrite theirs.
             for (ended, states) in ended.iter_mut().zip(&*states) {

@@ -149,8 +149,9 @@ pub(super) mod sha256 {
     fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
         let before = *states;
         leak!("HMAC-SHA-256: one block", states[0].abef);
-        // SAFETY: `K` has 16 times four words; the load needs no alignment.
-        let constant = |at: usize| unsafe { _mm_loadu_si128(K.as_ptr().cast::<__m128i>().add(at)) };
+        let (k, _) = K.as_chunks::<4>();
+        // SAFETY: four words are 16 octets; the load needs no alignment.
+        let constant = |at: usize| unsafe { _mm_loadu_si128(k[at].as_ptr().cast()) };
         macro_rules! rounds {
             ($($at:literal)*) => {$(
                 for (state, w) in states.iter_mut().zip(&mut blocks) {

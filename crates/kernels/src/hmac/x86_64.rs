@@ -79,7 +79,7 @@ pub(super) fn sha256_many<'a>(
 struct Many<const WORDS: usize, const OCTETS: usize> {
     /// Computes two messages, on a processor with SHA-NI.
     two: unsafe fn(&[KeyedJob<'_, WORDS>; 2], &mut [[u8; OCTETS]; 2]),
-    /// Computes up to sixteen messages, the longest first, on a processor with AVX-512.
+    /// Computes a group of up to sixteen messages from [`each_group`], on a processor with AVX-512.
     sixteen: unsafe fn(&[KeyedJob<'_, WORDS>], &mut [[u8; OCTETS]; 16]),
     /// The cost of sixteen in blocks of messages computed two at a time with SHA-NI; `None` if sixteen are never faster.
     cost: Option<Cost>,
@@ -106,7 +106,7 @@ fn hmac_many<'a, const WORDS: usize, const OCTETS: usize>(
     each_group::<_, BLOCK>(jobs, |group| {
         if cost.is_some_and(|cost| cost.is_worth(group, BLOCK)) {
             let mut sixteen = [[0; OCTETS]; 16];
-            // SAFETY: there is a cost only if there is the token, which proves AVX-512.
+            // SAFETY: there is a cost only if there is the token, which proves AVX-512; the group is whole.
             unsafe { (hash.sixteen)(group, &mut sixteen) };
             group.iter().zip(&sixteen).for_each(|(job, mac)| done(job.number, mac));
             count += group.len();

@@ -39,6 +39,8 @@ impl Guarded {
     /// Maps `room` octets and one more page, which is made inaccessible and begins at `hole`.
     fn map(room: usize, start: usize, length: usize, hole: usize) -> Self {
         let mapped = room + page();
+        assert!(hole <= room && start + length <= mapped, "both are in the mapping");
+        assert!(start + length <= hole || hole + page() <= start, "and apart");
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping at an address that the kernel chooses does not overlap any other memory.
@@ -91,15 +93,18 @@ fn all_octets_between_the_edges_can_be_used() {
     }
 }
 
-/// Forks, reads an octet in the child, and returns the number of the signal that ended the child, if any.
-fn signal_of_reading(at: *const u8) -> Option<i32> {
+/// Forks, reads the octet at an offset from the start of a buffer in the child, and returns the number of the signal that ended the child,
+/// if any.
+fn signal_of_reading(guarded: &Guarded, offset: isize) -> Option<i32> {
+    let at = guarded.start.checked_add_signed(offset).filter(|at| *at < guarded.mapped);
+    let at = guarded.mapping.wrapping_add(at.expect("an offset in the mapping"));
     // SAFETY: the child does not access anything that other threads may have left half changed.
     let process = unsafe { libc::fork() };
     if process == 0 {
         // Sanitizers handle the signal and exit; without a handler it ends the process.
         // SAFETY: the child has only this thread, and no handler of its own.
         unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
-        // SAFETY: it is not safe: this access must end the process, and has no other effect.
+        // SAFETY: the octet is in the mapping; if it is in the page that cannot be read, the access ends the process, as it must.
         std::hint::black_box(unsafe { at.read_volatile() });
         // SAFETY: ends the process; nothing needs to be cleaned up.
         unsafe { libc::_exit(0) };
@@ -114,10 +119,10 @@ fn signal_of_reading(at: *const u8) -> Option<i32> {
 #[test]
 fn an_octet_outside_ends_the_process() {
     let (ending, beginning) = (Guarded::ending(100), Guarded::beginning(100));
-    assert_eq!(signal_of_reading(ending.as_ptr_range().end), Some(libc::SIGSEGV), "behind");
-    assert_eq!(signal_of_reading(beginning.as_ptr().wrapping_sub(1)), Some(libc::SIGSEGV), "before");
-    assert_eq!(signal_of_reading(&raw const ending[99]), None, "the last one");
-    assert_eq!(signal_of_reading(&raw const beginning[0]), None, "the first one");
+    assert_eq!(signal_of_reading(&ending, 100), Some(libc::SIGSEGV), "behind");
+    assert_eq!(signal_of_reading(&beginning, -1), Some(libc::SIGSEGV), "before");
+    assert_eq!(signal_of_reading(&ending, 99), None, "the last one");
+    assert_eq!(signal_of_reading(&beginning, 0), None, "the first one");
 }
 
 #[test]
@@ -132,7 +137,7 @@ fn an_octet_outside_ends_the_process_even_if_the_signal_is_handled() {
     handle.sa_sigaction = exit_as_sanitizers_do as *const () as libc::sighandler_t;
     // SAFETY: both are actions, and the handler only ends the process. No other test in this process reads outside its memory.
     assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &raw const handle, &raw mut before) }, 0);
-    let signal = signal_of_reading(guarded.as_ptr_range().end);
+    let signal = signal_of_reading(&guarded, 100);
     // SAFETY: this restores the action from before.
     assert_eq!(unsafe { libc::sigaction(libc::SIGSEGV, &raw const before, std::ptr::null_mut()) }, 0);
     assert_eq!(signal, Some(libc::SIGSEGV));
