@@ -186,9 +186,9 @@ tokens! {
     /// Proof of [`InstructionSet::Bmi2`]: the target features `avx2`, `bmi1` and `bmi2`.
     Bmi2;
     /// Proof of [`InstructionSet::Avx512`]: the target features `avx2`, `avx512f`, `avx512bw`, `avx512dq` and `avx512vl`.
-    Avx512;
+    Avx512 => Avx2;
     /// Proof of [`InstructionSet::Avx512Ifma`]: the target features of [`Avx512`] and `avx512ifma`.
-    Avx512Ifma;
+    Avx512Ifma => Avx512;
 }
 
 #[cfg(target_arch = "aarch64")]

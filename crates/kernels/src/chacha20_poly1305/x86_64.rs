@@ -7,19 +7,34 @@ use zeroize::optimization_barrier;
 use crate::chacha20::x86_64::blocks;
 use crate::cpu::{Avx512, Avx512Ifma, InstructionSet};
 use crate::partial_block;
-use crate::poly1305;
+use crate::poly1305::{self, Vectors};
 
-/// Proof of the instructions for ChaCha20. Poly1305 detects its own, which decides the path.
+/// The path that a key uses, with the proof that the processor has it. ChaCha20 is the same on both, and needs only AVX-512.
 #[derive(Clone, Copy)]
-pub(super) struct Engine(Avx512);
+pub(super) enum Engine {
+    Avx512(Avx512),
+    Avx512Ifma(Avx512Ifma),
+}
 
 impl Engine {
     pub(super) fn detect() -> Option<Self> {
-        Avx512::detect().map(Self)
+        Avx512Ifma::detect().map(Self::Avx512Ifma).or_else(|| Avx512::detect().map(Self::Avx512))
     }
 
     pub(super) fn path(self) -> InstructionSet {
-        if Avx512Ifma::detect().is_some() { InstructionSet::Avx512Ifma } else { InstructionSet::Avx512 }
+        match self {
+            Self::Avx512(_) => InstructionSet::Avx512,
+            Self::Avx512Ifma(_) => InstructionSet::Avx512Ifma,
+        }
+    }
+
+    /// What Poly1305 uses on this path.
+    #[inline]
+    fn vectors(self) -> Vectors {
+        match self {
+            Self::Avx512(token) => Vectors::Avx2(token.into()),
+            Self::Avx512Ifma(token) => Vectors::Ifma(token),
+        }
     }
 
     pub(super) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
@@ -79,7 +94,7 @@ impl Engine {
         key.copy_from_slice(&start[0][..32]);
         // SAFETY: this engine proves the target features.
         let padded = |text: &[u8], length| unsafe { padded(text, length) };
-        let tag = poly1305::mac_of_padded(&key, [aad, text], &lengths, padded);
+        let tag = poly1305::mac_of_padded(self.vectors(), &key, [aad, text], &lengths, padded);
         key = [0; 32];
         optimization_barrier(&key);
         tag

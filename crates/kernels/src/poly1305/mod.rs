@@ -16,6 +16,16 @@ use accumulator::{H, R, word};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Avx2, Avx512Ifma};
 
+/// The vectors that long runs of blocks go through, with the proof that the processor has them.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) enum Vectors {
+    /// Eight blocks at once.
+    Ifma(Avx512Ifma),
+    /// Four at once.
+    Avx2(Avx2),
+}
+
 /// The tag, 16 octets, of the slices of `message`, taken as one message. The key is r, which is clamped here, and s.
 ///
 /// Never use a key for two messages: that reveals it.
@@ -58,6 +68,7 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn mac_of_padded(
+    vectors: Vectors,
     key: &[u8; 32],
     texts: [&[u8]; 2],
     end: &[u8; 16],
@@ -68,7 +79,7 @@ pub(crate) fn mac_of_padded(
     let mut h = H([0; 3]);
     for text in texts {
         let (blocks, rest) = text.as_chunks();
-        h = blocks_into(h, blocks, r);
+        h = if blocks.len() < MANY { h.one_by_one(blocks, r) } else { vectors.blocks_into(h, blocks, r) };
         if !rest.is_empty() {
             h = h.block(&padded(text, rest.len()), 1, r);
         }
@@ -80,28 +91,44 @@ pub(crate) fn mac_of_padded(
 #[inline]
 fn blocks_into(h: H, blocks: &[[u8; 16]], r: R) -> H {
     #[cfg(target_arch = "x86_64")]
-    if blocks.len() >= MANY {
-        if let Some(_token) = Avx512Ifma::detect() {
-            let (eights, rest) = blocks.as_chunks();
-            // SAFETY: the token proves the target features.
-            let h = unsafe { ifma::blocks(h, eights, r) };
-            return h.one_by_one(rest, r);
-        }
-        if let Some(_token) = Avx2::detect() {
-            let (fours, rest) = blocks.as_chunks();
-            // SAFETY: the token proves the target features.
-            let h = unsafe { avx2::blocks(h, fours, r) };
-            return h.one_by_one(rest, r);
-        }
+    if blocks.len() >= MANY
+        && let Some(vectors) = Vectors::detect()
+    {
+        return vectors.blocks_into(h, blocks, r);
     }
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
-    if blocks.len() >= neon::MANY {
+    if cfg!(target_feature = "neon") && blocks.len() >= neon::MANY {
         let (eights, rest) = blocks.as_chunks();
-        // SAFETY: on AArch64, Rust's targets with vector registers all have NEON.
+        // SAFETY: this target has NEON.
         let h = unsafe { neon::blocks(h, eights, r) };
         return h.one_by_one(rest, r);
     }
     h.one_by_one(blocks, r)
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Vectors {
+    #[inline]
+    fn detect() -> Option<Self> {
+        Avx512Ifma::detect().map(Self::Ifma).or_else(|| Avx2::detect().map(Self::Avx2))
+    }
+
+    /// Processes whole blocks, at least [`MANY`], into the accumulator.
+    #[inline]
+    fn blocks_into(self, h: H, blocks: &[[u8; 16]], r: R) -> H {
+        match self {
+            Self::Ifma(_) => {
+                let (eights, rest) = blocks.as_chunks();
+                // SAFETY: the token proves the target features.
+                unsafe { ifma::blocks(h, eights, r) }.one_by_one(rest, r)
+            }
+            Self::Avx2(_) => {
+                let (fours, rest) = blocks.as_chunks();
+                // SAFETY: the token proves the target features.
+                unsafe { avx2::blocks(h, fours, r) }.one_by_one(rest, r)
+            }
+        }
+    }
 }
 
 /// From this many blocks on, vectors are faster, although they need the powers of r.

