@@ -141,6 +141,10 @@ const QUIC_CAPTURES: [(&str, &[u8]); 2] = [
     ("v2", include_bytes!("../../crates/quic/tests/data/captures/quic-aioquic-v2-aes256-ku.pcap")),
 ];
 
+/// The client's destination connection ID and the Retry packet of draft-ietf-quic-tls-29 §A.4.
+const DRAFT_29_RETRY: [&str; 2] =
+    ["8394c8f03e515708", "ffff00001d0008f067a5502a4262b5746f6b656ed16926d81f6f9ca2953a8aa4575e1e49"];
+
 fn octets(hex: &Value) -> Vec<u8> {
     base16ct::mixed::decode_vec(hex.as_str().expect("a string")).expect("hexadecimal")
 }
@@ -179,11 +183,10 @@ pub fn quic() {
                 &[&[u8::from(rfc == "rfc9369")], &step(2, &packet)[..]].concat(),
             );
         }
-        let retry = octets(&vectors["retry"]["packet"]);
-        let choice = [u8::from(rfc == "rfc9369") | 8 << 1, 20, original.len() as u8];
-        write("quic_retry", rfc, &[&choice, &original[..], &retry].concat());
-        write("quic_header", &format!("{rfc}-retry"), &[&[0; 8], &retry[..]].concat());
+        retry(rfc, u8::from(rfc == "rfc9369"), &original, &octets(&vectors["retry"]["packet"]));
     }
+    let [original, packet] = DRAFT_29_RETRY.map(|hex| octets(&hex.into()));
+    retry("draft-29", 2, &original, &packet);
     for (name, capture) in QUIC_CAPTURES {
         for (index, datagram) in datagrams(capture).iter().enumerate() {
             let datagram = &datagram[..datagram.len().min(400)];
@@ -196,6 +199,12 @@ pub fn quic() {
     }
     scripts();
     tokens();
+}
+
+/// A Retry packet of the version with this number among all.
+fn retry(name: &str, version: u8, original: &[u8], packet: &[u8]) {
+    write("quic_retry", name, &[&[15 + version, 20, original.len() as u8], original, packet].concat());
+    write("quic_header", &format!("{name}-retry"), &[&[0; 8], packet].concat());
 }
 
 /// Steps in words, `>` for the client's and `<` for the server's: the operation, and after a colon the payload.

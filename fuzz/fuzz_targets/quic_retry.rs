@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 use wireseal_fuzz::quic;
 use wireseal_quic::{ConnectionId, HeaderError, Retry, SealError, Version, retry_integrity_tag};
 
-/// Key and nonce of a version (RFC 9001 §5.8, RFC 9369 §3.3.3).
+/// Key and nonce of a version (RFC 9001 §5.8, RFC 9369 §3.3.3, draft-ietf-quic-tls-29 §5.8).
 fn secrets(version: Version) -> (u128, [u8; 12]) {
     match version {
         Version::V1 => (
@@ -20,7 +20,11 @@ fn secrets(version: Version) -> (u128, [u8; 12]) {
             0x8fb4_b01b_56ac_48e2_60fb_cbce_ad7c_cc92,
             [0xd8, 0x69, 0x69, 0xbc, 0x2d, 0x7c, 0x6d, 0x99, 0x90, 0xef, 0xb0, 0x4a],
         ),
-        _ => unreachable!("the input chooses one of the two"),
+        Version::Draft29 => (
+            0xccce_187e_d09a_09d0_5728_155a_6cb9_6be1,
+            [0xe5, 0x49, 0x30, 0xf9, 0x7f, 0x21, 0x36, 0xf0, 0x53, 0x0a, 0x8c, 0x1c],
+        ),
+        _ => unreachable!("there is no other version"),
     }
 }
 
@@ -37,7 +41,7 @@ fuzz_target!(|input: &[u8]| {
     let [choice, alter, length, rest @ ..] = input else { return };
     let Some((original, datagram)) = rest.split_at_checked(usize::from(length % 21)) else { return };
     let original = ConnectionId::new(original).expect("at most 20 octets");
-    let version = Version::ALL[usize::from(choice & 1)];
+    let version = quic::version(*choice);
     assert_eq!(retry_integrity_tag(version, &original, datagram), tag(version, &original, datagram));
 
     let found = Retry::open(version, &original, datagram);

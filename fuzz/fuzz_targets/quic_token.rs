@@ -8,10 +8,8 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::hosts;
-use wireseal_quic::{
-    ConnectionId, SealError, StatelessResetKey, TokenError, TokenKey, TokenPurpose, Version,
-};
+use wireseal_fuzz::{hosts, quic};
+use wireseal_quic::{ConnectionId, SealError, StatelessResetKey, TokenError, TokenKey, TokenPurpose};
 
 fuzz_target!(|input: &[u8]| {
     let Some((choice, octets)) = input.split_first_chunk::<16>() else { return };
@@ -27,7 +25,7 @@ fn id(octets: &[u8], length: u8) -> ConnectionId {
 
 fn tokens(choice: &[u8; 16], octets: &[u8], secret: &[u8; 32]) {
     let key = TokenKey::new(secret);
-    let [version, other_version] = [choice[0], !choice[0]].map(|bit| Version::ALL[usize::from(bit & 1)]);
+    let [version, other_version] = [0, 1].map(|more| quic::version(choice[0] % 3 + more));
     let port = u16::from_be_bytes([choice[1], choice[2]]);
     let addresses = [
         Ipv4Addr::new(192, 0, 2, choice[3]).into(),

@@ -1,5 +1,6 @@
 //! QUIC: two ends that share secrets, an attacker between them, and the properties that must hold; and readers of headers and packet
-//! numbers, written from RFC 9000, 9001 and 9369 and not from the code under test.
+//! numbers, written from RFC 9000, 9001 and 9369 and not from the code under test. Draft-29 differs from version 1 only in its number and in
+//! what its keys are derived from.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -53,6 +54,11 @@ struct End {
     opened: HashSet<Vec<u8>>,
 }
 
+/// The version that an octet chooses.
+pub fn version(choice: u8) -> Version {
+    Version::ALL[usize::from(choice) % Version::ALL.len()]
+}
+
 /// The octets of a secret, different for each name.
 fn octets(secret: u64, name: u8, length: usize) -> Vec<u8> {
     secret.to_be_bytes().into_iter().chain([name]).cycle().take(length).collect()
@@ -60,7 +66,7 @@ fn octets(secret: u64, name: u8, length: usize) -> Vec<u8> {
 
 impl End {
     fn new(secret: u64, choice: u8, is_client: bool) -> Self {
-        let version = Version::ALL[usize::from(choice & 1)];
+        let version = version(choice);
         let backend = Backend::ALL[usize::from(choice >> 1 & 1) % Backend::ALL.len()];
         let algorithm = AeadAlgorithm::ALL[usize::from(choice >> 2 & 3)];
         let traffic = |name: u8| {
@@ -372,7 +378,7 @@ pub enum Fault {
     Truncated,
     /// Version 0 (RFC 9000 §17.2.1).
     VersionNegotiation,
-    /// Neither version 1 nor version 2.
+    /// None of version 1, version 2 and draft-29.
     UnknownVersion(u32),
     /// More than 20 octets (RFC 9000 §17.2).
     ConnectionIdTooLong,
@@ -422,10 +428,12 @@ pub fn first_packet(datagram: &[u8], id_length: usize) -> Result<Packet, Fault> 
     }
     let version = datagram.get(1..5).ok_or(Fault::Truncated)?;
     let version = version.iter().fold(0, |value, octet| value * 256 + u32::from(*octet));
-    // RFC 9000 §17.2 and RFC 9369 §3.2.
+    // RFC 9000 §17.2, which draft-29 has too, and RFC 9369 §3.2.
     let kinds = match version {
         0 => return Err(Fault::VersionNegotiation),
-        1 => [Some(PacketType::Initial), Some(PacketType::ZeroRtt), Some(PacketType::Handshake), None],
+        1 | 0xff00_001d => {
+            [Some(PacketType::Initial), Some(PacketType::ZeroRtt), Some(PacketType::Handshake), None]
+        }
         0x6b33_43cf => {
             [None, Some(PacketType::Initial), Some(PacketType::ZeroRtt), Some(PacketType::Handshake)]
         }
