@@ -8,10 +8,11 @@ use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
-use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Secret, Skipped};
-use super::obscured::{cisco_seven, to_cisco_seven};
+use super::cisco::{FIRST_MOMENT, LAST_YEAR, key_string, lifetime, write_moment, year};
+use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Skipped};
+use super::obscured::to_cisco_seven;
 use super::table::{Limits, SendingRule, Shows, Table, begins};
-use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once};
+use super::tree::{Blocks, Dialect, Tree, Word, once};
 use super::write::{Names, key_ids, lose_what_bird_has, written};
 use crate::{Error, Lifetime, Timestamp};
 
@@ -47,24 +48,6 @@ const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block
 const MAC_LENGTH: usize = 12;
 /// The largest number of a key in a chain: six octets.
 const MAX_KEY_ID: u64 = (1 << 48) - 1;
-/// The earliest moment that IOS XR can express; a key that starts then has no start.
-const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
-/// The last year that IOS XR can express.
-const LAST_YEAR: u16 = 2035;
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 /// How many groups may refer to each other.
 const GROUPS: usize = 16;
 
@@ -326,59 +309,6 @@ impl KeyDraft<'_> {
     }
 }
 
-/// `[clear] TEXT`, `password TYPE-7`, or `password6 TYPE-6`, which is refused.
-fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, Error> {
-    let field = "key-string";
-    match values {
-        [text] => Ok(Secret::text(text.text())),
-        [kind, text] if kind.is("clear") || kind.is("0") => Ok(Secret::text(text.text())),
-        [kind, text] if kind.is("password") || kind.is("7") => match cisco_seven(text.text()) {
-            Some(octets) => Ok(Secret::new(octets, Notation::CiscoSeven)),
-            None => Err(text.expected(field, "a type 7 password")),
-        },
-        [kind, _] if kind.is("password6") || kind.is("6") => {
-            let reason = "type 6 is encrypted with a key that only the router has: write \"key-string clear\" and the \
-                          secret";
-            Err(kind.refused(field, reason))
-        }
-        _ => Err(at.expected(field, "clear, password or password6, and one word")),
-    }
-}
-
-/// `TIME DATE`, followed by nothing, `infinite`, `duration SECONDS` or `TIME DATE`, in UTC.
-fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<Lifetime, Error> {
-    let expected = "HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR";
-    let expected = || at.expected(field, expected);
-    let (start, end) = values.split_at_checked(4).ok_or_else(expected)?;
-    let start = moment(start).ok_or_else(expected)?;
-    let until = match end {
-        [] => None,
-        [end] if end.is("infinite") => None,
-        [duration, seconds] if duration.is("duration") => {
-            Some(start.later_by(seconds.number(field, u32::MAX.into())? as u32))
-        }
-        end => Some(moment(end).ok_or_else(expected)?),
-    };
-    Lifetime::new(Some(start).filter(|start| *start != FIRST_MOMENT), until)
-        .map_err(|_| at.refused(field, "must end after it begins"))
-}
-
-/// A time, and a date of three words: the name of the month, a year of four digits and the day in any order.
-fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
-    let [time, date @ ..] = words else { return None };
-    let (mut year, mut month, mut day) = (None, None, None);
-    for word in date {
-        let text = word.text().to_ascii_lowercase();
-        let known = MONTHS.iter().position(|month| text.len() >= 3 && month.starts_with(&text));
-        match known {
-            Some(index) => month = Some(index as u16 + 1),
-            None if text.len() == 4 => year = digits(&text),
-            None => day = digits(&text),
-        }
-    }
-    tree::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
-}
-
 /// Writes key chains from [`that_can_be`], their ids, and the neighbors that use them.
 fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|c| c.is_ascii_graphic());
@@ -521,10 +451,6 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses
     text.push_str("!\n");
 }
 
-fn year(moment: Timestamp) -> u16 {
-    moment.to_string().get(..4).and_then(|year| year.parse().ok()).unwrap_or(0)
-}
-
 fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime) {
     let _ = write!(text, "  {field} ");
     write_moment(text, lifetime.from().unwrap_or(FIRST_MOMENT));
@@ -536,16 +462,4 @@ fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime) {
             text.push('\n');
         }
     }
-}
-
-/// `00:00:00 january 31 2026`
-fn write_moment(text: &mut String, moment: Timestamp) {
-    // 2026-01-31T00:00:00Z
-    let written = moment.to_string();
-    let (date, time) = written.trim_end_matches('Z').split_once('T').unwrap_or_default();
-    let mut date = date.split('-');
-    let (year, month, day) =
-        (date.next().unwrap_or_default(), date.next().unwrap_or_default(), date.next().unwrap_or_default());
-    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
-    let _ = write!(text, "{time} {} {day} {year}", month.copied().unwrap_or_default());
 }

@@ -3,6 +3,7 @@
 mod bird;
 mod chains;
 mod check;
+mod cisco;
 mod convert;
 mod file;
 mod format;

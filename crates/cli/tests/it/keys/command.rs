@@ -96,7 +96,7 @@ fn the_report_is_also_json() {
     let expected = json!({
         "name": "core/100", "chain": "core", "key_id": 100, "line": null, "send_id": 100, "recv_id": 101,
         "algorithm": "AES-128-CMAC-96", "mac_length": 12, "options": "covered", "secret_length": 7,
-        "send": {"from": null, "until": null}, "accept": {"from": null, "until": null}, "peers": [], "usable": "yes",
+        "send": {"from": null, "until": null}, "accept": {"from": null, "until": null}, "peers": [], "usable": "yes", "clock": "utc",
     });
     assert_eq!(file["keys"], json!([expected]));
     let first = &file["findings"][0];

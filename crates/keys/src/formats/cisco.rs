@@ -1,0 +1,99 @@
+//! What the configurations of Cisco's systems, and of those that follow them, have in common: secrets, lifetimes and dates.
+
+use std::fmt::Write;
+
+use super::file::{Notation, Secret};
+use super::obscured::cisco_seven;
+use super::tree::{self, Word, digits};
+use crate::{Error, Lifetime, Timestamp};
+
+/// The earliest moment that Cisco's systems can express; a key that starts then has no start.
+pub(super) const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
+/// The last year that Cisco's systems can express.
+pub(super) const LAST_YEAR: u16 = 2035;
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+/// `[clear|0] TEXT`, `password|7 TYPE-7`, or `password6|6 TYPE-6`, which only the router can decrypt.
+pub(super) fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, Error> {
+    let field = "key-string";
+    let is = |word: &Word<'_>, names: [&str; 2]| names.iter().any(|name| word.is(name));
+    let [plain, seven, six] = [["clear", "0"], ["password", "7"], ["password6", "6"]];
+    match values {
+        // Published configurations often have the keyword, and no secret.
+        [] => Err(at.missing(field)),
+        [kind] if is(kind, plain) || is(kind, seven) || is(kind, six) => {
+            Err(kind.refused(field, "the secret is missing"))
+        }
+        [text] => Ok(Secret::text(text.text())),
+        [kind, text] if is(kind, plain) => Ok(Secret::text(text.text())),
+        [kind, text] if is(kind, seven) => match cisco_seven(text.text()) {
+            Some(octets) => Ok(Secret::new(octets, Notation::CiscoSeven)),
+            None => Err(text.expected(field, "a type 7 password")),
+        },
+        [kind, _] if is(kind, six) => Ok(Secret::encrypted("type 6")),
+        _ => Err(at.expected(field, "clear, password or password6, and one word")),
+    }
+}
+
+/// `TIME DATE`, followed by nothing, `infinite`, `duration SECONDS` or `TIME DATE`, in UTC.
+pub(super) fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<Lifetime, Error> {
+    let expected = "HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR";
+    let expected = || at.expected(field, expected);
+    let (start, end) = values.split_at_checked(4).ok_or_else(expected)?;
+    let start = moment(start).ok_or_else(expected)?;
+    let until = match end {
+        [] => None,
+        [end] if end.is("infinite") => None,
+        [duration, seconds] if duration.is("duration") => {
+            Some(start.later_by(seconds.number(field, u32::MAX.into())? as u32))
+        }
+        end => Some(moment(end).ok_or_else(expected)?),
+    };
+    Lifetime::new(Some(start).filter(|start| *start != FIRST_MOMENT), until)
+        .map_err(|_| at.refused(field, "must end after it begins"))
+}
+
+/// A time, and a date of three words: the name of the month, a year of four digits and the day in any order.
+pub(super) fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
+    let [time, date @ ..] = words else { return None };
+    let (mut year, mut month, mut day) = (None, None, None);
+    for word in date {
+        let text = word.text().to_ascii_lowercase();
+        let known = MONTHS.iter().position(|month| text.len() >= 3 && month.starts_with(&text));
+        match known {
+            Some(index) => month = Some(index as u16 + 1),
+            None if text.len() == 4 => year = digits(&text),
+            None => day = digits(&text),
+        }
+    }
+    tree::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
+}
+
+pub(super) fn year(moment: Timestamp) -> u16 {
+    moment.to_string().get(..4).and_then(|year| year.parse().ok()).unwrap_or(0)
+}
+
+/// `00:00:00 january 31 2026`
+pub(super) fn write_moment(text: &mut String, moment: Timestamp) {
+    // 2026-01-31T00:00:00Z
+    let written = moment.to_string();
+    let (date, time) = written.trim_end_matches('Z').split_once('T').unwrap_or_default();
+    let mut date = date.split('-');
+    let (year, month, day) =
+        (date.next().unwrap_or_default(), date.next().unwrap_or_default(), date.next().unwrap_or_default());
+    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    let _ = write!(text, "{time} {} {day} {year}", month.copied().unwrap_or_default());
+}
