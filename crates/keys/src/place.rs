@@ -120,6 +120,17 @@ impl Position {
     }
 }
 
+#[cfg(feature = "formats")]
+impl Position {
+    /// The octet of the text that is at this line and column; the text's length if there is none.
+    pub(crate) fn offset_in(self, text: &str) -> usize {
+        let mut lines = text.split_inclusive('\n');
+        let before: usize = lines.by_ref().take(self.line - 1).map(str::len).sum();
+        let line = lines.next().unwrap_or_default();
+        before + line.char_indices().nth(self.column - 1).map_or(line.len(), |(offset, _)| offset)
+    }
+}
+
 /// Replaces control characters, since an error is one line.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()

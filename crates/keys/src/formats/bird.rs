@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::ops::Range;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{MAX_MASTER_KEY_LENGTH, OptionCoverage};
@@ -9,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Remark, Secret, Skipped};
 use super::obscured::{hexadecimal, push_octet};
-use super::table::{Limits, SendingRule, Shows, Table, begins};
+use super::table::{Change, Limits, SendingRule, Shows, Table, Written, begins};
 use super::tree::{Blocks, Dialect, Kind, Statement, Tree, Word};
 use super::write::{Names, written};
 use crate::{Error, Lifetime, Problem};
@@ -25,6 +26,11 @@ pub(super) const TABLE: Table = Table {
     read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),
     write: Some(|chains, losses| Ok(written(chains, |text| write(text, chains, losses)))),
+    change: Some(Change {
+        written: Written::Edited(change),
+        apply: "bird -p -c {file}\ninstall -m 640 {file} {target}\nbirdc configure",
+        show: "birdc show protocols all {chain}",
+    }),
     limits: Limits {
         name: "bird",
         about: "BIRD, which uses Linux's TCP-AO",
@@ -409,10 +415,101 @@ fn write_key(text: &mut String, key: &ChainKey) {
         octets.iter().for_each(|octet| push_octet(text, *octet));
     }
     let _ = writeln!(text, ";\n\t\t\talgorithm {};", key.algorithm.bird_name().unwrap_or_default());
-    match key.preference {
-        Preference::Preferred => text.push_str("\t\t\tpreferred;\n"),
-        Preference::Ordinary => {}
-        Preference::Deprecated => text.push_str("\t\t\tdeprecated;\n"),
+    if let Some(rank) = rank(key.preference) {
+        let _ = writeln!(text, "\t\t\t{rank};");
     }
     text.push_str("\t\t};\n");
+}
+
+const fn rank(preference: Preference) -> Option<&'static str> {
+    match preference {
+        Preference::Preferred => Some("preferred"),
+        Preference::Ordinary => None,
+        Preference::Deprecated => Some("deprecated"),
+    }
+}
+
+/// The text of a configuration that has the keys of `before`, with those of `after`: new keys stand before the first, and keys that both
+/// have change in their rank alone. Everything else stays as it is, comments included.
+fn change(text: &str, before: &Chain, after: &Chain) -> Result<Zeroizing<String>, Error> {
+    let tree = Tree::read(text, &DIALECT)?;
+    // What to put in place of parts of the text.
+    let mut edits: Vec<(Range<usize>, Zeroizing<String>)> = Vec::new();
+    let block_of = |key: &ChainKey| {
+        let is_it = |block: &Statement<'_, '_>| {
+            block.block().is_some() && Some(block.word(0).position()) == key.position
+        };
+        tree.all().find(is_it).map(|block| (block.word(0).position().offset_in(text), block))
+    };
+    let lost = || Error::text("its keys are not found in the text").field("keys");
+    let mut first = text.len();
+    for key in &before.keys {
+        let (start, block) = block_of(key).ok_or_else(lost)?;
+        first = first.min(start);
+        let Some(kept) = after.keys.iter().find(|kept| kept.key_id == key.key_id) else {
+            edits.push((whole_lines(text, start..past_semicolon(text, block.end())), Zeroizing::default()));
+            continue;
+        };
+        if kept.preference == key.preference {
+            continue;
+        }
+        let ranks = block
+            .inside()
+            .filter(|inside| ["preferred", "deprecated"].iter().any(|rank| inside.word(0).is(rank)));
+        for rank in ranks {
+            let start = rank.word(0).position().offset_in(text);
+            edits.push((whole_lines(text, start..past_semicolon(text, rank.end())), Zeroizing::default()));
+        }
+        if let Some(rank) = rank(kept.preference) {
+            let inside = block.word(1).position().offset_in(text) + 1;
+            edits.push((inside..inside, Zeroizing::new(format!(" {rank};"))));
+        }
+    }
+    let line = text[..first].rfind('\n').map_or(0, |end| end + 1);
+    let indentation = &text[line..first];
+    let is_alone = indentation.trim().is_empty();
+    let (at, indentation) = if is_alone { (line, indentation) } else { (first, "") };
+    for key in after.keys.iter().filter(|key| !before.has_number(key.key_id)) {
+        let chain = Chain { keys: vec![key.clone()], ..Chain::default() };
+        let lines = written(std::slice::from_ref(&chain), |text| write_key(text, key));
+        let mut own = Zeroizing::new(String::with_capacity(lines.len() + 8 * indentation.len()));
+        for line in lines.lines() {
+            own.push_str(indentation);
+            // The writer indents by two tabs.
+            own.push_str(line.strip_prefix("\t\t").unwrap_or(line));
+            own.push('\n');
+        }
+        edits.push((at..at, own));
+    }
+    // What is put in comes before what is taken out at the same place.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
+    let room = text.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>();
+    let mut edited = Zeroizing::new(String::with_capacity(room));
+    let mut from = 0;
+    for (range, new) in &edits {
+        edited.push_str(&text[from..range.start]);
+        edited.push_str(new);
+        from = range.end;
+    }
+    edited.push_str(&text[from..]);
+    Ok(edited)
+}
+
+/// The end of a statement that this mark ends: after its `;`, if there is one.
+fn past_semicolon(text: &str, mark: Word<'_>) -> usize {
+    let at = mark.position().offset_in(text);
+    if mark.kind == Kind::End {
+        return at + 1;
+    }
+    let rest = &text[at + 1..];
+    let blanks = rest.len() - rest.trim_start().len();
+    at + 1 + if rest[blanks..].starts_with(';') { blanks + 1 } else { 0 }
+}
+
+/// The range with its indentation and line end, if nothing else is on its lines.
+fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
+    let start = text[..range.start].rfind('\n').map_or(0, |line| line + 1);
+    let end = text[range.end..].find('\n').map_or(text.len(), |line| range.end + line + 1);
+    let is_blank = |part: &str| part.trim().is_empty();
+    if is_blank(&text[start..range.start]) && is_blank(&text[range.end..end]) { start..end } else { range }
 }

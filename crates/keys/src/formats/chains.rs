@@ -5,7 +5,7 @@ use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 use zeroize::Zeroizing;
 
 use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Secret};
-use super::table::{Limits, Shows, Table, begins};
+use super::table::{Change, Limits, Shows, Table, Written, begins};
 use super::write::{Names, lose_what_bird_has};
 use crate::{Error, Key, KeyChain, KeyChains};
 
@@ -26,6 +26,11 @@ pub(super) const TOML: Table = Table {
     read: |text, may| KeyChains::read_toml(text, may).map(|chains| read(&chains)),
     fit: |chain, _, _| Some(chain),
     write: Some(|chains, losses| Ok(write(chains, losses)?.to_toml())),
+    change: Some(Change {
+        written: Written::Anew,
+        apply: "install -m 600 {file} {target}\nsystemctl reload wireseal-gateway   # or kill -HUP PID",
+        show: "wireseal status",
+    }),
     limits: LINUX,
 };
 

@@ -314,6 +314,11 @@ impl Chain {
         if self.name.is_empty() { key.key_id.to_string() } else { format!("{}/{}", self.name, key.key_id) }
     }
 
+    /// Whether one of its keys has this number.
+    pub(super) fn has_number(&self, key_id: u64) -> bool {
+        self.keys.iter().any(|key| key.key_id == key_id)
+    }
+
     /// When segments under one of its keys are accepted: the accept lifetime with tolerance.
     #[must_use]
     pub fn acceptance(&self, key: &ChainKey) -> Lifetime {

@@ -179,6 +179,12 @@ impl Implementation {
         self.0.sending
     }
 
+    /// Octets of the longest secret, if that is known.
+    #[must_use]
+    pub const fn max_secret(self) -> Option<usize> {
+        self.0.max_secret
+    }
+
     /// What its configuration refuses, though another number or spelling of the same key would be accepted.
     #[must_use]
     pub fn objections(self, key: &ChainKey) -> Vec<String> {

@@ -7,11 +7,12 @@ use std::fmt::Write;
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
+use zeroize::Zeroizing;
 
 use super::cisco::{FIRST_MOMENT, LAST_YEAR, key_string, lifetime, write_moment, year};
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Skipped};
 use super::obscured::to_cisco_seven;
-use super::table::{Limits, SendingRule, Shows, Table, begins};
+use super::table::{Change, Limits, SendingRule, Shows, Table, Written, begins};
 use super::tree::{Blocks, Dialect, Tree, Word, once};
 use super::write::{Names, key_ids, lose_what_bird_has, written};
 use crate::{Error, Lifetime, Timestamp};
@@ -28,6 +29,11 @@ pub(super) const TABLE: Table = Table {
     read: |text, _| read(text),
     fit: that_can_be,
     write: Some(|chains, losses| Ok(written(chains, |text| write(text, chains, losses)))),
+    change: Some(Change {
+        written: Written::Commands(change),
+        apply: "configure\nload {file}\ncommit\nend",
+        show: "show tcp authentication keychain {chain} detail",
+    }),
     limits: Limits {
         name: "ios-xr",
         about: "IOS XR",
@@ -412,33 +418,9 @@ fn is_same_chain(one: &Chain, other: &Chain) -> bool {
 
 fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses: &mut Vec<String>) {
     let _ = writeln!(text, "key chain {name}");
-    match chain.accept_tolerance {
-        0 => {}
-        u32::MAX => text.push_str(" accept-tolerance infinite\n"),
-        seconds => {
-            let _ = writeln!(text, " accept-tolerance {seconds}");
-        }
-    }
+    write_tolerance(text, chain.accept_tolerance);
     for (key, id) in chain.keys.iter().zip(ids) {
-        let _ = writeln!(text, " key {id}");
-        write_lifetime(text, "accept-lifetime", &key.accept);
-        text.push_str("  key-string ");
-        let octets = key.secret.expose();
-        // On the command line a question mark shows help.
-        if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
-            text.push_str("clear ");
-            text.extend(octets.iter().map(|octet| char::from(*octet)));
-        } else {
-            text.push_str("password ");
-            text.push_str(&to_cisco_seven(octets));
-        }
-        text.push('\n');
-        write_lifetime(text, "send-lifetime", &key.send);
-        let _ = writeln!(
-            text,
-            "  cryptographic-algorithm {}\n !",
-            key.algorithm.ios_xr_name().unwrap_or_default()
-        );
+        write_key(text, *id, key);
         let is_outside = |moment: Timestamp| moment <= FIRST_MOMENT || year(moment) > LAST_YEAR;
         let moments = [key.send.from(), key.send.until(), key.accept.from(), key.accept.until()];
         if moments.into_iter().flatten().any(is_outside) {
@@ -449,6 +431,76 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, ids: &[u64], losses
         }
     }
     text.push_str("!\n");
+}
+
+fn write_tolerance(text: &mut String, tolerance: u32) {
+    match tolerance {
+        0 => {}
+        u32::MAX => text.push_str(" accept-tolerance infinite\n"),
+        seconds => {
+            let _ = writeln!(text, " accept-tolerance {seconds}");
+        }
+    }
+}
+
+fn write_key(text: &mut String, id: u64, key: &ChainKey) {
+    let _ = writeln!(text, " key {id}");
+    write_lifetime(text, "accept-lifetime", &key.accept);
+    text.push_str("  key-string ");
+    let octets = key.secret.expose();
+    // On the command line a question mark shows help.
+    if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
+        text.push_str("clear ");
+        text.extend(octets.iter().map(|octet| char::from(*octet)));
+    } else {
+        text.push_str("password ");
+        text.push_str(&to_cisco_seven(octets));
+    }
+    text.push('\n');
+    write_lifetime(text, "send-lifetime", &key.send);
+    let _ =
+        writeln!(text, "  cryptographic-algorithm {}\n !", key.algorithm.ios_xr_name().unwrap_or_default());
+}
+
+/// The commands that make the chain `after` of `before`: for a key that both have, only its lifetimes.
+fn change(before: &Chain, after: &Chain) -> Zeroizing<String> {
+    let added: Vec<_> = after.keys.iter().filter(|key| !before.has_number(key.key_id)).collect();
+    let removed: Vec<_> = before.keys.iter().filter(|key| !after.has_number(key.key_id)).collect();
+    written(&[before.clone(), after.clone()], |text| {
+        let name = &after.name;
+        let _ = writeln!(text, "key chain {name}");
+        if before.accept_tolerance != after.accept_tolerance {
+            write_tolerance(text, after.accept_tolerance);
+        }
+        for key in &after.keys {
+            let old = before.keys.iter().find(|old| old.key_id == key.key_id);
+            match old.filter(|old| (old.send, old.accept) != (key.send, key.accept)) {
+                Some(_) => {
+                    let _ = writeln!(text, " key {}", key.key_id);
+                    write_lifetime(text, "accept-lifetime", &key.accept);
+                    write_lifetime(text, "send-lifetime", &key.send);
+                    text.push_str(" !\n");
+                }
+                None if old.is_none() => write_key(text, key.key_id, key),
+                None => {}
+            }
+        }
+        for key in &removed {
+            let _ = writeln!(text, " no key {}", key.key_id);
+        }
+        text.push_str("!\n");
+        if added.is_empty() && removed.is_empty() {
+            return;
+        }
+        let _ = writeln!(text, "tcp ao\n keychain {name}");
+        for (no, keys) in [("", &added), ("no ", &removed)] {
+            for key in keys {
+                let ids = (key.send_id, key.recv_id);
+                let _ = writeln!(text, "  {no}key {} SendID {} ReceiveID {}", key.key_id, ids.0, ids.1);
+            }
+        }
+        text.push_str(" !\n!\n");
+    })
 }
 
 fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime) {

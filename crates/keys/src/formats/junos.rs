@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Secret, Skipped};
 use super::obscured::{JUNOS_NINE, junos_nine, to_junos_nine};
-use super::table::{Limits, Shows, Table, begins, first_line};
+use super::table::{Change, Limits, Shows, Table, Written, begins, first_line};
 use super::tree::{Blocks, Dialect, Kind, Tree, Word, digits, moment, once};
 use super::write::{Names, key_ids, lose_what_bird_has, written};
 use crate::{Error, Lifetime, Timestamp};
@@ -31,6 +31,11 @@ pub(super) const TABLE: Table = Table {
     read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),
     write: Some(|chains, losses| Ok(written(chains, |text| write(text, chains, losses)))),
+    change: Some(Change {
+        written: Written::Commands(change),
+        apply: "configure exclusive\nload set {file}\ncommit check\ncommit and-quit",
+        show: "show security keychain detail\nshow bgp neighbor | match \"Peer|Authentication key\"",
+    }),
     limits: Limits {
         name: "junos",
         about: "Junos",
@@ -461,31 +466,75 @@ fn start_of(key: &ChainKey, index: usize) -> Timestamp {
 
 fn write_key(text: &mut String, id: u64, key: &ChainKey, start: Timestamp) {
     let _ = writeln!(text, "            key {id} {{");
-    text.push_str("                secret \"");
-    let octets = key.secret.expose();
+    text.push_str("                secret ");
+    push_secret(text, key.secret.expose());
+    let _ = writeln!(text, ";\n                start-time {};", written_start(start));
+    let _ = write!(
+        text,
+        "                algorithm ao;\n                ao-attribute {{\n                    send-id {};\n                    \
+         recv-id {};\n                    tcp-ao-option {};\n                    cryptographic-algorithm {};\n                \
+         }}\n            }}\n",
+        key.send_id,
+        key.recv_id,
+        option(key),
+        key.algorithm.junos_name().unwrap_or_default()
+    );
+}
+
+/// The secret in quotes.
+fn push_secret(text: &mut String, octets: &[u8]) {
+    text.push('"');
     if octets.iter().all(u8::is_ascii_graphic) && !octets.starts_with(b"$") {
         push_escaped(text, octets.iter().map(|octet| char::from(*octet)));
     } else {
         text.push_str(&to_junos_nine(octets));
     }
-    text.push_str("\";\n");
+    text.push('"');
+}
+
+/// `"2026-01-31.00:00:00 +0000"`
+fn written_start(start: Timestamp) -> String {
     // 2026-01-31T00:00:00Z
     let written = start.to_string();
     let (date, time) = written.trim_end_matches('Z').split_once('T').unwrap_or_default();
-    let _ = writeln!(text, "                start-time \"{date}.{time} +0000\";");
-    let coverage = match key.options {
+    format!("\"{date}.{time} +0000\"")
+}
+
+const fn option(key: &ChainKey) -> &'static str {
+    match key.options {
         OptionCoverage::Covered => "enabled",
         OptionCoverage::Excluded => "disabled",
-    };
-    let _ = write!(
-        text,
-        "                algorithm ao;\n                ao-attribute {{\n                    send-id {};\n                    \
-         recv-id {};\n                    tcp-ao-option {coverage};\n                    cryptographic-algorithm {};\n                \
-         }}\n            }}\n",
-        key.send_id,
-        key.recv_id,
-        key.algorithm.junos_name().unwrap_or_default()
-    );
+    }
+}
+
+/// The `set` and `delete` commands that make the chain `after` of `before`. A key has no end here, so only whole keys change.
+fn change(before: &Chain, after: &Chain) -> Zeroizing<String> {
+    written(std::slice::from_ref(after), |text| {
+        let mut name = String::from('"');
+        push_escaped(&mut name, after.name.chars());
+        let chain = format!("security authentication-key-chains key-chain {name}\"");
+        if before.accept_tolerance != after.accept_tolerance {
+            let _ = writeln!(text, "set {chain} tolerance {}", after.accept_tolerance);
+        }
+        for (index, key) in after.keys.iter().enumerate().filter(|(_, key)| !before.has_number(key.key_id)) {
+            let key_path = format!("set {chain} key {}", key.key_id);
+            let _ = write!(text, "{key_path} secret ");
+            push_secret(text, key.secret.expose());
+            let start = written_start(start_of(key, index));
+            let _ = writeln!(text, "\n{key_path} start-time {start}\n{key_path} algorithm ao");
+            for (field, value) in [
+                ("send-id", key.send_id.to_string()),
+                ("recv-id", key.recv_id.to_string()),
+                ("tcp-ao-option", option(key).to_owned()),
+                ("cryptographic-algorithm", key.algorithm.junos_name().unwrap_or_default().to_owned()),
+            ] {
+                let _ = writeln!(text, "{key_path} ao-attribute {field} {value}");
+            }
+        }
+        for key in before.keys.iter().filter(|key| !after.has_number(key.key_id)) {
+            let _ = writeln!(text, "delete {chain} key {}", key.key_id);
+        }
+    })
 }
 
 /// The inside of a string, with a backslash before each quote and backslash.

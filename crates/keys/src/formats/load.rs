@@ -19,6 +19,14 @@ pub const MAX_KEY_FILE: usize = 64 << 20;
 /// # Errors
 /// [`Error`], with the file and the place in it.
 pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, Error> {
+    Ok(load_with_octets(path, format)?.0)
+}
+
+/// The same, with the octets of the file, which [`read`] has found to be UTF-8.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_with_octets(path: &Path, format: Option<Format>) -> Result<(KeyFile, Zeroizing<Vec<u8>>), Error> {
     let in_file = |error: io::Error| Error::text(error.to_string()).in_file(path);
     let (octets, warning) = match path == Path::new("-") {
         true => (read_wiped(&mut io::stdin().lock(), 0, MAX_KEY_FILE).map_err(in_file)?, None),
@@ -26,7 +34,7 @@ pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, Error> {
     };
     let mut file = read(path, text(path, &octets)?, format)?;
     file.warnings.extend(warning);
-    Ok(file)
+    Ok((file, octets))
 }
 
 /// Reads the key chains of a file of any format, for this end to sign and verify with, if `end` has the file. Also returns the file itself,

@@ -2,6 +2,7 @@
 
 mod bird;
 mod chains;
+mod change;
 mod check;
 mod cisco;
 mod convert;
@@ -15,6 +16,7 @@ mod table;
 mod tree;
 mod write;
 
+pub use change::{Changed, change};
 pub use check::{Finding, Usable, check};
 pub use convert::{Conversion, convert};
 pub use file::{
@@ -22,6 +24,6 @@ pub use file::{
     Skipped, Weight,
 };
 pub use format::{Format, Implementation, KeyFile};
-pub use load::{MAX_KEY_FILE, load, load_key_chains, permission_warning, read, read_wiped};
+pub use load::{MAX_KEY_FILE, load, load_key_chains, load_with_octets, permission_warning, read, read_wiped};
 pub use obscured::hexadecimal;
 pub use table::SendingRule;

@@ -30,8 +30,30 @@ pub(super) struct Table {
     pub(super) fit: fn(Chain, &mut HashSet<IpCidr>, &mut Vec<String>) -> Option<Chain>,
     /// Writes such chains; `None` for a format that is only read, because its syntax is not certain.
     pub(super) write: Option<Write>,
+    /// How the keys of a running implementation are changed; `None` if commands for that are not certain.
+    pub(super) change: Option<Change>,
     /// The implementation that reads it.
     pub(super) limits: Limits,
+}
+
+/// How the keys of a running implementation are changed.
+pub(super) struct Change {
+    pub(super) written: Written,
+    /// The commands that carry out a file of changes. `{file}` is that file, `{target}` the one that the implementation reads.
+    pub(super) apply: &'static str,
+    /// The commands that show which keys are in use. `{chain}` is the chain's name.
+    pub(super) show: &'static str,
+}
+
+/// How a change from one chain to another is written. Keys are the same if their numbers are.
+#[derive(Clone, Copy)]
+pub(super) enum Written {
+    /// The whole file, by the format's writer.
+    Anew,
+    /// The text that has the first chain, with the places of its keys edited.
+    Edited(fn(&str, &Chain, &Chain) -> Result<Zeroizing<String>, Error>),
+    /// Commands for a router that has the first chain.
+    Commands(fn(&Chain, &Chain) -> Zeroizing<String>),
 }
 
 /// What an implementation of TCP-AO can be configured with.
@@ -62,6 +84,8 @@ pub(super) struct Limits {
     pub(super) has_one_id: bool,
     /// Which of several valid keys it signs with.
     pub(super) sending: SendingRule,
+    /// Why its keys cannot be changed without losing segments, in words that follow its name; `None` if they can.
+    pub(super) not_hitless: Option<&'static str>,
 }
 
 /// Which key an implementation signs with if several are valid, and the peer has not asked for one (RFC 5925 §7.3 leaves it open).
@@ -111,6 +135,7 @@ impl Limits {
         max_id: u8::MAX,
         has_one_id: false,
         sending: SendingRule::LatestStart,
+        not_hitless: None,
     };
 }
 

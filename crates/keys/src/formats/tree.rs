@@ -287,6 +287,11 @@ impl<'a> Tree<'a> {
         })
     }
 
+    /// All statements, however deep.
+    pub(super) fn all(&self) -> impl Iterator<Item = Statement<'_, 'a>> {
+        (0..self.nodes.len()).map(|index| Statement { tree: self, index })
+    }
+
     /// The statements that are in no other statement.
     pub(super) fn top(&self) -> impl Iterator<Item = Statement<'_, 'a>> {
         self.statements(0..self.nodes.len())

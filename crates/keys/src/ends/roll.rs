@@ -1,0 +1,227 @@
+//! The proof that a plan for a new key loses no segment, and the changes of its steps.
+//!
+//! Each end accepts the next key before either may sign with it, and the old one until neither does. An end whose implementation has
+//! lifetimes changes over by its clock; one that ranks its keys (BIRD) does so in a step of its own. The proof simulates every pair of
+//! states that the two ends can be in at the same time, since people take steps in any order within the times that the plan gives.
+
+use std::borrow::Cow;
+
+use wireseal_tcp_ao::KeyId;
+use zeroize::Zeroizing;
+
+use super::plan::{Action, Plan, PlannedEnd, Span};
+use super::{ConfiguredEnd, Side, outages};
+use crate::{
+    Chain, ChainKey, Changed, Clock, Error, Format, Implementation, KeyFile, Lifetime, Notation, Preference,
+    Secret, SendingRule, Timestamp, change,
+};
+
+/// A time in which segments may be lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// Its first moment.
+    pub from: Timestamp,
+    /// The first moment after it.
+    pub until: Timestamp,
+    /// What happens, and after which steps.
+    pub sentence: String,
+}
+
+/// Seconds that are simulated after the last step.
+const AFTERWARDS: u32 = 86_400;
+
+impl Plan {
+    /// How many characters the secret of the new key has best: 32, or as many as both ends accept.
+    ///
+    /// # Errors
+    /// [`Error`] for a format that does not exist.
+    pub fn secret_length(&self) -> Result<usize, Error> {
+        let mut length = 32;
+        for end in &self.ends {
+            let most = Implementation::reading(Some(end.format.parse()?)).max_secret();
+            length = most.map_or(length, |most| length.min(most));
+        }
+        Ok(length)
+    }
+
+    /// Every time in which segments may be lost, in any order in which the steps may be taken; none if the plan loses none. `files` are
+    /// those of today, from before the first step.
+    ///
+    /// # Errors
+    /// [`Error`] if the plan is not for these files, or does not make sense.
+    pub fn gaps(&self, files: [&KeyFile; 2]) -> Result<Vec<Gap>, Error> {
+        let states =
+            [self.states(Side::One, files[0], &blank())?, self.states(Side::Other, files[1], &blank())?];
+        let implementations = files.map(|file| Implementation::reading(file.format));
+        let names = [self.ends[0].name.as_str(), self.ends[1].name.as_str()];
+        let last = self.ends.iter().flat_map(|end| &end.steps).map(|step| step.from).max().unwrap_or(self.at);
+        let horizon = last.later_by(self.skew_seconds).later_by(AFTERWARDS);
+        let mut gaps: Vec<(Gap, _)> = Vec::new();
+        for (i, one) in states[0].iter().enumerate() {
+            for (j, other) in states[1].iter().enumerate() {
+                let spans = [self.span(0, i, horizon), self.span(1, j, horizon)];
+                let (from, until) = (spans[0].0.max(spans[1].0), spans[0].1.min(spans[1].1));
+                let ends = [
+                    ConfiguredEnd { chain: one, implementation: implementations[0] },
+                    ConfiguredEnd { chain: other, implementation: implementations[1] },
+                ];
+                for outage in outages(ends[0], ends[1], self.skew_seconds, from, until) {
+                    let sentence = format!(
+                        "{} ({} {}, {} {})",
+                        outage.sentence(names),
+                        names[0],
+                        self.ends[0].described(i),
+                        names[1],
+                        self.ends[1].described(j)
+                    );
+                    let what = (outage.signer, outage.key, outage.reason);
+                    // The same happens in other states, too.
+                    if !gaps.iter().any(|(_, known)| *known == what) {
+                        gaps.push((Gap { from: outage.from, until: outage.until, sentence }, what));
+                    }
+                }
+            }
+        }
+        gaps.sort_by_key(|(gap, _)| gap.from);
+        Ok(gaps.into_iter().map(|(gap, _)| gap).collect())
+    }
+
+    /// The time in which an end may be in the state after this many steps.
+    fn span(&self, end: usize, state: usize, horizon: Timestamp) -> (Timestamp, Timestamp) {
+        let steps = &self.ends[end].steps;
+        let from = if state == 0 { self.made } else { steps[state - 1].from };
+        (from, steps.get(state).and_then(|next| next.until).unwrap_or(horizon))
+    }
+
+    /// The changes of each step of one end, secrets included. `text` is today's file.
+    ///
+    /// # Errors
+    /// Those of [`change`](crate::change()), and [`Error`] if the plan is not for this file or the end cannot have the key.
+    pub fn changes(
+        &self,
+        side: Side,
+        file: &KeyFile,
+        text: &str,
+        secret: &Secret,
+    ) -> Result<Vec<Changed>, Error> {
+        let states = self.states(side, file, secret)?;
+        let index = self.ends[side as usize].today(file)?;
+        states.windows(2).map(|step| change(file, text, index, &step[0], &step[1])).collect()
+    }
+
+    /// The chain of one end today and after each step.
+    pub(super) fn states(&self, side: Side, file: &KeyFile, secret: &Secret) -> Result<Vec<Chain>, Error> {
+        let end = &self.ends[side as usize];
+        let today = &file.chains[end.today(file)?];
+        let format = file.format.unwrap_or(Format::Toml);
+        let implementation = Implementation::reading(Some(format));
+        let has_ranks = implementation.sending() == SendingRule::Rank;
+        let actions: Vec<_> = end.steps.iter().map(|step| step.action).collect();
+        let expected: &[_] = if has_ranks {
+            &[Action::Add, Action::Prefer, Action::Remove]
+        } else {
+            &[Action::Add, Action::Remove]
+        };
+        if actions != expected {
+            let names: Vec<_> = expected.iter().map(|action| action.name()).collect();
+            return Err(end.refused(format!("{format} has the steps {}", names.join(", "))));
+        }
+        if today.keys.iter().any(|key| key.key_id == end.new.key_id) {
+            return Err(end.refused(format!("its chain has a key {} already", end.new.key_id)));
+        }
+        let mut added = Chain { accept_tolerance: end.tolerance_seconds, ..today.clone() };
+        let mut options = None;
+        for old in &end.old {
+            let Some(key) = added.keys.iter_mut().find(|key| key.key_id == old.key_id) else {
+                return Err(end.refused(format!("its chain has no key {}", old.key_id)));
+            };
+            (key.send, key.accept) = (end.lifetime(old.send)?, end.lifetime(old.accept)?);
+            options = Some(key.options);
+        }
+        let key = ChainKey {
+            position: None,
+            key_id: end.new.key_id,
+            send_id: KeyId(end.new.send_id),
+            recv_id: KeyId(end.new.recv_id),
+            algorithm: self.algorithm.0,
+            mac_length: self.mac_length,
+            options: options.ok_or_else(|| end.refused("there is no old key"))?,
+            secret: secret.clone(),
+            send: end.lifetime(end.new.send)?,
+            accept: end.lifetime(end.new.accept)?,
+            clock: Clock::Utc,
+            preference: if has_ranks { Preference::Deprecated } else { Preference::Ordinary },
+        };
+        let reasons = [implementation.refusals(&key), implementation.objections(&key)].concat();
+        if let Some(reason) = reasons.first() {
+            return Err(end.refused(format!("{implementation} {reason}")));
+        }
+        // Of keys with one rank, the first is used.
+        added.keys.insert(if has_ranks { 0 } else { added.keys.len() }, key);
+        let mut states = vec![today.clone(), added];
+        if has_ranks {
+            let mut preferred = states[1].clone();
+            for key in &mut preferred.keys {
+                if key.key_id == end.new.key_id {
+                    key.preference = Preference::Preferred;
+                } else if key.preference == Preference::Preferred {
+                    key.preference = Preference::Ordinary;
+                }
+            }
+            states.push(preferred);
+        }
+        let mut removed = states[states.len() - 1].clone();
+        removed.keys.retain(|key| end.old.iter().all(|old| old.key_id != key.key_id));
+        states.push(removed);
+        for state in &mut states[1..] {
+            *state = format.as_written(state)?;
+        }
+        Ok(states)
+    }
+}
+
+impl PlannedEnd {
+    /// The index of its chain in today's file.
+    fn today(&self, file: &KeyFile) -> Result<usize, Error> {
+        let format = file.format.unwrap_or(Format::Toml);
+        if format.name() != self.format {
+            return Err(self.refused(format!("the plan is for {}, and the file is {format}", self.format)));
+        }
+        chain_of(file, Some(&self.chain)).map_err(|why| self.refused(why))
+    }
+
+    fn lifetime(&self, span: Span) -> Result<Lifetime, Error> {
+        Lifetime::new(span.from, span.until).map_err(|error| self.refused(error.to_string()))
+    }
+
+    fn refused(&self, why: impl Into<Cow<'static, str>>) -> Error {
+        let why: Cow<'static, str> = why.into();
+        Error::text(format!("{}: {why}", self.name))
+    }
+
+    /// The state after this many steps, in words.
+    fn described(&self, steps: usize) -> String {
+        match steps.checked_sub(1).and_then(|last| self.steps.get(last)) {
+            None => "before its first step".to_owned(),
+            Some(step) => format!("after the step {:?}", step.action.name()),
+        }
+    }
+}
+
+/// Stands for the new key's secret where no secret matters.
+pub(super) fn blank() -> Secret {
+    Secret::new(Zeroizing::new(vec![b'k'; 32]), Notation::Text)
+}
+
+/// The index of the chain of this name, or of the only chain; or why there is none.
+pub(super) fn chain_of(file: &KeyFile, name: Option<&str>) -> Result<usize, String> {
+    let named = |(_, chain): &(usize, &Chain)| name.is_none_or(|name| chain.name == name);
+    let found: Vec<_> = file.chains.iter().enumerate().filter(named).map(|(index, _)| index).collect();
+    let names: Vec<_> = file.chains.iter().map(|chain| format!("{:?}", chain.name)).collect();
+    match (&found[..], name) {
+        ([index], _) => Ok(*index),
+        ([], Some(name)) => Err(format!("has no chain {name:?}: its chains are {}", names.join(", "))),
+        (_, Some(name)) => Err(format!("has two chains {name:?}: give each its own name")),
+        (_, None) => Err(format!("has several chains: name one with --chain: {}", names.join(", "))),
+    }
+}

@@ -1,0 +1,328 @@
+//! Plans for a new key: hitless between any two formats, refused when a person's edit makes them lose segments, and the changes of each
+//! step as each format's reader understands them.
+
+use std::path::Path;
+
+use wireseal_keys::{
+    Chain, Error, Format, Gap, KeyFile, Notation, Plan, Preference, Secret, Side, Timestamp, Today, Wish,
+    convert, read,
+};
+use zeroize::Zeroizing;
+
+const SECRET: &str = "the-old-secret-of-both";
+const NEXT: &str = "Next9secretOfThirtyTwoCharacters";
+const AT: &str = "2026-12-01T00:00:00Z";
+
+/// The formats whose keys can be changed.
+fn formats() -> impl Iterator<Item = Format> {
+    Format::ALL.into_iter().filter(|format| format.cannot_change().is_none())
+}
+
+fn moment(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn file(text: &str, format: Format) -> KeyFile {
+    read(Path::new("keys"), text, Some(format)).unwrap()
+}
+
+/// One end's file with one key, which sends and receives these ids.
+fn text(format: Format, send_id: u8, recv_id: u8, peer: &str) -> String {
+    let toml = format!(
+        "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = {send_id}\nrecv-id = {recv_id}\nkey-id = 7\nalgorithm = \
+         \"AES-128-CMAC-96\"\nsecret = \"{SECRET}\"\n"
+    );
+    let mut keys = file(&toml, Format::Toml);
+    keys.chains[0].neighbors = vec![peer.parse::<cidr::IpCidr>().unwrap().into()];
+    convert(&keys, format).unwrap().text.to_string()
+}
+
+/// Both ends' files.
+fn texts(one: Format, other: Format) -> [(Format, String); 2] {
+    [(one, text(one, 10, 20, "192.0.2.2")), (other, text(other, 20, 10, "192.0.2.1"))]
+}
+
+fn wish() -> Wish {
+    Wish {
+        now: moment("2026-11-30T12:00:00Z"),
+        at: moment(AT),
+        overlap_seconds: 3600,
+        skew_seconds: 300,
+        algorithm: None,
+    }
+}
+
+fn today<'a>(name: &'a str, file: &'a KeyFile) -> Today<'a> {
+    Today { name, path: "keys", sha256: "", file, chain: None }
+}
+
+fn plan(files: &[KeyFile; 2], wish: Wish) -> Result<Plan, Error> {
+    Plan::new([today("edge-a", &files[0]), today("edge-b", &files[1])], wish)
+}
+
+fn files(texts: &[(Format, String); 2]) -> [KeyFile; 2] {
+    [&texts[0], &texts[1]].map(|(format, text)| file(text, *format))
+}
+
+fn gaps(plan: &Plan, files: &[KeyFile; 2]) -> Vec<Gap> {
+    plan.gaps([&files[0], &files[1]]).unwrap()
+}
+
+fn secret() -> Secret {
+    Secret::new(Zeroizing::new(NEXT.as_bytes().to_vec()), Notation::Text)
+}
+
+#[test]
+fn a_plan_between_any_two_formats_loses_nothing() {
+    assert_eq!(formats().count(), 5);
+    for (one, other) in formats().flat_map(|one| formats().map(move |other| (one, other))) {
+        let files = files(&texts(one, other));
+        let plan = plan(&files, wish()).unwrap();
+        assert_eq!(gaps(&plan, &files), [], "{one} and {other}: {plan:#?}");
+        for (end, ids) in plan.ends.iter().zip([[11, 21], [21, 11]]) {
+            assert_eq!([end.new.send_id, end.new.recv_id], ids, "the next ids, in both roles");
+            assert_eq!(end.old.iter().map(|key| key.send_id).collect::<Vec<_>>(), [ids[0] - 1]);
+        }
+    }
+}
+
+#[test]
+fn what_a_person_makes_lossy_is_found() {
+    let has_no_clock = |end: &mut Plan, n: usize| end.ends[n].steps.len() == 3;
+    for (one, other) in formats().flat_map(|one| formats().map(move |other| (one, other))) {
+        let files = files(&texts(one, other));
+        let good = plan(&files, wish()).unwrap();
+        let lossy = |what: &str, edit: &dyn Fn(&mut Plan)| {
+            let mut edited = good.clone();
+            edit(&mut edited);
+            assert_ne!(edited, good, "{what}");
+            let gaps = gaps(&edited, &files);
+            assert!(!gaps.is_empty(), "{what}: {one} and {other}");
+            gaps
+        };
+        // One end may add the key after the other signs with it.
+        let gaps = lossy("late", &|plan| plan.ends[1].steps[0].until = Some(moment("2026-12-02T00:00:00Z")));
+        assert!(gaps[0].sentence.contains("edge-b has no key with RecvID 11"), "{gaps:?}");
+        assert!(gaps[0].sentence.contains("edge-b before its first step"), "{gaps:?}");
+        // One end forgets the old key before the other has changed over.
+        lossy("early", &|plan| {
+            let last = plan.ends[0].steps.len() - 1;
+            plan.ends[0].steps[last].from = moment("2026-11-30T13:00:00Z");
+        });
+        lossy("other ids", &|plan| plan.ends[0].new.send_id = 99);
+        // Nothing is done in time.
+        lossy("never", &|plan| plan.ends[0].steps[0].until = None);
+        if !has_no_clock(&mut good.clone(), 0) && !has_no_clock(&mut good.clone(), 1) {
+            lossy("another day", &|plan| {
+                let day = |span: &mut wireseal_keys::Span| span.from = Some(moment("2026-12-05T00:00:00Z"));
+                day(&mut plan.ends[0].new.send);
+                day(&mut plan.ends[0].new.accept);
+            });
+        }
+    }
+}
+
+#[test]
+fn clocks_that_differ_by_more_than_the_tolerance_of_one_lifetime_lose_segments() {
+    let files = files(&texts(Format::IosXr, Format::IosXr));
+    let mut plan = plan(&files, wish()).unwrap();
+    assert_eq!(plan.ends.each_ref().map(|end| end.tolerance_seconds), [300; 2]);
+    assert_eq!(gaps(&plan, &files), []);
+    plan.ends[0].tolerance_seconds = 299;
+    let gaps = gaps(&plan, &files);
+    let expected = "edge-b signs with core/8, which edge-a does not accept before 2026-11-30T23:55:01Z";
+    assert!(gaps.iter().any(|gap| gap.sentence.starts_with(expected)), "{gaps:#?}");
+    assert!(gaps.iter().any(|gap| gap.from == moment(AT)), "{gaps:#?}");
+}
+
+#[test]
+fn what_does_not_work_today_is_found_before_anything_is_done() {
+    let mut texts = texts(Format::Junos, Format::Toml);
+    texts[1].1 = texts[1].1.replace(SECRET, "another-old-secret-here");
+    let files = files(&texts);
+    let gaps = gaps(&plan(&files, wish()).unwrap(), &files);
+    assert!(gaps[0].sentence.contains("has another secret"), "{gaps:?}");
+    assert_eq!(gaps[0].from, wish().now);
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    let [a, b] = texts(Format::Junos, Format::Bird);
+    let files = [file(&a.1, a.0), file(&b.1, b.0)];
+    let of = |wish, files: &[KeyFile; 2]| plan(files, wish).unwrap_err().to_string();
+    let late = of(Wish { at: moment("2026-11-30T12:05:00Z"), ..wish() }, &files);
+    assert!(late.contains("leaves no time for the first step"), "{late}");
+    let [_, other] = texts(Format::Junos, Format::Junos);
+    let same = [file(&other.1, other.0), file(&other.1, other.0)];
+    assert!(of(wish(), &same).contains("have no key in common"));
+    let sha256 = Wish { algorithm: Some("hmac(sha256)".parse().unwrap()), ..wish() };
+    let refused = plan(&files, sha256).unwrap_err().to_string();
+    assert!(refused.contains("edge-a: Junos does not support"), "{refused}");
+    let mut two = files.clone();
+    two[0].chains.push(Chain { name: "more".into(), ..two[0].chains[0].clone() });
+    assert_eq!(of(wish(), &two), "keys: has several chains: name one with --chain: \"core\", \"more\"");
+}
+
+#[test]
+fn a_plan_for_other_files_is_refused() {
+    let files = files(&texts(Format::Junos, Format::Bird));
+    let good = plan(&files, wish()).unwrap();
+    let refusal = |edit: &dyn Fn(&mut Plan), files: [&KeyFile; 2]| {
+        let mut plan = good.clone();
+        edit(&mut plan);
+        plan.gaps(files).unwrap_err().to_string()
+    };
+    let [junos, bird] = &files;
+    assert!(refusal(&|_| {}, [bird, junos]).contains("edge-a: the plan is for junos, and the file is bird"));
+    for (edit, expected) in [
+        (&(|plan: &mut Plan| plan.ends[0].chain = "x".into()) as &dyn Fn(&mut Plan), "has no chain \"x\""),
+        (&|plan| plan.ends[0].new.key_id = 7, "has a key 7 already"),
+        (&|plan| plan.ends[0].old[0].key_id = 9, "has no key 9"),
+        (&|plan| plan.ends[0].old.clear(), "there is no old key"),
+        (&|plan| drop(plan.ends[1].steps.remove(1)), "bird has the steps add, prefer, remove"),
+        (&|plan| plan.ends[0].new.send.until = plan.ends[0].new.send.from, "which is not after"),
+    ] {
+        let said = refusal(edit, [junos, bird]);
+        assert!(said.contains(expected), "{said}");
+    }
+}
+
+#[test]
+fn a_plan_is_json_and_no_secret_is_in_it() {
+    let files = files(&texts(Format::IosXr, Format::Bird));
+    let plan = plan(&files, wish()).unwrap();
+    let text = serde_json::to_string_pretty(&plan).unwrap();
+    assert!(!text.contains(SECRET) && text.contains("\"AES-128-CMAC-96\""), "{text}");
+    assert_eq!(serde_json::from_str::<Plan>(&text).unwrap(), plan);
+    let wrong = text.replace("\"skew_seconds\"", "\"skew\"");
+    assert!(serde_json::from_str::<Plan>(&wrong).is_err(), "an unknown field is not ignored");
+}
+
+#[test]
+fn whole_files_have_the_keys_of_each_step() {
+    for format in [Format::Toml, Format::Json, Format::Bird] {
+        let texts = texts(format, Format::Toml);
+        let files = files(&texts);
+        let plan = plan(&files, wish()).unwrap();
+        let changes = plan.changes(Side::One, &files[0], &texts[0].1, &secret()).unwrap();
+        assert!(changes.iter().all(|change| change.is_file && change.losses.is_empty()), "{changes:?}");
+        let chains: Vec<_> =
+            changes.iter().map(|change| file(&change.text, format).chains.swap_remove(0)).collect();
+        let ids = |chain: &Chain| {
+            let mut ids: Vec<_> = chain.keys.iter().map(|key| (key.send_id.0, key.recv_id.0)).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let both = vec![(10, 20), (11, 21)];
+        let (last, before) = chains.split_last().unwrap();
+        assert!(before.iter().all(|chain| ids(chain) == both), "{format}");
+        assert_eq!(ids(last), [(11, 21)], "{format}");
+        assert_eq!(last.keys[0].secret.expose(), NEXT.as_bytes());
+        if format == Format::Bird {
+            let ranks = |chain: &Chain| chain.keys.iter().map(|key| key.preference).collect::<Vec<_>>();
+            assert_eq!(ranks(&chains[0]), [Preference::Deprecated, Preference::Ordinary]);
+            assert_eq!(ranks(&chains[1]), [Preference::Preferred, Preference::Ordinary]);
+        } else {
+            let old = &chains[0].keys[0];
+            assert_eq!(old.send.until(), Some(moment("2026-12-01T01:00:00Z")));
+            assert_eq!(old.accept.until(), Some(moment("2026-12-01T01:05:00Z")));
+        }
+    }
+}
+
+#[test]
+fn bird_keeps_everything_but_the_keys() {
+    let text = "# Do not lose me.\nprotocol bgp core {\n  local as 65000; # nor me\n  neighbor 192.0.2.2 as 65001;\n  authentication ao;\n  \
+                keys {\n    key { id 10; secret \"the-old-secret-of-both\"; algorithm cmac aes128; preferred; };\n  };\n  ipv4 { import all; \
+                };\n}\n";
+    let toml = text_of_toml();
+    let files = [file(text, Format::Bird), file(&toml, Format::Toml)];
+    let plan = plan(&files, wish()).unwrap();
+    assert_eq!(gaps(&plan, &files), []);
+    let changes = plan.changes(Side::One, &files[0], text, &secret()).unwrap();
+    let kept: Vec<_> = text.lines().filter(|line| !line.contains("key {")).collect();
+    for (change, ranks) in
+        changes.iter().zip([["deprecated", "preferred"].as_slice(), &["preferred"], &["preferred"]])
+    {
+        for line in &kept {
+            assert!(change.text.contains(line), "{line:?} is lost");
+        }
+        let words = change.text.split(|c: char| !c.is_alphabetic());
+        let found: Vec<_> = words.filter(|word| ["preferred", "deprecated"].contains(word)).collect();
+        assert_eq!(found, ranks);
+    }
+    assert_eq!(changes[2].text.matches("secret \"").count(), 1);
+}
+
+fn text_of_toml() -> String {
+    text(Format::Toml, 10, 10, "192.0.2.1")
+}
+
+/// The words of commands, one line each.
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| *line != "!").collect()
+}
+
+#[test]
+fn junos_gets_set_and_delete_commands() {
+    let texts = texts(Format::Junos, Format::Bird);
+    let files = files(&texts);
+    let plan = plan(&files, wish()).unwrap();
+    let changes = plan.changes(Side::One, &files[0], &texts[0].1, &secret()).unwrap();
+    let chain = "security authentication-key-chains key-chain \"core\"";
+    let expected = [
+        format!("set {chain} tolerance 300"),
+        format!("set {chain} key 8 secret \"{NEXT}\""),
+        format!("set {chain} key 8 start-time \"2026-12-01.00:00:00 +0000\""),
+        format!("set {chain} key 8 algorithm ao"),
+        format!("set {chain} key 8 ao-attribute send-id 11"),
+        format!("set {chain} key 8 ao-attribute recv-id 21"),
+        format!("set {chain} key 8 ao-attribute tcp-ao-option enabled"),
+        format!("set {chain} key 8 ao-attribute cryptographic-algorithm aes-128-cmac-96"),
+    ];
+    assert_eq!(lines(&changes[0].text), expected);
+    assert_eq!(lines(&changes[1].text), [format!("delete {chain} key 7")]);
+    // What is set is the planned key.
+    let added = file(&changes[0].text, Format::Junos).chains.swap_remove(0);
+    assert_eq!((added.keys[0].key_id, added.keys[0].send.from()), (8, Some(moment(AT))));
+    assert_eq!(added.accept_tolerance, 300);
+}
+
+#[test]
+fn ios_xr_gets_the_key_its_ids_and_the_end_of_the_old_key() {
+    let texts = texts(Format::IosXr, Format::Bird);
+    let files = files(&texts);
+    let plan = plan(&files, wish()).unwrap();
+    let changes = plan.changes(Side::One, &files[0], &texts[0].1, &secret()).unwrap();
+    let [start, end] = ["00:00:00 december 01 2026", "01:00:00 december 01 2026"];
+    let expected = [
+        "key chain core".to_owned(),
+        "accept-tolerance 300".to_owned(),
+        "key 7".to_owned(),
+        format!("accept-lifetime 00:00:00 january 01 1993 {end}"),
+        format!("send-lifetime 00:00:00 january 01 1993 {end}"),
+        "key 8".to_owned(),
+        format!("accept-lifetime {start} infinite"),
+        format!("key-string clear {NEXT}"),
+        format!("send-lifetime {start} infinite"),
+        "cryptographic-algorithm AES-128-CMAC-96".to_owned(),
+        "tcp ao".to_owned(),
+        "keychain core".to_owned(),
+        "key 8 SendID 11 ReceiveID 21".to_owned(),
+    ];
+    assert_eq!(lines(&changes[0].text), expected);
+    let expected =
+        ["key chain core", "no key 7", "tcp ao", "keychain core", "no key 7 SendID 10 ReceiveID 20"];
+    assert_eq!(lines(&changes[1].text), expected);
+}
+
+#[test]
+fn keys_of_a_template_that_others_use_are_not_edited() {
+    let text = "template bgp t { authentication ao; keys { key { id 10; secret \"the-old-secret-of-both\"; algorithm cmac aes128; }; }; \
+                }\nprotocol bgp a from t { neighbor 192.0.2.2 as 1; }\nprotocol bgp b from t { neighbor 192.0.2.3 as 1; }\n";
+    let files = [file(text, Format::Bird), file(&text_of_toml(), Format::Toml)];
+    let ends = [Today { chain: Some("a"), ..today("edge-a", &files[0]) }, today("edge-b", &files[1])];
+    let plan = Plan::new(ends, wish()).unwrap();
+    let error = plan.changes(Side::One, &files[0], text, &secret()).unwrap_err().to_string();
+    assert!(error.contains("key chain \"a\", key 10") && error.contains("from the same template"), "{error}");
+}
