@@ -1,8 +1,6 @@
-//! `wireseal keys`: checks and converts key files.
+//! `wireseal keys`: checks and converts key files, and plans new keys.
 
-use std::error::Error;
-use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -15,13 +13,15 @@ use wireseal_keys::{
 
 use super::key_arguments::{format, warn_of, written_format};
 use super::outcome::{Outcome, Result};
+use super::private::{check_terminal, write_private, write_text};
+use super::roll;
 use super::say::say;
 use crate::report::json::LifetimeObject;
 use crate::report::table::table;
 use crate::terminal::Wrapped;
 use crate::text::{Printable, coverage};
 
-/// Check key files, or convert one to another format.
+/// Check key files, convert one to another format, or plan the next key of two ends.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -32,6 +32,7 @@ pub(super) struct Arguments {
 enum Order {
     Check(CheckArguments),
     Convert(ConvertArguments),
+    Roll(Box<roll::Arguments>),
 }
 
 /// Show the keys in files, and warn about what will not work or is not safe.
@@ -87,6 +88,7 @@ pub(super) fn run(Arguments { order }: Arguments) -> Result {
     match order {
         Order::Check(arguments) => run_check(&arguments),
         Order::Convert(arguments) => run_convert(&arguments),
+        Order::Roll(arguments) => roll::run(*arguments),
     }
 }
 
@@ -258,10 +260,8 @@ fn run_convert(arguments: &ConvertArguments) -> Result {
     let file = load(&arguments.file, arguments.format)?;
     warn_of(&file);
     let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
-    if output.is_none() && !arguments.show_secrets && io::stdout().is_terminal() {
-        return Err(
-            "this would show the secrets on the terminal: give --output FILE, or --show-secrets".into()
-        );
+    if output.is_none() {
+        check_terminal(arguments.show_secrets, "--output FILE")?;
     }
     let conversion = convert(&file, arguments.to).map_err(|error| {
         let collide =
@@ -276,27 +276,4 @@ fn run_convert(arguments: &ConvertArguments) -> Result {
         say(format_args!("not carried over: {loss}"));
     }
     Ok(Outcome::Good)
-}
-
-/// Writes the text without buffers, which would keep the secrets.
-fn write_text(output: &mut impl Write, text: &str) -> io::Result<()> {
-    output.write_all(text.as_bytes())?;
-    if !text.ends_with('\n') {
-        output.write_all(b"\n")?;
-    }
-    output.flush()
-}
-
-/// Replaces the file at `path` with one of mode 0600, completely or not at all.
-fn write_private(path: &Path, text: &str) -> std::result::Result<(), Box<dyn Error>> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
-    // A device, a pipe or a link would be gone.
-    if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-        return Err(format!("{}: not a regular file, so it is not replaced", path.display()).into());
-    }
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(failed)?;
-    write_text(&mut file, text).map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
 }

@@ -11,6 +11,10 @@ mod log;
 mod outcome;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod peer_arguments;
+mod private;
+mod procedure;
+mod roll;
+mod roll_status;
 #[cfg(feature = "run")]
 mod run;
 mod say;

@@ -28,7 +28,7 @@ pub(super) const TABLE: Table = Table {
     write: Some(|chains, losses| Ok(written(chains, |text| write(text, chains, losses)))),
     change: Some(Change {
         written: Written::Edited(change),
-        apply: "bird -p -c {file}\ninstall -m 640 {file} {target}\nbirdc configure",
+        apply: "bird -p -c {file}\ncp {file} {target}\nbirdc configure",
         show: "birdc show protocols all {chain}",
     }),
     limits: Limits {

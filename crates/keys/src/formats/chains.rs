@@ -28,7 +28,7 @@ pub(super) const TOML: Table = Table {
     write: Some(|chains, losses| Ok(write(chains, losses)?.to_toml())),
     change: Some(Change {
         written: Written::Anew,
-        apply: "install -m 600 {file} {target}\nsystemctl reload wireseal-gateway   # or kill -HUP PID",
+        apply: "cp {file} {target}\nsystemctl reload wireseal-gateway   # or kill -HUP PID",
         show: "wireseal status",
     }),
     limits: LINUX,

@@ -1,0 +1,117 @@
+//! The procedure of a plan for a new key, for people: what to do at which end, when, and how to see that it worked.
+
+use std::fmt::Write;
+
+use wireseal_keys::{Action, Format, Plan, PlannedEnd, Step};
+
+/// The file with the change of a step, without its folder.
+pub(super) fn file_of(end: &PlannedEnd, step: &Step, is_whole: bool) -> String {
+    let extension = match end.format.as_str() {
+        _ if !is_whole => "txt",
+        format @ ("toml" | "json") => format,
+        _ => "conf",
+    };
+    format!("{}-{}-{}.{extension}", number(step.action), end.name, step.action.name())
+}
+
+const fn number(action: Action) -> u8 {
+    match action {
+        Action::Add => 1,
+        Action::Prefer => 2,
+        Action::Remove => 3,
+    }
+}
+
+/// The procedure, without secrets. `files` are the names of each end's files, one for each step; `plan_file` is that of the plan.
+pub(super) fn procedure(
+    plan: &Plan,
+    formats: [Format; 2],
+    files: &[Vec<String>; 2],
+    plan_file: &str,
+) -> String {
+    let mut text = String::new();
+    write(&mut text, plan, formats, files, plan_file).expect("a String takes every write");
+    text
+}
+
+fn write(
+    text: &mut String,
+    plan: &Plan,
+    formats: [Format; 2],
+    files: &[Vec<String>; 2],
+    plan_file: &str,
+) -> std::fmt::Result {
+    let [one, other] = &plan.ends;
+    writeln!(text, "A new key for {} and {} at {}\n", one.name, other.name, plan.at)?;
+    for (end, format) in plan.ends.iter().zip(formats) {
+        let old: Vec<_> =
+            end.old.iter().map(|key| format!("{} (SendID {})", key.key_id, key.send_id)).collect();
+        let new = end.new;
+        writeln!(
+            text,
+            "{} ({format}, chain {:?}): key {} with SendID {} and RecvID {} comes, key {} goes.",
+            end.name,
+            end.chain,
+            new.key_id,
+            new.send_id,
+            new.recv_id,
+            old.join(", ")
+        )?;
+    }
+    writeln!(
+        text,
+        "\nNo segment is lost while the clocks differ by at most {} seconds and each step is taken within its time, at either end first. The \
+         proof is about the files from which the plan was made; \"wireseal keys roll --check {plan_file} {} {}\" repeats it.",
+        plan.skew_seconds, one.file, other.file
+    )?;
+    let headings = [
+        (Action::Add, "Accept the new key at both ends"),
+        (Action::Prefer, "Change over"),
+        (Action::Remove, "Remove the old key, once the check of step 2 has succeeded"),
+    ];
+    for (action, heading) in headings {
+        writeln!(text, "\n{}. {heading}\n", number(action))?;
+        for (index, (end, format)) in plan.ends.iter().zip(formats).enumerate() {
+            let step = end.steps.iter().position(|step| step.action == action);
+            let Some(place) = step else {
+                writeln!(text, "{}: by itself at {}, by its own clock.", end.name, plan.at)?;
+                continue;
+            };
+            let step = &end.steps[place];
+            match step.until {
+                Some(until) => writeln!(text, "{}: from {} on and before {until}:", end.name, step.from)?,
+                None => writeln!(text, "{}: from {} on:", end.name, step.from)?,
+            }
+            let file = files[index].get(place).map_or("", String::as_str);
+            write_commands(
+                text,
+                &format.apply_commands().replace("{file}", file).replace("{target}", &end.file),
+            )?;
+        }
+        let (shown, expected) = match action {
+            Action::Add => (true, "both keys are there, and the old one is in use"),
+            Action::Prefer => (true, "the new key is in use"),
+            Action::Remove => (true, "the new key alone is there"),
+        };
+        if shown {
+            writeln!(text, "Check that {expected}:")?;
+            for (end, format) in plan.ends.iter().zip(formats) {
+                writeln!(text, "{}:", end.name)?;
+                write_commands(text, &format.show_commands().replace("{chain}", &end.chain))?;
+            }
+        }
+        if action == Action::Prefer {
+            writeln!(
+                text,
+                "Where an end is wireseal run or gateway, this waits until the old key may go (exit code 0); from a capture, add --capture FILE \
+                 and --keys FILE:"
+            )?;
+            write_commands(text, &format!("wireseal keys roll --status {plan_file} --wait"))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_commands(text: &mut String, commands: &str) -> std::fmt::Result {
+    commands.lines().try_for_each(|command| writeln!(text, "    {command}"))
+}
