@@ -60,14 +60,14 @@ fn write(
     }
     writeln!(
         text,
-        "\nNo segment is lost while the clocks differ by at most {} seconds and each step is taken within its time, at either end first. The \
-         proof is about the files from which the plan was made; \"wireseal keys roll --check {plan_file} {} {}\" repeats it.",
-        plan.skew_seconds, one.file, other.file
+        "\nNo segment is lost while the clocks differ by at most {} seconds and each step is taken in its time,\nat either end first. This \
+         was proved for the files of {}; to prove it again:\n    wireseal keys roll --check {plan_file} {} {}",
+        plan.skew_seconds, plan.made, one.file, other.file
     )?;
     let headings = [
         (Action::Add, "Accept the new key at both ends"),
         (Action::Prefer, "Change over"),
-        (Action::Remove, "Remove the old key, once the check of step 2 has succeeded"),
+        (Action::Remove, "Remove the old key, once the new one is in use at both ends"),
     ];
     for (action, heading) in headings {
         writeln!(text, "\n{}. {heading}\n", number(action))?;
@@ -88,25 +88,26 @@ fn write(
                 &format.apply_commands().replace("{file}", file).replace("{target}", &end.file),
             )?;
         }
-        let (shown, expected) = match action {
-            Action::Add => (true, "both keys are there, and the old one is in use"),
-            Action::Prefer => (true, "the new key is in use"),
-            Action::Remove => (true, "the new key alone is there"),
+        let expected = match action {
+            Action::Add => "both keys are there, and the old one is in use",
+            Action::Prefer => "the new key is in use",
+            Action::Remove => "the new key alone is there",
         };
-        if shown {
-            writeln!(text, "Check that {expected}:")?;
-            for (end, format) in plan.ends.iter().zip(formats) {
-                writeln!(text, "{}:", end.name)?;
-                write_commands(text, &format.show_commands().replace("{chain}", &end.chain))?;
-            }
+        writeln!(text, "\nCheck that {expected}:\n")?;
+        for (end, format) in plan.ends.iter().zip(formats) {
+            writeln!(text, "{}:", end.name)?;
+            write_commands(text, &format.show_commands().replace("{chain}", &end.chain))?;
         }
         if action == Action::Prefer {
             writeln!(
                 text,
-                "Where an end is wireseal run or gateway, this waits until the old key may go (exit code 0); from a capture, add --capture FILE \
-                 and --keys FILE:"
+                "\nWhere an end is wireseal run or gateway, this waits until the old key may go (exit code 0):"
             )?;
             write_commands(text, &format!("wireseal keys roll --status {plan_file} --wait"))?;
+            writeln!(text, "Elsewhere, this looks at a capture of the session (exit code 1: not yet):")?;
+            let capture = "wireseal keys roll --status {plan_file} --capture session.pcap --keys KEYS"
+                .replace("{plan_file}", plan_file);
+            write_commands(text, &capture)?;
         }
     }
     Ok(())

@@ -71,6 +71,9 @@ pub(super) struct Arguments {
     capture: Option<PathBuf>,
     #[command(flatten)]
     keys: KeyArguments,
+    /// With --status: only the supervisor or gateway with this process number
+    #[arg(long, value_name = "PID", requires = "status", conflicts_with = "capture")]
+    pid: Option<u32>,
     /// With --status: wait until the old key may go, at most this many seconds if given
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, requires = "status", conflicts_with = "capture")]
     wait: Option<Option<u64>>,
@@ -129,7 +132,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         let plan = read_plan(plan)?;
         return match &arguments.capture {
             Some(capture) => roll_status::of_capture(&plan, capture, &arguments.keys, arguments.now),
-            None => roll_status::of_instances(&plan, arguments.now, arguments.wait),
+            None => roll_status::of_instances(&plan, arguments.pid, arguments.now, arguments.wait),
         };
     }
     let [one, other] = &arguments.ends[..] else { return Err("give the files of both ends".into()) };

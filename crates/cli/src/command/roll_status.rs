@@ -115,13 +115,18 @@ pub(super) fn of_capture(plan: &Plan, capture: &Path, keys: &KeyArguments, now: 
 
 /// From the running instances of run and gateway; with `wait`, again until the old key may go, at most for so many seconds.
 #[cfg(any(feature = "gateway", feature = "run"))]
-pub(super) fn of_instances(plan: &Plan, now: Option<Timestamp>, wait: Option<Option<u64>>) -> Result {
+pub(super) fn of_instances(
+    plan: &Plan,
+    pid: Option<u32>,
+    now: Option<Timestamp>,
+    wait: Option<Option<u64>>,
+) -> Result {
     use std::thread::sleep;
     use std::time::{Duration, Instant};
 
     let started = Instant::now();
     loop {
-        let found = in_instances(plan)?;
+        let found = in_instances(plan, pid)?;
         let is_last = match wait {
             None => true,
             Some(most) => most.is_some_and(|most| started.elapsed() >= Duration::from_secs(most)),
@@ -136,10 +141,13 @@ pub(super) fn of_instances(plan: &Plan, now: Option<Timestamp>, wait: Option<Opt
 
 /// What the two ends of the open sessions that have the plan's keys sign with.
 #[cfg(any(feature = "gateway", feature = "run"))]
-fn in_instances(plan: &Plan) -> std::result::Result<Vec<Signs>, Box<dyn std::error::Error>> {
+fn in_instances(
+    plan: &Plan,
+    pid: Option<u32>,
+) -> std::result::Result<Vec<Signs>, Box<dyn std::error::Error>> {
     use wireseal_agent::{Instances, running};
 
-    let Instances { answered, silent } = running(None)?;
+    let Instances { answered, silent } = running(pid)?;
     if let Some(error) = silent.into_iter().next() {
         return Err(error.to_string().into());
     }
@@ -161,6 +169,6 @@ fn in_instances(plan: &Plan) -> std::result::Result<Vec<Signs>, Box<dyn std::err
 
 /// Without them, there are no instances.
 #[cfg(not(any(feature = "gateway", feature = "run")))]
-pub(super) fn of_instances(_: &Plan, _: Option<Timestamp>, _: Option<Option<u64>>) -> Result {
+pub(super) fn of_instances(_: &Plan, _: Option<u32>, _: Option<Timestamp>, _: Option<Option<u64>>) -> Result {
     Err("this build shows no running instances: it needs the feature run or gateway; or give --capture FILE and --keys FILE".into())
 }

@@ -3,6 +3,7 @@
 
 mod net;
 mod operation;
+mod roll;
 mod rules;
 
 use std::fs;

@@ -146,13 +146,13 @@ impl PlannedEnd {
         let is_one = format.has_one_lifetime();
         let has_ranks = Implementation::reading(Some(format)).sending() == SendingRule::Rank;
         let over = wish.at.later_by(wish.overlap_seconds);
-        let forgotten = if is_one { over } else { over.later_by(wish.skew_seconds) };
         let planned = |key: &ChainKey| PlannedKey {
             key_id: key.key_id,
             send_id: key.send_id.0,
             recv_id: key.recv_id.0,
             send: if has_ranks { key.send.into() } else { ended(key.send, over) },
-            accept: if has_ranks { key.accept.into() } else { ended(key.accept, forgotten) },
+            // It is accepted until it is removed, so that the status of this end tells whether the peer still uses it.
+            accept: if is_one && !has_ranks { ended(key.accept, over) } else { key.accept.into() },
         };
         let number = free_number(chain, present, send_id, format.max_key_id());
         let [send, accept] = match (has_ranks, is_one) {

@@ -32,6 +32,14 @@ impl<const N: usize> Connection<N> {
         self.key(self.verifies_with)
     }
 
+    /// Whether a segment of the peer has verified under the key that this end signs with, since that became the current one. Until then
+    /// [`peers_key`](Self::peers_key) may be no more than the key that this end asks for.
+    #[inline]
+    #[must_use]
+    pub const fn peer_uses_current_key(&self) -> bool {
+        self.heard.peer_uses_current
+    }
+
     /// All keys.
     pub fn keys(&self) -> impl Iterator<Item = &MktParameters> {
         self.parameters.iter().flatten()
