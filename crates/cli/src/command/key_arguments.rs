@@ -60,6 +60,11 @@ pub(super) struct KeyArguments {
 }
 
 impl KeyArguments {
+    /// Whether there are any.
+    pub(super) fn are_given(&self) -> bool {
+        !self.files.is_empty() || !self.keys.is_empty()
+    }
+
     /// Checks that not both another input, which is called so, and the keys come from standard input.
     pub(super) fn check_input(&self, name: &str, input: &Path) -> Result<(), String> {
         let is_standard_input = |path: &Path| path == Path::new("-");

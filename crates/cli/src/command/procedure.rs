@@ -61,7 +61,8 @@ fn write(
     writeln!(
         text,
         "\nNo segment is lost while the clocks differ by at most {} seconds and each step is taken in its time,\nat either end first. This \
-         was proved for the files of {}; to prove it again:\n    wireseal keys roll --check {plan_file} {} {}",
+         was proved for the files of {}; to prove it again:\n    wireseal keys roll --check {plan_file} {} {}\n\nThe files with changes are beside this one. They have the new secret: copy each to its \
+         end only, and remove them at last.",
         plan.skew_seconds, plan.made, one.file, other.file
     )?;
     let headings = [

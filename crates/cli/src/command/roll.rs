@@ -43,7 +43,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "PLAN")]
     status: Option<PathBuf>,
     /// The new key's algorithm; that of the old key by default
-    #[arg(long, requires = "at")]
+    #[arg(long)]
     algorithm: Option<TcpAoAlgorithm>,
     /// How long both keys may be used from the change on, such as 90m
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = seconds)]
@@ -52,10 +52,10 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     skew: u32,
     /// The key chain that gets the key, or each end's, separated by a comma; a file's only one by default
-    #[arg(long = "chain", value_name = "NAME", value_delimiter = ',', requires = "at")]
+    #[arg(long = "chain", value_name = "NAME", value_delimiter = ',')]
     chains: Vec<String>,
     /// The names of the two ends, separated by a comma; those of the files by default
-    #[arg(long = "name", value_name = "NAME", value_delimiter = ',', requires = "at")]
+    #[arg(long = "name", value_name = "NAME", value_delimiter = ',')]
     names: Vec<String>,
     /// A folder for the plan, the procedure, and the commands and files; created if missing, and nothing in it is replaced
     #[arg(long, value_name = "DIR", conflicts_with = "status")]
@@ -67,15 +67,15 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "TIME", conflicts_with = "check")]
     now: Option<Timestamp>,
     /// With --status: look at this capture instead of the running instances of run and gateway
-    #[arg(long, value_name = "FILE", requires = "status")]
+    #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
     #[command(flatten)]
     keys: KeyArguments,
     /// With --status: only the supervisor or gateway with this process number
-    #[arg(long, value_name = "PID", requires = "status", conflicts_with = "capture")]
+    #[arg(long, value_name = "PID", conflicts_with = "capture")]
     pid: Option<u32>,
     /// With --status: wait until the old key may go, at most this many seconds if given
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, requires = "status", conflicts_with = "capture")]
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, conflicts_with = "capture")]
     wait: Option<Option<u64>>,
 }
 
@@ -128,6 +128,20 @@ impl Loaded {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
+    // clap does not require an option that conflicts with one that is given.
+    let of_status = [
+        arguments.capture.is_some(),
+        arguments.pid.is_some(),
+        arguments.wait.is_some(),
+        arguments.keys.are_given(),
+    ];
+    if arguments.status.is_none() && of_status.contains(&true) {
+        return Err("--capture, --keys, --key, --pid and --wait go with --status".into());
+    }
+    let of_at = [arguments.algorithm.is_some(), !arguments.chains.is_empty(), !arguments.names.is_empty()];
+    if arguments.at.is_none() && of_at.contains(&true) {
+        return Err("--algorithm, --chain and --name go with --at: a plan has them already".into());
+    }
     if let Some(plan) = &arguments.status {
         let plan = read_plan(plan)?;
         return match &arguments.capture {

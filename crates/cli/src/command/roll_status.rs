@@ -22,6 +22,7 @@ enum Used {
     /// The plan does not have it.
     Other(u8),
     /// Another one than this one, which its peer asks for.
+    #[cfg(any(feature = "gateway", feature = "run"))]
     Behind(u8),
 }
 
@@ -43,6 +44,7 @@ impl Used {
             Self::New(id) => format!("the new key (KeyID {id})"),
             Self::Old(id) => format!("the old key (KeyID {id})"),
             Self::Other(id) => format!("a key that the plan does not have (KeyID {id})"),
+            #[cfg(any(feature = "gateway", feature = "run"))]
             Self::Behind(id) => format!("another key than its peer asks for (KeyID {id})"),
         }
     }
