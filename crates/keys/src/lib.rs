@@ -7,6 +7,7 @@
 //! | read a file of any format, including routers' configurations | `load` and `KeyFile::key_chains` (feature `formats`) |
 //! | check a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
 //! | know whether two ends accept what the other signs, and when not | `outages()` (feature `formats`) |
+//! | plan the next key of two ends so that no segment is lost | `Plan::new`, `Plan::gaps`, `Plan::changes` (feature `formats`) |
 //! | write one | `KeyChains::to_toml`, `KeyChains::to_json` |
 //! | find a peer's chain | [`KeyChains::get`] |
 //! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], again at each [`KeyChain::next_change`] |

@@ -65,6 +65,9 @@ fn write(
          end only, and remove them at last.",
         plan.skew_seconds, plan.made, one.file, other.file
     )?;
+    for warning in of_other_neighbors(plan) {
+        writeln!(text, "\nNote: {warning}")?;
+    }
     let headings = [
         (Action::Add, "Accept the new key at both ends"),
         (Action::Prefer, "Change over"),
@@ -112,6 +115,22 @@ fn write(
         }
     }
     Ok(())
+}
+
+/// What the proof does not cover: the other neighbors that use a chain of the plan.
+pub(super) fn of_other_neighbors(plan: &Plan) -> Vec<String> {
+    let several = plan.ends.iter().zip(plan.ends.iter().rev()).filter(|(end, _)| end.neighbors.len() > 1);
+    let sentences = several.map(|(end, peer)| {
+        format!(
+            "chain {:?} of {} has {} neighbors ({}). The plan is for {} alone: each other one needs the new key in step 1, too",
+            end.chain,
+            end.name,
+            end.neighbors.len(),
+            end.neighbors.join(", "),
+            peer.name
+        )
+    });
+    sentences.collect()
 }
 
 fn write_commands(text: &mut String, commands: &str) -> std::fmt::Result {

@@ -16,9 +16,9 @@ use zeroize::Zeroizing;
 use super::key_arguments::{KeyArguments, warn_of};
 use super::outcome::{Outcome, Result};
 use super::private::{check_terminal, write_new, write_text};
-use super::procedure::{file_of, procedure};
+use super::procedure::{file_of, of_other_neighbors, procedure};
 use super::roll_status;
-use super::say::say;
+use super::say::{say, warn};
 
 /// Plan the next key of two ends: commands or files for each step, proved to lose no segment.
 ///
@@ -180,6 +180,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         )?;
         return Ok(Outcome::Good);
     }
+    of_other_neighbors(&plan).iter().for_each(warn);
     write_all(&arguments, &plan, &loaded)?;
     Ok(Outcome::Good)
 }

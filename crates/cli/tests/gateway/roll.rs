@@ -135,6 +135,11 @@ fn two_ends_that_follow_the_plan_lose_nothing() {
         let (code, said) = rolling.status(side, &["--wait", "20"]);
         assert!(code == 0 && said.ends_with("done: the old key may go\n"), "{said}");
         assert!(said.contains("signs with the new key (KeyID 2)"), "{said}");
+        // The document shows the other end's ports and ids.
+        let without_numbers = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
+        let shown = without_numbers(include_str!("../../../../docs/rollover.md"));
+        let last: Vec<_> = said.lines().rev().take(3).collect();
+        assert!(last.iter().all(|line| shown.contains(&without_numbers(line))), "{said}");
         rolling.take(side, "remove");
         assert!(session.echoes());
     }

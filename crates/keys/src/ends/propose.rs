@@ -1,6 +1,7 @@
 //! Planning a new key: its ids, its lifetimes at each end, and the steps.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -74,7 +75,6 @@ impl Plan {
             )));
         }
         let chains = [&ends[0].file.chains[ends[0].chain()?], &ends[1].file.chains[ends[1].chain()?]];
-        let is_old = |key: &&ChainKey| key.send.contains(wish.at);
         for (end, chain) in ends.iter().zip(chains) {
             if let Some(key) = chain.keys.iter().find(|key| key.clock == Clock::Local) {
                 let why = format!(
@@ -84,12 +84,10 @@ impl Plan {
                 return Err(end.refused(why));
             }
         }
-        let is_pair =
-            |one: &ChainKey, other: &ChainKey| (one.send_id, one.recv_id) == (other.recv_id, other.send_id);
-        let pair = chains[0].keys.iter().filter(is_old).find_map(|one| {
-            Some((one, chains[1].keys.iter().filter(is_old).find(|other| is_pair(one, other))?))
-        });
-        let Some((one, other)) = pair else {
+        let pairs = common_keys(chains, wish.at);
+        // The one in use, as far as the first end decides.
+        let in_use = pairs.iter().min_by_key(|(one, _)| (one.preference, Reverse(one.send.from())));
+        let Some(&(one, other)) = in_use else {
             let why = format!(
                 "{} and {} have no key in common that is valid for signing at {}",
                 ends[0].name, ends[1].name, wish.at
@@ -100,8 +98,10 @@ impl Plan {
         let mac_length =
             if algorithm == one.algorithm { one.mac_length } else { algorithm.default_mac_length() };
         let [send_id, recv_id] = free_ids(ends, chains, one)?;
-        let plan_end = |end: &Today<'_>, chain: &Chain, present: &ChainKey, ids: [u8; 2]| {
-            PlannedEnd::new(end, chain, present, ids, wish)
+        let (old_of_one, old_of_other): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
+        let old = [old_of_one, old_of_other];
+        let plan_end = |end: usize, present: &ChainKey, ids: [u8; 2]| {
+            PlannedEnd::new(&ends[end], chains[end], &old[end], present, ids, wish)
         };
         let plan = Self {
             schema: 1,
@@ -111,10 +111,7 @@ impl Plan {
             skew_seconds: wish.skew_seconds,
             algorithm: TcpAoAlgorithmName(algorithm),
             mac_length,
-            ends: [
-                plan_end(&ends[0], chains[0], one, [send_id, recv_id])?,
-                plan_end(&ends[1], chains[1], other, [recv_id, send_id])?,
-            ],
+            ends: [plan_end(0, one, [send_id, recv_id])?, plan_end(1, other, [recv_id, send_id])?],
         };
         plan.with_tolerances(ends.map(|end| end.file))
     }
@@ -138,6 +135,7 @@ impl PlannedEnd {
     fn new(
         end: &Today<'_>,
         chain: &Chain,
+        old: &[&ChainKey],
         present: &ChainKey,
         [send_id, recv_id]: [u8; 2],
         wish: Wish,
@@ -174,7 +172,7 @@ impl PlannedEnd {
             chain: chain.name.clone(),
             neighbors: chain.neighbors.iter().map(ToString::to_string).collect(),
             tolerance_seconds: chain.accept_tolerance,
-            old: chain.keys.iter().filter(|key| key.send.contains(wish.at)).map(planned).collect(),
+            old: old.iter().copied().map(planned).collect(),
             new: PlannedKey {
                 key_id: number.ok_or_else(|| end.refused("its chain has no number left for a key"))?,
                 send_id,
@@ -190,6 +188,17 @@ impl PlannedEnd {
 /// A lifetime cut at this moment, as a plan has it.
 fn ended(lifetime: Lifetime, at: Timestamp) -> Span {
     Span { until: Some(lifetime.until().map_or(at, |until| until.min(at))), ..lifetime.into() }
+}
+
+/// The keys that both ends have, with each other's ids, and may sign with at this moment.
+fn common_keys<'a>(chains: [&'a Chain; 2], at: Timestamp) -> Vec<(&'a ChainKey, &'a ChainKey)> {
+    let valid = |chain: &'a Chain| chain.keys.iter().filter(move |key| key.send.contains(at));
+    let pairs = valid(chains[0]).filter_map(|one| {
+        let other =
+            valid(chains[1]).find(|other| (one.send_id, one.recv_id) == (other.recv_id, other.send_id));
+        Some((one, other?))
+    });
+    pairs.collect()
 }
 
 /// A number for a key of the chain: the SendID if all others have theirs, or else the next one after the present key's.

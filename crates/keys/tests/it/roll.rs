@@ -326,3 +326,39 @@ fn keys_of_a_template_that_others_use_are_not_edited() {
     let error = plan.changes(Side::One, &files[0], text, &secret()).unwrap_err().to_string();
     assert!(error.contains("key chain \"a\", key 10") && error.contains("from the same template"), "{error}");
 }
+
+/// However a person has laid out the keys, every step's file has the right ones, and the rest of the text.
+#[test]
+fn bird_files_are_edited_however_they_are_laid_out() {
+    let old = "secret \"the-old-secret-of-both\"; algorithm cmac aes128;";
+    let [before, after] = [
+        "protocol bgp core {\n neighbor 192.0.2.2 as 1;\n authentication ao;\n",
+        "\n ipv4 { import all; };\n}\n",
+    ];
+    for keys in [
+        format!("keys {{ key {{ id 10; {old} }}; }};"),
+        format!("keys {{\n  key\n  {{\n id 10; {old}\n  }}\n  ;\n}};"),
+        format!("keys {{ /* \u{fc}\u{10348} key {{ */ key {{ preferred; id 10; {old} }}; /* }} */ }};"),
+        format!("keys {{\r\n\tkey {{\r\n\t\tid 10;\r\n\t\t{old}\r\n\t\tpreferred;\r\n\t}};\r\n}};"),
+        format!("keys {{\n# key {{ id 9; }};\n\tkey {{ id 10; {old} preferred ; }}; # preferred\n}};"),
+        format!(
+            "keys {{ key {{ id 10; {old} }}; key {{ id 30; secret \"a key that nobody has yet\"; deprecated; }}; }};"
+        ),
+    ] {
+        let text = format!("{before}{keys}{after}");
+        let files = [file(&text, Format::Bird), file(&text_of_toml(), Format::Toml)];
+        let plan = plan(&files, wish()).unwrap();
+        let changes = plan.changes(Side::One, &files[0], &text, &secret()).unwrap();
+        for (number, change) in changes.iter().enumerate() {
+            assert!(change.text.starts_with(before) && change.text.ends_with(after), "{}", &*change.text);
+            let chain = file(&change.text, Format::Bird).chains.swap_remove(0);
+            let found: Vec<_> = chain.keys.iter().map(|key| (key.send_id.0, key.preference)).collect();
+            let rank = [Preference::Deprecated, Preference::Preferred, Preference::Preferred][number];
+            assert_eq!(found[0], (11, rank), "{}", &*change.text);
+            assert_eq!(found.iter().any(|(id, _)| *id == 10), number < 2, "{}", &*change.text);
+            assert_eq!(found.iter().any(|(id, _)| *id == 30), text.contains("id 30"), "{}", &*change.text);
+            let is_second = |(id, rank): &&(u8, Preference)| *id == 10 && *rank == Preference::Preferred;
+            assert!(number == 0 || !found.iter().any(|key| is_second(&key)), "{}", &*change.text);
+        }
+    }
+}

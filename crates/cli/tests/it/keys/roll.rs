@@ -206,6 +206,27 @@ fn names_of_ends_are_names_of_files() {
     assert!(files.path("both/1-same-a-add.toml").exists() && files.path("both/1-same-b-add.toml").exists());
 }
 
+#[test]
+fn neighbors_that_the_plan_is_not_for_are_named() {
+    let files = ends([7, 7]);
+    let xr = "key chain core\n key 1\n  accept-lifetime 00:00:00 january 01 2026 infinite\n  key-string clear what-both-have-today\n  \
+              send-lifetime 00:00:00 january 01 2026 infinite\n  cryptographic-algorithm AES-128-CMAC-96\n !\n!\ntcp ao\n keychain core\n  key 1 \
+              SendID 7 ReceiveID 7\n !\n!\nrouter bgp 65000\n neighbor 192.0.2.1\n  ao core include-tcp-options enable\n !\n neighbor \
+              192.0.2.9\n  ao core include-tcp-options enable\n !\n!\n";
+    files.file("right.cfg", xr);
+    files.file(
+        "left.toml",
+        fs::read_to_string(files.path("left.toml")).unwrap().replace(OLD, "what-both-have-today"),
+    );
+    let run = roll(&files, &format!("left.toml right.cfg --at {AT} --now {NOW} --out roll"));
+    let note = "chain \"core\" of right has 2 neighbors (192.0.2.1, 192.0.2.9). The plan is for left alone: each other one needs the new \
+                key in step 1, too\n";
+    assert_eq!((run.code, run.err), (0, format!("wireseal: warning: {note}")));
+    let procedure = fs::read_to_string(files.path("roll/procedure.txt")).unwrap();
+    assert!(procedure.contains(&format!("\nNote: {note}")), "{procedure}");
+    assert!(procedure.contains("    load 1-right-add.txt\n    commit\n"), "{procedure}");
+}
+
 /// A pcap file of IP packets (LINKTYPE_RAW).
 fn pcap(session: &Session) -> Vec<u8> {
     let mut file =
