@@ -193,7 +193,17 @@ fn read_plan(path: &Path) -> std::result::Result<Plan, Box<dyn Error>> {
     if plan.schema != 1 {
         return Err(failed(&"schema: only 1 is known").into());
     }
+    let [one, other] = plan.ends.each_ref().map(|end| end.name.as_str());
+    if one == other || [one, other].iter().any(|name| name.is_empty() || !name.chars().all(is_in_name)) {
+        let why = "name: the two ends need different names of letters, digits, -, _ and ., as in the names of their files";
+        return Err(failed(&why).into());
+    }
     Ok(plan)
+}
+
+/// Whether the name of an end may have this character, because it becomes a part of the names of files.
+fn is_in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_.".contains(c)
 }
 
 /// Checks that the files are those that the plan was made from.
@@ -222,11 +232,7 @@ fn new_plan(arguments: &Arguments, loaded: &[Loaded; 2]) -> std::result::Result<
     for (name, path) in names.iter_mut().zip(&arguments.ends) {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let given = if name.is_empty() { &stem } else { &*name };
-        // It becomes a part of the names of files.
-        *name = given
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
-            .collect();
+        *name = given.chars().map(|c| if is_in_name(c) { c } else { '_' }).collect();
     }
     if names[0] == names[1] {
         names = [format!("{}-a", names[0]), format!("{}-b", names[1])];

@@ -64,21 +64,17 @@ fn conclude(plan: &Plan, found: &[Signs], now: Timestamp) -> Result {
     }
     let removals = plan.ends.iter().flat_map(|end| &end.steps).filter(|step| step.action == Action::Remove);
     let from = removals.map(|step| step.from).max().unwrap_or(plan.at);
-    let has_changed = !found.is_empty() && found.iter().all(|signs| matches!(signs.with, Used::New(_)));
-    let outcome = match (has_changed, now >= from) {
-        (true, true) => Outcome::Good,
-        _ => Outcome::Failed,
+    let has_changed = found.iter().all(|signs| matches!(signs.with, Used::New(_)));
+    let verdict = match (found.is_empty(), has_changed) {
+        (true, _) => "not yet: no session is open".to_owned(),
+        (false, true) if now >= from => "done: the old key may go".to_owned(),
+        (false, true) => format!("not yet: both ends have changed over; the old key may go from {from} on"),
+        (false, false) if now < plan.at => format!("not yet: the change is at {}", plan.at),
+        (false, false) => "not yet: the old key is still in use, so it must stay".to_owned(),
     };
-    match (has_changed, now >= from) {
-        (true, true) => writeln!(out, "done: the old key may go")?,
-        (true, false) => {
-            writeln!(out, "not yet: both ends have changed over; the old key may go from {from} on")?
-        }
-        (false, _) if found.is_empty() => writeln!(out, "not yet: no session is open")?,
-        (false, _) if now < plan.at => writeln!(out, "not yet: the change is at {}", plan.at)?,
-        (false, _) => writeln!(out, "not yet: the old key is still in use, so it must stay")?,
-    }
-    Ok(outcome)
+    writeln!(out, "{verdict}")?;
+    let is_done = !found.is_empty() && has_changed && now >= from;
+    Ok(if is_done { Outcome::Good } else { Outcome::Failed })
 }
 
 /// From the last good segment of each end in a capture.

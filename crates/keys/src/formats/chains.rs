@@ -28,7 +28,8 @@ pub(super) const TOML: Table = Table {
     write: Some(|chains, losses| Ok(write(chains, losses)?.to_toml())),
     change: Some(Change {
         written: Written::Anew,
-        apply: "cp {file} {target}\nsystemctl reload wireseal-gateway   # or kill -HUP PID",
+        apply: "cp {file} {target}\nsystemctl reload wireseal-gateway\n# wireseal run: systemctl reload wireseal-run@NAME, or \
+                kill -HUP and the process number in wireseal status",
         show: "wireseal status",
     }),
     limits: LINUX,

@@ -149,6 +149,16 @@ fn an_edited_plan_is_proved_again() {
             "only 1 is known",
         ),
         ("field.json", &|plan| plan["ends"][0]["secret"] = "x".into(), "unknown field `secret`"),
+        (
+            "name.json",
+            &|plan| plan["ends"][0]["name"] = "../left".into(),
+            "name: the two ends need different names",
+        ),
+        (
+            "names.json",
+            &|plan| plan["ends"][0]["name"] = "right".into(),
+            "name: the two ends need different names",
+        ),
         ("moment.json", &|plan| plan["at"] = "tomorrow".into(), "not a date and time"),
         ("chain.json", &|plan| plan["ends"][0]["chain"] = "edge".into(), "left: has no chain \"edge\""),
     ] {
