@@ -317,6 +317,17 @@ fn ios_xr_gets_the_key_its_ids_and_the_end_of_the_old_key() {
 }
 
 #[test]
+fn a_secret_that_only_the_router_can_decrypt_stays_where_it_is() {
+    let [xr, bird] = texts(Format::IosXr, Format::Bird);
+    let encrypted = xr.1.replace(&format!("clear {SECRET}"), "password6 4b5f4e5c");
+    let files = [file(&encrypted, xr.0), file(&bird.1, bird.0)];
+    let plan = plan(&files, wish()).unwrap();
+    assert_eq!(gaps(&plan, &files), []);
+    let changes = plan.changes(Side::One, &files[0], &encrypted, &secret()).unwrap();
+    assert_eq!(changes[0].text.matches("key-string").count(), 1, "that of the new key");
+}
+
+#[test]
 fn keys_of_a_template_that_others_use_are_not_edited() {
     let text = "template bgp t { authentication ao; keys { key { id 10; secret \"the-old-secret-of-both\"; algorithm cmac aes128; }; }; \
                 }\nprotocol bgp a from t { neighbor 192.0.2.2 as 1; }\nprotocol bgp b from t { neighbor 192.0.2.3 as 1; }\n";
