@@ -126,6 +126,12 @@ impl Plan {
             let names: Vec<_> = expected.iter().map(|action| action.name()).collect();
             return Err(end.refused(format!("{format} has the steps {}", names.join(", "))));
         }
+        if let Some(step) = end.steps.iter().find(|step| step.until.is_some_and(|until| until <= step.from)) {
+            let name = step.action.name();
+            return Err(
+                end.refused(format!("there is no time for the step {name:?}, which begins at {}", step.from))
+            );
+        }
         if today.keys.iter().any(|key| key.key_id == end.new.key_id) {
             return Err(end.refused(format!("its chain has a key {} already", end.new.key_id)));
         }

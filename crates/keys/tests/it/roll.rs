@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use proptest::prelude::*;
 use wireseal_keys::{
     Chain, Error, Format, Gap, KeyFile, Notation, Plan, Preference, Secret, Side, Timestamp, Today, Wish,
     convert, read,
@@ -86,6 +87,20 @@ fn a_plan_between_any_two_formats_loses_nothing() {
     }
 }
 
+proptest! {
+    /// Whatever the overlap and the skew are.
+    #[test]
+    fn plans_lose_nothing_with_any_overlap_and_skew(
+        formats in (prop::sample::select(formats().collect::<Vec<_>>()), prop::sample::select(formats().collect::<Vec<_>>())),
+        overlap_seconds in prop_oneof![1..60_u32, 1..200_000_u32],
+        skew_seconds in prop_oneof![0..60_u32, 0..40_000_u32],
+    ) {
+        let files = files(&texts(formats.0, formats.1));
+        let plan = plan(&files, Wish { overlap_seconds, skew_seconds, ..wish() }).unwrap();
+        prop_assert_eq!(gaps(&plan, &files), []);
+    }
+}
+
 #[test]
 fn what_a_person_makes_lossy_is_found() {
     let has_no_clock = |end: &mut Plan, n: usize| end.ends[n].steps.len() == 3;
@@ -152,6 +167,11 @@ fn what_cannot_be_planned_is_said() {
     let of = |wish, files: &[KeyFile; 2]| plan(files, wish).unwrap_err().to_string();
     let late = of(Wish { at: moment("2026-11-30T12:05:00Z"), ..wish() }, &files);
     assert!(late.contains("leaves no time for the first step"), "{late}");
+    let at_once = of(Wish { overlap_seconds: 0, ..wish() }, &files);
+    assert_eq!(
+        at_once,
+        "edge-b: there is no time for the step \"prefer\", which begins at 2026-12-01T00:00:00Z"
+    );
     let [_, other] = texts(Format::Junos, Format::Junos);
     let same = [file(&other.1, other.0), file(&other.1, other.0)];
     assert!(of(wish(), &same).contains("have no key in common"));
