@@ -33,7 +33,8 @@ pub fn load(path: &Path, format: Option<Format>) -> Result<KeyFile, Error> {
 /// for the neighbors of its chains and for warnings. A file that is not recognized is read as TOML.
 ///
 /// # Errors
-/// [`Error`], with the file and the place in it: also for keys that collide, and for secrets that only the router can decrypt.
+/// [`Error`], with the file and the place in it. Chains of a router's configuration that cannot be used, because keys collide or only the
+/// router can decrypt a secret, are in [`KeyChains::unusable`].
 pub fn load_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
     let octets = octets(path).map_err(|error| Error::text(error.to_string()).in_file(path));
     let (octets, warning) = octets?;
