@@ -102,9 +102,8 @@ pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Resu
 /// [`Error`], with the place in the text.
 pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let unknown = "unknown format of keys: name it with --format (--keys-format for files given with --keys)";
     let read = || {
-        let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| Error::text(unknown))?;
+        let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| unknown(text))?;
         let Content { chains, skipped, remarks } = content(known, text, format.is_some(), Collide::Yes)?;
         if chains.iter().all(|chain| chain.keys.is_empty()) {
             return Err(Error::text(format!("has no key for TCP-AO (read as {known})")));
@@ -112,6 +111,28 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
         Ok(KeyFile { format: Some(known), chains, skipped, remarks, warnings: Vec::new() })
     };
     read().map_err(|error| error.in_file(path))
+}
+
+/// For a text that shows no format: what each of them makes of it.
+fn unknown(text: &str) -> Error {
+    let mut tried: Vec<(String, Vec<&str>)> = Vec::new();
+    for format in Format::ALL {
+        let failed = match (format.table().read)(text, Collide::Yes) {
+            Ok(content) if content.chains.iter().any(|chain| !chain.keys.is_empty()) => "has keys".to_owned(),
+            Ok(_) => "no key for TCP-AO".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        match tried.iter_mut().find(|(known, _)| *known == failed) {
+            Some((_, formats)) => formats.push(format.name()),
+            None => tried.push((failed, vec![format.name()])),
+        }
+    }
+    let tried: Vec<_> =
+        tried.into_iter().map(|(failed, formats)| format!("{}: {failed}", formats.join(", "))).collect();
+    Error::text(format!(
+        "unknown format of keys: name it with --format (--keys-format for files given with --keys); tried as {}",
+        tried.join("; as ")
+    ))
 }
 
 /// The content of a text in this format. The format is certain, or only suggested by the file's name.
