@@ -203,10 +203,18 @@ fn span(lifetime: &Lifetime, clock: Clock) -> String {
     }
 }
 
+/// The most peers of a chain that the table names; `--json` has them all.
+const PEERS: usize = 8;
+
 fn peers(chain: &Chain) -> String {
-    let names: Vec<_> =
-        chain.neighbors.iter().map(|neighbor| Printable(&neighbor.to_string()).to_string()).collect();
-    names.join(", ")
+    let shown = if chain.neighbors.len() > PEERS { PEERS - 1 } else { PEERS };
+    let names =
+        chain.neighbors.iter().take(shown).map(|neighbor| Printable(&neighbor.to_string()).to_string());
+    let mut names = names.collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = chain.neighbors.len().saturating_sub(shown) {
+        names += &format!(" and {more} more");
+    }
+    names
 }
 
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
