@@ -13,7 +13,7 @@ use wireseal_keys::{
     Usable, Weight, check, convert, load,
 };
 
-use super::key_arguments::{format, warn_of, written_format};
+use super::key_arguments::{UtcOffset, format, warn_of, written_format};
 use super::outcome::{Outcome, Result};
 use super::say::say;
 use crate::report::json::LifetimeObject;
@@ -51,6 +51,9 @@ struct CheckArguments {
     /// Check lifetimes at this time instead of now, such as 2026-01-31T00:00:00Z
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
+    /// How far the router's clock is ahead of UTC, such as +02:00 or -05:00, for lifetimes in its local time
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    utc_offset: Option<UtcOffset>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -70,6 +73,9 @@ struct ConvertArguments {
     /// The format of the file, if its name and content do not show it
     #[arg(long, value_parser = format())]
     format: Option<Format>,
+    /// How far the router's clock is ahead of UTC, such as +02:00 or -05:00, for lifetimes in its local time
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    utc_offset: Option<UtcOffset>,
     /// The file to write, readable only by its owner; standard output by default or for -
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -94,7 +100,8 @@ fn run_check(arguments: &CheckArguments) -> Result {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let mut reports = Vec::new();
     for path in &arguments.files {
-        let file = load(path, arguments.format)?;
+        let mut file = load(path, arguments.format)?;
+        UtcOffset::apply(arguments.utc_offset, &mut file);
         warn_of(&file);
         let own = [Implementation::reading(file.format)];
         let implementations: &[_] =
@@ -263,7 +270,8 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
 }
 
 fn run_convert(arguments: &ConvertArguments) -> Result {
-    let file = load(&arguments.file, arguments.format)?;
+    let mut file = load(&arguments.file, arguments.format)?;
+    UtcOffset::apply(arguments.utc_offset, &mut file);
     warn_of(&file);
     let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
     if output.is_none() && !arguments.show_secrets && io::stdout().is_terminal() {

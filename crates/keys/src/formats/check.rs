@@ -193,7 +193,7 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
             Usable::Whole => {}
             Usable::Unknown => {
                 let sentence = "its lifetimes are in the router's local time, which is not known: whether it is usable now \
-                                depends on that";
+                                depends on that; give --utc-offset";
                 warn("local-time", sentence.into());
             }
             Usable::Accepted if key.send.is_over(now) => {

@@ -5,8 +5,8 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use super::{Chain, Format, Implementation, KeyFile};
-use crate::{Error, Problem};
+use super::{Chain, Clock, Format, Implementation, KeyFile};
+use crate::{Error, Lifetime, Problem};
 
 /// Keys as text, and what was lost.
 #[derive(Clone)]
@@ -65,6 +65,13 @@ fn chains_without_refused(file: &KeyFile, to: Format, losses: &mut Vec<String>) 
         let mut names = named.iter();
         chain.keys.retain(|key| {
             let name = names.next().map_or("", String::as_str);
+            let is_bounded = [key.send, key.accept].iter().any(|lifetime| *lifetime != Lifetime::ALWAYS);
+            if key.clock == Clock::Local && is_bounded {
+                losses.push(format!(
+                    "key {name} is left out: its lifetimes are in the router's local time; give --utc-offset to convert them"
+                ));
+                return false;
+            }
             let reasons: Vec<_> = match is_own || key.secret.encryption().is_some() {
                 true => key.key().err().iter().map(ToString::to_string).collect(),
                 false => {

@@ -10,7 +10,7 @@ use wireseal_tcp_ao::OptionCoverage;
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
 use super::{bird, chains, ios_xr, junos};
-use crate::{Error, KeyChains, Lifetime, Problem};
+use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
 macro_rules! formats {
@@ -248,6 +248,22 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
+    /// Makes lifetimes in the router's local time universal ones, for a router whose clock is `seconds` ahead of universal time.
+    pub fn set_utc_offset(&mut self, seconds: i32) {
+        let universal = |moment: Timestamp| match seconds {
+            0.. => moment.earlier_by(seconds.unsigned_abs()),
+            _ => moment.later_by(seconds.unsigned_abs()),
+        };
+        let keys = self.chains.iter_mut().flat_map(|chain| &mut chain.keys);
+        for key in keys.filter(|key| key.clock == Clock::Local) {
+            for lifetime in [&mut key.send, &mut key.accept] {
+                let moved = Lifetime::new(lifetime.from().map(universal), lifetime.until().map(universal));
+                *lifetime = moved.unwrap_or(*lifetime);
+            }
+            key.clock = Clock::Utc;
+        }
+    }
+
     /// The keys to check a capture against, each once for every neighbor of its chain. They may share ids.
     ///
     /// A send lifetime is cut to the accept lifetime if that does not cover it. Lifetimes in local time are made longer by
