@@ -90,7 +90,7 @@ impl Spellings {
     }
 }
 
-/// What people type and other routers print, compared without case, blanks, hyphens, underscores and brackets. Only names that mean the same
+/// What people type and other routers print, compared without case, blanks, hyphens and underscores. Only names that mean the same
 /// everywhere.
 const TYPED: [(&str, TcpAoAlgorithm); 5] = [
     ("hmac-sha-1", TcpAoAlgorithm::HmacSha1),
@@ -103,7 +103,7 @@ const TYPED: [(&str, TcpAoAlgorithm); 5] = [
 /// Whether two names have the same letters and digits.
 fn is_alike(one: &str, other: &str) -> bool {
     let [one, other] = [one, other].map(|text| {
-        let signs = text.bytes().filter(|c| !matches!(c, b' ' | b'-' | b'_' | b'(' | b')'));
+        let signs = text.bytes().filter(|c| !matches!(c, b' ' | b'-' | b'_'));
         signs.map(|c| c.to_ascii_lowercase())
     });
     one.eq(other)
@@ -253,8 +253,8 @@ impl ParseAlgorithmError {
             Self::OneTime => "Poly1305 needs a new key for every message, which TCP-AO does not have",
             Self::NotAMac => "this is not a message authentication code",
             Self::OtherProtocol => {
-                "this name is ambiguous: in IOS XR it belongs to other protocols, in Huawei's VRP HMAC-SHA1-12 is TCP-AO's \
-                 HMAC-SHA-1-96; write HMAC-SHA-1-96"
+                "this name belongs to other protocols in IOS XR, and HMAC-SHA1-12 to TCP-AO's HMAC-SHA-1-96 in Huawei's VRP: write \
+                 HMAC-SHA-1-96 (IOS XR: HMAC-SHA1-96)"
             }
             Self::Unknown => "unknown TCP-AO algorithm",
         }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use super::{Chain, Clock, Format, Implementation, KeyFile};
-use crate::{Error, Lifetime, Problem};
+use super::{Chain, Format, Implementation, KeyFile};
+use crate::{Error, Problem};
 
 /// Keys as text, and what was lost.
 #[derive(Clone)]
@@ -65,8 +65,7 @@ fn chains_without_refused(file: &KeyFile, to: Format, losses: &mut Vec<String>) 
         let mut names = named.iter();
         chain.keys.retain(|key| {
             let name = names.next().map_or("", String::as_str);
-            let is_bounded = [key.send, key.accept].iter().any(|lifetime| *lifetime != Lifetime::ALWAYS);
-            if key.clock == Clock::Local && is_bounded {
+            if key.depends_on_local_time() {
                 losses.push(format!(
                     "key {name} is left out: its lifetimes are in the router's local time; give --utc-offset to convert them"
                 ));

@@ -322,12 +322,19 @@ impl Chain {
 }
 
 impl ChainKey {
+    /// Whether it has moments in a local time whose offset is not known.
+    #[must_use]
+    pub fn depends_on_local_time(&self) -> bool {
+        self.clock == Clock::Local
+            && [self.send, self.accept].iter().any(|lifetime| *lifetime != Lifetime::ALWAYS)
+    }
+
     /// Whether it is the same key, even if written differently.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         let rest = |key: &Self| {
             let ids = (key.key_id, key.send_id, key.recv_id);
-            let lifetimes = (key.send, key.accept, key.clock);
+            let lifetimes = (key.send, key.accept, key.depends_on_local_time());
             (ids, key.algorithm, key.mac_length, key.options, lifetimes, key.preference)
         };
         let is_readable = self.secret.encryption().is_none() && other.secret.encryption().is_none();

@@ -318,8 +318,7 @@ impl KeyFile {
             let mut keys = Vec::with_capacity(ranked.len());
             for chain_key in &ranked {
                 let key = chain_key.key_of(end).and_then(|key| {
-                    let is_bounded = [chain_key.send, chain_key.accept].iter().any(|life| *life != Lifetime::ALWAYS);
-                    if chain_key.clock == Clock::Local && is_bounded {
+                    if chain_key.depends_on_local_time() {
                         let reason = "is in the router's local time, whose offset the file does not tell: write it in UTC";
                         return Err(Error::text(reason).field("lifetime"));
                     }
