@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, Content};
+use super::file::{Chain, Content, Neighbor};
 use crate::Error;
 use crate::text::Collide;
 
@@ -26,8 +25,8 @@ pub(super) struct Table {
     pub(super) shows: fn(&str) -> Shows,
     /// Reads its chains and what was skipped, for the end that has the file. Refuses colliding keys only if it has no room for them.
     pub(super) read: fn(&str, Collide) -> Result<Content, Error>,
-    /// The part of a chain that can be written, without the neighbors' addresses of chains before it.
-    pub(super) fit: fn(Chain, &mut HashSet<IpCidr>, &mut Vec<String>) -> Option<Chain>,
+    /// The part of a chain that can be written, without the neighbors of chains before it.
+    pub(super) fit: fn(Chain, &mut HashSet<Neighbor>, &mut Vec<String>) -> Option<Chain>,
     /// Writes such chains; `None` for a format that is only read, because its syntax is not certain.
     pub(super) write: Option<Write>,
     /// The implementation that reads it.

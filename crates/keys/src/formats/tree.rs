@@ -58,6 +58,11 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> Word<'a> {
+    /// A word that begins here.
+    pub(super) const fn plain(text: &'a str, position: Position) -> Self {
+        Self { kind: Kind::Plain(text), position }
+    }
+
     /// Where it begins.
     pub(super) const fn position(&self) -> Position {
         self.position

@@ -8,6 +8,8 @@ mod errors;
 mod followed_chain;
 mod formats;
 mod hostile;
+mod ios_xr;
+mod ios_xr_bgp;
 mod lifetimes;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]
