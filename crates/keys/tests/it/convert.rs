@@ -10,7 +10,8 @@ use wireseal_keys::{
 };
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
-fn is_same(one: &[Chain], other: &[Chain]) -> bool {
+/// Whether two files have the same chains.
+pub(crate) fn is_same(one: &[Chain], other: &[Chain]) -> bool {
     let rest = |chain: &Chain| {
         // Formats that group neighbors by VRF have them in another order.
         let mut neighbors: Vec<_> = chain.neighbors.iter().map(ToString::to_string).collect();

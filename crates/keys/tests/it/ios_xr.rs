@@ -9,6 +9,7 @@ use wireseal_keys::{
 };
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
+use super::convert::is_same;
 use super::routers::{check as check_errors, data, error_of, keys, lifetime, load_data, peers};
 
 /// A key chain with ids, and a secret of its own.
@@ -189,9 +190,7 @@ fn ids_without_a_key_lose_no_other_key() {
             "19 missing : `tcp ao` has ids for key 1 of chain B, and the file has no such key",
         ]
     );
-    // The same ids again are those of a text that was pasted twice, and key 01 is key 1.
-    let again = "tcp ao\n keychain A\n  key 1 SendID 1 ReceiveID 2\n  key 01 SendID 1 ReceiveID 2\n";
-    assert_eq!(said(&self::file(&(chain("A", "") + again))), [""; 0]);
+    // Key 001 is key 1.
     let zeros = chain("A", "").replace(" key 1\n", " key 001\n");
     assert_eq!(keys(&self::file(&zeros).chains[0]).len(), 1);
 }
@@ -239,6 +238,7 @@ fn lines_that_are_not_understood_are_named_if_they_concern_tcp_ao() {
                  infinite\n";
     assert_eq!(not_understood(&(chain("A", "") + other)), [""; 0]);
     for stray in [
+        "RP/0/RP0/CPU0:r1(config)#no tcp ao",
         "no key chain B",
         "no tcp ao",
         "ao A",
@@ -284,6 +284,8 @@ fn lifetimes_are_read_from_the_chains_clock() {
         (" timezone local\n", "", LOCAL, false),
         (" timezone local\n", "clock timezone JST 9\n", "2026-01-01T03:00:00Z", true),
         ("", "clock timezone JST 9 0\n", "2026-01-01T03:00:00Z", true),
+        ("", "clock timezone JST 9\nclock timezone JST 9\n", "2026-01-01T03:00:00Z", true),
+        ("", "clock timezone JST 9\nclock timezone JST 8\n", LOCAL, false),
         ("", "clock timezone NST -3 30\n", "2026-01-01T15:30:00Z", true),
         ("", "clock timezone NST -3 30\nclock summer-time NDT recurring\n", LOCAL, false),
         ("", "clock summer-time NDT recurring\nclock timezone NST -3 30\n", LOCAL, false),
@@ -484,7 +486,7 @@ proptest! {
     /// Whatever lines follow a configuration, and at whatever indentation, it is read or an error, and what was read can be written.
     #[test]
     fn lines_in_any_order_are_read_and_written(
-        lines in prop::collection::vec((0..LINES.len(), 0usize..5), 0..30),
+        lines in prop::collection::vec((0..LINES.len(), 0usize..5), 0..12),
         is_flat in any::<bool>(),
         length in any::<prop::sample::Index>(),
     ) {
@@ -503,10 +505,14 @@ proptest! {
             for to in Format::ALL.into_iter().filter(|format| format.is_written()) {
                 let Ok(conversion) = convert(&file, to) else { continue };
                 let again = read(Path::new("written"), &conversion.text, Some(to)).expect("what was written is read");
-                if to == Format::IosXr && conversion.losses.is_empty() {
-                    let sorted = |file| { let mut users = users(file); users.sort_unstable(); users };
-                    prop_assert_eq!(sorted(&again), sorted(&file));
+                if to != Format::IosXr {
+                    continue;
                 }
+                if conversion.losses.is_empty() {
+                    prop_assert!(is_same(&again.chains, &file.chains), "{}", &*conversion.text);
+                }
+                let once_more = convert(&again, to).expect("what was written can be written");
+                prop_assert!(is_same(&self::file(&once_more.text).chains, &again.chains), "{}", &*once_more.text);
             }
         }
     }

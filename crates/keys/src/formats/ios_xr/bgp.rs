@@ -57,6 +57,8 @@ struct Subject<'a> {
 #[derive(Default)]
 pub(super) struct Bgp<'a> {
     subjects: HashMap<Id<'a>, Subject<'a>>,
+    /// How many lines of neighbors and groups there were.
+    lines: usize,
     remarks: Vec<Remark>,
 }
 
@@ -109,9 +111,9 @@ impl<'a> Bgp<'a> {
                 return Ok(());
             }
         };
-        let order = self.subjects.len();
+        self.lines += 1;
         let subject = self.subjects.entry((instance, name)).or_insert_with(|| Subject {
-            order,
+            order: self.lines,
             position: own.position(),
             ao: None,
             session_group: None,

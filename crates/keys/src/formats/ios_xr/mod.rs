@@ -46,14 +46,14 @@ const MAC_LENGTH: usize = 12;
 
 fn shows(text: &str) -> Shows {
     let line = commands::without_prompt(first_line(text));
-    let words: Vec<String> = line.split_whitespace().take(4).map(str::to_ascii_lowercase).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    match words[..] {
+    let word = |index: usize| line.split_whitespace().nth(index);
+    let is = |index: usize, name: &str| word(index).is_some_and(|word| word.eq_ignore_ascii_case(name));
+    match () {
         // Others have a name after it.
-        ["tcp", "ao"] | ["tcp", "ao", "keychain", _] => Shows::Certainly,
-        ["ao", _, "include-tcp-options", "enable" | "disable"] => Shows::Certainly,
-        _ if begins(line, &["key chain", "router bgp"]) => Shows::Perhaps,
-        _ => Shows::Nothing,
+        () if is(0, "tcp") && is(1, "ao") => Shows::if_(word(2).is_none() || is(2, "keychain")),
+        () if is(0, "ao") && is(2, "include-tcp-options") => Shows::if_(is(3, "enable") || is(3, "disable")),
+        () if begins(line, &["key chain", "router bgp"]) => Shows::Perhaps,
+        () => Shows::Nothing,
     }
 }
 
@@ -122,6 +122,7 @@ impl<'a> Drafts<'a> {
             [clock, zone, _, offset @ ..] if clock.is("clock") && zone.is("timezone") => {
                 self.clock = match (self.clock, offset_of(offset)) {
                     (RouterClock::Unsaid, Some(seconds)) => RouterClock::Offset(seconds),
+                    (RouterClock::Offset(before), Some(seconds)) if before == seconds => self.clock,
                     _ => RouterClock::Unknown,
                 };
                 Ok(())
@@ -217,54 +218,18 @@ impl<'a> Drafts<'a> {
         };
         match self.ids_of.entry(name).or_default().insert(key_id, ids) {
             None => self.ids.push((name, key_id, *key)),
-            // A configuration that was pasted twice.
-            Some(before) if before == ids => {}
             Some(_) => return Err(key.refused("tcp ao", "is given twice")),
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Content, Error> {
-        let Users { users, remarks } = self.bgp.finish();
-        let mut content = Content { remarks: self.remarks, ..Content::default() };
+    fn finish(mut self) -> Result<Content, Error> {
+        let Users { users, remarks } = std::mem::take(&mut self.bgp).finish();
+        let mut content = Content { remarks: std::mem::take(&mut self.remarks), ..Content::default() };
         content.remarks.extend(remarks);
         // Why a key is left out: an error if no other key is left.
-        let mut left_out = None;
-
-        let numbers = |chain: &ChainDraft<'a>| {
-            let name = chain.name;
-            chain.keys.iter().filter_map(move |key| Some((name, key.number()?))).collect::<Vec<_>>()
-        };
-        let there: HashSet<_> = self.chains.iter().flat_map(numbers).collect();
-        for (name, key_id, at) in
-            self.ids.iter().filter(|(name, key_id, _)| !there.contains(&(*name, *key_id)))
-        {
-            let sentence =
-                format!("`tcp ao` has ids for key {key_id} of chain {name}, and the file has no such key");
-            content.remarks.push(Remark::warning("missing", Some(at.position()), sentence));
-            left_out.get_or_insert_with(|| at.missing("key chain ... key"));
-        }
-
-        let mut users_of: HashMap<_, Vec<(Neighbor, Use<'a>)>> = HashMap::new();
-        let mut without_chain: Vec<(Use<'a>, Vec<Neighbor>)> = Vec::new();
-        let mut without_by_name = HashMap::new();
-        for (neighbor, usage) in users {
-            if self.by_name.contains_key(usage.chain) {
-                users_of.entry((usage.chain, usage.coverage)).or_default().push((neighbor, usage));
-                continue;
-            }
-            let index = *without_by_name.entry(usage.chain).or_insert(without_chain.len());
-            if index == without_chain.len() {
-                without_chain.push((usage, Vec::new()));
-            }
-            without_chain[index].1.push(neighbor);
-        }
-        for (usage, neighbors) in &without_chain {
-            let sentence =
-                format!("chain {} of {} is not in the file", usage.chain, several(neighbors.iter()));
-            content.remarks.push(Remark::warning("missing", Some(usage.position), sentence));
-        }
-
+        let mut left_out = self.say_missing_keys(&mut content.remarks);
+        let mut users_of = self.by_chain(users, &mut content.remarks);
         let mut is_assumed = None;
         for draft in &self.chains {
             let ids = self.ids_of.get(draft.name);
@@ -338,6 +303,49 @@ impl<'a> Drafts<'a> {
             Some(error) if content.chains.is_empty() => Err(error),
             _ => Ok(content),
         }
+    }
+    /// Names the keys that have ids and are not there, and returns an error about the first.
+    fn say_missing_keys(&self, remarks: &mut Vec<Remark>) -> Option<Error> {
+        let numbers = |chain: &ChainDraft<'a>| {
+            let name = chain.name;
+            chain.keys.iter().filter_map(move |key| Some((name, key.number()?))).collect::<Vec<_>>()
+        };
+        let there: HashSet<_> = self.chains.iter().flat_map(numbers).collect();
+        let missing = self.ids.iter().filter(|(name, key_id, _)| !there.contains(&(*name, *key_id)));
+        remarks.extend(missing.clone().map(|(name, key_id, at)| {
+            let sentence =
+                format!("`tcp ao` has ids for key {key_id} of chain {name}, and the file has no such key");
+            Remark::warning("missing", Some(at.position()), sentence)
+        }));
+        missing.map(|(_, _, at)| at.missing("key chain ... key")).next()
+    }
+
+    /// The neighbors by the chain that they use and by its coverage of TCP options. Names the chains that are not there.
+    fn by_chain(
+        &self,
+        users: Vec<(Neighbor, Use<'a>)>,
+        remarks: &mut Vec<Remark>,
+    ) -> HashMap<(&'a str, OptionCoverage), Vec<(Neighbor, Use<'a>)>> {
+        let mut users_of: HashMap<_, Vec<_>> = HashMap::new();
+        let mut missing: Vec<(Use<'a>, Vec<Neighbor>)> = Vec::new();
+        let mut missing_by_name = HashMap::new();
+        for (neighbor, usage) in users {
+            if self.by_name.contains_key(usage.chain) {
+                users_of.entry((usage.chain, usage.coverage)).or_default().push((neighbor, usage));
+                continue;
+            }
+            let index = *missing_by_name.entry(usage.chain).or_insert(missing.len());
+            if index == missing.len() {
+                missing.push((usage, Vec::new()));
+            }
+            missing[index].1.push(neighbor);
+        }
+        remarks.extend(missing.iter().map(|(usage, neighbors)| {
+            let sentence =
+                format!("chain {} of {} is not in the file", usage.chain, several(neighbors.iter()));
+            Remark::warning("missing", Some(usage.position), sentence)
+        }));
+        users_of
     }
 }
 
@@ -475,6 +483,8 @@ fn is_stray(command: &[Word<'_>]) -> bool {
         [no, first, second, ..] if no.is("no") => [("key", "chain"), ("tcp", "ao"), ("router", "bgp")]
             .iter()
             .any(|(one, other)| first.is(one) && second.is(other)),
+        // At a prompt, beside text that is indented.
+        [first, ..] if first.text().contains("(config") => true,
         [first, ..] => INSIDE.iter().any(|word| first.is(word)),
         [] => false,
     }
