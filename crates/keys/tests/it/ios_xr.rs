@@ -239,6 +239,9 @@ fn lines_that_are_not_understood_are_named_if_they_concern_tcp_ao() {
     assert_eq!(not_understood(&(chain("A", "") + other)), [""; 0]);
     for stray in [
         "RP/0/RP0/CPU0:r1(config)#no tcp ao",
+        "neighbor 192.0.2.1\n ao A",
+        "key 1\n key-string clear hunter2",
+        "keychain A\n key 1 SendID 1 ReceiveID 1",
         "no key chain B",
         "no tcp ao",
         "ao A",

@@ -140,7 +140,7 @@ impl<'a> Drafts<'a> {
                 Ok(())
             }
             _ => {
-                if outer == 0 && is_stray(command) {
+                if is_stray(&command[outer..]) {
                     self.remarks.push(Remark::not_understood(own.position()));
                 }
                 Ok(())
@@ -475,7 +475,7 @@ fn offset_of(words: &[Word<'_>]) -> Option<i64> {
     Some(if is_west { -seconds } else { seconds })
 }
 
-/// Whether a command outside of all modes belongs in one that matters here, or removes what does.
+/// Whether a command belongs in a mode that matters here, and is not in it, or removes one.
 fn is_stray(command: &[Word<'_>]) -> bool {
     const INSIDE: [&str; 5] =
         ["ao", "key-string", "cryptographic-algorithm", "send-lifetime", "accept-lifetime"];
@@ -483,6 +483,7 @@ fn is_stray(command: &[Word<'_>]) -> bool {
         [no, first, second, ..] if no.is("no") => [("key", "chain"), ("tcp", "ao"), ("router", "bgp")]
             .iter()
             .any(|(one, other)| first.is(one) && second.is(other)),
+        [key, _, send, ..] if key.is("key") && send.is("SendID") => true,
         // At a prompt, beside text that is indented.
         [first, ..] if first.text().contains("(config") => true,
         [first, ..] => INSIDE.iter().any(|word| first.is(word)),
