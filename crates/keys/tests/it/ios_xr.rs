@@ -375,6 +375,10 @@ fn texts_without_indentation_and_with_prompts_are_read() {
                     "RP/0/RP0/CPU0:r1#show running-config\nTue Jun 29 22:05:34.922 EDT\nBuilding configuration...\n!! IOS XR Configuration 7.0.2\n{text}"
                 ),
             ),
+            (
+                "flat after a banner",
+                format!("banner motd ^C\n    router r1, key chain of the core\n ^C\n{flat}"),
+            ),
             ("flat", flat),
             ("exit", with_exit),
         ] {
@@ -484,7 +488,7 @@ const LINES: [&str; 40] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// Whatever lines follow a configuration, and at whatever indentation, it is read or an error, and what was read can be written.
     #[test]

@@ -11,7 +11,12 @@ pub(super) fn each<'a>(
     text: &'a str,
     mut give: impl FnMut(&[Word<'a>], usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    match lines(text).any(|line| line.indentation > 0 && !line.text.starts_with('!')) {
+    // Lines of a banner may be indented, whatever the rest is.
+    let is_inside = |line: &Line<'a>| {
+        let start: Vec<_> = line.words().take(2).collect();
+        homes(&start).is_some_and(|modes| !modes.is_empty())
+    };
+    match lines(text).any(|line| line.indentation > 0 && is_inside(&line)) {
         true => Tree::read(text, &INDENTED)?
             .each(|command, statement| give(command, command.len() - statement.words().len())),
         false => flat(text, give),
