@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, ios_xr, junos};
+use super::{bird, chains, frr, ios_xe, ios_xr, junos};
 use crate::{Error, KeyChains, Lifetime, Problem};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -46,6 +46,12 @@ formats! {
     Junos: junos::TABLE,
     /// Cisco IOS XR configuration.
     IosXr: ios_xr::TABLE,
+    /// Cisco IOS XE configuration.
+    IosXe: ios_xe::TABLE,
+    /// Cisco NX-OS configuration, read as IOS XE's.
+    NxOs: ios_xe::NX_OS,
+    /// FRR configuration, which has key chains but no TCP-AO.
+    Frr: frr::TABLE,
 }
 
 impl Format {

@@ -120,7 +120,7 @@ impl<'a> Drafts<'a> {
         let chain = &mut self.chains[index];
         match rest {
             [first, ..] if first.is("tcp") => {
-                let reason = "\"key chain NAME tcp\" is IOS XE, and only IOS XR is supported";
+                let reason = "\"key chain NAME tcp\" is IOS XE or NX-OS, which are formats of their own";
                 Err(first.refused("key chain", reason))
             }
             [first, value] if first.is("accept-tolerance") => {

@@ -8,6 +8,7 @@ mod errors;
 mod followed_chain;
 mod formats;
 mod hostile;
+mod ios_xe;
 mod lifetimes;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]

@@ -498,7 +498,7 @@ fn ios_xr() {
             ),
             (
                 "key chain c tcp\n key 1\n",
-                "line 1, column 13, key chain: \"key chain NAME tcp\" is IOS XE, and only IOS XR is supported",
+                "line 1, column 13, key chain: \"key chain NAME tcp\" is IOS XE or NX-OS, which are formats of their own",
             ),
             (
                 "key chain c\n accept-tolerance x",

@@ -1,0 +1,588 @@
+//! Reading IOS XE configuration: `key chain NAME tcp` and BGP's `neighbor ... ao` (Cisco, BGP Support for TCP AO, IOS XE 16.12, and IP
+//! Routing Protocol-Independent Command Reference). NX-OS has such commands too, with neighbors as modes.
+
+use std::collections::{HashMap, HashSet};
+
+use cidr::IpCidr;
+use wireseal_algorithms::TcpAoAlgorithm;
+use wireseal_tcp_ao::OptionCoverage;
+
+use super::cisco;
+use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
+use super::tree::{Blocks, Dialect, Tree, Word, once};
+use crate::{Error, Lifetime, Position};
+
+const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
+
+/// The names of its algorithms. It has `hmac-sha-256` too, whose KDF Cisco does not document.
+const ALGORITHMS: [(&str, TcpAoAlgorithm); 2] =
+    [("aes-128-cmac", TcpAoAlgorithm::Aes128Cmac), ("hmac-sha-1", TcpAoAlgorithm::HmacSha1)];
+const UNKNOWN_KDF: &str = "hmac-sha-256";
+
+pub(super) fn name_of(algorithm: TcpAoAlgorithm) -> Option<&'static str> {
+    ALGORITHMS.iter().find(|(_, known)| *known == algorithm).map(|(name, _)| *name)
+}
+
+/// Octets of the MAC of both algorithms.
+pub(super) const MAC_LENGTH: usize = 12;
+/// The largest number of a key in a chain.
+pub(super) const MAX_KEY_ID: u64 = 2_147_483_647;
+/// How many templates and groups may refer to each other.
+const TEMPLATES: usize = 16;
+
+/// The first words of the commands of a key.
+const PROPERTIES: [&str; 8] = [
+    "send-id",
+    "recv-id",
+    "cryptographic-algorithm",
+    "key-string",
+    "send-lifetime",
+    "accept-lifetime",
+    "include-tcp-options",
+    MISMATCH,
+];
+const MISMATCH: &str = "accept-ao-mismatch";
+const EXITS: [&str; 3] = ["exit-address-family", "exit-peer-session", "exit-peer-policy"];
+/// The first words of other modes that have commands named as those of a chain or a neighbor, such as `key-string` and `password`.
+const OTHERS: [&str; 7] = ["aaa", "crypto", "interface", "ip", "line", "radius", "tacacs"];
+
+/// The chains with `tcp`, with the BGP neighbors that use them.
+///
+/// A chain that neighbors use both with and without TCP options becomes two.
+pub(super) fn read(text: &str) -> Result<Content, Error> {
+    let mut drafts = Drafts::default();
+    Tree::read(text, &DIALECT)?.each(|_, command| drafts.take(command.words()))?;
+    drafts.finish(&text.split('\n').collect::<Vec<_>>())
+}
+
+#[derive(Default)]
+struct Drafts<'a> {
+    modes: Vec<Mode<'a>>,
+    chains: Vec<ChainDraft<'a>>,
+    by_name: HashMap<&'a str, usize>,
+    /// Lines without indentation that may be inside the open chain or after it.
+    unclear: Vec<Position>,
+    /// The subject of the last line that began with `neighbor` or `template`, and that line's indentation.
+    subject: Option<(Subject<'a>, usize)>,
+    settings: HashMap<Subject<'a>, Settings<'a>>,
+    /// The keys of `settings`, in order.
+    subjects: Vec<Subject<'a>>,
+    remarks: Vec<Remark>,
+}
+
+/// A mode of the command line: the lines that follow are inside it.
+struct Mode<'a> {
+    kind: Kind<'a>,
+    column: usize,
+    /// Whether lines inside it are indented, so that one that is not is outside. Without indentation, only the commands tell.
+    is_indented: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Kind<'a> {
+    Chain(usize),
+    Key(usize),
+    Bgp,
+    /// `address-family ... vrf NAME`, or NX-OS's `vrf NAME`.
+    Vrf(Option<&'a str>),
+    /// NX-OS's `neighbor A`, or a template.
+    Subject,
+}
+
+/// What has settings of a session. Neighbors and groups are those of a VRF.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Subject<'a> {
+    Neighbor(Option<&'a str>, IpCidr, Option<&'a str>),
+    Group(Option<&'a str>, &'a str),
+    Template(&'a str),
+}
+
+#[derive(Default)]
+struct Settings<'a> {
+    ao: Option<Ao<'a>>,
+    template: Option<Subject<'a>>,
+    group: Option<Subject<'a>>,
+    password: Option<Word<'a>>,
+    interface: Option<String>,
+}
+
+#[derive(Clone, Copy)]
+struct Ao<'a> {
+    at: Word<'a>,
+    chain: &'a str,
+    includes_options: bool,
+    accepts_mismatch: bool,
+}
+
+struct ChainDraft<'a> {
+    at: Word<'a>,
+    name: &'a str,
+    is_tcp: bool,
+    keys: Vec<KeyDraft<'a>>,
+    by_id: HashMap<&'a str, usize>,
+    remarks: Vec<Remark>,
+}
+
+/// The commands of a key. They are read only once the chain is known to be for TCP-AO.
+struct KeyDraft<'a> {
+    at: Word<'a>,
+    id: Word<'a>,
+    commands: Vec<Vec<Word<'a>>>,
+}
+
+impl<'a> Drafts<'a> {
+    fn take(&mut self, command: &[Word<'a>]) -> Result<(), Error> {
+        // A session at the command line has prompts, such as `Router(config-keychain)#`.
+        let is_prompt = |word: &&Word<'a>| word.text().ends_with('#') && word.text().contains("(config");
+        let command = &command[usize::from(command.first().filter(is_prompt).is_some())..];
+        let Some(first) = command.first() else { return Ok(()) };
+        let column = first.position().column;
+        let outside = self.modes.iter().position(|mode| mode.is_indented && column <= mode.column);
+        self.modes.truncate(outside.unwrap_or(self.modes.len()));
+        for mode in &mut self.modes {
+            mode.is_indented |= column > mode.column;
+        }
+        match (command, self.modes.first()) {
+            ([key, chain, name, rest @ ..], _) if key.is("key") && chain.is("chain") => {
+                self.take_chain(key, name, rest);
+            }
+            ([key, _, dashes, ..], _) if key.is("key") && dashes.is("--") => {
+                let reason = "this is the output of \"show key chain\", which has no neighbors: give that of \"show \
+                              running-config\"";
+                return Err(key.refused("key chain", reason));
+            }
+            ([router, bgp, ..], _) if router.is("router") && bgp.is("bgp") => {
+                self.enter(0, Kind::Bgp, column);
+            }
+            ([first, ..], _) if first.is("router") || first.is("end") => self.modes.clear(),
+            ([exit], _) if exit.is("exit") => {
+                // If its indentation has closed the mode, it closes nothing more.
+                self.modes
+                    .truncate(self.modes.len() - usize::from(outside.is_none() && !self.modes.is_empty()));
+            }
+            ([first, ..], Some(mode))
+                if column <= mode.column && OTHERS.iter().any(|other| first.is(other)) =>
+            {
+                self.modes.clear();
+            }
+            (_, Some(Mode { kind: Kind::Chain(chain), column: outer, .. })) => {
+                let (chain, is_inside) = (*chain, column > *outer);
+                self.take_in_chain(chain, command, is_inside);
+            }
+            (_, Some(_)) => self.take_in_bgp(command),
+            // Lines that were cut out of their mode.
+            ([neighbor, _, ao, ..], None) if neighbor.is("neighbor") && ao.is("ao") => {
+                self.take_in_bgp(command);
+            }
+            ([property, ..], None) if property.is("send-id") || property.is("recv-id") => {
+                self.remarks.push(Remark::not_understood(property.position()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Opens a mode inside the first `depth` that are open.
+    fn enter(&mut self, depth: usize, kind: Kind<'a>, column: usize) {
+        self.modes.truncate(depth);
+        self.modes.push(Mode { kind, column, is_indented: false });
+        self.subject = None;
+        self.unclear.clear();
+    }
+
+    fn take_chain(&mut self, at: &Word<'a>, name: &Word<'a>, rest: &[Word<'a>]) {
+        let index = *self.by_name.entry(name.text()).or_insert(self.chains.len());
+        if index == self.chains.len() {
+            let (keys, by_id, remarks) = (Vec::new(), HashMap::new(), Vec::new());
+            self.chains.push(ChainDraft { at: *at, name: name.text(), is_tcp: false, keys, by_id, remarks });
+        }
+        self.chains[index].is_tcp |= rest.first().is_some_and(|kind| kind.is("tcp"));
+        self.enter(0, Kind::Chain(index), at.position().column);
+    }
+
+    /// A line after `key chain`: certainly inside it, or perhaps.
+    fn take_in_chain(&mut self, chain: usize, command: &[Word<'a>], is_inside: bool) {
+        let Some(first) = command.first() else { return };
+        let draft = &mut self.chains[chain];
+        let is_property = command
+            .iter()
+            .take(2)
+            .find(|word| !word.is("no"))
+            .is_some_and(|word| PROPERTIES.iter().any(|property| word.is(property)));
+        let open = match self.modes.get(1) {
+            Some(Mode { kind: Kind::Key(index), .. }) if is_property || is_inside => Some(*index),
+            _ => None,
+        };
+        match (command, open) {
+            ([key, id], _) if key.is("key") => {
+                let index = *draft.by_id.entry(id.text()).or_insert(draft.keys.len());
+                if index == draft.keys.len() {
+                    draft.keys.push(KeyDraft { at: *key, id: *id, commands: Vec::new() });
+                }
+                draft.remarks.extend(self.unclear.drain(..).map(Remark::not_understood));
+                self.enter(1, Kind::Key(index), key.position().column);
+            }
+            (_, Some(key)) => {
+                draft.keys[key].commands.push(command.to_vec());
+                // The key goes on, so these lines were inside it.
+                draft.remarks.extend(self.unclear.drain(..).map(Remark::not_understood));
+            }
+            _ if first.is("description") => {}
+            _ if is_inside || is_property => draft.remarks.push(Remark::not_understood(first.position())),
+            _ => self.unclear.push(first.position()),
+        }
+    }
+
+    /// The VRF of the mode that is open.
+    fn vrf(&self) -> Option<&'a str> {
+        self.modes.iter().find_map(|mode| match mode.kind {
+            Kind::Vrf(vrf) => Some(vrf),
+            _ => None,
+        })?
+    }
+
+    fn take_in_bgp(&mut self, command: &[Word<'a>]) {
+        let Some(first) = command.first() else { return };
+        let column = first.position().column;
+        // In NX-OS, a neighbor has address families inside it, and a VRF too.
+        let is_in_subject = self.subject.is_some_and(|(_, outer)| column > outer);
+        let is_vrf = |mode: &Mode<'_>| matches!(mode.kind, Kind::Vrf(_));
+        let in_vrf = self.modes.iter().position(is_vrf).unwrap_or(0) + 1;
+        match command {
+            [family, rest @ ..] if family.is("address-family") => {
+                let vrf = rest.iter().position(|word| word.is("vrf")).and_then(|vrf| rest.get(vrf + 1));
+                let is_in_vrf = self.modes.get(1).is_some_and(|mode| column > mode.column);
+                if !is_in_subject && (vrf.is_some() || !is_in_vrf) {
+                    self.enter(1, Kind::Vrf(vrf.map(Word::text)), column);
+                }
+            }
+            [vrf, name] if vrf.is("vrf") => self.enter(1, Kind::Vrf(Some(name.text())), column),
+            [exit] if EXITS.iter().any(|known| exit.is(known)) => {
+                self.modes.truncate(1);
+                self.subject = None;
+            }
+            [template, kind, name, ..] if template.is("template") => {
+                self.enter(1, Kind::Subject, column);
+                self.subject = is_session(kind).then_some((Subject::Template(name.text()), column));
+            }
+            [neighbor, name, rest @ ..] if neighbor.is("neighbor") => {
+                self.modes.truncate(in_vrf);
+                if rest.is_empty() {
+                    self.enter(in_vrf, Kind::Subject, column);
+                }
+                self.subject = Some((subject(self.vrf(), name.text()), column));
+                self.take_setting(rest);
+            }
+            [bgp, listen, range, prefix, group, name, ..]
+                if bgp.is("bgp") && listen.is("listen") && range.is("range") && group.is("peer-group") =>
+            {
+                match subject(self.vrf(), prefix.text()) {
+                    peers @ Subject::Neighbor(..) => {
+                        self.subject = Some((peers, column));
+                        self.take_setting(&[*group, *name]);
+                        self.subject = None;
+                    }
+                    _ => self.remarks.push(Remark::not_understood(prefix.position())),
+                }
+            }
+            [no, rest @ ..] if no.is("no") && rest.iter().any(|word| word.is("ao")) => {
+                self.remarks.push(Remark::not_understood(no.position()));
+            }
+            _ => self.take_setting(command),
+        }
+    }
+
+    /// A setting of the subject that is open.
+    fn take_setting(&mut self, command: &[Word<'a>]) {
+        let Some((subject, _)) = self.subject else {
+            let orphan = command.first().filter(|word| word.is("ao"));
+            self.remarks.extend(orphan.map(|word| Remark::not_understood(word.position())));
+            return;
+        };
+        let vrf = self.vrf();
+        let settings = self.settings.entry(subject).or_insert_with(|| {
+            self.subjects.push(subject);
+            Settings::default()
+        });
+        match command {
+            [ao, chain, options @ ..] if ao.is("ao") => {
+                let includes = |word: &Word<'_>| word.is("include-tcp-options");
+                let accepts = |word: &Word<'_>| {
+                    word.text()
+                        .get(..MISMATCH.len())
+                        .is_some_and(|start| start.eq_ignore_ascii_case(MISMATCH))
+                };
+                let unknown = options.iter().find(|word| !includes(word) && !accepts(word));
+                self.remarks.extend(unknown.map(|word| Remark::not_understood(word.position())));
+                settings.ao = Some(Ao {
+                    at: *ao,
+                    chain: chain.text(),
+                    includes_options: options.iter().any(includes),
+                    accepts_mismatch: options.iter().any(accepts),
+                });
+            }
+            [ao] if ao.is("ao") => self.remarks.push(Remark::not_understood(ao.position())),
+            [inherit, kind, name] if inherit.is("inherit") && is_session(kind) => {
+                settings.template = Some(Subject::Template(name.text()));
+            }
+            [group, name] if group.is("peer-group") => {
+                settings.group = Some(Subject::Group(vrf, name.text()));
+            }
+            [password, ..] if password.is("password") => settings.password = Some(*password),
+            [source, interface @ ..] if source.is("update-source") => {
+                settings.interface = Some(interface.iter().map(Word::text).collect());
+            }
+            _ => {}
+        }
+    }
+
+    /// What a neighbor uses: its own setting, or else that of its template, or else that of its group.
+    fn ao_of(&self, subject: Subject<'a>) -> Option<Ao<'a>> {
+        let mut open = vec![subject];
+        for _ in 0..TEMPLATES {
+            let subject = open.pop()?;
+            let known = self.settings.get(&subject).or_else(|| match subject {
+                Subject::Group(Some(_), name) => self.settings.get(&Subject::Group(None, name)),
+                _ => None,
+            });
+            let Some(settings) = known else { continue };
+            if settings.ao.is_some() {
+                return settings.ao;
+            }
+            open.extend(settings.group.into_iter().chain(settings.template));
+        }
+        None
+    }
+
+    fn finish(mut self, lines: &[&str]) -> Result<Content, Error> {
+        let mut users: HashMap<&str, Vec<(Option<Neighbor>, Ao<'_>)>> = HashMap::new();
+        let mut missing = HashSet::new();
+        for subject in &self.subjects {
+            let Some(settings) = self.settings.get(subject) else { continue };
+            let ao = match subject {
+                Subject::Neighbor(..) => self.ao_of(*subject),
+                _ => settings.ao,
+            };
+            let Some(ao) = ao else { continue };
+            if let Some(password) = settings.password {
+                let sentence = "IOS XE refuses a neighbor with both password and ao";
+                self.remarks.push(Remark::warning("refused", Some(password.position()), sentence));
+            }
+            let is_there = self.by_name.get(ao.chain).is_some_and(|chain| self.chains[*chain].is_tcp);
+            if !is_there && missing.insert(ao.chain) {
+                let sentence = "the key chain of this \"ao\" is not in the file, or is not for TCP-AO";
+                self.remarks.push(Remark::warning("no-chain", Some(ao.at.position()), sentence));
+            }
+            users.entry(ao.chain).or_default().push((neighbor(*subject, settings), ao));
+        }
+        let mut content = Content { remarks: self.remarks, ..Content::default() };
+        for draft in self.chains {
+            if draft.is_tcp {
+                let users = users.remove(draft.name).unwrap_or_default();
+                draft.finish(&users, lines, &mut content.chains)?;
+            } else {
+                let what = "a key chain without \"tcp\"";
+                content.skipped.push(Skipped { position: draft.at.position(), what });
+            }
+        }
+        Ok(content)
+    }
+}
+
+/// Whether a template of this kind, IOS XE's or NX-OS's, has the settings of a session.
+fn is_session(kind: &Word<'_>) -> bool {
+    ["peer-session", "peer"].iter().any(|known| kind.is(known))
+}
+
+/// A neighbor by its address, with IPv6 perhaps `%INTERFACE`, or a group.
+fn subject<'a>(vrf: Option<&'a str>, name: &'a str) -> Subject<'a> {
+    let (address, interface) = name.split_once('%').unwrap_or((name, ""));
+    match address.parse() {
+        Ok(address) => Subject::Neighbor(vrf, address, Some(interface).filter(|name| !name.is_empty())),
+        Err(_) => Subject::Group(vrf, name),
+    }
+}
+
+/// The neighbor that a subject is, if it is one. A link-local address is on the interface that its sessions come from.
+fn neighbor(subject: Subject<'_>, settings: &Settings<'_>) -> Option<Neighbor> {
+    let Subject::Neighbor(vrf, address, interface) = subject else { return None };
+    let source = settings.interface.clone().filter(|_| is_link_local(&address));
+    let interface = interface.map(ToOwned::to_owned).or(source);
+    Some(Neighbor { vrf: vrf.map(ToOwned::to_owned), address, interface })
+}
+
+pub(super) fn is_link_local(address: &IpCidr) -> bool {
+    matches!(address, IpCidr::V6(address) if address.is_host_address() && address.first_address().is_unicast_link_local())
+}
+
+impl ChainDraft<'_> {
+    /// Adds the chain, once for those of its users whose sessions cover TCP options and once for the others.
+    fn finish(
+        mut self,
+        users: &[(Option<Neighbor>, Ao<'_>)],
+        lines: &[&str],
+        chains: &mut Vec<Chain>,
+    ) -> Result<(), Error> {
+        let mut keys = Vec::with_capacity(self.keys.len());
+        // Where keys say that TCP options are covered.
+        let mut included: Vec<Option<Position>> = Vec::with_capacity(self.keys.len());
+        for draft in &self.keys {
+            let mut includes = None;
+            if let Some(key) = draft.finish(lines, &mut includes, &mut self.remarks)? {
+                keys.push(key);
+                included.push(includes);
+            }
+        }
+        let accepting: Vec<_> = users.iter().filter(|(_, ao)| ao.accepts_mismatch).collect();
+        if let Some((_, ao)) = accepting.first() {
+            let sentence = format!(
+                "accepts connections without TCP-AO from {} of its neighbors (accept-ao-mismatch)",
+                accepting.len()
+            );
+            self.remarks.push(Remark::warning("insecure", Some(ao.at.position()), sentence).lost());
+        }
+        let has_neighbors = users.iter().any(|(neighbor, _)| neighbor.is_some());
+        let all_included = included.iter().all(Option::is_some);
+        let users = users.iter().filter(|(neighbor, _)| neighbor.is_some() || !has_neighbors);
+        let (covered, others): (Vec<_>, Vec<_>) =
+            users.partition(|(_, ao)| ao.includes_options || all_included);
+        for (is_covered, users) in [(true, &covered), (false, &others)] {
+            if users.is_empty() && (is_covered || !covered.is_empty()) {
+                continue;
+            }
+            let mut remarks = self.remarks.clone();
+            let without = users.iter().find(|(_, ao)| !ao.includes_options);
+            let with = users.iter().find(|(_, ao)| ao.includes_options);
+            if let (Some(_), Some(at)) = (without, included.iter().flatten().next()) {
+                let sentence = "include-tcp-options is written at a key and not at its neighbors, where Cisco's guide says \
+                                that it must be: it is disputed, so write it at both";
+                remarks.push(Remark::warning("disputed", Some(*at), sentence));
+            } else if let (Some((_, ao)), false) = (with, all_included) {
+                let sentence = "include-tcp-options is written at the neighbor and not at each key, where some routers need \
+                                it: it is disputed, so write it at both";
+                remarks.push(Remark::warning("disputed", Some(ao.at.position()), sentence).as_note());
+            }
+            let keys = keys.iter().zip(&included).map(|(key, included): (&ChainKey, _)| ChainKey {
+                options: match is_covered || included.is_some() {
+                    true => OptionCoverage::Covered,
+                    false => OptionCoverage::Excluded,
+                },
+                ..key.clone()
+            });
+            chains.push(Chain {
+                name: self.name.to_owned(),
+                neighbors: users.iter().filter_map(|(neighbor, _)| neighbor.clone()).collect(),
+                keys: keys.collect(),
+                remarks,
+                ..Chain::default()
+            });
+        }
+        Ok(())
+    }
+}
+
+impl KeyDraft<'_> {
+    /// The key, without its coverage of TCP options; nothing for one whose KDF is not known.
+    fn finish(
+        &self,
+        lines: &[&str],
+        included: &mut Option<Position>,
+        remarks: &mut Vec<Remark>,
+    ) -> Result<Option<ChainKey>, Error> {
+        let key_id = self.id.number("key", MAX_KEY_ID)?;
+        let (mut send_id, mut recv_id, mut algorithm, mut secret) = (None, None, None, None);
+        let (mut send, mut accept) = (None, None);
+        for command in &self.commands {
+            let Some((name, values)) = command.split_first() else { continue };
+            match values {
+                [id] if name.is("send-id") => once(&mut send_id, id.key_id("send-id")?, name, "send-id")?,
+                [id] if name.is("recv-id") => once(&mut recv_id, id.key_id("recv-id")?, name, "recv-id")?,
+                [value] if name.is("cryptographic-algorithm") => {
+                    once(&mut algorithm, *value, name, "cryptographic-algorithm")?;
+                }
+                _ if name.is("key-string") => {
+                    once(&mut secret, key_string(name, values, lines)?, name, "key-string")?;
+                }
+                _ if name.is("send-lifetime") => {
+                    once(&mut send, lifetime(name, values, "send-lifetime")?, name, "send-lifetime")?;
+                }
+                _ if name.is("accept-lifetime") => {
+                    once(&mut accept, lifetime(name, values, "accept-lifetime")?, name, "accept-lifetime")?;
+                }
+                [] if name.is("include-tcp-options") => *included = Some(name.position()),
+                [] if name.is(MISMATCH) => {
+                    let sentence = "accepts segments that do not match it (accept-ao-mismatch)";
+                    let remark = Remark::warning("insecure", Some(name.position()), sentence);
+                    remarks.push(remark.of_key(key_id).lost());
+                }
+                // They say what is the default.
+                [value] if name.is("no") && (value.is("include-tcp-options") || value.is(MISMATCH)) => {}
+                _ => remarks.push(Remark::not_understood(name.position()).of_key(key_id)),
+            }
+        }
+        let missing = |field| self.at.missing(field);
+        let (send_id, recv_id) =
+            (send_id.ok_or_else(|| missing("send-id"))?, recv_id.ok_or_else(|| missing("recv-id"))?);
+        let secret = secret.ok_or_else(|| missing("key-string"))?;
+        let algorithm = algorithm.ok_or_else(|| missing("cryptographic-algorithm"))?;
+        if algorithm.is(UNKNOWN_KDF) {
+            let sentence =
+                "has algorithm hmac-sha-256, whose KDF Cisco does not document: this key is left out";
+            let remark = Remark::warning("unknown-kdf", Some(self.at.position()), sentence);
+            remarks.push(remark.of_key(key_id).lost());
+            return Ok(None);
+        }
+        let known = ALGORITHMS.iter().find(|(name, _)| algorithm.is(name)).map(|(_, known)| *known);
+        if let (Some((_, Clock::Local)), Some((_, Clock::Utc)))
+        | (Some((_, Clock::Utc)), Some((_, Clock::Local))) = (send, accept)
+        {
+            let sentence =
+                "one of its lifetimes is in local time and the other is not: both are taken as local";
+            remarks.push(Remark::warning("local-time", Some(self.at.position()), sentence).of_key(key_id));
+        }
+        let (send, accept) = (send.unwrap_or_default(), accept.unwrap_or_default());
+        Ok(Some(ChainKey {
+            position: Some(self.at.position()),
+            key_id,
+            send_id,
+            recv_id,
+            algorithm: known.map_or_else(|| algorithm.algorithm("cryptographic-algorithm"), Ok)?,
+            mac_length: MAC_LENGTH,
+            options: OptionCoverage::Excluded,
+            secret,
+            send: send.0,
+            accept: accept.0,
+            clock: if Clock::Local == send.1 || Clock::Local == accept.1 { Clock::Local } else { Clock::Utc },
+            preference: Preference::Ordinary,
+        }))
+    }
+}
+
+/// `[0] LINE`, `7 TYPE-7`, or `6 TYPE-6`, which only the router can decrypt. A plain secret goes on to the end of its line.
+fn key_string(at: &Word<'_>, values: &[Word<'_>], lines: &[&str]) -> Result<Secret, Error> {
+    let is_type = |word: &Word<'_>| word.text().len() == 1 && word.text().bytes().all(|c| c.is_ascii_digit());
+    match values {
+        [first, text, ..] if first.is("0") => Ok(Secret::text(rest_of_line(text, lines))),
+        [first, _] if first.is("6") || first.is("7") => cisco::key_string(at, values),
+        [first, _, ..] if is_type(first) => Err(first.expected("key-string", "0, 6 or 7, and the secret")),
+        [] => Err(at.missing("key-string")),
+        [first] if is_type(first) => Err(first.refused("key-string", "the secret is missing")),
+        [first, ..] => Ok(Secret::text(rest_of_line(first, lines))),
+    }
+}
+
+/// A line of the text from this word on, with the blanks at its end, which the router takes too.
+fn rest_of_line<'t>(word: &Word<'_>, lines: &[&'t str]) -> &'t str {
+    let Position { line, column } = word.position();
+    let line = lines.get(line - 1).copied().unwrap_or_default();
+    let start = line.char_indices().nth(column - 1).map_or(line.len(), |(start, _)| start);
+    line[start..].trim_end_matches('\r')
+}
+
+/// `[local] TIME DATE` and what may follow.
+fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<(Lifetime, Clock), Error> {
+    match values {
+        [local, values @ ..] if local.is("local") => Ok((cisco::lifetime(at, values, field)?, Clock::Local)),
+        _ => Ok((cisco::lifetime(at, values, field)?, Clock::Utc)),
+    }
+}
