@@ -42,7 +42,7 @@ impl Findings {
             position: key.and_then(|key| key.position),
             sentence: sentence.into(),
         };
-        // One chain of IOS XR may have become two, with the same findings.
+        // One chain of IOS XR or IOS XE may have become two, with the same findings.
         if !self.0.contains(&finding) {
             self.0.push(finding);
         }

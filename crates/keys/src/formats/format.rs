@@ -295,7 +295,7 @@ impl KeyFile {
     /// The chains for this end to sign and verify with, if `end` has the file. BIRD's preferred keys come first, its deprecated ones last.
     ///
     /// A chain cannot be used if a key cannot be an MKT or its lifetimes contradict each other, if its keys collide, or if another chain has
-    /// its name; one with TCP options and one without are one chain of IOS XR that neighbors use in both ways. Such chains are left out:
+    /// its name; one with TCP options and one without are one chain of a Cisco router that neighbors use in both ways. Such chains are left out:
     /// [`KeyChains::unusable`] says why.
     ///
     /// # Errors
@@ -325,7 +325,7 @@ impl KeyFile {
         };
         let twice = match self.format {
             // The reader makes two chains of one.
-            Some(Format::IosXr) => Problem::Text(
+            Some(Format::IosXr | Format::IosXe | Format::NxOs) => Problem::Text(
                 "neighbors use this chain both with and without TCP options: give each its own chain".into(),
             ),
             _ => Problem::ChainTwice,

@@ -95,7 +95,8 @@ fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
         };
         for Neighbor { vrf, address, interface } in &chain.neighbors {
             let name_of_peer = format!("chain {:?}: {address}", chain.name);
-            let is_word = |word: &String| word.chars().all(|c| c.is_ascii_graphic() && c != '?');
+            let is_word =
+                |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_graphic() && c != '?');
             if !vrf.iter().chain(interface).all(is_word) {
                 losses.push(format!(
                     "{name_of_peer}, whose VRF or interface has a name that IOS XE does not take"

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use wireseal_keys::{
-    Chain, Clock, End, Format, KeyFile, Lifetime, Notation, Timestamp, Weight, check, convert, load, read,
+    Chain, Clock, End, Format, KeyFile, Lifetime, Neighbor, Notation, Timestamp, Weight, check, convert,
+    load, read,
 };
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
@@ -187,6 +188,8 @@ fn a_chain_used_with_and_without_tcp_options_becomes_two() {
         (shown(covered), shown(excluded)),
         (("192.0.2.2".into(), Covered), ("192.0.2.1".into(), Excluded))
     );
+    let error = file.key_chains(End::ThisEnd).unwrap_err().to_string();
+    assert!(error.contains("give each its own chain"), "{error}");
     let conversion = convert(&file, Format::IosXe).unwrap();
     assert_eq!(conversion.losses, ["chain \"core\" is named core_2"]);
     let again = read_text(&conversion.text);
@@ -350,6 +353,62 @@ fn neighbors_that_cannot_be_told_apart_are_not_written_twice() {
     let again = read_text(&conversion.text);
     assert_eq!(neighbors(&again.chains[0]), ["fe80::1%Ethernet1"]);
     assert_eq!(neighbors(&again.chains[1]), ["fe80::1 vrf red"]);
+    // Nor those that IOS XE has no name for.
+    let mut file = read_text(&chain(""));
+    for (vrf, interface) in [(Some("a b"), None), (Some(""), None), (None, Some("a\nb"))] {
+        let [vrf, interface] = [vrf, interface].map(|name| name.map(ToOwned::to_owned));
+        file.chains[0].neighbors = vec![Neighbor { vrf, address: "fe80::1".parse().unwrap(), interface }];
+        let conversion = convert(&file, Format::IosXe).unwrap();
+        assert!(
+            conversion.losses.concat().contains("a name that IOS XE does not take"),
+            "{:?}",
+            conversion.losses
+        );
+        assert!(!conversion.text.contains("fe80::1"), "{}", *conversion.text);
+    }
+}
+
+#[test]
+fn the_beginning_of_a_configuration_is_read_or_refused_in_one_line() {
+    for name in ["ios-xe.cfg", "nx-os.cfg"] {
+        let text = std::fs::read_to_string(data(name)).unwrap();
+        let formats = [Format::IosXe, Format::NxOs, Format::Frr].into_iter();
+        for (format, (end, _)) in formats.flat_map(|format| text.char_indices().map(move |at| (format, at))) {
+            if let Err(error) = read(Path::new("router.cfg"), &text[..end], Some(format)) {
+                assert!(!error.to_string().contains('\n'), "{error}");
+            }
+        }
+    }
+}
+
+/// Neighbors as the router names them, in an order of their own.
+fn any_neighbors() -> impl Strategy<Value = Vec<Neighbor>> {
+    let vrf = prop::sample::select(vec![None, Some("red"), Some("blue")]);
+    let address =
+        prop::sample::select(vec!["192.0.2.1", "198.51.100.0/24", "2001:db8::1", "2001:db8::/32", "fe80::1"]);
+    let neighbor = (vrf, address, any::<bool>()).prop_map(|(vrf, address, has_interface)| Neighbor {
+        vrf: vrf.map(ToOwned::to_owned),
+        address: address.parse().unwrap(),
+        interface: (address == "fe80::1" && has_interface).then(|| "Ethernet1/0".to_owned()),
+    });
+    prop::collection::vec(neighbor, 0..5)
+}
+
+proptest! {
+    /// Neighbors of several VRFs and families are written in their order, each in its address family.
+    #[test]
+    fn neighbors_are_read_as_they_were_written(neighbors in prop::collection::vec(any_neighbors(), 3)) {
+        let mut file = read_text(&(chain("") + &chain("").replace("core", "edge") + &chain("").replace("core", "192.0.2.9")));
+        for (chain, neighbors) in file.chains.iter_mut().zip(neighbors) {
+            chain.neighbors = neighbors;
+        }
+        let written = convert(&file, Format::IosXe).unwrap();
+        let again = read_text(&written.text);
+        prop_assert!(!written.losses.is_empty() || is_same(&file, &again), "{}\n{file:?}", &*written.text);
+        let once_more = convert(&again, Format::IosXe).unwrap();
+        prop_assert_eq!(once_more.losses, [""; 0]);
+        prop_assert!(is_same(&again, &read_text(&once_more.text)), "{}", &*written.text);
+    }
 }
 
 proptest! {
