@@ -20,6 +20,8 @@ pub(super) const TABLE: Table = Table {
     shows: |text| {
         let words: Vec<_> = first_line(text).split_whitespace().take(5).collect();
         Shows::if_(match words[..] {
+            // Junos has a statement `security`.
+            ["security", "passwords" | "authentication", ..] => true,
             ["key", "chain", _, "tcp", ..] | [_, "key", "chain", _, "tcp"] | ["neighbor", _, "ao", ..] => {
                 true
             }

@@ -196,6 +196,11 @@ impl<'a> Drafts<'a> {
             let (keys, by_id, remarks) = (Vec::new(), HashMap::new(), Vec::new());
             self.chains.push(ChainDraft { at: *at, name: name.text(), is_tcp: false, keys, by_id, remarks });
         }
+        // Chains are next to each other in a configuration, so these lines were inside the one before.
+        if let Some(Mode { kind: Kind::Chain(before), .. }) = self.modes.first() {
+            let remarks = &mut self.chains[*before].remarks;
+            remarks.extend(self.unclear.drain(..).map(Remark::not_understood));
+        }
         self.chains[index].is_tcp |= rest.first().is_some_and(|kind| kind.is("tcp"));
         self.enter(0, Kind::Chain(index), at.position().column);
     }

@@ -227,6 +227,9 @@ fn what_is_not_understood_is_said_and_takes_nothing_with_it() {
     let flat: String = inside.lines().map(|line| format!("{}\n", line.trim_start())).collect();
     let file = read_text(&(flat + "hostname a\ncrypto key pubkey-chain rsa\nkey-string\n0123\n"));
     assert_eq!(remarks(&file), ["Warning not-understood 7", "Warning not-understood 12"]);
+    let two = chain("").replace('\n', "\nfoo\n").replace("  ", "").replace(" key", "key");
+    let file = read_text(&(two.clone() + &two.replace("core", "edge") + "router bgp 1\n"));
+    assert_eq!(file.chains.iter().map(|chain| chain.remarks.len()).collect::<Vec<_>>(), [6, 5]);
     // Cut out of their modes, they are no key.
     let file = read_text(&("send-id 7\n".to_owned() + &chain("") + "router bgp 1\n ao core\n"));
     assert_eq!(remarks(&file), ["Warning not-understood 1", "Warning not-understood 9"]);
@@ -312,6 +315,23 @@ fn ios_xe() {
     let text = "Key-chain core:\n  TCP key chain\n  key 1 -- text \"hunter2hunter2\"\n";
     let error = read(Path::new("router.cfg"), text, None).expect_err("no configuration").to_string();
     assert!(error.contains("show running-config") && !error.contains("hunter2"), "{error}");
+}
+
+#[test]
+fn configurations_are_told_from_those_of_others() {
+    let of = |text: &str| Format::of(Path::new("router.cfg"), text);
+    assert_eq!(of("security passwords min-length 12\nkey chain core tcp\n"), Some(Format::IosXe));
+    assert_eq!(of("Router(config)# key chain core tcp\n"), Some(Format::IosXe));
+    let bgp =
+        "router bgp 1\n template peer-session T\n neighbor 192.0.2.1 remote-as 1\n neighbor 192.0.2.1\n";
+    assert_eq!(of(&format!("{bgp} neighbor 192.0.2.1 ao core\n")), Some(Format::IosXe));
+    assert_eq!(of(&format!("{bgp}key chain core tcp\n")), Some(Format::IosXe));
+    assert_eq!(of("neighbor 192.0.2.1 as 1;\n"), Some(Format::Bird));
+    assert_eq!(of("template bgp t {\n"), Some(Format::Bird));
+    assert_eq!(of("feature bgp\nkey chain core tcp\n"), Some(Format::NxOs));
+    assert_eq!(of("version 17.12\nkey chain core\n"), Some(Format::IosXr));
+    assert_eq!(of("frr defaults traditional\nkey chain core\n"), Some(Format::Frr));
+    assert_eq!(of("security {\n"), Some(Format::Junos));
 }
 
 #[test]
