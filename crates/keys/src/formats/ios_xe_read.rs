@@ -438,6 +438,10 @@ impl ChainDraft<'_> {
                 included.push(includes);
             }
         }
+        if self.keys.is_empty() {
+            let remark = Remark::warning("no-chain", Some(self.at.position()), "has no key");
+            self.remarks.push(remark.lost());
+        }
         let accepting: Vec<_> = users.iter().filter(|(_, ao)| ao.accepts_mismatch).collect();
         if let Some((_, ao)) = accepting.first() {
             let sentence = format!(
