@@ -7,7 +7,8 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::cisco::{self, FIRST_MOMENT, LAST_YEAR, year};
 use super::file::{Chain, ChainKey, Clock, Neighbor, Remark};
-use super::ios_xe_read::{MAC_LENGTH, MAX_KEY_ID, is_link_local, name_of, read};
+use super::ios_xe_keys::{MAC_LENGTH, MAX_KEY_ID, name_of};
+use super::ios_xe_read::{is_link_local, read};
 use super::obscured::to_cisco_seven;
 use super::table::{Limits, SendingRule, Shows, Table, first_line};
 use super::write::{Names, key_ids, lose_ranks, written};

@@ -9,6 +9,7 @@ mod file;
 mod format;
 mod frr;
 mod ios_xe;
+mod ios_xe_keys;
 mod ios_xe_read;
 mod ios_xr;
 mod junos;
