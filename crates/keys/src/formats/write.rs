@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Neighbor, Preference};
+use super::file::{Chain, ChainKey, Clock, Neighbor, Preference};
+use crate::Lifetime;
 
 /// Writes a text into a buffer that is large enough from the start, because one that moves leaves secrets behind.
 pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zeroizing<String> {
@@ -84,10 +85,16 @@ pub(super) fn lose_ranks(chain: &Chain, losses: &mut Vec<String>) {
     }
 }
 
-/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface or in a
-/// VRF.
+/// Records as losses what most formats do not have: preferred and deprecated keys, lifetimes in local time, and neighbors on an interface or
+/// in a VRF.
 pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
     lose_ranks(chain, losses);
+    let is_local =
+        |key: &&ChainKey| key.clock == Clock::Local && [key.send, key.accept] != [Lifetime::ALWAYS; 2];
+    for key in chain.keys.iter().filter(is_local) {
+        let what = "that its lifetimes are in the router's local time, whose offset is not known";
+        losses.push(format!("key {}: {what}", chain.name_of(key)));
+    }
     for Neighbor { vrf, address, interface } in &chain.neighbors {
         if let Some(interface) = interface {
             losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));

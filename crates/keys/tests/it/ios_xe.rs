@@ -244,6 +244,14 @@ fn what_the_router_would_refuse_is_said() {
         "  send-lifetime local 00:00:00 Jan 1 2025 infinite\n  accept-lifetime 00:00:00 Jan 1 2025 infinite\n",
     );
     assert_eq!(remarks(&read_text(&text)), ["Warning local-time 2"]);
+    for to in [Format::Toml, Format::Junos, Format::IosXe] {
+        let losses = convert(&read_text(&text), to).unwrap().losses.concat();
+        assert_eq!(
+            losses.contains("local time, whose offset is not known"),
+            to != Format::IosXe,
+            "{to}: {losses}"
+        );
+    }
     let file = read_text(&(chain("") + "key chain empty tcp\nrouter bgp 1\n neighbor 192.0.2.1 ao empty\n"));
     assert_eq!(remarks(&file), ["Warning no-chain 7"]);
     assert_eq!(convert(&file, Format::IosXe).unwrap().losses, ["chain \"empty\": has no key"]);
