@@ -68,7 +68,7 @@ impl Remark {
     }
 
     /// The same as a note.
-    pub(super) fn as_note(self) -> Self {
+    pub(super) fn into_note(self) -> Self {
         Self { weight: Weight::Note, ..self }
     }
 

@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, ios_xr, junos};
+use super::{bird, chains, frr, ios_xe, ios_xr, junos};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -46,6 +46,12 @@ formats! {
     Junos: junos::TABLE,
     /// Cisco IOS XR configuration.
     IosXr: ios_xr::TABLE,
+    /// Cisco IOS XE configuration.
+    IosXe: ios_xe::TABLE,
+    /// Cisco NX-OS configuration, read as IOS XE's.
+    NxOs: ios_xe::NX_OS,
+    /// FRR configuration, which has key chains but no TCP-AO.
+    Frr: frr::TABLE,
 }
 
 impl Format {
@@ -305,7 +311,7 @@ impl KeyFile {
     /// The chains for this end to sign and verify with, if `end` has the file. BIRD's preferred keys come first, its deprecated ones last.
     ///
     /// A chain cannot be used if a key cannot be an MKT or its lifetimes contradict each other, if its keys collide, or if another chain has
-    /// its name; one with TCP options and one without are one chain of IOS XR that neighbors use in both ways. Such chains are left out:
+    /// its name; one with TCP options and one without are one chain of a Cisco router that neighbors use in both ways. Such chains are left out:
     /// [`KeyChains::unusable`] says why.
     ///
     /// # Errors
@@ -334,7 +340,7 @@ impl KeyFile {
         };
         let twice = match self.format {
             // The reader makes two chains of one.
-            Some(Format::IosXr) => Problem::Text(
+            Some(Format::IosXr | Format::IosXe | Format::NxOs) => Problem::Text(
                 "neighbors use this chain both with and without TCP options: give each its own chain".into(),
             ),
             _ => Problem::ChainTwice,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::file::Content;
+use super::file::{Chain, Content, Remark, Weight};
 use super::{End, Format, KeyFile};
 use crate::text::Collide;
 use crate::{Error, KeyChains};
@@ -106,7 +106,7 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
         let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| unknown(text))?;
         let Content { chains, skipped, remarks } = content(known, text, format.is_some(), Collide::Yes)?;
         if chains.iter().all(|chain| chain.keys.is_empty()) {
-            return Err(Error::text(format!("has no key for TCP-AO (read as {known})")));
+            return Err(no_key(known, &chains, &remarks));
         }
         Ok(KeyFile { format: Some(known), chains, skipped, remarks, warnings: Vec::new() })
     };
@@ -133,6 +133,19 @@ fn unknown(text: &str) -> Error {
         "unknown format of keys: name it with --format (--keys-format for files given with --keys); tried as {}",
         tried.join("; as ")
     ))
+}
+
+/// The error for a text without keys: why there is none, if the reader knows.
+fn no_key(format: Format, chains: &[Chain], remarks: &[Remark]) -> Error {
+    let of_chains =
+        chains.iter().flat_map(|chain| chain.remarks.iter().map(move |remark| (Some(chain), remark)));
+    let mut all = of_chains.chain(remarks.iter().map(|remark| (None, remark)));
+    let Some((chain, remark)) = all.find(|(_, remark)| remark.weight == Weight::Warning) else {
+        return Error::text(format!("has no key for TCP-AO (read as {format})"));
+    };
+    let error = Error::text(remark.sentence.clone()).at(remark.position);
+    let error = remark.key_id.into_iter().fold(error, Error::in_key);
+    chain.into_iter().fold(error, |error, chain| error.in_chain(&chain.name))
 }
 
 /// The content of a text in this format. The format is certain, or only suggested by the file's name.

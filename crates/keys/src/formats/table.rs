@@ -59,6 +59,8 @@ pub(super) struct Limits {
     pub(super) max_id: u8,
     /// Whether a key's SendID is also its RecvID.
     pub(super) has_one_id: bool,
+    /// Whether lifetimes can be written in the router's local time.
+    pub(super) has_local_time: bool,
     /// Which of several valid keys it signs with.
     pub(super) sending: SendingRule,
 }
@@ -109,6 +111,7 @@ impl Limits {
         has_one_lifetime: false,
         max_id: u8::MAX,
         has_one_id: false,
+        has_local_time: false,
         sending: SendingRule::LatestStart,
     };
 }

@@ -8,6 +8,7 @@ mod errors;
 mod followed_chain;
 mod formats;
 mod hostile;
+mod ios_xe;
 mod ios_xr;
 mod ios_xr_bgp;
 mod lifetimes;

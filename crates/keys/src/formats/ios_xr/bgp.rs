@@ -186,7 +186,7 @@ impl<'a> Bgp<'a> {
             for (group, position) in subject.groups() {
                 if !self.subjects.contains_key(&(*instance, group)) && missing.insert((*instance, group)) {
                     let sentence = "the group that is used here is not in the file: whether its neighbors use TCP-AO is not known";
-                    remarks.push(Remark::warning("missing", Some(position), sentence).as_note());
+                    remarks.push(Remark::warning("missing", Some(position), sentence).into_note());
                 }
             }
             let has_other = subject.password || subject.keychain.is_some();
@@ -223,7 +223,7 @@ impl<'a> Bgp<'a> {
                     "{count} neighbors or groups have `keychain`, first here: they use the older option, not TCP-AO"
                 ),
             };
-            remarks.push(Remark::warning("older-option", Some(*first), sentence).as_note());
+            remarks.push(Remark::warning("older-option", Some(*first), sentence).into_note());
         }
         Users { users, remarks }
     }
@@ -287,7 +287,7 @@ fn ao_of<'a>(ao: &Word<'a>, values: &[Word<'a>], remarks: &mut Vec<Remark>) -> R
     }
     if coverage.is_none() {
         let sentence = "`ao` without include-tcp-options is read as include-tcp-options enable";
-        remarks.push(Remark::warning("assumed", Some(ao.position()), sentence).as_note());
+        remarks.push(Remark::warning("assumed", Some(ao.position()), sentence).into_note());
     }
     let coverage = coverage.unwrap_or(OptionCoverage::Covered);
     Ok(Some(Ao::Chain(Use { chain, coverage, accepts_mismatch, position: ao.position() })))

@@ -136,7 +136,7 @@ impl<'a> Drafts<'a> {
             {
                 let sentence = "`tcp-ao` of PCEP is not read: its peers are not among those of the chain";
                 self.remarks
-                    .push(Remark::warning("not-understood", Some(own.position()), sentence).as_note());
+                    .push(Remark::warning("not-understood", Some(own.position()), sentence).into_note());
                 Ok(())
             }
             _ => {
@@ -297,7 +297,7 @@ impl<'a> Drafts<'a> {
         if is_assumed.is_some() {
             let sentence = "lifetimes are read as UTC: a chain without `timezone` has them in the router's local time, and no `clock \
                             timezone` is in the file";
-            content.remarks.push(Remark::warning("assumed", is_assumed, sentence).as_note());
+            content.remarks.push(Remark::warning("assumed", is_assumed, sentence).into_note());
         }
         match left_out {
             Some(error) if content.chains.is_empty() => Err(error),
@@ -438,7 +438,7 @@ fn remarks_of(users: &[(Neighbor, Use<'_>)]) -> Vec<Remark> {
         let neighbors = several(nowhere.iter().map(|(neighbor, _)| neighbor));
         let sentence =
             format!("the interface of {neighbors}, which is link-local, is not given by `update-source`");
-        remarks.push(Remark::warning("missing", Some(usage.position), sentence).as_note().lost());
+        remarks.push(Remark::warning("missing", Some(usage.position), sentence).into_note().lost());
     }
     remarks
 }
