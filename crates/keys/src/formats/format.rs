@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, ios_xr, junos};
+use super::{bird, chains, eos, ios_xr, junos};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -46,6 +46,8 @@ formats! {
     Junos: junos::TABLE,
     /// Cisco IOS XR configuration.
     IosXr: ios_xr::TABLE,
+    /// Arista EOS configuration.
+    Eos: eos::TABLE,
 }
 
 impl Format {
@@ -336,6 +338,9 @@ impl KeyFile {
             // The reader makes two chains of one.
             Some(Format::IosXr) => Problem::Text(
                 "neighbors use this chain both with and without TCP options: give each its own chain".into(),
+            ),
+            Some(Format::Eos) => Problem::Text(
+                "neighbors use this profile with two algorithms: give each its own profile".into(),
             ),
             _ => Problem::ChainTwice,
         };

@@ -5,6 +5,7 @@ mod chains;
 mod check;
 mod cisco;
 mod convert;
+mod eos;
 mod file;
 mod format;
 mod ios_xr;

@@ -105,7 +105,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 /// A file with this many items.
 type File = fn(usize) -> String;
 
-const FILES: [(&str, Format, File); 7] = [
+const FILES: [(&str, Format, File); 8] = [
     ("BIRD", Format::Bird, |count| {
         written(count, |text, number| {
             write!(
@@ -154,6 +154,25 @@ const FILES: [(&str, Format, File); 7] = [
             + &written(count, |text, number| {
                 let (high, low) = (number / 256, number % 256);
                 writeln!(text, " neighbor 10.{high}.{low}.1\n  ao c{number} include-tcp-options enable")
+            })
+    }),
+    ("EOS", Format::Eos, |count| {
+        "management security\n".to_owned()
+            + &written(count, |text, number| {
+                let id = number % 256;
+                writeln!(
+                    text,
+                    "   session shared-secret profile p{number}\n      secret {id} 0 hunter2 infinite"
+                )
+            })
+            + "router bgp 1\n   neighbor G peer group\n"
+            + &written(count, |text, number| {
+                let (high, low) = (number / 256, number % 256);
+                let neighbor = format!("   neighbor 10.{high}.{low}.1");
+                writeln!(
+                    text,
+                    "{neighbor} password shared-secret profile p{number} algorithm hmac-sha1-96\n{neighbor} peer group G"
+                )
             })
     }),
     // Its keys collide.

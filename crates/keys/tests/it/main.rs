@@ -4,6 +4,7 @@
 
 mod convert;
 mod embedded;
+mod eos;
 mod errors;
 mod followed_chain;
 mod formats;
