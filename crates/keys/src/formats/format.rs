@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, eos, ios_xr, junos};
+use super::{bird, chains, eos, ios_xr, junos, vrp};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -48,6 +48,8 @@ formats! {
     IosXr: ios_xr::TABLE,
     /// Arista EOS configuration.
     Eos: eos::TABLE,
+    /// Huawei VRP configuration.
+    Vrp: vrp::TABLE,
 }
 
 impl Format {

@@ -14,6 +14,8 @@ mod load;
 mod obscured;
 mod table;
 mod tree;
+mod vrp;
+mod vrp_writer;
 mod write;
 
 pub use check::{Finding, Usable, check};

@@ -105,7 +105,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 /// A file with this many items.
 type File = fn(usize) -> String;
 
-const FILES: [(&str, Format, File); 8] = [
+const FILES: [(&str, Format, File); 9] = [
     ("BIRD", Format::Bird, |count| {
         written(count, |text, number| {
             write!(
@@ -173,6 +173,19 @@ const FILES: [(&str, Format, File); 8] = [
                     text,
                     "{neighbor} password shared-secret profile p{number} algorithm hmac-sha1-96\n{neighbor} peer group G"
                 )
+            })
+    }),
+    ("VRP", Format::Vrp, |count| {
+        written(count, |text, number| {
+            writeln!(
+                text,
+                "keychain k{number} mode absolute\n key-id 1\n  algorithm hmac-sha1-12\n  key-string plain hunter2\ntcp ao p{number}\n \
+                 binding keychain k{number}\n key-id 1\n  send-id 1 receive-id 1"
+            )
+        }) + "bgp 1\n"
+            + &written(count, |text, number| {
+                let (high, low) = (number / 256, number % 256);
+                writeln!(text, " peer 10.{high}.{low}.1 tcp-ao policy p{number}")
             })
     }),
     // Its keys collide.

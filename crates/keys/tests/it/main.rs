@@ -25,3 +25,4 @@ mod shim_support;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;
+mod vrp;
