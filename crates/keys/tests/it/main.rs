@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 mod convert;
+mod damage;
 mod embedded;
 mod eos;
 mod errors;
