@@ -145,7 +145,7 @@ impl<'a> Drafts<'a> {
                 }
             }
             [_, .., model] if begins(&["service", "routing", "protocols", "model"]) => {
-                self.model = Some(*model)
+                self.model = Some(*model);
             }
             [_, ..] if begins(&["hostname"]) => self.is_whole = true,
             [_, _, name, rest @ ..] if begins(&["neighbor", "interface"]) => {

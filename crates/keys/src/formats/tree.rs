@@ -37,11 +37,14 @@ pub(super) enum Blocks {
     /// through mail or a form, statements contain others by their ranks.
     Ranks {
         /// The rank of a command, from 1; `None` for others, which belong to the line right above them and otherwise to nothing.
-        rank: fn(&[Word<'_>]) -> Option<usize>,
+        rank: Rank,
         /// Whether words may be in double quotes.
         has_quotes: bool,
     },
 }
+
+/// How deep a command is, from 1, if that is known.
+type Rank = fn(&[Word<'_>]) -> Option<usize>;
 
 /// A word, string or mark, with its position.
 #[derive(Clone, Copy)]
@@ -261,11 +264,7 @@ impl<'a> Tree<'a> {
         Ok(self)
     }
 
-    fn with_indentation(
-        mut self,
-        mut tokens: Tokens<'a, '_>,
-        rank: Option<fn(&[Word<'_>]) -> Option<usize>>,
-    ) -> Result<Self, Error> {
+    fn with_indentation(mut self, mut tokens: Tokens<'a, '_>, rank: Option<Rank>) -> Result<Self, Error> {
         // For each mode, its indentation and its statement.
         let mut modes: Vec<(usize, usize)> = Vec::new();
         let mut begin = 0;

@@ -178,7 +178,9 @@ impl<'a> Drafts<'a> {
                 _ => self.keychain(name).take(own),
             },
             ([_, _, name, ..], _) if starts(around, &["tcp", "ao"]) => self.policy(name).take(key_id(3), own),
-            (_, [peer, name, command @ ..]) if peer.is("peer") && starts(around, &["bgp"]) => {
+            (_, [peer, name, command @ ..])
+                if peer.is("peer") && (around.is_empty() || starts(around, &["bgp"])) =>
+            {
                 self.take_peer(vrf, name, command);
                 Ok(())
             }
@@ -295,6 +297,10 @@ impl<'a> Drafts<'a> {
                 keychain.keys[index].is_bound = true;
                 let key = keychain.finish(index, ids, &mut remarks)?;
                 keys.extend(key.map(|key| ChainKey { options: policy.options, ..key }));
+            }
+            if policy.ids.is_empty() {
+                remarks
+                    .push(missing(&policy.at, "the policy of \"tcp ao\" gives no key of its keychain ids"));
             }
             if keys.is_empty() {
                 content.remarks.append(&mut remarks);
@@ -456,7 +462,7 @@ impl<'a> Keychain<'a> {
             match values {
                 [value] if name.is("algorithm") => once(&mut algorithm, *value, name, "algorithm")?,
                 _ if name.is("key-string") => {
-                    once(&mut secret, key_string(name, values)?, name, "key-string")?
+                    once(&mut secret, key_string(name, values)?, name, "key-string")?;
                 }
                 _ if is_timed && self.periodic.is_some() => {}
                 _ if name.is("send-time") => {

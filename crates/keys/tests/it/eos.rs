@@ -4,8 +4,8 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Chain, ChainKey, Clock, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight, check,
-    convert, load, read,
+    Chain, ChainKey, Clock, End, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight,
+    check, convert, load, read,
 };
 
 fn read_text(text: &str) -> KeyFile {
@@ -68,6 +68,11 @@ fn a_profile_is_a_chain_for_each_algorithm_of_its_neighbors() {
     assert_eq!(neighbors(cmac), ["192.0.2.3"]);
     assert!(cmac.keys.iter().all(|key| key.algorithm == TcpAoAlgorithm::Aes128Cmac && key.mac_length == 12));
     assert_eq!(neighbors(edge), ["2001:db8::2", "192.0.2.2 vrf RED"]);
+    // Both chains have the profile's name, so neither can be followed.
+    let usable = file.key_chains(End::ThisEnd).unwrap();
+    let [(name, error)] = usable.unusable() else { panic!("one name") };
+    assert_eq!((usable.chains().len(), &**name), (1, "CORE"));
+    assert!(error.to_string().contains("with two algorithms: give each its own profile"));
     assert_eq!(sha1.keys[0].send, lifetime("2026-01-01T00:00:00Z", "2026-07-01T00:00:00Z"));
     assert_eq!(sha1.keys[0].accept, lifetime("2026-01-01T00:00:00Z", "2026-08-01T00:00:00Z"));
     assert_eq!(edge.keys[0].send, Lifetime::ALWAYS);

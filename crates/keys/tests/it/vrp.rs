@@ -162,10 +162,14 @@ fn what_vrp_has_differently_is_said() {
     assert_eq!(more(" key-id 2\n  send-id 2 receive-id 2\n"), [("missing", Some(13))]);
     assert_eq!(more("tcp ao Q\n key-id 2\n  send-id 2 receive-id 2\n"), [("missing", Some(13))]);
     assert_eq!(more("tcp ao Q\n binding keychain q\n"), [("missing", Some(14))]);
+    assert_eq!(more("tcp ao Q\n binding keychain k\n"), [("missing", Some(13))]);
     assert_eq!(more("bgp 1\n peer 192.0.2.2 tcp-ao policy Q\n"), [("missing", Some(14))]);
     assert_eq!(more("bgp 1\n peer 192.0.2.2 tcp-ao later\n"), [("not-understood", Some(14))]);
     assert_eq!(more("mpls ldp\n authentication tcp-ao all name P\n"), [("not-understood", Some(14))]);
     assert_eq!(more("#\n key-string plain x\n"), [("not-understood", Some(14))]);
+    // A part without the lines around it.
+    let file = read_text(&policy(&good, "peer 192.0.2.2 tcp-ao policy P\n"));
+    assert_eq!(neighbors(&file.chains[0]), ["192.0.2.2"]);
     // A key without a send-time is not sent with, unless it is the default one.
     let without = |times: &str| policy(&[ALGORITHM, SECRET, times].concat(), "");
     let accept = "  receive-time 00:00 2026-01-01 duration infinite\n";
