@@ -1,7 +1,5 @@
 //! Arista EOS configuration: `session shared-secret profile`, and BGP's `password shared-secret profile` (Arista, BGP TCP Authentication
-//! Option, EOS 4.28.2F and later).
-//!
-//! A profile has secrets with ids and lifetimes; the algorithm stands at the neighbor.
+//! Option, EOS 4.28.2F and later). A profile has secrets with ids and lifetimes; the algorithm stands at the neighbor.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -149,8 +147,7 @@ impl<'a> Drafts<'a> {
             }
             [_, ..] if begins(&["hostname"]) => self.is_whole = true,
             [_, _, name, rest @ ..] if begins(&["neighbor", "interface"]) => {
-                // Its address is a link-local one.
-                let neighbor = neighbor(vrf, "fe80::/10");
+                let neighbor = neighbor(vrf, LINK_LOCAL);
                 let interface = Some(name.text().to_owned());
                 let subject = self.subject(vrf, name, neighbor.map(|any| Neighbor { interface, ..any }));
                 subject.group = group(rest).or(subject.group);
@@ -309,6 +306,8 @@ impl<'a> Drafts<'a> {
     }
 }
 
+/// The address of the peer on a link.
+const LINK_LOCAL: &str = "fe80::/10";
 const UNDOCUMENTED: &str =
     "whose key derivation Arista does not document: its keys are left out for that neighbor";
 const UNUSED: &str = "and the algorithm stands at the neighbor: its keys are left out";
@@ -501,21 +500,23 @@ fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
         let mut needs_group = false;
         for Neighbor { vrf, address, interface } in &chain.neighbors {
             let vrf = vrf.as_deref();
-            if let Some(interface) = interface {
+            let link = interface.as_ref().filter(|_| address.to_string() == LINK_LOCAL);
+            if let (Some(interface), None) = (interface, link) {
                 losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));
             }
-            if !taken.insert((vrf, *address)) {
+            if !taken.insert((vrf, *address, link)) {
                 losses.push(format!("chain {:?}: {address}, which uses another chain", chain.name));
                 continue;
             }
             if !vrfs.contains(&vrf) {
                 vrfs.push(vrf);
             }
-            let line = match address.is_host_address() {
-                true => {
+            let line = match link {
+                Some(link) => format!("neighbor interface {link} peer-group {group} remote-as AS"),
+                None if address.is_host_address() => {
                     format!("neighbor {address} password shared-secret profile {name} algorithm {algorithm}")
                 }
-                false => format!("bgp listen range {address} peer-group {group} remote-as AS"),
+                None => format!("bgp listen range {address} peer-group {group} remote-as AS"),
             };
             needs_group |= !address.is_host_address();
             lines.push((vrf, line));
@@ -564,14 +565,12 @@ fn write_profile(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<
     }
     let _ = writeln!(text, "   session shared-secret profile {name}");
     for key in &chain.keys {
+        let name = chain.name_of(key);
         if key.key_id != u64::from(key.send_id.0) {
-            losses.push(format!(
-                "key {}: its number, because EOS identifies keys by their ids",
-                chain.name_of(key)
-            ));
+            losses.push(format!("key {name}: its number, because EOS identifies keys by their ids"));
         }
         if [key.send.from(), key.accept.from()].into_iter().flatten().any(|start| start <= FIRST_MOMENT) {
-            losses.push(format!("key {}: a start before 1970", chain.name_of(key)));
+            losses.push(format!("key {name}: a start before 1970"));
         }
         let _ = write!(text, "      secret {} 0 ", key.send_id);
         text.extend(key.secret.expose().iter().map(|octet| char::from(*octet)));

@@ -124,6 +124,11 @@ fn published_forms_are_read() {
     let file = read(Path::new("x"), text, None).unwrap();
     assert_eq!(file.format, Some(Format::Eos));
     assert_eq!(neighbors(&file.chains[0]), ["192.0.2.2", "fe80::/10%Ethernet3", "198.51.100.0/24"]);
+    let conversion = convert(&file, Format::Eos).unwrap();
+    assert_eq!(
+        (neighbors(&read_text(&conversion.text).chains[0]), conversion.losses),
+        (neighbors(&file.chains[0]), vec![])
+    );
 }
 
 #[test]
