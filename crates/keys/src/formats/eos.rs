@@ -9,7 +9,7 @@ use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table, begins, first_line};
-use super::tree::{self, Blocks, Dialect, Tree, Word, digits, starts};
+use super::tree::{self, Blocks, Dialect, Tree, Word, digits, starts, without_prompt};
 use super::write::{Names, lose_ranks, written};
 use crate::{Error, Lifetime, Position, Timestamp};
 
@@ -17,13 +17,13 @@ pub(super) const TABLE: Table = Table {
     name: "eos",
     about: "Arista EOS configuration",
     extension: None,
-    shows: |text| match () {
-        () if begins(text, &["session shared-secret profile", "service routing protocols model"]) => {
-            Shows::Certainly
+    shows: |text| {
+        let line = first_line(without_prompt(text));
+        match begins(line, &["session shared-secret profile", "service routing protocols model"]) {
+            false if line.contains(" password shared-secret profile ") => Shows::Certainly,
+            false if begins(line, &["management security"]) => Shows::Perhaps,
+            is_certain => Shows::if_(is_certain),
         }
-        () if first_line(text).contains(" password shared-secret profile ") => Shows::Certainly,
-        () if begins(text, &["management security"]) => Shows::Perhaps,
-        () => Shows::Nothing,
     },
     read: |text, _| read(text),
     fit: |chain, _, losses| that_can_be(chain, losses),

@@ -33,8 +33,8 @@ pub(super) enum Blocks {
     },
     /// By indentation, each line a statement. Lines that start with `!` are comments.
     Indentation,
-    /// The same, also with `#` before comments; `#` in the first column ends every mode. If no line is indented, as in text that went
-    /// through mail or a form, statements contain others by their ranks.
+    /// The same, also with `#` before comments; `#` in the first column ends every mode. If no command is indented, as in text that went
+    /// through mail or a form, or of a session with prompts, statements contain others by their ranks.
     Ranks {
         /// The rank of a command, from 1; `None` for others, which belong to the line right above them and otherwise to nothing.
         rank: Rank,
@@ -200,7 +200,9 @@ impl<'a> Tree<'a> {
         match dialect.blocks {
             Blocks::Braces { commands, is_balanced, .. } => tree.with_braces(tokens, commands, is_balanced),
             Blocks::Indentation => tree.with_indentation(tokens, None),
-            Blocks::Ranks { rank, .. } => tree.with_indentation(tokens, Some(rank).filter(|_| is_flat(text))),
+            Blocks::Ranks { rank, .. } => {
+                tree.with_indentation(tokens, Some(rank).filter(|_| is_flat(text, rank)))
+            }
         }
     }
 
@@ -388,10 +390,24 @@ struct Tokens<'a, 'd> {
     sections: usize,
 }
 
-/// Whether no line of this text is indented, apart from comments.
-fn is_flat(text: &str) -> bool {
+/// Whether no command of an inner mode is indented. Other lines, such as those of a banner, may be.
+fn is_flat(text: &str, rank: Rank) -> bool {
     let mut lines = text.lines().filter(|line| line.starts_with([' ', '\t']));
-    lines.all(|line| line.trim_start().chars().next().is_none_or(|first| matches!(first, '!' | '#')))
+    lines.all(|line| {
+        let words = line.split_whitespace().map(|word| Word::plain(word, Position { line: 1, column: 1 }));
+        rank(&words.collect::<Vec<_>>()).is_none_or(|rank| rank == 1)
+    })
+}
+
+/// A line without its prompt, such as `edge1(config-router-bgp)#`, `[~edge1-bgp]` or `<edge1>`.
+pub(super) fn without_prompt(line: &str) -> &str {
+    let word = line.split(char::is_whitespace).next().unwrap_or_default();
+    let end = match word.chars().next() {
+        Some('[') => word.find(']').map(|at| at + 1),
+        Some('<') => word.find('>').map(|at| at + 1),
+        _ => word.find(")#").map(|at| at + 2),
+    };
+    end.map_or(line, |end| line[end..].trim_start_matches([' ', '\t']))
 }
 
 impl<'a> Tokens<'a, '_> {
@@ -441,7 +457,13 @@ impl<'a> Tokens<'a, '_> {
                     Blocks::Ranks { has_quotes, .. } => (true, has_quotes),
                     _ => (false, false),
                 };
-                if (first == '!' || first == '#' && has_hashes) && self.is_first_on_line() {
+                let is_first = self.is_first_on_line();
+                let prompt = rest.len() - without_prompt(rest).len();
+                if has_hashes && is_first && prompt > 0 {
+                    self.pass(prompt);
+                    continue;
+                }
+                if (first == '!' || first == '#' && has_hashes) && is_first {
                     self.sections += usize::from(first == '#' && self.at.column == 1);
                     self.pass(line());
                     continue;

@@ -9,7 +9,7 @@ use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
 use super::table::{Limits, Shows, Table, begins, first_line};
-use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once, starts};
+use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once, starts, without_prompt};
 use super::vrp_writer::{self, ALGORITHMS, FIRST_MOMENT, MAC_LENGTH, MAX_KEY_ID, MAX_TOLERANCE, name_of};
 use super::write::written;
 use crate::{Error, Lifetime, Position, Timestamp};
@@ -19,7 +19,7 @@ pub(super) const TABLE: Table = Table {
     about: "Huawei VRP configuration",
     extension: None,
     shows: |text| {
-        let words: Vec<_> = first_line(text).split_whitespace().take(4).collect();
+        let words: Vec<_> = without_prompt(first_line(text)).split_whitespace().take(4).collect();
         match words[..] {
             ["keychain", _, "mode", _] => Shows::Certainly,
             // In IOS XR, "tcp ao" is alone or before "keychain NAME key ...".

@@ -118,6 +118,13 @@ fn indentation_may_be_missing() {
     assert_eq!((chain.accept_tolerance, chain.keys[0].clock), (36_000, Clock::Local));
     assert_eq!(chain.keys[0].accept, lifetime("2021-01-01T00:00:00Z", "2022-02-01T23:59:00Z"));
     assert_eq!((&chain.remarks, &file.remarks), (&vec![], &vec![]));
+    let prompts = |line: &str| match line.starts_with("key") {
+        true => format!("[*HUAWEI-keychain-kc1] {line}\n"),
+        false => format!("[~HUAWEI]{line}\n"),
+    };
+    let prompted: String = typed.lines().map(prompts).collect();
+    let again = read(Path::new("x"), &prompted, None).unwrap();
+    assert_eq!((again.format, keys(&again.chains[0])), (Some(Format::Vrp), keys(chain)));
 }
 
 /// Huawei, Example for Configuring TCP-AO Authentication for BGP (NetEngine 8000): two keys with HMAC-SHA-256, whose key derivation is not
