@@ -144,15 +144,15 @@ fn indentation_may_be_missing() {
     }
     assert_eq!(flat.remarks, []);
     // A session with prompts, from a lab guide.
-    let typed = "rtr(config)#management security\nrtr(config-mgmt-security)#session shared-secret profile BGP-1\n\
-                 rtr(config-mgmt-sec-sh-sec-profile-BGP-1)#secret 0 Vd8zqkT1p0wYhU3m infinite\n\
-                 rtr(config-mgmt-sec-sh-sec-profile-BGP-1)#exit\nrtr(config)#banner login\n   Go away\nEOF\n\
-                 rtr(config)#router bgp 65000\nrtr(config-router-bgp)#neighbor 10.1.0.2 password shared-secret profile BGP-1 algorithm \
+    let typed = "rtr(config)#management security\nrtr(config-mgmt-security)#session shared-secret profile PEERS\n\
+                 rtr(config-mgmt-sec-sh-sec-profile-PEERS)#secret 0 Vd8zqkT1p0wYhU3m infinite\n\
+                 rtr(config-mgmt-sec-sh-sec-profile-PEERS)#exit\nrtr(config)#banner login\n   Go away\nEOF\n\
+                 rtr(config)#router bgp 65000\nrtr(config-router-bgp)#neighbor 192.0.2.2 password shared-secret profile PEERS algorithm \
                  hmac-sha1-96\n";
     let file = read(Path::new("x"), typed, None).unwrap();
     assert_eq!(file.format, Some(Format::Eos));
-    assert_eq!(keys(&file.chains[0]), ["BGP-1/0: 0/0 HMAC-SHA-1-96 Vd8zqkT1p0wYhU3m"]);
-    assert_eq!(neighbors(&file.chains[0]), ["10.1.0.2"]);
+    assert_eq!(keys(&file.chains[0]), ["PEERS/0: 0/0 HMAC-SHA-1-96 Vd8zqkT1p0wYhU3m"]);
+    assert_eq!(neighbors(&file.chains[0]), ["192.0.2.2"]);
     assert_eq!((&file.chains[0].remarks, &file.remarks), (&vec![], &vec![]));
     // A part without the lines around it.
     let file = read_text(

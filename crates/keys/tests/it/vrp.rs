@@ -108,12 +108,12 @@ fn indentation_may_be_missing() {
     let typed = "system-view\nkeychain kc1 mode absolute\nreceive-tolerance 600\nkey-id 1\nalgorithm aes-128-cmac\nkey-string plain \
                  Vd8zqkT1p0wYhU3m\nsend-time 00:00 2021-1-1 to 23:59 2022-2-1\nreceive-time 00:00 2021-1-1 to 23:59 \
                  2022-2-1\nquit\nquit\ntcp ao a1\nbinding keychain kc1\nkey-id 1\nsend-id 1 receive-id 2\nquit\nquit\nbgp 100\npeer \
-                 10.1.1.2 as-number 100\npeer 10.1.1.2 tcp-ao policy a1\ncommit\n";
+                 192.0.2.2 as-number 100\npeer 192.0.2.2 tcp-ao policy a1\ncommit\n";
     let file = read_text(typed);
     let chain = &file.chains[0];
     assert_eq!(
         (keys(chain), neighbors(chain)),
-        (vec!["a1/1: 1/2 AES-128-CMAC-96 Vd8zqkT1p0wYhU3m".to_owned()], vec!["10.1.1.2".to_owned()])
+        (vec!["a1/1: 1/2 AES-128-CMAC-96 Vd8zqkT1p0wYhU3m".to_owned()], vec!["192.0.2.2".to_owned()])
     );
     assert_eq!((chain.accept_tolerance, chain.keys[0].clock), (36_000, Clock::Local));
     assert_eq!(chain.keys[0].accept, lifetime("2021-01-01T00:00:00Z", "2022-02-01T23:59:00Z"));
@@ -132,11 +132,11 @@ fn indentation_may_be_missing() {
 #[test]
 fn keys_with_other_algorithms_are_left_out() {
     let guide = "#\n sysname DeviceA\n#\nkeychain huawei mode absolute\n receive-tolerance 5\n #\n key-id 1\n  algorithm hmac-sha-256\n  \
-                 key-string cipher %^%#1h29-c>>[H,XTu>Q}##;\"}JOQOK#c>TD6>~d-BaJ%^%#\n  send-time 12:00 2019-12-10 to 15:00 2019-12-10\n \
-                 #\n key-id 2\n  algorithm hmac-sha-256\n  key-string cipher %^%#^<Sn.IK2iK'N%[VnMhv-I)|C4d<K$F$a.6%jEN@K%^%#\n  \
+                 key-string cipher %^%#aB3-x>>[k,Lm2}##;\"}pQ9#r>T~s-w%^%#\n  send-time 12:00 2019-12-10 to 15:00 2019-12-10\n \
+                 #\n key-id 2\n  algorithm hmac-sha-256\n  key-string cipher %^%#!<u'N%[f)|g$h$!a@!K%^%#\n  \
                  send-time 15:01 2019-12-10 to 18:00 2019-12-10\n#\ntcp ao huawei\n binding keychain huawei\n #\n key-id 1\n  send-id 1 \
-                 receive-id 2\n key-id 2\n  send-id 3 receive-id 4\n#\nbgp 1\n router-id 1.1.1.1\n peer 192.168.1.2 as-number 1\n peer \
-                 192.168.1.2 tcp-ao policy huawei\n #\n ipv4-family unicast\n  peer 192.168.1.2 enable\n#\nreturn\n";
+                 receive-id 2\n key-id 2\n  send-id 3 receive-id 4\n#\nbgp 1\n router-id 192.0.2.1\n peer 192.0.2.2 as-number 1\n peer \
+                 192.0.2.2 tcp-ao policy huawei\n #\n ipv4-family unicast\n  peer 192.0.2.2 enable\n#\nreturn\n";
     assert_eq!(
         error_of(guide),
         "DeviceA.cfg: line 8, column 13: key 1 has the algorithm hmac-sha-256, whose key derivation Huawei does not document: it is \
