@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, frr, ios_xe, ios_xr, junos};
+use super::{bird, chains, eos, frr, ios_xe, ios_xr, junos, vrp};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -52,6 +52,10 @@ formats! {
     NxOs: ios_xe::NX_OS,
     /// FRR configuration, which has key chains but no TCP-AO.
     Frr: frr::TABLE,
+    /// Arista EOS configuration.
+    Eos: eos::TABLE,
+    /// Huawei VRP configuration.
+    Vrp: vrp::TABLE,
 }
 
 impl Format {
@@ -342,6 +346,9 @@ impl KeyFile {
             // The reader makes two chains of one.
             Some(Format::IosXr | Format::IosXe | Format::NxOs) => Problem::Text(
                 "neighbors use this chain both with and without TCP options: give each its own chain".into(),
+            ),
+            Some(Format::Eos) => Problem::Text(
+                "neighbors use this profile with two algorithms: give each its own profile".into(),
             ),
             _ => Problem::ChainTwice,
         };

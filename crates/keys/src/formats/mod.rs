@@ -5,6 +5,7 @@ mod chains;
 mod check;
 mod cisco;
 mod convert;
+mod eos;
 mod file;
 mod format;
 mod frr;
@@ -17,6 +18,8 @@ mod load;
 mod obscured;
 mod table;
 mod tree;
+mod vrp;
+mod vrp_writer;
 mod write;
 
 pub use check::{Finding, Usable, check};

@@ -214,6 +214,8 @@ fn every_file_is_written_in_every_format() {
         "ios-xr-formal.cfg",
         "ios-xe.cfg",
         "nx-os.cfg",
+        "eos.cfg",
+        "vrp.cfg",
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers").join(name);
         let file = load(&path, None).unwrap_or_else(|error| panic!("{error}"));

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 mod convert;
+mod damage;
 mod embedded;
+mod eos;
 mod errors;
 mod followed_chain;
 mod formats;
@@ -25,3 +27,4 @@ mod shim_support;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;
+mod vrp;
