@@ -1,4 +1,4 @@
-//! Files: reading and verifying a capture, as `wireseal verify` does, and parsing key chains.
+//! Files: reading and verifying a capture, as `wireseal verify` does, parsing key chains, and checking routers' configurations.
 
 mod group;
 
@@ -15,8 +15,9 @@ use wireseal::verify::report::Verdict;
 use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_benches::{Contender, tcp_ao};
-use wireseal_keys::KeyChains;
-use wireseal_keys::Keys;
+use wireseal_keys::{
+    Format, Implementation, KeyChains, KeyFile, Keys, Neighbor, Timestamp, check, convert, read,
+};
 
 /// The link type of IP packets without a link layer.
 const LINKTYPE_RAW: u32 = 101;
@@ -99,5 +100,38 @@ fn key_chains(criterion: &mut Criterion) {
     }
 }
 
-criterion_group! { name = benches; config = configuration(); targets = verify, key_chains }
+/// A file of `count` chains with one key, each for a neighbor of its own.
+fn neighbors(count: u32) -> KeyFile {
+    let chain =
+        read(Path::new("keys.toml"), &chain(TcpAoAlgorithm::Aes128Cmac, 1, ""), None).expect("a chain");
+    let chains = (1..=count).map(|number| {
+        let address = std::net::Ipv4Addr::from_bits(0x0a00_0000 + number);
+        let address = address.to_string().parse().expect("an address");
+        let mut chain = chain.chains[0].clone();
+        (chain.name, chain.neighbors) =
+            (format!("peer{number}"), vec![Neighbor { vrf: None, address, interface: None }]);
+        chain
+    });
+    KeyFile { chains: chains.collect(), ..KeyFile::default() }
+}
+
+fn configurations(criterion: &mut Criterion) {
+    const COUNT: u32 = 10_000;
+    let mut group = criterion.benchmark_group("files check a configuration of 10,000 neighbors");
+    let file = neighbors(COUNT);
+    group.throughput(Throughput::Elements(COUNT.into()));
+    for format in Format::ALL {
+        let Ok(written) = convert(&file, format) else { continue };
+        let run = move || {
+            let file =
+                read(Path::new("router"), black_box(&written.text), Some(format)).expect("what was written");
+            let own = [Implementation::reading(Some(format))];
+            black_box(check(&file, Timestamp::from_unix_seconds(1_800_000_000), &own));
+            assert_eq!(file.chains.len(), COUNT as usize);
+        };
+        bench(&mut group, format, [Contender::new("wireseal", run)]);
+    }
+}
+
+criterion_group! { name = benches; config = configuration(); targets = verify, key_chains, configurations }
 criterion_main!(benches);

@@ -106,11 +106,16 @@ struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// The options except the MSS, which depends on the path, and SACK blocks and Fast Open cookies, which are dropped to make room.
+    /// The options except the MSS, which depends on the path, SACK blocks and Fast Open cookies, which are dropped to make room, and Multipath
+    /// TCP's MP_CAPABLE (RFC 8684 §3.1), which is taken out.
     fn others(&self) -> Vec<(u8, Vec<u8>)> {
         let (options, is_well_formed) = slow::options(self.options);
         assert!(is_well_formed);
-        let others = options.into_iter().filter(|option| ![2, 5, 34].contains(&option.0));
+        let is_offer = |(kind, _, data): &(u8, _, &[u8])| {
+            *kind == 30 && data.first().is_some_and(|first| first >> 4 == 0)
+        };
+        let others =
+            options.into_iter().filter(|option| ![2, 5, 34].contains(&option.0) && !is_offer(option));
         others.map(|(kind, _, data)| (kind, data.to_vec())).collect()
     }
 }

@@ -29,7 +29,7 @@ pub fn check_keys(file: &KeyFile) {
     if let Err(error) = file.keys() {
         assert!(!error.to_string().is_empty());
     }
-    for to in Format::ALL {
+    for to in Format::ALL.into_iter().filter(|format| format.is_written()) {
         let conversion = match convert(file, to) {
             Ok(conversion) => conversion,
             Err(error) => {
@@ -55,12 +55,18 @@ fn read_again(text: &str, format: Format) -> KeyFile {
 
 /// Whether two files have the same keys; chains without a name may have a name in `one`.
 fn is_same(one: &[Chain], other: &[Chain]) -> bool {
+    // Formats that group neighbors by VRF have them in another order.
+    let neighbors = |chain: &Chain| {
+        let mut neighbors: Vec<_> = chain.neighbors.iter().map(ToString::to_string).collect();
+        neighbors.sort_unstable();
+        neighbors
+    };
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| {
             (one.name == other.name || other.name.is_empty())
                 && one.description == other.description
                 && one.accept_tolerance == other.accept_tolerance
-                && one.neighbors == other.neighbors
+                && neighbors(one) == neighbors(other)
                 && one.keys.len() == other.keys.len()
                 && one.keys.iter().zip(&other.keys).all(|(one, other)| one.is_same_key(other))
         })

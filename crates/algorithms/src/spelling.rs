@@ -90,7 +90,27 @@ impl Spellings {
     }
 }
 
-/// Parses an algorithm as spelled by RFC 5926, the draft, Linux, BIRD, Junos, IOS XR or a YANG identity, in upper or lower case.
+/// What people type and other routers print, compared without case, blanks, hyphens and underscores. Only names that mean the same
+/// everywhere.
+const TYPED: [(&str, TcpAoAlgorithm); 5] = [
+    ("hmac-sha-1", TcpAoAlgorithm::HmacSha1),
+    ("hmac-sha-1-96", TcpAoAlgorithm::HmacSha1),
+    ("aes-128-cmac", TcpAoAlgorithm::Aes128Cmac),
+    ("aes-128-cmac-96", TcpAoAlgorithm::Aes128Cmac),
+    ("cmac-aes-128", TcpAoAlgorithm::Aes128Cmac),
+];
+
+/// Whether two names have the same letters and digits.
+fn is_alike(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|text| {
+        let signs = text.bytes().filter(|c| !matches!(c, b' ' | b'-' | b'_'));
+        signs.map(|c| c.to_ascii_lowercase())
+    });
+    one.eq(other)
+}
+
+/// Parses an algorithm as spelled by RFC 5926, the draft, Linux, BIRD, Junos, IOS XR or a YANG identity, in upper or lower case, or as people
+/// type these names (`aes_128_cmac`, `HMAC-SHA1`).
 ///
 /// # Errors
 ///
@@ -102,6 +122,9 @@ impl FromStr for TcpAoAlgorithm {
         Self::ALL
             .into_iter()
             .find(|algorithm| algorithm.spellings().include(text))
+            .or_else(|| {
+                TYPED.iter().find(|(typed, _)| is_alike(typed, text)).map(|(_, algorithm)| *algorithm)
+            })
             .ok_or_else(|| ParseAlgorithmError::refusing(text))
     }
 }
@@ -149,8 +172,8 @@ mod with_serde {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum ParseAlgorithmError {
-    /// SHA-256 without more: it could be Linux's `hmac(sha256)` or the draft's `HMAC-SHA256-128`, which derive different traffic keys from
-    /// the same master key.
+    /// SHA-256 without more, or with a length: it could be Linux's `hmac(sha256)` or the draft's `HMAC-SHA256-128`, which derive different
+    /// traffic keys from the same master key.
     Ambiguous,
     /// MD5 in any form; RFC 5925 exists to replace it.
     Md5,
@@ -164,7 +187,7 @@ pub enum ParseAlgorithmError {
     OneTime,
     /// A hash without HMAC, or no authentication at all.
     NotAMac,
-    /// IOS XR's `HMAC-SHA1-12` and `HMAC-SHA1-20`, which are for other protocols.
+    /// `HMAC-SHA1-12`, which is another protocol's algorithm in IOS XR and HMAC-SHA-1-96 in Huawei's VRP, or `HMAC-SHA1-20`.
     OtherProtocol,
     /// None of the known names.
     Unknown,
@@ -203,9 +226,15 @@ const REFUSED_PARTS: [(&str, ParseAlgorithmError); 16] = [
 impl ParseAlgorithmError {
     fn refusing(text: &str) -> Self {
         let bare = text.split_once(':').map_or(text, |(_module, identity)| identity);
-        let named = REFUSED_NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(bare));
-        let has =
-            |part: &str| bare.as_bytes().windows(part.len()).any(|w| w.eq_ignore_ascii_case(part.as_bytes()));
+        let named = REFUSED_NAMES.iter().find(|(name, _)| is_alike(name, bare));
+        let is_part = |window: &[u8], part: &str| {
+            let part = part.bytes();
+            window
+                .iter()
+                .zip(part)
+                .all(|(has, part)| has.eq_ignore_ascii_case(&part) || (*has == b'_' && part == b'-'))
+        };
+        let has = |part: &str| bare.as_bytes().windows(part.len()).any(|window| is_part(window, part));
         named
             .or_else(|| REFUSED_PARTS.iter().find(|(part, _)| has(part)))
             .map_or(Self::Unknown, |(_, error)| *error)
@@ -223,7 +252,10 @@ impl ParseAlgorithmError {
             Self::OtherAesKeyLength => "TCP-AO has AES-CMAC with 128-bit keys only (RFC 5926)",
             Self::OneTime => "Poly1305 needs a new key for every message, which TCP-AO does not have",
             Self::NotAMac => "this is not a message authentication code",
-            Self::OtherProtocol => "this name belongs to other protocols; IOS XR calls TCP-AO's HMAC-SHA1-96",
+            Self::OtherProtocol => {
+                "this name belongs to other protocols in IOS XR, and HMAC-SHA1-12 to TCP-AO's HMAC-SHA-1-96 in Huawei's VRP: write \
+                 HMAC-SHA-1-96 (IOS XR: HMAC-SHA1-96)"
+            }
             Self::Unknown => "unknown TCP-AO algorithm",
         }
     }

@@ -4,7 +4,7 @@ use wireseal_algorithms::ParseAlgorithmError::{self, *};
 use wireseal_algorithms::TcpAoAlgorithm::{self, *};
 
 /// Each accepted spelling, exactly as in its source.
-const ACCEPTED: [(&str, TcpAoAlgorithm); 22] = [
+const ACCEPTED: [(&str, TcpAoAlgorithm); 35] = [
     // RFC 5926 and draft-ietf-tcpm-tcp-ao-algs-07
     ("HMAC-SHA-1-96", HmacSha1),
     ("AES-128-CMAC-96", Aes128Cmac),
@@ -32,14 +32,32 @@ const ACCEPTED: [(&str, TcpAoAlgorithm); 22] = [
     ("ietf-tcp:aes-128", Aes128Cmac),
     ("hmac-sha-1", HmacSha1),
     ("aes-cmac-prf-128", Aes128Cmac),
+    // Arista EOS, IOS XE and GoBGP
+    ("hmac-sha1-96", HmacSha1),
+    ("aes-128-cmac", Aes128Cmac),
+    ("hmac_sha_1_96", HmacSha1),
+    ("aes_128_cmac_96", Aes128Cmac),
+    // As IOS XR shows them ("show tcp authentication keychain")
+    ("HMAC_SHA1_96", HmacSha1),
+    ("AES_128_CMAC_96", Aes128Cmac),
+    ("HMAC_SHA_1_96", HmacSha1),
+    // As people type them
+    ("hmac-sha1", HmacSha1),
+    ("hmac_sha1", HmacSha1),
+    ("hmacsha1", HmacSha1),
+    ("HMAC SHA1 96", HmacSha1),
+    ("cmac-aes-128", Aes128Cmac),
+    ("aes128cmac96", Aes128Cmac),
 ];
 
-const REFUSED: [(&str, ParseAlgorithmError); 40] = [
+const REFUSED: [(&str, ParseAlgorithmError); 44] = [
     ("hmac-sha-256", Ambiguous),
     ("HMAC-SHA256", Ambiguous),
     ("HMAC-SHA-256-128", Ambiguous),
     ("HMAC-SHA-256-96", Ambiguous),
     ("sha256", Ambiguous),
+    ("hmac_sha_256_96", Ambiguous),
+    ("hmac_sha_256_128", Ambiguous),
     ("ietf-key-chain:hmac-sha-256", Ambiguous),
     ("md5", Md5),
     ("ietf-key-chain:md5", Md5),
@@ -68,10 +86,12 @@ const REFUSED: [(&str, ParseAlgorithmError); 40] = [
     ("none", NotAMac),
     ("HMAC-SHA1-12", OtherProtocol),
     ("hmac-sha1-20", OtherProtocol),
+    ("hmac_sha1_12", OtherProtocol),
+    ("sha_1", NotAMac),
     ("", Unknown),
     (":", Unknown),
     ("hmac", Unknown),
-    ("HMAC-SHA-1-96 ", Unknown),
+    ("HMAC-SHA-1-96 .", Unknown),
     ("ietf-key-chain:hmac(sha1)", Unknown),
     ("ietf-tcp:hmac-sha-1", Unknown),
     ("ßha1", Unknown),

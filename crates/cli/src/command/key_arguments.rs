@@ -3,9 +3,10 @@
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use wireseal_keys::{Format, KeyFile};
+use wireseal_keys::{Format, KeyFile, Timestamp};
 use zeroize::Zeroizing;
 
 use super::say::warn;
@@ -41,6 +42,33 @@ pub(super) fn written_format() -> impl TypedValueParser<Value = Format> {
 fn of(formats: impl Iterator<Item = &'static Format>) -> impl TypedValueParser<Value = Format> {
     let values = formats.map(|format| PossibleValue::new(format.name()).help(format.about()));
     PossibleValuesParser::new(values).try_map(|name| name.parse::<Format>())
+}
+
+/// A router's offset from universal time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct UtcOffset(i32);
+
+impl UtcOffset {
+    /// Makes a file's lifetimes in local time universal, if the offset is given.
+    pub(super) fn apply(offset: Option<Self>, file: &mut KeyFile) {
+        if let Some(Self(seconds)) = offset {
+            file.set_utc_offset(seconds);
+        }
+    }
+}
+
+/// Reads `+02:00`, `-05:30` or `Z`.
+impl FromStr for UtcOffset {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let expected = "expected hours and minutes ahead of UTC, such as +02:00 or -05:00";
+        let Ok(moment) = format!("2000-01-01T00:00:00{text}").parse::<Timestamp>() else {
+            return Err(expected);
+        };
+        let midnight = Timestamp::from_unix_seconds(946_684_800);
+        i32::try_from(midnight.unix_seconds() - moment.unix_seconds()).map(Self).map_err(|_| expected)
+    }
 }
 
 /// Where keys come from.

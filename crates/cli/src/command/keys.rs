@@ -11,7 +11,7 @@ use wireseal_keys::{
     Usable, Weight, check, convert, load,
 };
 
-use super::key_arguments::{format, warn_of, written_format};
+use super::key_arguments::{UtcOffset, format, warn_of, written_format};
 use super::outcome::{Outcome, Result};
 use super::private::{check_terminal, write_private, write_text};
 use super::roll;
@@ -52,6 +52,9 @@ struct CheckArguments {
     /// Check lifetimes at this time instead of now, such as 2026-01-31T00:00:00Z
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
+    /// How far the router's clock is ahead of UTC, such as +02:00 or -05:00, for lifetimes in its local time
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    utc_offset: Option<UtcOffset>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -71,6 +74,9 @@ struct ConvertArguments {
     /// The format of the file, if its name and content do not show it
     #[arg(long, value_parser = format())]
     format: Option<Format>,
+    /// How far the router's clock is ahead of UTC, such as +02:00 or -05:00, for lifetimes in its local time
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    utc_offset: Option<UtcOffset>,
     /// The file to write, readable only by its owner; standard output by default or for -
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -96,7 +102,8 @@ fn run_check(arguments: &CheckArguments) -> Result {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let mut reports = Vec::new();
     for path in &arguments.files {
-        let file = load(path, arguments.format)?;
+        let mut file = load(path, arguments.format)?;
+        UtcOffset::apply(arguments.utc_offset, &mut file);
         warn_of(&file);
         let own = [Implementation::reading(file.format)];
         let implementations: &[_] =
@@ -205,10 +212,18 @@ fn span(lifetime: &Lifetime, clock: Clock) -> String {
     }
 }
 
+/// The most peers of a chain that the table names; `--json` has them all.
+const PEERS: usize = 8;
+
 fn peers(chain: &Chain) -> String {
-    let names: Vec<_> =
-        chain.neighbors.iter().map(|neighbor| Printable(&neighbor.to_string()).to_string()).collect();
-    names.join(", ")
+    let shown = if chain.neighbors.len() > PEERS { PEERS - 1 } else { PEERS };
+    let names =
+        chain.neighbors.iter().take(shown).map(|neighbor| Printable(&neighbor.to_string()).to_string());
+    let mut names = names.collect::<Vec<_>>().join(", ");
+    if let more @ 1.. = chain.neighbors.len().saturating_sub(shown) {
+        names += &format!(" and {more} more");
+    }
+    names
 }
 
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
@@ -257,7 +272,8 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
 }
 
 fn run_convert(arguments: &ConvertArguments) -> Result {
-    let file = load(&arguments.file, arguments.format)?;
+    let mut file = load(&arguments.file, arguments.format)?;
+    UtcOffset::apply(arguments.utc_offset, &mut file);
     warn_of(&file);
     let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
     if output.is_none() {

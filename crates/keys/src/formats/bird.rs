@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Remark, Secret, Skipped};
 use super::obscured::{hexadecimal, push_octet};
-use super::table::{Change, Limits, SendingRule, Shows, Table, Written, begins};
+use super::table::{Change, Limits, SendingRule, Shows, Table, Written, begins, first_line};
 use super::tree::{Blocks, Dialect, Kind, Statement, Tree, Word};
 use super::write::{Names, written};
 use crate::{Error, Lifetime, Problem};
@@ -20,8 +20,10 @@ pub(super) const TABLE: Table = Table {
     about: "BIRD configuration",
     extension: None,
     shows: |text| {
-        let words = ["protocol", "template", "keys", "define", "router id", "neighbor", "authentication ao"];
-        Shows::if_(begins(text, &words))
+        let words = ["protocol", "template bgp", "keys", "define", "router id", "authentication ao"];
+        // Cisco's systems have neighbors and templates too.
+        let is_neighbor = || [" as ", ";"].iter().any(|part| first_line(text).contains(part));
+        Shows::if_(begins(text, &words) || begins(text, &["neighbor"]) && is_neighbor())
     },
     read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),

@@ -4,7 +4,7 @@ use std::ptr;
 
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 
-use super::{Chain, ChainKey, Clock, Implementation, KeyFile, Notation, Preference, Weight};
+use super::{Chain, ChainKey, Clock, Implementation, KeyFile, Notation, Preference, Remark, Weight};
 use crate::{Position, Timestamp};
 
 /// Something that was found.
@@ -42,7 +42,27 @@ impl Findings {
             position: key.and_then(|key| key.position),
             sentence: sentence.into(),
         };
-        // One chain of IOS XR may have become two, with the same findings.
+        // One chain of IOS XR or IOS XE may have become two, with the same findings.
+        if !self.0.contains(&finding) {
+            self.0.push(finding);
+        }
+    }
+
+    /// Adds what the reader has to say about a chain, or about the file if the chain has no name.
+    fn add_remark(&mut self, chain: &Chain, remark: &Remark) {
+        let key = chain.keys.iter().find(|key| Some(key.key_id) == remark.key_id);
+        let finding = Finding {
+            weight: remark.weight,
+            kind: remark.kind,
+            // The key may have been left out.
+            subject: match remark.key_id {
+                Some(key_id) if !chain.name.is_empty() => format!("{}/{key_id}", chain.name),
+                Some(key_id) => key_id.to_string(),
+                None => chain.name.clone(),
+            },
+            position: remark.position.or(key.and_then(|key| key.position)),
+            sentence: remark.sentence.to_string(),
+        };
         if !self.0.contains(&finding) {
             self.0.push(finding);
         }
@@ -119,20 +139,16 @@ pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation])
         false => Weight::Note,
     };
     for remark in &file.remarks {
-        findings.add(remark.weight, remark.kind, &Chain::default(), None, remark.sentence.clone());
-        if let Some(last) = findings.0.last_mut() {
-            last.position = remark.position;
-        }
+        findings.add_remark(&Chain::default(), remark);
     }
     for (index, chain) in file.chains.iter().enumerate() {
         check_ids(&mut findings, &file.chains[..index], chain);
-        check_lifetimes(&mut findings, chain, now);
+        // All keys of a chain may have been left out, which its remarks say.
+        if !chain.keys.is_empty() {
+            check_lifetimes(&mut findings, chain, now);
+        }
         for remark in &chain.remarks {
-            let key = chain.keys.iter().find(|key| Some(key.key_id) == remark.key_id);
-            findings.add(remark.weight, remark.kind, chain, key, remark.sentence.clone());
-            if let (Some(last), true) = (findings.0.last_mut(), remark.position.is_some()) {
-                last.position = remark.position;
-            }
+            findings.add_remark(chain, remark);
         }
         for (place, key) in chain.keys.iter().enumerate() {
             check_secret(&mut findings, chain, key, &chain.keys[..place]);
@@ -193,7 +209,7 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
             Usable::Whole => {}
             Usable::Unknown => {
                 let sentence = "its lifetimes are in the router's local time, which is not known: whether it is usable now \
-                                depends on that";
+                                depends on that; give --utc-offset";
                 warn("local-time", sentence.into());
             }
             Usable::Accepted if key.send.is_over(now) => {
@@ -230,6 +246,10 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
 
 /// Finds times from now on at which the configured end has no key to send with.
 fn gaps(findings: &mut Findings, chain: &Chain, now: Timestamp) {
+    // In local time, nobody knows when they begin and end.
+    if chain.keys.iter().any(ChainKey::depends_on_local_time) {
+        return;
+    }
     let sendable = |moment| chain.keys.iter().any(|key| key.send.contains(moment));
     let next_start = |moment| {
         let starts = chain.keys.iter().filter_map(|key| key.send.from());

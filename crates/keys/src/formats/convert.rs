@@ -33,19 +33,19 @@ pub fn convert(file: &KeyFile, to: Format) -> Result<Conversion, Error> {
         return Err(Error::text(reason));
     };
     let mut losses = Vec::new();
+    for chain in &file.chains {
+        let lost = chain.remarks.iter().filter(|remark| remark.is_lost);
+        losses.extend(lost.map(|remark| match remark.key_id {
+            Some(key_id) => format!("key {}/{key_id}: {}", chain.name, remark.sentence),
+            None => format!("chain {:?}: {}", chain.name, remark.sentence),
+        }));
+    }
     let mut taken = HashSet::new();
     let chains = chains_without_refused(file, to, &mut losses);
     let chains = chains.into_iter().filter_map(|chain| (to.table().fit)(chain, &mut taken, &mut losses));
     let chains: Vec<_> = chains.collect();
     if chains.is_empty() {
         return Err(Problem::NothingLeft { to: to.name(), losses }.into());
-    }
-    for chain in &chains {
-        let lost = chain.remarks.iter().filter(|remark| remark.is_lost);
-        losses.extend(lost.map(|remark| match remark.key_id {
-            Some(key_id) => format!("key {}/{key_id}: {}", chain.name, remark.sentence),
-            None => format!("chain {:?}: {}", chain.name, remark.sentence),
-        }));
     }
     let text = write(&chains, &mut losses)?;
     let mut named = HashSet::new();
@@ -65,6 +65,12 @@ fn chains_without_refused(file: &KeyFile, to: Format, losses: &mut Vec<String>) 
         let mut names = named.iter();
         chain.keys.retain(|key| {
             let name = names.next().map_or("", String::as_str);
+            if key.depends_on_local_time() && !to.table().limits.has_local_time {
+                losses.push(format!(
+                    "key {name} is left out: its lifetimes are in the router's local time; give --utc-offset to convert them"
+                ));
+                return false;
+            }
             let reasons: Vec<_> = match is_own || key.secret.encryption().is_some() {
                 true => key.key().err().iter().map(ToString::to_string).collect(),
                 false => {

@@ -20,6 +20,20 @@ pub(super) struct Content {
     pub(super) remarks: Vec<Remark>,
 }
 
+impl Content {
+    /// The same, or an error if it has no key and a remark says why.
+    pub(super) fn with_reason(self) -> Result<Self, Error> {
+        let of_chains = self.chains.iter().flat_map(|chain| &chain.remarks);
+        let reason = self.remarks.iter().chain(of_chains).find(|remark| remark.weight == Weight::Warning);
+        match reason {
+            Some(reason) if self.chains.iter().all(|chain| chain.keys.is_empty()) => {
+                Err(Error::text(reason.sentence.clone()).at(reason.position))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
 /// Keys that are not for TCP-AO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Skipped {
@@ -68,7 +82,7 @@ impl Remark {
     }
 
     /// The same as a note.
-    pub(super) fn as_note(self) -> Self {
+    pub(super) fn into_note(self) -> Self {
         Self { weight: Weight::Note, ..self }
     }
 
@@ -327,12 +341,19 @@ impl Chain {
 }
 
 impl ChainKey {
+    /// Whether it has moments in a local time whose offset is not known.
+    #[must_use]
+    pub fn depends_on_local_time(&self) -> bool {
+        self.clock == Clock::Local
+            && [self.send, self.accept].iter().any(|lifetime| *lifetime != Lifetime::ALWAYS)
+    }
+
     /// Whether it is the same key, even if written differently.
     #[must_use]
     pub fn is_same_key(&self, other: &Self) -> bool {
         let rest = |key: &Self| {
             let ids = (key.key_id, key.send_id, key.recv_id);
-            let lifetimes = (key.send, key.accept, key.clock);
+            let lifetimes = (key.send, key.accept, key.depends_on_local_time());
             (ids, key.algorithm, key.mac_length, key.options, lifetimes, key.preference)
         };
         let is_readable = self.secret.encryption().is_none() && other.secret.encryption().is_none();

@@ -9,8 +9,8 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, ios_xr, junos};
-use crate::{Error, KeyChains, Lifetime, Problem};
+use super::{bird, chains, eos, frr, ios_xe, ios_xr, junos, vrp};
+use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
 macro_rules! formats {
@@ -46,6 +46,16 @@ formats! {
     Junos: junos::TABLE,
     /// Cisco IOS XR configuration.
     IosXr: ios_xr::TABLE,
+    /// Cisco IOS XE configuration.
+    IosXe: ios_xe::TABLE,
+    /// Cisco NX-OS configuration, read as IOS XE's.
+    NxOs: ios_xe::NX_OS,
+    /// FRR configuration, which has key chains but no TCP-AO.
+    Frr: frr::TABLE,
+    /// Arista EOS configuration.
+    Eos: eos::TABLE,
+    /// Huawei VRP configuration.
+    Vrp: vrp::TABLE,
 }
 
 impl Format {
@@ -254,6 +264,22 @@ pub struct KeyFile {
 }
 
 impl KeyFile {
+    /// Makes lifetimes in the router's local time universal ones, for a router whose clock is `seconds` ahead of universal time.
+    pub fn set_utc_offset(&mut self, seconds: i32) {
+        let universal = |moment: Timestamp| match seconds {
+            0.. => moment.earlier_by(seconds.unsigned_abs()),
+            _ => moment.later_by(seconds.unsigned_abs()),
+        };
+        let keys = self.chains.iter_mut().flat_map(|chain| &mut chain.keys);
+        for key in keys.filter(|key| key.clock == Clock::Local) {
+            for lifetime in [&mut key.send, &mut key.accept] {
+                let moved = Lifetime::new(lifetime.from().map(universal), lifetime.until().map(universal));
+                *lifetime = moved.unwrap_or(*lifetime);
+            }
+            key.clock = Clock::Utc;
+        }
+    }
+
     /// The keys to check a capture against, each once for every neighbor of its chain. They may share ids.
     ///
     /// A send lifetime is cut to the accept lifetime if that does not cover it. Lifetimes in local time are made longer by
@@ -295,7 +321,7 @@ impl KeyFile {
     /// The chains for this end to sign and verify with, if `end` has the file. BIRD's preferred keys come first, its deprecated ones last.
     ///
     /// A chain cannot be used if a key cannot be an MKT or its lifetimes contradict each other, if its keys collide, or if another chain has
-    /// its name; one with TCP options and one without are one chain of IOS XR that neighbors use in both ways. Such chains are left out:
+    /// its name; one with TCP options and one without are one chain of a Cisco router that neighbors use in both ways. Such chains are left out:
     /// [`KeyChains::unusable`] says why.
     ///
     /// # Errors
@@ -308,8 +334,7 @@ impl KeyFile {
             let mut keys = Vec::with_capacity(ranked.len());
             for chain_key in &ranked {
                 let key = chain_key.key_of(end).and_then(|key| {
-                    let is_bounded = [chain_key.send, chain_key.accept].iter().any(|life| *life != Lifetime::ALWAYS);
-                    if chain_key.clock == Clock::Local && is_bounded {
+                    if chain_key.depends_on_local_time() {
                         let reason = "is in the router's local time, whose offset the file does not tell: write it in UTC";
                         return Err(Error::text(reason).field("lifetime"));
                     }
@@ -325,8 +350,11 @@ impl KeyFile {
         };
         let twice = match self.format {
             // The reader makes two chains of one.
-            Some(Format::IosXr) => Problem::Text(
+            Some(Format::IosXr | Format::IosXe | Format::NxOs) => Problem::Text(
                 "neighbors use this chain both with and without TCP options: give each its own chain".into(),
+            ),
+            Some(Format::Eos) => Problem::Text(
+                "neighbors use this profile with two algorithms: give each its own profile".into(),
             ),
             _ => Problem::ChainTwice,
         };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::file::Content;
+use super::file::{Chain, Content, Remark, Weight};
 use super::{End, Format, KeyFile};
 use crate::text::Collide;
 use crate::{Error, KeyChains};
@@ -41,7 +41,8 @@ pub fn load_with_octets(path: &Path, format: Option<Format>) -> Result<(KeyFile,
 /// for the neighbors of its chains and for warnings. A file that is not recognized is read as TOML.
 ///
 /// # Errors
-/// [`Error`], with the file and the place in it: also for keys that collide, and for secrets that only the router can decrypt.
+/// [`Error`], with the file and the place in it. Chains of a router's configuration that cannot be used, because keys collide or only the
+/// router can decrypt a secret, are in [`KeyChains::unusable`].
 pub fn load_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
     let octets = octets(path).map_err(|error| Error::text(error.to_string()).in_file(path));
     let (octets, warning) = octets?;
@@ -109,16 +110,50 @@ pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Resu
 /// [`Error`], with the place in the text.
 pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, Error> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let unknown = "unknown format of keys: name it with --format (--keys-format for files given with --keys)";
     let read = || {
-        let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| Error::text(unknown))?;
+        let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| unknown(text))?;
         let Content { chains, skipped, remarks } = content(known, text, format.is_some(), Collide::Yes)?;
         if chains.iter().all(|chain| chain.keys.is_empty()) {
-            return Err(Error::text(format!("has no key for TCP-AO (read as {known})")));
+            return Err(no_key(known, &chains, &remarks));
         }
         Ok(KeyFile { format: Some(known), chains, skipped, remarks, warnings: Vec::new() })
     };
     read().map_err(|error| error.in_file(path))
+}
+
+/// For a text that shows no format: what each of them makes of it.
+fn unknown(text: &str) -> Error {
+    let mut tried: Vec<(String, Vec<&str>)> = Vec::new();
+    for format in Format::ALL {
+        let failed = match (format.table().read)(text, Collide::Yes) {
+            Ok(content) if content.chains.iter().any(|chain| !chain.keys.is_empty()) => "has keys".to_owned(),
+            Ok(_) => "no key for TCP-AO".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        match tried.iter_mut().find(|(known, _)| *known == failed) {
+            Some((_, formats)) => formats.push(format.name()),
+            None => tried.push((failed, vec![format.name()])),
+        }
+    }
+    let tried: Vec<_> =
+        tried.into_iter().map(|(failed, formats)| format!("{}: {failed}", formats.join(", "))).collect();
+    Error::text(format!(
+        "unknown format of keys: name it with --format (--keys-format for files given with --keys); tried as {}",
+        tried.join("; as ")
+    ))
+}
+
+/// The error for a text without keys: why there is none, if the reader knows.
+fn no_key(format: Format, chains: &[Chain], remarks: &[Remark]) -> Error {
+    let of_chains =
+        chains.iter().flat_map(|chain| chain.remarks.iter().map(move |remark| (Some(chain), remark)));
+    let mut all = of_chains.chain(remarks.iter().map(|remark| (None, remark)));
+    let Some((chain, remark)) = all.find(|(_, remark)| remark.weight == Weight::Warning) else {
+        return Error::text(format!("has no key for TCP-AO (read as {format})"));
+    };
+    let error = Error::text(remark.sentence.clone()).at(remark.position);
+    let error = remark.key_id.into_iter().fold(error, Error::in_key);
+    chain.into_iter().fold(error, |error, chain| error.in_chain(&chain.name))
 }
 
 /// The content of a text in this format. The format is certain, or only suggested by the file's name.

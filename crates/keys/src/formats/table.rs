@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, Content};
+use super::file::{Chain, Content, Neighbor};
 use crate::Error;
 use crate::text::Collide;
 
@@ -26,8 +25,8 @@ pub(super) struct Table {
     pub(super) shows: fn(&str) -> Shows,
     /// Reads its chains and what was skipped, for the end that has the file. Refuses colliding keys only if it has no room for them.
     pub(super) read: fn(&str, Collide) -> Result<Content, Error>,
-    /// The part of a chain that can be written, without the neighbors' addresses of chains before it.
-    pub(super) fit: fn(Chain, &mut HashSet<IpCidr>, &mut Vec<String>) -> Option<Chain>,
+    /// The part of a chain that can be written, without the neighbors of chains before it.
+    pub(super) fit: fn(Chain, &mut HashSet<Neighbor>, &mut Vec<String>) -> Option<Chain>,
     /// Writes such chains; `None` for a format that is only read, because its syntax is not certain.
     pub(super) write: Option<Write>,
     /// How the keys of a running implementation are changed; `None` if commands for that are not certain.
@@ -82,6 +81,8 @@ pub(super) struct Limits {
     pub(super) max_id: u8,
     /// Whether a key's SendID is also its RecvID.
     pub(super) has_one_id: bool,
+    /// Whether lifetimes can be written in the router's local time.
+    pub(super) has_local_time: bool,
     /// Which of several valid keys it signs with.
     pub(super) sending: SendingRule,
     /// Why its keys cannot be changed without losing segments, in words that follow its name; `None` if they can.
@@ -134,6 +135,7 @@ impl Limits {
         has_one_lifetime: false,
         max_id: u8::MAX,
         has_one_id: false,
+        has_local_time: false,
         sending: SendingRule::LatestStart,
         not_hitless: None,
     };

@@ -33,7 +33,18 @@ pub(super) enum Blocks {
     },
     /// By indentation, each line a statement. Lines that start with `!` are comments.
     Indentation,
+    /// The same, also with `#` before comments; `#` in the first column ends every mode. If no command is indented, as in text that went
+    /// through mail or a form, or of a session with prompts, statements contain others by their ranks.
+    Ranks {
+        /// The rank of a command, from 1; `None` for others, which belong to the line right above them and otherwise to nothing.
+        rank: Rank,
+        /// Whether words may be in double quotes.
+        has_quotes: bool,
+    },
 }
+
+/// How deep a command is, from 1, if that is known.
+type Rank = fn(&[Word<'_>]) -> Option<usize>;
 
 /// A word, string or mark, with its position.
 #[derive(Clone, Copy)]
@@ -58,6 +69,11 @@ pub(super) enum Kind<'a> {
 }
 
 impl<'a> Word<'a> {
+    /// A word that begins here.
+    pub(super) const fn plain(text: &'a str, position: Position) -> Self {
+        Self { kind: Kind::Plain(text), position }
+    }
+
     /// Where it begins.
     pub(super) const fn position(&self) -> Position {
         self.position
@@ -119,6 +135,11 @@ impl<'a> Word<'a> {
     }
 }
 
+/// Whether a command starts with these words.
+pub(super) fn starts(command: &[Word<'_>], names: &[&str]) -> bool {
+    command.len() >= names.len() && command.iter().zip(names).all(|(word, name)| word.is(name))
+}
+
 /// A number without a sign.
 pub(super) fn digits(text: &str) -> Option<u16> {
     text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
@@ -174,11 +195,14 @@ impl<'a> Tree<'a> {
     /// Reads a text.
     pub(super) fn read(text: &'a str, dialect: &Dialect) -> Result<Self, Error> {
         let at = Position { line: 1, column: 1 };
-        let tokens = Tokens { text, dialect, offset: 0, line_start: 0, at };
+        let tokens = Tokens { text, dialect, offset: 0, line_start: 0, at, sections: 0 };
         let tree = Self { words: Vec::new(), nodes: Vec::new() };
         match dialect.blocks {
             Blocks::Braces { commands, is_balanced, .. } => tree.with_braces(tokens, commands, is_balanced),
-            Blocks::Indentation => tree.with_indentation(tokens),
+            Blocks::Indentation => tree.with_indentation(tokens, None),
+            Blocks::Ranks { rank, .. } => {
+                tree.with_indentation(tokens, Some(rank).filter(|_| is_flat(text, rank)))
+            }
         }
     }
 
@@ -242,10 +266,11 @@ impl<'a> Tree<'a> {
         Ok(self)
     }
 
-    fn with_indentation(mut self, mut tokens: Tokens<'a, '_>) -> Result<Self, Error> {
+    fn with_indentation(mut self, mut tokens: Tokens<'a, '_>, rank: Option<Rank>) -> Result<Self, Error> {
         // For each mode, its indentation and its statement.
         let mut modes: Vec<(usize, usize)> = Vec::new();
         let mut begin = 0;
+        let (mut sections, mut line) = (0, 0);
         loop {
             let word = tokens.next()?;
             let end = match word {
@@ -256,11 +281,21 @@ impl<'a> Tree<'a> {
                 Some(end) => end,
                 None => tokens.word(0, Kind::Line),
             };
-            let indentation = self.words.get(begin).map_or(0, |first| first.position.column);
+            let Position { line: this, column } =
+                self.words.get(begin).map_or(Position { line, column: 0 }, Word::position);
+            let indentation = match rank.filter(|_| column > 0) {
+                None => column,
+                Some(rank) => {
+                    let is_below = this == line + 1;
+                    rank(&self.words[begin..]).unwrap_or(if is_below { usize::MAX } else { 1 })
+                }
+            };
             if indentation > 0 || word.is_none() {
-                while let Some((_, statement)) = modes.pop_if(|(outer, _)| *outer >= indentation) {
+                let is_over = rank.is_none() && sections != tokens.sections;
+                while let Some((_, statement)) = modes.pop_if(|(outer, _)| is_over || *outer >= indentation) {
                     self.nodes[statement].after = self.nodes.len();
                 }
+                (sections, line) = (tokens.sections, this);
             }
             if let Some(first) = self.words.get(begin) {
                 if modes.len() == tokens.dialect.depth {
@@ -356,6 +391,28 @@ struct Tokens<'a, 'd> {
     offset: usize,
     line_start: usize,
     at: Position,
+    /// How many lines began with `#` in the first column.
+    sections: usize,
+}
+
+/// Whether no command of an inner mode is indented. Other lines, such as those of a banner, may be.
+fn is_flat(text: &str, rank: Rank) -> bool {
+    let mut lines = text.lines().filter(|line| line.starts_with([' ', '\t']));
+    lines.all(|line| {
+        let words = line.split_whitespace().map(|word| Word::plain(word, Position { line: 1, column: 1 }));
+        rank(&words.collect::<Vec<_>>()).is_none_or(|rank| rank == 1)
+    })
+}
+
+/// A line without its prompt, such as `edge1(config-router-bgp)#`, `[~edge1-bgp]` or `<edge1>`.
+pub(super) fn without_prompt(line: &str) -> &str {
+    let word = line.split(char::is_whitespace).next().unwrap_or_default();
+    let end = match word.chars().next() {
+        Some('[') => word.find(']').map(|at| at + 1),
+        Some('<') => word.find('>').map(|at| at + 1),
+        _ => word.find(")#").map(|at| at + 2),
+    };
+    end.map_or(line, |end| line[end..].trim_start_matches([' ', '\t']))
 }
 
 impl<'a> Tokens<'a, '_> {
@@ -401,9 +458,24 @@ impl<'a> Tokens<'a, '_> {
                 continue;
             }
             let Blocks::Braces { ends, escapes, .. } = self.dialect.blocks else {
-                if first == '!' && self.is_first_on_line() {
+                let (has_hashes, has_quotes) = match self.dialect.blocks {
+                    Blocks::Ranks { has_quotes, .. } => (true, has_quotes),
+                    _ => (false, false),
+                };
+                let is_first = self.is_first_on_line();
+                let prompt = rest.len() - without_prompt(rest).len();
+                if has_hashes && is_first && prompt > 0 {
+                    self.pass(prompt);
+                    continue;
+                }
+                if (first == '!' || first == '#' && has_hashes) && is_first {
+                    self.sections += usize::from(first == '#' && self.at.column == 1);
                     self.pass(line());
                     continue;
+                }
+                let inside = rest[..line()].strip_prefix('"').filter(|_| has_quotes);
+                if let Some(length) = inside.and_then(|inside| inside.find('"')) {
+                    return Ok(Some(self.word(length + 2, Kind::Quoted(&rest[1..=length]))));
                 }
                 let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
                 return Ok(Some(self.word(length, Kind::Plain(&rest[..length]))));

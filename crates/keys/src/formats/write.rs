@@ -11,11 +11,15 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     const KEY: usize = 1024;
     const PEER: usize = 256;
     let of_key = |key: &ChainKey| KEY + 8 * key.secret.expose().len();
+    let of_link = |Neighbor { vrf, interface, .. }: &Neighbor| {
+        vrf.as_ref().map_or(0, String::len) + interface.as_ref().map_or(0, String::len)
+    };
     let of_chain = |chain: &Chain| {
         let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
         let keys: usize = chain.keys.iter().map(of_key).sum();
         // BIRD repeats the keys for every peer.
-        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words)
+        let links: usize = chain.neighbors.iter().map(of_link).sum();
+        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words) + links
     };
     let mut text = Zeroizing::new(String::with_capacity(KEY + chains.iter().map(of_chain).sum::<usize>()));
     let capacity = text.capacity();
@@ -73,12 +77,17 @@ pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<
     ids.collect()
 }
 
-/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface or in a
-/// VRF.
-pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
+/// Records as losses the ranks of keys: preferred and deprecated.
+pub(super) fn lose_ranks(chain: &Chain, losses: &mut Vec<String>) {
     for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
         losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));
     }
+}
+
+/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface or in a
+/// VRF.
+pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
+    lose_ranks(chain, losses);
     for Neighbor { vrf, address, interface } in &chain.neighbors {
         if let Some(interface) = interface {
             losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));

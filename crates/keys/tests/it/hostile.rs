@@ -105,7 +105,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 /// A file with this many items.
 type File = fn(usize) -> String;
 
-const FILES: [(&str, Format, File); 7] = [
+const FILES: [(&str, Format, File); 11] = [
     ("BIRD", Format::Bird, |count| {
         written(count, |text, number| {
             write!(
@@ -156,6 +156,50 @@ const FILES: [(&str, Format, File); 7] = [
                 writeln!(text, " neighbor 10.{high}.{low}.1\n  ao c{number} include-tcp-options enable")
             })
     }),
+    ("IOS XE", Format::IosXe, |count| written(count, |text, number| ios_xe_key(text, "core", number))),
+    ("IOS XE, chains", Format::IosXe, |count| {
+        written(count, |text, number| ios_xe_key(text, &format!("c{number}"), 1))
+            + "router bgp 1\n"
+            + &written(count, |text, number| {
+                let (high, low) = (number / 256, number % 256);
+                writeln!(
+                    text,
+                    " neighbor G{number} ao c{number}\n neighbor 10.{high}.{low}.1 peer-group G{number}"
+                )
+            })
+    }),
+    ("EOS", Format::Eos, |count| {
+        "management security\n".to_owned()
+            + &written(count, |text, number| {
+                let id = number % 256;
+                writeln!(
+                    text,
+                    "   session shared-secret profile p{number}\n      secret {id} 0 hunter2 infinite"
+                )
+            })
+            + "router bgp 1\n   neighbor G peer group\n"
+            + &written(count, |text, number| {
+                let (high, low) = (number / 256, number % 256);
+                let neighbor = format!("   neighbor 10.{high}.{low}.1");
+                writeln!(
+                    text,
+                    "{neighbor} password shared-secret profile p{number} algorithm hmac-sha1-96\n{neighbor} peer group G"
+                )
+            })
+    }),
+    ("VRP", Format::Vrp, |count| {
+        written(count, |text, number| {
+            writeln!(
+                text,
+                "keychain k{number} mode absolute\n key-id 1\n  algorithm hmac-sha1-12\n  key-string plain hunter2\ntcp ao p{number}\n \
+                 binding keychain k{number}\n key-id 1\n  send-id 1 receive-id 1"
+            )
+        }) + "bgp 1\n"
+            + &written(count, |text, number| {
+                let (high, low) = (number / 256, number % 256);
+                writeln!(text, " peer 10.{high}.{low}.1 tcp-ao policy p{number}")
+            })
+    }),
     // Its keys collide.
     ("JSON", Format::Json, |count| {
         let mut keys = written(count, |text, number| {
@@ -201,6 +245,13 @@ fn ios_xr_key(text: &mut String, chain: &str, number: usize) -> fmt::Result {
     writeln!(
         text,
         "key chain {chain}\n key {number}\n  key-string clear hunter2\n  cryptographic-algorithm HMAC-SHA1-96"
+    )
+}
+
+fn ios_xe_key(text: &mut String, chain: &str, number: usize) -> fmt::Result {
+    writeln!(
+        text,
+        "key chain {chain} tcp\n key {number}\n  send-id 1\n  recv-id 1\n  key-string hunter2\n  cryptographic-algorithm hmac-sha-1"
     )
 }
 

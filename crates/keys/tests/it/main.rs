@@ -3,11 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
 mod convert;
+mod damage;
 mod embedded;
+mod eos;
 mod errors;
 mod followed_chain;
 mod formats;
 mod hostile;
+mod ios_xe;
+mod ios_xr;
+mod ios_xr_bgp;
 mod lifetimes;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]
@@ -23,3 +28,4 @@ mod shim_support;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;
+mod vrp;

@@ -184,6 +184,20 @@ fn what_cannot_be_planned_is_said() {
 }
 
 #[test]
+fn what_cannot_be_changed_without_loss_is_said() {
+    let of = |format: Format| format.cannot_change().unwrap();
+    let expected = "IOS XE closes its sessions when a chain in use is edited, as its guide says";
+    assert_eq!(of(Format::IosXe), expected);
+    assert_eq!(
+        of(Format::Eos),
+        "eos is written as a whole file only: commands that change a chain in use are not certain"
+    );
+    for format in [Format::NxOs, Format::Vrp, Format::Frr] {
+        assert!(format.cannot_change().is_some(), "{format}");
+    }
+}
+
+#[test]
 fn a_plan_for_other_files_is_refused() {
     let files = files(&texts(Format::Junos, Format::Bird));
     let good = plan(&files, wish()).unwrap();
@@ -199,7 +213,7 @@ fn a_plan_for_other_files_is_refused() {
         (&|plan| plan.ends[0].new.key_id = 7, "has a key 7 already"),
         (&|plan| plan.ends[0].old[0].key_id = 9, "has no key 9"),
         (&|plan| plan.ends[0].old.clear(), "there is no old key"),
-        (&|plan| plan.ends[1].steps.swap(0, 1), "bird has the steps add, prefer, remove"),
+        (&|plan| drop(plan.ends[1].steps.remove(1)), "bird has the steps add, prefer, remove"),
         (&|plan| plan.ends[0].new.send.until = plan.ends[0].new.send.from, "which is not after"),
     ] {
         let said = refusal(edit, [junos, bird]);
@@ -317,15 +331,17 @@ fn ios_xr_gets_the_key_its_ids_and_the_end_of_the_old_key() {
     let [start, end] = ["00:00:00 december 01 2026", "01:00:00 december 01 2026"];
     let expected = [
         "key chain core".to_owned(),
+        "timezone gmt".to_owned(),
         "accept-tolerance 300".to_owned(),
-        "key 7".to_owned(),
-        format!("accept-lifetime 00:00:00 january 01 1993 {end}"),
-        format!("send-lifetime 00:00:00 january 01 1993 {end}"),
         "key 8".to_owned(),
         format!("accept-lifetime {start} infinite"),
         format!("key-string clear {NEXT}"),
         format!("send-lifetime {start} infinite"),
         "cryptographic-algorithm AES-128-CMAC-96".to_owned(),
+        "key chain core".to_owned(),
+        "key 7".to_owned(),
+        format!("accept-lifetime 00:00:00 january 01 1993 {end}"),
+        format!("send-lifetime 00:00:00 january 01 1993 {end}"),
         "tcp ao".to_owned(),
         "keychain core".to_owned(),
         "key 8 SendID 11 ReceiveID 21".to_owned(),

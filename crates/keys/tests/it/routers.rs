@@ -4,25 +4,25 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use wireseal_keys::{Chain, End, Format, KeyFile, Lifetime, Notation, Preference, load, read};
+use wireseal_keys::{Chain, Format, KeyFile, Lifetime, Notation, Preference, load, read};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
-fn data(name: &str) -> PathBuf {
+pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers").join(name)
 }
 
-fn load_data(name: &str, format: Format) -> KeyFile {
+pub(crate) fn load_data(name: &str, format: Format) -> KeyFile {
     let file = load(&data(name), None).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(file.format, Some(format), "{name}");
     file
 }
 
-fn read_text(text: &str, format: Format) -> Vec<Chain> {
+pub(crate) fn read_text(text: &str, format: Format) -> Vec<Chain> {
     read(Path::new("keys"), text, Some(format)).unwrap_or_else(|error| panic!("{error}\n{text}")).chains
 }
 
 /// Each key of a chain as `name: SendID/RecvID algorithm secret`.
-fn keys(chain: &Chain) -> Vec<String> {
+pub(crate) fn keys(chain: &Chain) -> Vec<String> {
     let key = |key: &wireseal_keys::ChainKey| {
         let secret = String::from_utf8_lossy(key.secret.expose()).into_owned();
         format!("{}: {}/{} {} {secret}", chain.name_of(key), key.send_id, key.recv_id, key.algorithm)
@@ -30,11 +30,11 @@ fn keys(chain: &Chain) -> Vec<String> {
     chain.keys.iter().map(key).collect()
 }
 
-fn peers(chain: &Chain) -> Vec<String> {
+pub(crate) fn peers(chain: &Chain) -> Vec<String> {
     chain.neighbors.iter().map(|neighbor| neighbor.address.to_string()).collect()
 }
 
-fn lifetime(from: &str, until: &str) -> Lifetime {
+pub(crate) fn lifetime(from: &str, until: &str) -> Lifetime {
     let moment = |text: &str| (!text.is_empty()).then(|| text.parse().expect("a moment"));
     Lifetime::new(moment(from), moment(until)).expect("a lifetime")
 }
@@ -130,28 +130,6 @@ fn junos_has_a_part_of_a_configuration() {
     let chains = read_text(text, Format::Junos);
     assert_eq!(keys(&chains[0]), ["a b/5: 1/2 HMAC-SHA-1-96 x"]);
     assert_eq!(chains[0].keys[0].send, Lifetime::ALWAYS);
-}
-
-#[test]
-fn ios_xr_has_its_keys_by_chain_with_ids_from_tcp_ao() {
-    let file = load_data("ios-xr.cfg", Format::IosXr);
-    let [interop, covered, excluded] = &file.chains[..] else { panic!("two chains, one used in two ways") };
-    assert_eq!(keys(interop), ["MXinterop/0: 0/0 HMAC-SHA-1-96 interop"]);
-    assert_eq!(interop.keys[0].secret.notation(), Notation::CiscoSeven);
-    assert_eq!(peers(interop), ["172.16.136.101"]);
-    assert_eq!(interop.keys[0].send, lifetime("2021-06-25T00:00:00Z", ""));
-
-    assert_eq!(keys(covered), ["tcpao1/1: 5/6 AES-128-CMAC-96 keys1keys1keys1"]);
-    assert_eq!((peers(covered), covered.keys[0].options), (vec!["2001:db8::7".to_owned()], Covered));
-    assert_eq!((peers(excluded), excluded.keys[0].options), (vec!["10.51.51.1".to_owned()], Excluded));
-    assert_eq!(covered.accept_tolerance, 60);
-    assert_eq!(covered.keys[0].send, lifetime("2018-03-03T16:00:00Z", "2018-03-04T16:00:00Z"));
-    assert_eq!(covered.keys[0].accept, lifetime("2018-03-03T16:00:00Z", "2030-03-03T16:00:00Z"));
-
-    let formal = load_data("ios-xr-formal.cfg", Format::IosXr);
-    assert_eq!(formal.chains.len(), 1);
-    assert!(formal.chains[0].keys[0].is_same_key(&interop.keys[0]));
-    assert_eq!(peers(&formal.chains[0]), peers(interop));
 }
 
 #[test]
@@ -268,7 +246,7 @@ fn keys_with_ids_in_common_are_read_all_the_same() {
 
 const SECRET: &str = "hunter2hunter2";
 
-fn error_of(format: Format, text: &str) -> String {
+pub(crate) fn error_of(format: Format, text: &str) -> String {
     let error = read(Path::new("router.conf"), text, Some(format)).expect_err(text);
     for shown in [error.to_string(), format!("{error:?}")] {
         assert!(!shown.contains(SECRET), "{shown}");
@@ -278,7 +256,7 @@ fn error_of(format: Format, text: &str) -> String {
     shown
 }
 
-fn check(format: Format, cases: &[(&str, &str)]) {
+pub(crate) fn check(format: Format, cases: &[(&str, &str)]) {
     for (text, expected) in cases {
         assert_eq!(error_of(format, text), format!("router.conf: {expected}"), "{text}");
     }
@@ -331,7 +309,7 @@ fn bird() {
                 "line 1, column 40, algorithm: expected ;",
             ),
             ("protocol bgp { neighbor { } }", "line 1, column 25, neighbor: expected ;"),
-            ("protocol bgp x { password \"hunter2hunter2\"; }", "has no key for TCP-AO"),
+            ("protocol bgp x { password \"hunter2hunter2\"; }", "has no key for TCP-AO (read as bird)"),
         ],
     );
     for (algorithm, reason) in [
@@ -415,96 +393,10 @@ fn junos() {
             ("key-chain c { key 0 { secret \"hunter2hunter2; } }", "line 1, column 30, string: has no end"),
             ("key-chain c {\n key 0 {", "line 2, column 9, block: has no end"),
             ("key-chain c { } }", "line 1, column 17, block: expected a statement"),
-            ("key-chain c { key 0 { secret hunter2hunter2; algorithm md5; } }", "has no key for TCP-AO"),
-        ],
-    );
-}
-
-#[test]
-fn ios_xr() {
-    let key = |inside: &str| {
-        format!("key chain c\n key 0\n{inside}\n !\n!\ntcp ao\n keychain c\n  key 0 SendID 1 ReceiveID 2\n")
-    };
-    let case = |inside: &str, expected: &str| {
-        assert_eq!(error_of(Format::IosXr, &key(inside)), format!("router.conf: {expected}"), "{inside}");
-    };
-    let algorithm = "  cryptographic-algorithm HMAC-SHA1-96\n";
-    case("  key-string clear hunter2hunter2", "line 2, column 2, cryptographic-algorithm: is missing");
-    case(algorithm, "line 2, column 2, key-string: is missing");
-    case("  key-string password hunter2hunter2", "line 3, column 23, key-string: expected a type 7 password");
-    case(
-        "  key-string password6 hunter2hunter2",
-        "line 3, column 14, key-string: type 6 is encrypted with a key that only the router has: write \
-         \"key-string clear\" and the secret",
-    );
-    case(
-        "  key-string a b hunter2hunter2",
-        "line 3, column 3, key-string: expected clear, password or password6, and one word",
-    );
-    case(
-        "  key-string hunter2hunter2\n  key-string hunter2hunter2",
-        "line 4, column 3, key-string: is given twice",
-    );
-    case("  cryptographic-algorithm", "line 3, column 3, cryptographic-algorithm: expected an algorithm");
-    for lifetime in [
-        "",
-        "00:00:00",
-        "00:00:00 1 2 2026",
-        "00:00:00 31 february 2026",
-        "0 1 may 2026",
-        "00:00 1 may 2026 00:00",
-        "00:00 1 may 2026 hunter2hunter2",
-    ] {
-        case(
-            &format!("  send-lifetime {lifetime}"),
-            "line 3, column 3, send-lifetime: expected HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or \
-             HH:MM:SS DAY MONTH YEAR",
-        );
-    }
-    case(
-        "  accept-lifetime 00:00 1 may 2026 00:00 1 may 2026",
-        "line 3, column 3, accept-lifetime: must end after it begins",
-    );
-    let error = error_of(Format::IosXr, &key("  cryptographic-algorithm HMAC-SHA1-12"));
-    let expected =
-        "router.conf: line 3, column 27, cryptographic-algorithm: this name belongs to other protocols";
-    assert!(error.starts_with(expected), "{error}");
-    check(
-        Format::IosXr,
-        &[
             (
-                "tcp ao\n keychain c\n  key 0 SendID 1",
-                "line 3, column 3, tcp ao: expected key ID SendID ID ReceiveID ID",
+                "key-chain c { key 0 { secret hunter2hunter2; algorithm md5; } }",
+                "has no key for TCP-AO (read as junos)",
             ),
-            (
-                "tcp ao\n keychain c\n  key 0 SendID 256 ReceiveID 1",
-                "line 3, column 16, SendID: must be a whole number from 0 to 255",
-            ),
-            (
-                "tcp ao\n keychain c\n  key x SendID 1 ReceiveID 1",
-                "line 3, column 7, key: must be a whole number from 0 to 281474976710655",
-            ),
-            (
-                "tcp ao\n keychain c\n  key 0 SendID 1 ReceiveID 1\n  key 0 SendID 2 ReceiveID 2",
-                "line 4, column 3, tcp ao: is given twice",
-            ),
-            (
-                "tcp ao\n keychain c\n  key 0 SendID 1 ReceiveID 1",
-                "line 3, column 3, key chain ... key: is missing",
-            ),
-            (
-                "router bgp 1\n neighbor 192.0.2.1\n  ao c include-tcp-options perhaps",
-                "line 3, column 28, include-tcp-options: expected enable or disable",
-            ),
-            (
-                "key chain c tcp\n key 1\n",
-                "line 1, column 13, key chain: \"key chain NAME tcp\" is IOS XE, and only IOS XR is supported",
-            ),
-            (
-                "key chain c\n accept-tolerance x",
-                "line 2, column 19, accept-tolerance: must be a whole number from 0 to 4294967295",
-            ),
-            ("key chain c\n key 0\n  key-string hunter2hunter2", "has no key for TCP-AO"),
         ],
     );
 }
@@ -579,16 +471,4 @@ proptest! {
             }
         }
     }
-}
-
-#[test]
-fn a_chain_of_ios_xr_that_is_used_with_and_without_tcp_options_is_named() {
-    let text = "key chain c\n key 1\n  key-string clear secret\n  cryptographic-algorithm HMAC-SHA1-96\n!\ntcp ao\n keychain c\n  \
-                key 1 SendID 1 ReceiveID 1\n!\nrouter bgp 1\n neighbor 192.0.2.1\n  ao c include-tcp-options enable\n neighbor \
-                192.0.2.2\n  ao c include-tcp-options disable\n";
-    let file = read(Path::new("router"), text, Some(Format::IosXr)).unwrap();
-    assert_eq!(file.chains.len(), 2);
-    let error = file.key_chains(End::ThisEnd).unwrap_err().to_string();
-    let expected = "neighbors use this chain both with and without TCP options: give each its own chain";
-    assert!(error.contains(expected) && error.contains("\"c\""), "{error}");
 }

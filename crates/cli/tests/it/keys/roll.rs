@@ -206,6 +206,21 @@ fn what_cannot_be_planned_is_said_in_one_line() {
 }
 
 #[test]
+fn an_end_that_cannot_change_keys_without_loss_is_refused() {
+    let files = ends([7, 7]);
+    let xe = format!(
+        "key chain core tcp\n key 1\n  send-id 7\n  recv-id 7\n  cryptographic-algorithm aes-128-cmac\n  key-string {}\n  \
+         include-tcp-options\n!\n",
+        OLD.replace(' ', "-")
+    );
+    files.file("right.cfg", xe);
+    let run = roll(&files, &format!("left.toml right.cfg --at {AT} --now {NOW} --out roll"));
+    let expected = "wireseal: right.cfg: refused: IOS XE closes its sessions when a chain in use is edited, as its guide says\n";
+    assert_eq!((run.code, run.err.as_str()), (1, expected));
+    assert!(!files.path("roll").exists());
+}
+
+#[test]
 fn names_of_ends_are_names_of_files() {
     let files = ends([7, 7]);
     assert_eq!(planned(&files, "--name ../edge,b/c --out roll --algorithm HMAC-SHA-1-96").code, 0);
