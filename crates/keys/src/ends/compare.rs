@@ -162,15 +162,18 @@ impl Report<'_> {
             let (send, peer) = (keys[side].send, keys[1 - side]);
             let acceptance = self.ends[1 - side].chain.acceptance(peer);
             let [signer, receiver] = [self.names[side], self.names[1 - side]];
-            if !send.overlaps(&window) || acceptance.covers(&send.widened_by(skew_seconds)) {
+            // What is over is of no interest any more.
+            let Some(used) =
+                send.common(&window).filter(|used| !acceptance.covers(&used.widened_by(skew_seconds)))
+            else {
                 continue;
-            }
+            };
             let said = format!(
                 "{signer} may sign with it {}, but {receiver} accepts it {}",
                 words(&send),
                 words(&acceptance)
             );
-            let (kind, sentence) = match acceptance.covers(&send) {
+            let (kind, sentence) = match acceptance.covers(&used) {
                 true => (
                     "no-tolerance",
                     format!("{said}, which does not allow for clocks {skew_seconds} s apart"),

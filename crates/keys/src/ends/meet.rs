@@ -44,7 +44,7 @@ impl MetBy {
     }
 }
 
-/// Finds the chains that two files have for the sessions between them: by `names`, which is the name of both or `ONE:OTHER`; else those whose
+/// Finds the chains that two files have for the sessions between them: by `names`, which is the name of both or `A:B`; else those whose
 /// neighbors are [addresses](KeyFile::addresses) of the other file; else the only ones; else those with most keys in common.
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub fn meet<'a>(files: [&'a KeyFile; 2], names: Option<&str>) -> Result<Meeting<
             shown.dedup();
             let more = if left.len() > SHOWN { ", ..." } else { "" };
             Err(Error::text(format!(
-                "which key chains are those of the session is not certain: name them with --chain ONE:OTHER ({}{more})",
+                "which key chains are those of the session is not certain: name them with --chain A:B ({}{more})",
                 shown.join(", ")
             )))
         }
