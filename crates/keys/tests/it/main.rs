@@ -4,6 +4,7 @@
 
 mod convert;
 mod embedded;
+mod ends;
 mod errors;
 mod followed_chain;
 mod formats;

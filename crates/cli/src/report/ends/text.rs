@@ -33,9 +33,9 @@ impl Ends<'_> {
             "MAC",
             "options",
             "secret",
+            "differs",
             "send",
             "accept",
-            "differs",
         ];
         let rows = self.pairs.iter().flat_map(|pair| {
             let differs = Self::differs(pair).join(", ");
@@ -50,9 +50,9 @@ impl Ends<'_> {
                     key.mac_length.to_string(),
                     coverage(key.options).to_owned(),
                     secret(key),
+                    differs.clone(),
                     span(&key.send, key.clock),
                     span(&chain.acceptance(key), key.clock),
-                    differs.clone(),
                 ]
             })
         });

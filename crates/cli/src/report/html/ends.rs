@@ -31,12 +31,12 @@ tr.second td { border-bottom-width: 2px; }
 ";
 
 /// Pixels: the names, the axis beside them, a row, the bar in it, the labels above, and the room of one label.
-const NAMES: f64 = 230.0;
+const NAMES: f64 = 200.0;
 const AXIS: f64 = 880.0;
 const ROW: u32 = 24;
 const BAR: u32 = 14;
 const TOP: u32 = 44;
-const LABEL: f64 = 118.0;
+const LABEL: f64 = 138.0;
 /// Every second label is a line lower, so that more of them fit.
 const LINES: [u32; 2] = [14, 30];
 
@@ -104,7 +104,7 @@ fn header(ends: &Ends<'_>) -> Markup {
 fn picture(ends: &Ends<'_>) -> Markup {
     let picture = Picture::new(ends);
     let rows = picture.rows.len() as u32;
-    let (width, height) = (NAMES + AXIS + 12.0, TOP + (rows + 1) * ROW + 4);
+    let (width, height) = (NAMES + AXIS + 2.0, TOP + (rows + 1) * ROW + 4);
     let x = |moment: Timestamp| NAMES + AXIS * picture.place(moment);
     html! {
         svg.spans width=(width) height=(height) viewBox=(format!("0 0 {width} {height}")) role="img"
@@ -199,9 +199,9 @@ fn keys(ends: &Ends<'_>) -> Markup {
         "MAC",
         "other TCP options",
         "secret",
+        "differs",
         "send",
         "accept",
-        "differs",
     ];
     html! {
         section.summary aria-label="Keys" {
@@ -224,9 +224,9 @@ fn keys(ends: &Ends<'_>) -> Markup {
                                     td { (key.mac_length) " octets" }
                                     td { (coverage(key.options)) }
                                     td { (secret(key)) }
+                                    td.differs { (differs) }
                                     td { (span(&key.send, key.clock)) }
                                     td { (span(&chain.acceptance(key), key.clock)) }
-                                    td.differs { (differs) }
                                 }
                             }
                         }
