@@ -272,8 +272,8 @@ impl Report<'_> {
             let mut keys = [None; 2];
             keys[side] = Some(key);
             let sentence = format!(
-                "the lifetimes are in the local time of {}, whose offset the file does not tell: they are taken to be up to {} hours \
-                 off",
+                "the lifetimes are in the local time of {}, which is not known: they are taken to be up to {} hours off; give \
+                 --utc-offset",
                 self.names[side],
                 Clock::UNCERTAINTY / 3600
             );

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use wireseal_keys::{Format, Timestamp, load, meet};
 
-use crate::command::key_arguments::{format, warn_of};
+use crate::command::key_arguments::{UtcOffset, format, warn_of};
 use crate::command::outcome::{Outcome, Result};
 use crate::report::ends::{Answer, Ends};
 use crate::report::html;
@@ -31,6 +31,15 @@ pub(super) struct DiffArguments {
     /// The format of the second file
     #[arg(long, value_name = "FORMAT", conflicts_with = "format", value_parser = format())]
     format_b: Option<Format>,
+    /// How far both routers' clocks are ahead of UTC, such as +02:00 or -05:00, for lifetimes in their local time
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
+    utc_offset: Option<UtcOffset>,
+    /// The same for the first router
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true, conflicts_with = "utc_offset")]
+    utc_offset_a: Option<UtcOffset>,
+    /// The same for the second router
+    #[arg(long, value_name = "OFFSET", allow_hyphen_values = true, conflicts_with = "utc_offset")]
+    utc_offset_b: Option<UtcOffset>,
     /// The key chains of the session, if that is not clear: the name that both have, or A:B
     #[arg(long, value_name = "NAMES")]
     chain: Option<String>,
@@ -64,8 +73,10 @@ pub(super) fn run(arguments: &DiffArguments) -> Result {
     if until <= now {
         return Err(format!("--until: {until} is not after {now}").into());
     }
-    let one = load(paths[0], arguments.format.or(arguments.format_a))?;
-    let other = load(paths[1], arguments.format.or(arguments.format_b))?;
+    let mut one = load(paths[0], arguments.format.or(arguments.format_a))?;
+    let mut other = load(paths[1], arguments.format.or(arguments.format_b))?;
+    UtcOffset::apply(arguments.utc_offset.or(arguments.utc_offset_a), &mut one);
+    UtcOffset::apply(arguments.utc_offset.or(arguments.utc_offset_b), &mut other);
     let files = [&one, &other];
     files.into_iter().for_each(warn_of);
     let meeting = meet(files, arguments.chain.as_deref())

@@ -100,21 +100,29 @@ impl<'a> Ends<'a> {
                 format!("{works} {span}, also {skew}")
             }
             (None, Some(possible)) => {
-                let when = if possible.from <= self.now { "now".to_owned() } else { self.span(possible) };
+                let when = if possible.from <= self.now {
+                    "now".to_owned()
+                } else {
+                    Self::span(joined(&self.outages))
+                };
                 format!(
                     "{works} while both clocks are right, but may fail {when} {skew}: {}",
                     self.said(possible)
                 )
             }
             (Some(first), _) if first.from <= self.now => {
-                let until = match first.until {
+                let until = match joined(&self.certain)[1] {
                     until if until < self.until => format!(" until {until}"),
                     _ => String::new(),
                 };
                 format!("the session {does} not work now{until}: {}", self.said(first))
             }
             (Some(first), _) => {
-                format!("{works} now; {} it {does} not: {}", self.span(first), self.said(first))
+                format!(
+                    "{works} now; {} it {does} not: {}",
+                    Self::span(joined(&self.certain)),
+                    self.said(first)
+                )
             }
         };
         if !unknown.is_empty() {
@@ -129,11 +137,11 @@ impl<'a> Ends<'a> {
         outage.sentence([&self.names[0], &self.names[1]])
     }
 
-    /// When an outage is.
-    pub(crate) fn span(&self, outage: &Outage) -> String {
-        match outage.until {
-            Timestamp::MAX => format!("from {} on", outage.from),
-            until => format!("from {} until {until}", outage.from),
+    /// When something is, in words.
+    pub(crate) fn span([from, until]: [Timestamp; 2]) -> String {
+        match until {
+            Timestamp::MAX => format!("from {from} on"),
+            until => format!("from {from} until {until}"),
         }
     }
 
@@ -172,6 +180,14 @@ impl<'a> Ends<'a> {
     pub(crate) fn keys_of<'p>(pair: &'p Pair<'a>) -> impl Iterator<Item = (usize, &'a ChainKey)> + 'p {
         pair.keys.iter().enumerate().filter_map(|(side, key)| Some((side, (*key)?)))
     }
+}
+
+/// From the first outage to the end of the last one that touches those before it.
+fn joined(outages: &[Outage]) -> [Timestamp; 2] {
+    let mut outages = outages.iter().map(|outage| [outage.from, outage.until]);
+    let first = outages.next().unwrap_or([Timestamp::MAX; 2]);
+    outages
+        .fold(first, |[from, until], next| [from, if next[0] <= until { until.max(next[1]) } else { until }])
 }
 
 /// The names of two ends: those of their files without the extension if these differ.

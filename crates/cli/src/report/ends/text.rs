@@ -59,7 +59,12 @@ impl Ends<'_> {
         writeln!(output, "{}", table(header, rows, usize::MAX))?;
         for outage in self.outages.iter().take(OUTAGES) {
             let skew = if self.is_certain(outage) { "" } else { " (possibly)" };
-            writeln!(output, "outage: {}{skew}: {}", self.span(outage), Printable(&self.said(outage)))?;
+            writeln!(
+                output,
+                "outage: {}{skew}: {}",
+                Self::span([outage.from, outage.until]),
+                Printable(&self.said(outage))
+            )?;
         }
         if let Some(more @ 1..) = self.outages.len().checked_sub(OUTAGES) {
             writeln!(output, "and {more} more outages")?;

@@ -246,7 +246,7 @@ fn outages(ends: &Ends<'_>) -> Markup {
                     @for outage in &ends.outages {
                         li {
                             (ends.said(outage))
-                            small { (ends.span(outage)) @if !ends.is_certain(outage) { " (possibly)" } }
+                            small { (Ends::span([outage.from, outage.until])) @if !ends.is_certain(outage) { " (possibly)" } }
                         }
                     }
                 }
