@@ -176,7 +176,7 @@ fn every_field_that_differs_is_found_at_both_ends() {
     let junos = JUNOS.split("    key-chain to-c").next().unwrap().to_owned() + "} }";
     let with = |from: &str, to: &str| TOML.replace(from, to);
     let pair = |toml: &str, kind: &str, sentence: &str| {
-        assert_found([(&junos, Format::Junos), (toml, Format::Toml)], kind, sentence)
+        assert_found([(&junos, Format::Junos), (toml, Format::Toml)], kind, sentence);
     };
     pair(
         &with("AES-128-CMAC-96", "HMAC-SHA-1-96"),

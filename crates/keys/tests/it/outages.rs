@@ -125,7 +125,7 @@ impl At<'_> {
             return Some("unknown-id");
         }
         if accepted.peek().is_some() {
-            return accepted.any(|key| wrong(key)).then_some("secret");
+            return accepted.any(wrong).then_some("secret");
         }
         match with_id.iter().find(|key| !wrong(key)) {
             None => Some("secret"),
