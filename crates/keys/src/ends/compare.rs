@@ -284,12 +284,13 @@ impl Report<'_> {
     /// What the reader of an end's text has to say about its chain.
     fn remarks(&mut self, side: usize) {
         let chain = self.ends[side].chain;
-        for remark in &chain.remarks {
+        // Local time is said once, and only if the offset is not given.
+        for remark in chain.remarks.iter().filter(|remark| remark.kind != "local-time") {
             let key = chain.keys.iter().find(|key| Some(key.key_id) == remark.key_id);
             let name = key.map_or_else(|| chain.name.clone(), |key| chain.name_of(key));
             let mut subjects = [None, None];
             subjects[side] = Some((name, remark.position.or(key.and_then(|key| key.position))));
-            let sentence = format!("{}: {}", self.names[side], remark.sentence);
+            let sentence = remark.sentence.clone().into_owned();
             self.found.push(Disagreement { weight: remark.weight, kind: remark.kind, subjects, sentence });
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use wireseal_keys::{
     ChainKey, Clock, Difference, Disagreement, KeyFile, Lifetime, Meeting, Outage, Pair, Reason, Relation,
-    Timestamp, compare, outages, pairs,
+    Remark, Timestamp, Weight, compare, outages, pairs,
 };
 
 /// The two ends of a session, compared.
@@ -52,7 +52,15 @@ impl<'a> Ends<'a> {
         let [one, other] = meeting.ends;
         let skew_seconds = skew_minutes.saturating_mul(60);
         let names = names(paths);
-        let findings = compare(meeting.ends, [&names[0], &names[1]], skew_seconds, [now, until]);
+        let mut findings = compare(meeting.ends, [&names[0], &names[1]], skew_seconds, [now, until]);
+        for (side, file) in files.iter().enumerate() {
+            findings.extend(file.remarks.iter().map(|remark| {
+                let mut subjects = [None, None];
+                subjects[side] = Some((String::new(), remark.position));
+                let sentence = remark.sentence.clone().into_owned();
+                Disagreement { weight: remark.weight, kind: remark.kind, subjects, sentence }
+            }));
+        }
         Self {
             names,
             paths,
@@ -71,22 +79,48 @@ impl<'a> Ends<'a> {
     pub(crate) fn answer(&self) -> Answer {
         match () {
             () if !self.outages.is_empty() => Answer::Fails,
-            () if self.not_compared().next().is_some() => Answer::NotJudged,
+            () if !self.doubts().is_empty() => Answer::NotJudged,
             () => Answer::Works,
         }
     }
 
-    /// The names of the keys whose secrets are not compared, because a router encrypted them.
-    fn not_compared(&self) -> impl Iterator<Item = String> {
+    /// Why the files do not show everything.
+    fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
         let both = self.pairs.iter().filter_map(Pair::both);
-        let unknown = both.filter(|[one, other]| !Difference::can_compare_secrets(one, other));
-        unknown.map(|[one, _]| self.meeting.ends[0].chain.name_of(one))
+        let window = Lifetime::new(Some(self.now), Some(self.until)).unwrap_or_default();
+        let is_used = |key: &ChainKey| key.clock == Clock::Local || key.send.overlaps(&window);
+        let unknown = both.filter(|[one, other]| {
+            !Difference::can_compare_secrets(one, other) && (is_used(one) || is_used(other))
+        });
+        let unknown: Vec<_> = unknown.map(|[one, _]| self.meeting.ends[0].chain.name_of(one)).collect();
+        if !unknown.is_empty() {
+            doubts.push(format!(
+                "the secrets of {} are encrypted, so they are not compared",
+                unknown.join(", ")
+            ));
+        }
+        for (side, file) in self.files.iter().enumerate() {
+            // A setting that only a conversion loses is understood. Remarks about no chain in particular are mostly about others.
+            let of_chain =
+                self.meeting.ends[side].chain.remarks.iter().filter(|remark| remark.kind != "local-time");
+            let of_file =
+                file.remarks.iter().filter(|remark| ["not-understood", "left-out"].contains(&remark.kind));
+            let is_doubt = |remark: &&Remark| remark.weight == Weight::Warning && !remark.is_lost;
+            if of_chain.chain(of_file).any(|remark| is_doubt(&remark)) {
+                doubts.push(format!(
+                    "{} may do otherwise than its keys say: see the warnings",
+                    self.names[side]
+                ));
+            }
+        }
+        doubts
     }
 
     /// The answer in a sentence.
     pub(crate) fn sentence(&self) -> String {
-        let unknown: Vec<_> = self.not_compared().collect();
-        let as_far = if unknown.is_empty() { "" } else { "as far as the files show, " };
+        let doubts = self.doubts();
+        let as_far = if doubts.is_empty() { "" } else { "as far as the files show, " };
         let skew = format!("if the clocks differ by up to {} minutes", self.skew_minutes);
         let works = format!("{as_far}the session works");
         // Local times and skewed clocks only may cause an outage.
@@ -125,9 +159,9 @@ impl<'a> Ends<'a> {
                 )
             }
         };
-        if !unknown.is_empty() {
-            sentence +=
-                &format!("; the secrets of {} are encrypted, so they are not compared", unknown.join(", "));
+        for doubt in doubts {
+            sentence += "; ";
+            sentence += &doubt;
         }
         sentence
     }
@@ -198,5 +232,83 @@ fn names(paths: [&Path; 2]) -> [String; 2] {
         () if short[0] != short[1] => short,
         () if long[0] != long[1] => long,
         () => ["the first end", "the second end"].map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wireseal_keys::{Format, meet, read};
+
+    use super::*;
+
+    /// The keys of one end, the second from July on.
+    fn file([first, second]: [[u8; 2]; 2]) -> KeyFile {
+        let key = |[send, recv]: [u8; 2], lifetime: &str| {
+            format!(
+                "[[key-chain.key]]\nsend-id = {send}\nrecv-id = {recv}\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"the secret \
+                 of both ends\"\nsend = {{ {lifetime} = 2026-07-01T00:00:00Z }}\n"
+            )
+        };
+        let keys = key(first, "until") + &key(second, "from");
+        let text = format!("[[key-chain]]\nname = \"core\"\naccept-tolerance = 600\n{keys}");
+        read(Path::new("keys.toml"), &text, Some(Format::Toml)).unwrap()
+    }
+
+    #[track_caller]
+    fn assert_answer(files: [&KeyFile; 2], answer: Answer, sentence: &str) {
+        let paths = ["a.toml", "b.toml"].map(Path::new);
+        let now = "2026-06-01T00:00:00Z".parse().unwrap();
+        let ends = Ends::new(paths, files, meet(files, None).unwrap(), 5, [now, Timestamp::MAX]);
+        assert_eq!((ends.answer(), ends.sentence().as_str()), (answer, sentence));
+    }
+
+    #[test]
+    fn local_times_may_be_others() {
+        let [mut one, other] = [file([[1, 2], [3, 4]]), file([[2, 1], [4, 3]])];
+        let works =
+            "the session works from 2026-06-01T00:00:00Z on, also if the clocks differ by up to 5 minutes";
+        assert_answer([&one, &other], Answer::Works, works);
+        one.chains[0].keys.iter_mut().for_each(|key| key.clock = Clock::Local);
+        assert_answer(
+            [&one, &other],
+            Answer::Fails,
+            "the session works now; from 2026-06-30T10:00:00Z until 2026-07-01T14:00:00Z it may not: a signs with core/3, which b \
+             does not accept (as core/4) before 2026-06-30T23:50:00Z",
+        );
+        one.set_utc_offset(0);
+        assert_answer([&one, &other], Answer::Works, works);
+    }
+
+    #[test]
+    fn what_the_reader_does_not_understand_is_not_called_good() {
+        let [one, mut other] = [file([[1, 2], [3, 4]]), file([[2, 1], [4, 3]])];
+        let remark = |kind, weight, is_lost| Remark {
+            weight,
+            kind,
+            key_id: None,
+            position: None,
+            sentence: "is odd".into(),
+            is_lost,
+        };
+        for (kind, weight, is_lost) in [
+            ("refused", Weight::Note, false),
+            ("insecure", Weight::Warning, true),
+            ("local-time", Weight::Warning, false),
+        ] {
+            other.chains[0].remarks = vec![remark(kind, weight, is_lost)];
+            let works = "the session works from 2026-06-01T00:00:00Z on, also if the clocks differ by up to 5 minutes";
+            assert_answer([&one, &other], Answer::Works, works);
+        }
+        let doubtful = "as far as the files show, the session works from 2026-06-01T00:00:00Z on, also if the clocks differ by up \
+                        to 5 minutes; b may do otherwise than its keys say: see the warnings";
+        other.chains[0].remarks = vec![remark("refused", Weight::Warning, false)];
+        assert_answer([&one, &other], Answer::NotJudged, doubtful);
+        other.chains[0].remarks.clear();
+        other.remarks = vec![remark("not-understood", Weight::Warning, false)];
+        assert_answer([&one, &other], Answer::NotJudged, doubtful);
+        other.remarks = vec![remark("not-in-use", Weight::Warning, false)];
+        let works =
+            "the session works from 2026-06-01T00:00:00Z on, also if the clocks differ by up to 5 minutes";
+        assert_answer([&one, &other], Answer::Works, works);
     }
 }
