@@ -26,10 +26,10 @@ pub(super) struct DiffArguments {
     #[arg(long, value_parser = format())]
     format: Option<Format>,
     /// The format of the first file
-    #[arg(long, value_name = "FORMAT", conflicts_with = "format", value_parser = format())]
+    #[arg(long, value_name = "FORMAT", conflicts_with = "format", hide_possible_values = true, value_parser = format())]
     format_a: Option<Format>,
     /// The format of the second file
-    #[arg(long, value_name = "FORMAT", conflicts_with = "format", value_parser = format())]
+    #[arg(long, value_name = "FORMAT", conflicts_with = "format", hide_possible_values = true, value_parser = format())]
     format_b: Option<Format>,
     /// How far both routers' clocks are ahead of UTC, such as +02:00 or -05:00, for lifetimes in their local time
     #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
