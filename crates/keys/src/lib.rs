@@ -6,7 +6,7 @@
 //! | put key chains into a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
 //! | read a file of any format, including routers' configurations | `load` and `KeyFile::key_chains` (feature `formats`) |
 //! | check a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
-//! | know whether two ends accept what the other signs, and when not | `outages()` (feature `formats`) |
+//! | know whether two ends accept what the other signs, and when not | `meet()`, `outages()`, `compare()` (feature `formats`) |
 //! | write one | `KeyChains::to_toml`, `KeyChains::to_json` |
 //! | find a peer's chain | [`KeyChains::get`] |
 //! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], again at each [`KeyChain::next_change`] |

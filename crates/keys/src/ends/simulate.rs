@@ -149,6 +149,24 @@ fn written(moment: Timestamp, clock: Clock) -> String {
 /// [local time](Clock::Local) are taken to be up to [`Clock::UNCERTAINTY`] off, by the same amount for all keys of an end. If two
 /// of the peer's keys have the RecvID of a segment, both must accept it. A secret that only the router can decrypt is taken to be
 /// the right one: [`Difference::can_compare_secrets`] tells.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use wireseal_keys::{Format, Timestamp, meet, outages, read};
+///
+/// let key = "secret = 'for both ends'\nalgorithm = 'AES-128-CMAC-96'\n";
+/// let one = format!("[[key-chain]]\nname = 'core'\n[[key-chain.key]]\nsend-id = 1\nrecv-id = 2\n{key}");
+/// let other = format!("[[key-chain]]\nname = 'edge'\n[[key-chain.key]]\nsend-id = 2\nrecv-id = 3\n{key}");
+/// let one = read(Path::new("one.toml"), &one, Some(Format::Toml))?;
+/// let other = read(Path::new("other.toml"), &other, Some(Format::Toml))?;
+///
+/// let [core, edge] = meet([&one, &other], None)?.ends;
+/// let found = outages(core, edge, 300, Timestamp::now(), Timestamp::MAX);
+/// let said: Vec<_> = found.iter().map(|outage| outage.sentence(["A", "B"])).collect();
+/// assert_eq!(said, ["A signs with core/1, but B has no key with RecvID 1"]);
+/// # Ok::<(), wireseal_keys::Error>(())
+/// ```
 #[must_use]
 pub fn outages(
     one: ConfiguredEnd<'_>,
