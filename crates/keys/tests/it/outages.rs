@@ -333,6 +333,9 @@ fn outages_are_said_in_words() {
         said(ChainKey { accept: lifetime([None, Some(0)]), ..right() })[0],
         "A signs with one/1, which B does not accept (as other/9) from 2027-01-15T08:00:00Z on"
     );
+    // In a chain without a name, a key is only a number.
+    let found = of([&chain("", one.keys.clone()), &chain("", vec![key(9, [5, 1], now)])], LATEST, 0);
+    assert_eq!(found[0].sentence(["A", "B"]), "B signs with key 9, but A has no key with RecvID 5");
     assert_eq!(
         said(ChainKey { send: lifetime([None, Some(-3)]), ..right() }),
         ["B has no key that is valid for sending"]
