@@ -6,7 +6,7 @@
 //! | put key chains into a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
 //! | read a file of any format, including routers' configurations | `load` and `KeyFile::key_chains` (feature `formats`) |
 //! | check a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
-//! | know whether two ends accept what the other signs, and when not | `outages()` (feature `formats`) |
+//! | know whether two ends accept what the other signs, and when not | `meet()`, `outages()`, `compare()` (feature `formats`) |
 //! | plan the next key of two ends so that no segment is lost | `Plan::new`, `Plan::gaps`, `Plan::changes` (feature `formats`) |
 //! | write one | `KeyChains::to_toml`, `KeyChains::to_json` |
 //! | find a peer's chain | [`KeyChains::get`] |

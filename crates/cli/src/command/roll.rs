@@ -51,9 +51,9 @@ pub(super) struct Arguments {
     /// How much the clocks of the two ends may differ
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = seconds)]
     skew: u32,
-    /// The key chain that gets the key, or each end's, separated by a comma; a file's only one by default
-    #[arg(long = "chain", value_name = "NAME", value_delimiter = ',')]
-    chains: Vec<String>,
+    /// The key chains of the session, if that is not clear: the name that both have, or A:B
+    #[arg(long, value_name = "NAME")]
+    chain: Option<String>,
     /// The names of the two ends, separated by a comma; those of the files by default
     #[arg(long = "name", value_name = "NAME", value_delimiter = ',')]
     names: Vec<String>,
@@ -138,7 +138,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     if arguments.status.is_none() && of_status.contains(&true) {
         return Err("--capture, --keys, --key, --pid and --wait go with --status".into());
     }
-    let of_at = [arguments.algorithm.is_some(), !arguments.chains.is_empty(), !arguments.names.is_empty()];
+    let of_at = [arguments.algorithm.is_some(), arguments.chain.is_some(), !arguments.names.is_empty()];
     if arguments.at.is_none() && of_at.contains(&true) {
         return Err("--algorithm, --chain and --name go with --at: a plan has them already".into());
     }
@@ -221,14 +221,11 @@ fn check_digests(plan: &Plan, loaded: &[Loaded; 2]) -> std::result::Result<(), S
 
 fn new_plan(arguments: &Arguments, loaded: &[Loaded; 2]) -> std::result::Result<Plan, Box<dyn Error>> {
     let at = arguments.at.ok_or("give --at TIME")?;
-    let of_each = |given: &[String], what: &str| match given {
-        [] => Ok([None, None]),
-        [both] => Ok([Some(both.clone()), Some(both.clone())]),
-        [one, other] => Ok([Some(one.clone()), Some(other.clone())]),
-        _ => Err(format!("--{what}: give one name for both ends, or two")),
+    let mut names = match &arguments.names[..] {
+        [] => [String::new(), String::new()],
+        [one, other] => [one.clone(), other.clone()],
+        _ => return Err("--name: give the names of both ends".into()),
     };
-    let chains = of_each(&arguments.chains, "chain")?;
-    let mut names = of_each(&arguments.names, "name")?.map(Option::unwrap_or_default);
     for (name, path) in names.iter_mut().zip(&arguments.ends) {
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let given = if name.is_empty() { &stem } else { &*name };
@@ -242,7 +239,6 @@ fn new_plan(arguments: &Arguments, loaded: &[Loaded; 2]) -> std::result::Result<
         path: &loaded[end].path,
         sha256: &loaded[end].sha256,
         file: &loaded[end].file,
-        chain: chains[end].as_deref(),
     };
     let wish = Wish {
         now: arguments.now.unwrap_or_else(Timestamp::now),
@@ -251,7 +247,7 @@ fn new_plan(arguments: &Arguments, loaded: &[Loaded; 2]) -> std::result::Result<
         skew_seconds: arguments.skew,
         algorithm: arguments.algorithm,
     };
-    Ok(Plan::new([today(0), today(1)], wish)?)
+    Ok(Plan::new([today(0), today(1)], arguments.chain.as_deref(), wish)?)
 }
 
 /// Writes the plan, the procedure and every step's change, with a new secret.

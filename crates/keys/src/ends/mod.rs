@@ -1,12 +1,19 @@
-//! The two ends of a session: whether each accepts what the other signs, and when.
+//! The two ends of a session: whether each accepts what the other signs, when, what they have configured differently, and how they change
+//! to the next key.
 
+mod compare;
 mod difference;
+mod meet;
+mod pair;
 mod plan;
 mod propose;
 mod roll;
 mod simulate;
 
+pub use compare::{Disagreement, compare};
 pub use difference::Difference;
+pub use meet::{Meeting, MetBy, meet};
+pub use pair::{Pair, Relation, pairs};
 pub use plan::{Action, Plan, PlannedEnd, PlannedKey, Span, Step, TcpAoAlgorithmName};
 pub use propose::{Today, Wish};
 pub use roll::Gap;

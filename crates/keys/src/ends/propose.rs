@@ -7,9 +7,9 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 
-use super::Side;
 use super::plan::{Action, Plan, PlannedEnd, PlannedKey, Span, Step, TcpAoAlgorithmName};
-use super::roll::{blank, chain_of};
+use super::roll::blank;
+use super::{Relation, Side, meet, pairs};
 use crate::{
     Chain, ChainKey, Clock, Error, Format, Implementation, KeyFile, Lifetime, SendingRule, Timestamp,
 };
@@ -40,18 +40,11 @@ pub struct Today<'a> {
     pub sha256: &'a str,
     /// What was read from it.
     pub file: &'a KeyFile,
-    /// The name of the chain; `None` if the file has only one.
-    pub chain: Option<&'a str>,
 }
 
 impl Today<'_> {
     fn format(&self) -> Format {
         self.file.format.unwrap_or(Format::Toml)
-    }
-
-    /// The index of the chain that this names.
-    fn chain(&self) -> Result<usize, Error> {
-        chain_of(self.file, self.chain).map_err(|why| self.refused(why))
     }
 
     fn refused(&self, why: impl Into<Cow<'static, str>>) -> Error {
@@ -60,12 +53,13 @@ impl Today<'_> {
 }
 
 impl Plan {
-    /// Plans a new key, with ids that are free at both ends. [`Self::gaps`] tells whether the plan loses segments.
+    /// Plans a new key, with ids that are free at both ends, for the chains that [`meet`] finds by these names. [`Self::gaps`] tells whether
+    /// the plan loses segments.
     ///
     /// # Errors
-    /// [`Error`] if a file does not have the one chain that is wanted, if the two have no key in common that is valid for signing at the
+    /// Those of [`meet`], and [`Error`] if the two have no key in common that is valid for signing at the
     /// moment of the change, if no id is free, or if an end cannot have such a key.
-    pub fn new(ends: [Today<'_>; 2], wish: Wish) -> Result<Self, Error> {
+    pub fn new(ends: [Today<'_>; 2], names: Option<&str>, wish: Wish) -> Result<Self, Error> {
         let add_until = wish.at.earlier_by(wish.skew_seconds);
         if add_until <= wish.now {
             let earliest = wish.now.later_by(wish.skew_seconds);
@@ -74,7 +68,7 @@ impl Plan {
                 wish.at
             )));
         }
-        let chains = [&ends[0].file.chains[ends[0].chain()?], &ends[1].file.chains[ends[1].chain()?]];
+        let chains = meet(ends.map(|end| end.file), names)?.ends.map(|end| end.chain);
         for (end, chain) in ends.iter().zip(chains) {
             if let Some(key) = chain.keys.iter().find(|key| key.clock == Clock::Local) {
                 let why = format!(
@@ -84,10 +78,13 @@ impl Plan {
                 return Err(end.refused(why));
             }
         }
-        let pairs = common_keys(chains, wish.at);
+        let common = pairs(chains).into_iter().filter(|pair| pair.relation == Relation::Crossed);
+        let common = common.filter_map(|pair| pair.both());
+        let is_old = |keys: &[&ChainKey; 2]| keys.iter().all(|key| key.send.contains(wish.at));
+        let old: Vec<_> = common.filter(is_old).collect();
         // The one in use, as far as the first end decides.
-        let in_use = pairs.iter().min_by_key(|(one, _)| (one.preference, Reverse(one.send.from())));
-        let Some(&(one, other)) = in_use else {
+        let in_use = old.iter().min_by_key(|[one, _]| (one.preference, Reverse(one.send.from())));
+        let Some(&[one, other]) = in_use else {
             let why = format!(
                 "{} and {} have no key in common that is valid for signing at {}",
                 ends[0].name, ends[1].name, wish.at
@@ -98,10 +95,9 @@ impl Plan {
         let mac_length =
             if algorithm == one.algorithm { one.mac_length } else { algorithm.default_mac_length() };
         let [send_id, recv_id] = free_ids(ends, chains, one)?;
-        let (old_of_one, old_of_other): (Vec<_>, Vec<_>) = pairs.iter().copied().unzip();
-        let old = [old_of_one, old_of_other];
         let plan_end = |end: usize, present: &ChainKey, ids: [u8; 2]| {
-            PlannedEnd::new(&ends[end], chains[end], &old[end], present, ids, wish)
+            let old = old.iter().map(|keys| keys[end]);
+            PlannedEnd::new(&ends[end], chains[end], old, present, ids, wish)
         };
         let plan = Self {
             schema: 1,
@@ -132,10 +128,10 @@ impl Plan {
 }
 
 impl PlannedEnd {
-    fn new(
+    fn new<'k>(
         end: &Today<'_>,
         chain: &Chain,
-        old: &[&ChainKey],
+        old: impl Iterator<Item = &'k ChainKey>,
         present: &ChainKey,
         [send_id, recv_id]: [u8; 2],
         wish: Wish,
@@ -172,7 +168,7 @@ impl PlannedEnd {
             chain: chain.name.clone(),
             neighbors: chain.neighbors.iter().map(ToString::to_string).collect(),
             tolerance_seconds: chain.accept_tolerance,
-            old: old.iter().copied().map(planned).collect(),
+            old: old.map(planned).collect(),
             new: PlannedKey {
                 key_id: number.ok_or_else(|| end.refused("its chain has no number left for a key"))?,
                 send_id,
@@ -188,17 +184,6 @@ impl PlannedEnd {
 /// A lifetime cut at this moment, as a plan has it.
 fn ended(lifetime: Lifetime, at: Timestamp) -> Span {
     Span { until: Some(lifetime.until().map_or(at, |until| until.min(at))), ..lifetime.into() }
-}
-
-/// The keys that both ends have, with each other's ids, and may sign with at this moment.
-fn common_keys<'a>(chains: [&'a Chain; 2], at: Timestamp) -> Vec<(&'a ChainKey, &'a ChainKey)> {
-    let valid = |chain: &'a Chain| chain.keys.iter().filter(move |key| key.send.contains(at));
-    let pairs = valid(chains[0]).filter_map(|one| {
-        let other =
-            valid(chains[1]).find(|other| (one.send_id, one.recv_id) == (other.recv_id, other.send_id));
-        Some((one, other?))
-    });
-    pairs.collect()
 }
 
 /// A number for a key of the chain: the SendID if all others have theirs, or else the next one after the present key's.

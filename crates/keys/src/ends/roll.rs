@@ -193,7 +193,7 @@ impl PlannedEnd {
         if format.name() != self.format {
             return Err(self.refused(format!("the plan is for {}, and the file is {format}", self.format)));
         }
-        chain_of(file, Some(&self.chain)).map_err(|why| self.refused(why))
+        chain_of(file, &self.chain).map_err(|why| self.refused(why))
     }
 
     fn lifetime(&self, span: Span) -> Result<Lifetime, Error> {
@@ -219,15 +219,12 @@ pub(super) fn blank() -> Secret {
     Secret::new(Zeroizing::new(vec![b'k'; 32]), Notation::Text)
 }
 
-/// The index of the chain of this name, or of the only chain; or why there is none.
-pub(super) fn chain_of(file: &KeyFile, name: Option<&str>) -> Result<usize, String> {
-    let named = |(_, chain): &(usize, &Chain)| name.is_none_or(|name| chain.name == name);
-    let found: Vec<_> = file.chains.iter().enumerate().filter(named).map(|(index, _)| index).collect();
-    let names: Vec<_> = file.chains.iter().map(|chain| format!("{:?}", chain.name)).collect();
-    match (&found[..], name) {
-        ([index], _) => Ok(*index),
-        ([], Some(name)) => Err(format!("has no chain {name:?}: its chains are {}", names.join(", "))),
-        (_, Some(name)) => Err(format!("has two chains {name:?}: give each its own name")),
-        (_, None) => Err(format!("has several chains: name one with --chain: {}", names.join(", "))),
+/// The index of the chain of this name, or why there is none.
+fn chain_of(file: &KeyFile, name: &str) -> Result<usize, String> {
+    let mut found = file.chains.iter().enumerate().filter(|(_, chain)| chain.name == name);
+    match (found.next(), found.next()) {
+        (Some((index, _)), None) => Ok(index),
+        (None, _) => Err(format!("has no chain {name:?}")),
+        _ => Err(format!("has two chains {name:?}: give each its own name")),
     }
 }

@@ -4,6 +4,7 @@
 //! peer asks for (RNextKeyID, RFC 5925 §7.3). The other end accepts it if it has a key with that RecvID whose accept lifetime, with
 //! tolerance, contains its own clock, and which is the same in all that makes the MAC.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::iter;
 
@@ -95,33 +96,34 @@ impl Outage {
     #[must_use]
     pub fn sentence(&self, names: [&str; 2]) -> String {
         let [signer, peer] = [self.signer, self.signer.peer()].map(|side| names[side as usize]);
-        let key = self.key.as_deref().unwrap_or_default();
+        let own = self.key.as_deref().unwrap_or_default();
+        let key = called(own);
         let what = match &self.reason {
             Reason::NoKey => return format!("{signer} has no key that is valid for sending"),
             Reason::UnknownId(id) => format!(", but {peer} has no key with RecvID {id}"),
             Reason::Differs(Difference::Algorithm([signed, expected]), name) => {
-                format!(" and {signed}, but {name} of {peer} has {expected}")
+                format!(" and {signed}, but {} of {peer} has {expected}", called(name))
             }
             Reason::Differs(Difference::MacLength([signed, expected]), name) => {
-                format!(" and MACs of {signed} octets, but {name} of {peer} has {expected}")
+                format!(" and MACs of {signed} octets, but {} of {peer} has {expected}", called(name))
             }
             Reason::Differs(Difference::Options([signed, _]), name) => match signed {
                 OptionCoverage::Covered => {
-                    format!(" and covers the TCP options, but {name} of {peer} excludes them")
+                    format!(" and covers the TCP options, but {} of {peer} excludes them", called(name))
                 }
                 OptionCoverage::Excluded => {
-                    format!(" and excludes the TCP options, but {name} of {peer} covers them")
+                    format!(" and excludes the TCP options, but {} of {peer} covers them", called(name))
                 }
             },
             Reason::Differs(Difference::Secret, name) => {
-                format!(", but {name} of {peer} has another secret")
+                format!(", but {} of {peer} has another secret", called(name))
             }
             Reason::NotYet(moment, clock, name) => {
-                let key = same_or_named(key, name);
+                let key = same_or_named(own, name);
                 format!(", which {peer} does not accept{key} before {}", written(*moment, *clock))
             }
             Reason::NoLonger(moment, clock, name) => {
-                let key = same_or_named(key, name);
+                let key = same_or_named(own, name);
                 format!(", which {peer} does not accept{key} from {} on", written(*moment, *clock))
             }
         };
@@ -131,7 +133,12 @@ impl Outage {
 
 /// The peer's name of a key, where it is another one.
 fn same_or_named(key: &str, of_peer: &str) -> String {
-    if key == of_peer { String::new() } else { format!(" (as {of_peer})") }
+    if key == of_peer { String::new() } else { format!(" (as {})", called(of_peer)) }
+}
+
+/// The name of a key in a sentence: in a chain without a name, it is only a number.
+fn called(name: &str) -> Cow<'_, str> {
+    if name.parse::<u64>().is_ok() { format!("key {name}").into() } else { name.into() }
 }
 
 /// A moment as the clock shows it.
@@ -149,6 +156,24 @@ fn written(moment: Timestamp, clock: Clock) -> String {
 /// [local time](Clock::Local) are taken to be up to [`Clock::UNCERTAINTY`] off, by the same amount for all keys of an end. If two
 /// of the peer's keys have the RecvID of a segment, both must accept it. A secret that only the router can decrypt is taken to be
 /// the right one: [`Difference::can_compare_secrets`] tells.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use wireseal_keys::{Format, Timestamp, meet, outages, read};
+///
+/// let key = "secret = 'for both ends'\nalgorithm = 'AES-128-CMAC-96'\n";
+/// let one = format!("[[key-chain]]\nname = 'core'\n[[key-chain.key]]\nsend-id = 1\nrecv-id = 2\n{key}");
+/// let other = format!("[[key-chain]]\nname = 'edge'\n[[key-chain.key]]\nsend-id = 2\nrecv-id = 3\n{key}");
+/// let one = read(Path::new("one.toml"), &one, Some(Format::Toml))?;
+/// let other = read(Path::new("other.toml"), &other, Some(Format::Toml))?;
+///
+/// let [core, edge] = meet([&one, &other], None)?.ends;
+/// let found = outages(core, edge, 300, Timestamp::now(), Timestamp::MAX);
+/// let said: Vec<_> = found.iter().map(|outage| outage.sentence(["A", "B"])).collect();
+/// assert_eq!(said, ["A signs with core/1, but B has no key with RecvID 1"]);
+/// # Ok::<(), wireseal_keys::Error>(())
+/// ```
 #[must_use]
 pub fn outages(
     one: ConfiguredEnd<'_>,

@@ -73,6 +73,8 @@ pub(super) struct Limits {
     pub(super) max_secret: Option<usize>,
     /// Whether MACs always cover the TCP options.
     pub(super) covers_options: bool,
+    /// What its configuration says to cover them; empty if it always does.
+    pub(super) options_setting: &'static str,
     /// How it obscures secrets; `None` if plain secrets may have any characters.
     pub(super) obscured: Option<&'static str>,
     /// Whether the send and the accept lifetime must be equal.
@@ -131,6 +133,7 @@ impl Limits {
         max_key_id: u64::MAX,
         max_secret: None,
         covers_options: false,
+        options_setting: "",
         obscured: None,
         has_one_lifetime: false,
         max_id: u8::MAX,

@@ -5,6 +5,7 @@
 mod convert;
 mod damage;
 mod embedded;
+mod ends;
 mod eos;
 mod errors;
 mod followed_chain;
@@ -20,6 +21,7 @@ mod lifetimes;
 mod memory;
 #[cfg(target_os = "linux")]
 mod memory_files;
+mod outages;
 mod roll;
 mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]

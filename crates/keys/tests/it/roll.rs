@@ -54,11 +54,11 @@ fn wish() -> Wish {
 }
 
 fn today<'a>(name: &'a str, file: &'a KeyFile) -> Today<'a> {
-    Today { name, path: "keys", sha256: "", file, chain: None }
+    Today { name, path: "keys", sha256: "", file }
 }
 
 fn plan(files: &[KeyFile; 2], wish: Wish) -> Result<Plan, Error> {
-    Plan::new([today("edge-a", &files[0]), today("edge-b", &files[1])], wish)
+    Plan::new([today("edge-a", &files[0]), today("edge-b", &files[1])], None, wish)
 }
 
 fn files(texts: &[(Format, String); 2]) -> [KeyFile; 2] {
@@ -180,7 +180,7 @@ fn what_cannot_be_planned_is_said() {
     assert!(refused.contains("edge-a: Junos does not support"), "{refused}");
     let mut two = files.clone();
     two[0].chains.push(Chain { name: "more".into(), ..two[0].chains[0].clone() });
-    assert_eq!(of(wish(), &two), "keys: has several chains: name one with --chain: \"core\", \"more\"");
+    assert!(of(wish(), &two).contains("name them with --chain A:B (core:core, more:core)"));
 }
 
 #[test]
@@ -368,8 +368,8 @@ fn keys_of_a_template_that_others_use_are_not_edited() {
     let text = "template bgp t { authentication ao; keys { key { id 10; secret \"the-old-secret-of-both\"; algorithm cmac aes128; }; }; \
                 }\nprotocol bgp a from t { neighbor 192.0.2.2 as 1; }\nprotocol bgp b from t { neighbor 192.0.2.3 as 1; }\n";
     let files = [file(text, Format::Bird), file(&text_of_toml(), Format::Toml)];
-    let ends = [Today { chain: Some("a"), ..today("edge-a", &files[0]) }, today("edge-b", &files[1])];
-    let plan = Plan::new(ends, wish()).unwrap();
+    let ends = [today("edge-a", &files[0]), today("edge-b", &files[1])];
+    let plan = Plan::new(ends, Some("a:core"), wish()).unwrap();
     let error = plan.changes(Side::One, &files[0], text, &secret()).unwrap_err().to_string();
     assert!(error.contains("key chain \"a\", key 10") && error.contains("from the same template"), "{error}");
 }

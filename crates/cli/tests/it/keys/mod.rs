@@ -2,4 +2,5 @@
 
 mod argument;
 mod command;
+mod diff;
 mod roll;

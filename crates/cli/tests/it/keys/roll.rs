@@ -185,9 +185,9 @@ fn what_cannot_be_planned_is_said_in_one_line() {
         ("--overlap 10000d", 2, "of a year at most"),
         ("--skew -1", 2, "unexpected argument"),
         ("--skew 6d", 2, "leaves no time for the first step"),
-        ("--chain edge", 2, "left.toml: has no chain \"edge\": its chains are \"core\""),
-        ("--chain core,edge", 2, "right.toml: has no chain \"edge\""),
-        ("--chain a,b,c", 2, "--chain: give one name for both ends, or two"),
+        ("--chain edge", 2, "the first file has no key chain \"edge\": it has core"),
+        ("--chain core:edge", 2, "the second file has no key chain \"edge\""),
+        ("--name edge", 2, "--name: give the names of both ends"),
         ("--status plan.json", 2, "cannot be used with"),
         ("--wait 3", 2, "go with --status"),
         ("--key send=1", 2, "go with --status"),
@@ -227,7 +227,7 @@ fn names_of_ends_are_names_of_files() {
     assert!(files.path("roll/1-.._edge-add.toml").exists() && files.path("roll/1-b_c-add.toml").exists());
     let keys = fs::read_to_string(files.path("roll/3-b_c-remove.toml")).unwrap();
     assert!(keys.contains("send-id = 8") && keys.contains("HMAC-SHA-1-96"), "{keys}");
-    assert_eq!(planned(&files, "--name same --out both").code, 0);
+    assert_eq!(planned(&files, "--name same,same --out both").code, 0);
     assert!(files.path("both/1-same-a-add.toml").exists() && files.path("both/1-same-b-add.toml").exists());
 }
 

@@ -36,6 +36,7 @@ pub(super) const TABLE: Table = Table {
         algorithm: TcpAoAlgorithm::ios_xr_name,
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         max_key_id: MAX_KEY_ID,
+        options_setting: "include-tcp-options enable",
         obscured: Some("type 7"),
         has_one_lifetime: true,
         sending: SendingRule::Unspecified,
