@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, ios_xr, junos};
+use super::{bird, chains, ios_xr, junos, sr_os};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -46,6 +46,8 @@ formats! {
     Junos: junos::TABLE,
     /// Cisco IOS XR configuration.
     IosXr: ios_xr::TABLE,
+    /// Nokia SR OS configuration: MD-CLI in braces or as commands, or classic CLI.
+    SrOs: sr_os::TABLE,
 }
 
 impl Format {

@@ -11,6 +11,8 @@ mod ios_xr;
 mod junos;
 mod load;
 mod obscured;
+mod peers;
+mod sr_os;
 mod table;
 mod tree;
 mod write;

@@ -28,6 +28,16 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     text
 }
 
+/// The inside of a string, with a backslash before each quote and backslash.
+pub(super) fn push_escaped(text: &mut String, characters: impl Iterator<Item = char>) {
+    for c in characters {
+        if matches!(c, '"' | '\\') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+}
+
 /// Names for chains, each used once and only with characters for which `is_kept` is true.
 pub(super) struct Names {
     used: HashSet<String>,

@@ -206,7 +206,8 @@ proptest! {
 
 #[test]
 fn every_file_is_written_in_every_format() {
-    for name in ["bird.conf", "junos.conf", "junos-set.conf", "ios-xr.cfg", "ios-xr-formal.cfg"] {
+    for name in ["bird.conf", "junos.conf", "junos-set.conf", "ios-xr.cfg", "ios-xr-formal.cfg", "sr-os.cfg"]
+    {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers").join(name);
         let file = load(&path, None).unwrap_or_else(|error| panic!("{error}"));
         for to in written() {
