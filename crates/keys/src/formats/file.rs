@@ -20,6 +20,21 @@ pub(super) struct Content {
     pub(super) remarks: Vec<Remark>,
 }
 
+impl Content {
+    /// Itself or, if it has no chain to report warnings of, the first two of them: a keychain may have one for each direction.
+    ///
+    /// # Errors
+    /// The warnings, at the place of the first.
+    pub(super) fn or_warnings(self) -> Result<Self, Error> {
+        let warnings = self.remarks.iter().filter(|remark| remark.weight == Weight::Warning).take(2);
+        let sentences: Vec<_> = warnings.clone().map(|remark| remark.sentence.as_ref()).collect();
+        match warnings.map(|remark| remark.position).next() {
+            Some(position) if self.chains.is_empty() => Err(Error::text(sentences.join("; ")).at(position)),
+            _ => Ok(self),
+        }
+    }
+}
+
 /// Keys that are not for TCP-AO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Skipped {

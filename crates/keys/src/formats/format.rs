@@ -5,11 +5,12 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, ios_xr, junos, sr_os};
+use super::{bird, chains, ios_xr, junos, sr_linux, sr_os};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -48,6 +49,8 @@ formats! {
     IosXr: ios_xr::TABLE,
     /// Nokia SR OS configuration: MD-CLI in braces or as commands, or classic CLI.
     SrOs: sr_os::TABLE,
+    /// Nokia SR Linux configuration, whose TCP-AO is not proven.
+    SrLinux: sr_linux::TABLE,
 }
 
 impl Format {
@@ -123,11 +126,13 @@ impl Implementation {
         Self(&format.unwrap_or(Format::Toml).table().limits)
     }
 
-    /// Every implementation.
+    /// Every implementation that has an algorithm.
     pub fn all() -> impl Iterator<Item = Self> {
         let all = Format::ALL.map(|format| Self::reading(Some(format)));
         // Some formats have the same implementation.
-        (0..all.len()).filter(move |at| !all[..*at].contains(&all[*at])).map(move |at| all[at])
+        let first = (0..all.len()).filter(move |at| !all[..*at].contains(&all[*at])).map(move |at| all[at]);
+        first
+            .filter(|Self(limits)| TcpAoAlgorithm::ALL.into_iter().any(|it| (limits.algorithm)(it).is_some()))
     }
 
     /// As `--for` spells it.

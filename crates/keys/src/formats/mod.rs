@@ -12,6 +12,7 @@ mod junos;
 mod load;
 mod obscured;
 mod peers;
+mod sr_linux;
 mod sr_os;
 mod table;
 mod tree;

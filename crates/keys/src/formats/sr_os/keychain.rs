@@ -7,7 +7,7 @@ use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use super::entry::{Direction, Draft, Entry, MAC_LENGTH, MAX_ID, Reading};
 use super::pair::pair;
 use super::users::Users;
-use crate::formats::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped, Weight};
+use crate::formats::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped};
 use crate::formats::tree::{Word, place, unescaped};
 use crate::{Error, Lifetime, Timestamp};
 
@@ -81,15 +81,7 @@ impl<'a> Keychains<'a> {
             let neighbors = neighbors.remove(&keychain.name).unwrap_or_default();
             keychain.finish(neighbors, &mut content)?;
         }
-        // Without a key there is no chain to report this of. Two sentences, because a keychain has two directions.
-        let warnings = content.remarks.iter().filter(|remark| remark.weight == Weight::Warning).take(2);
-        let sentences: Vec<_> = warnings.clone().map(|remark| remark.sentence.as_ref()).collect();
-        match warnings.map(|remark| remark.position).next() {
-            Some(position) if content.chains.is_empty() => {
-                Err(Error::text(sentences.join("; ")).at(position))
-            }
-            _ => Ok(content),
-        }
+        content.or_warnings()
     }
 }
 

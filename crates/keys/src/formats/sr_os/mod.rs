@@ -42,6 +42,7 @@ fn shows(text: &str) -> Shows {
     let is_command = begins(text, &["/configure", "keychains"])
         || begins(text, &commands) && line.contains("keychain")
         || line == "configure {"
+        || line.starts_with("keychain ") && line.ends_with('{')
         || line.starts_with("# TiMOS-");
     let quotes_name =
         ["keychain \"", "router \"", "vprn \"", "neighbor \""].iter().any(|start| line.starts_with(start));
