@@ -9,17 +9,26 @@ use crate::{Error, Timestamp};
 /// The algorithms for TCP-AO, those of RFC 5926. The others are for other protocols, or have a KDF that Nokia does not document.
 const ALGORITHMS: [(&str, TcpAoAlgorithm); 2] =
     [("hmac-sha-1-96", TcpAoAlgorithm::HmacSha1), ("aes-128-cmac-96", TcpAoAlgorithm::Aes128Cmac)];
-/// Algorithms of later releases whose KDF, for TCP-AO, is not documented.
-const WITHOUT_KDF: [&str; 3] = ["aes-128-cmac-128", "hmac-sha-256-96", "hmac-sha-256-128"];
-/// Algorithms for other protocols.
-const FOR_OTHERS: [&str; 6] =
-    ["password", "message-digest", "hmac-md5", "hmac-sha-1", "hmac-sha-256", "aes-128-gcm-16"];
+/// Algorithms of later releases, which are not known to derive keys as Wireseal does, and those for other protocols.
+const OTHERS: [(&str, &str); 9] = [
+    ("aes-128-cmac-128", WITHOUT_KDF),
+    ("hmac-sha-256-96", WITHOUT_KDF),
+    ("hmac-sha-256-128", WITHOUT_KDF),
+    ("password", NOT_OF_AO),
+    ("message-digest", NOT_OF_AO),
+    ("hmac-md5", NOT_OF_AO),
+    ("hmac-sha-1", NOT_OF_AO),
+    ("hmac-sha-256", NOT_OF_AO),
+    ("aes-128-gcm-16", NOT_OF_AO),
+];
+const WITHOUT_KDF: &str = "whose KDF Nokia does not document";
+const NOT_OF_AO: &str = "which is not one of TCP-AO";
 /// Octets of the MAC of both algorithms.
 pub(super) const MAC_LENGTH: usize = 12;
 /// The largest number of an entry, which is the id of its key.
 pub(super) const MAX_ID: u8 = 63;
 /// The default tolerance in seconds.
-const TOLERANCE: u64 = 300;
+const TOLERANCE: u32 = 300;
 /// The largest tolerance in seconds that is not infinite.
 pub(super) const MAX_TOLERANCE: u32 = 4_294_967_294;
 /// Keys that start before this have no start: SR OS is younger, and requires a start for every key.
@@ -70,7 +79,7 @@ pub(super) enum Reading<'a> {
 }
 
 /// A moment, `None` for one that is not a limit.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Moment(Option<Timestamp>, Clock);
 
 impl<'a> Draft<'a> {
@@ -87,133 +96,127 @@ impl<'a> Draft<'a> {
 
     /// Reads its commands. What is to be said is added to the remarks.
     pub(super) fn read(&self, remarks: &mut Vec<Remark>) -> Result<Reading<'a>, Error> {
-        let (mut secret, mut algorithm, mut tolerance) = (None, None, None);
-        let (mut begin, mut end, mut is_disabled) = (None, None, false);
+        let mut properties = Properties::default();
         for command in &self.commands {
             let mut rest = &command[..];
             while let Some((name, values)) = rest.split_first() {
-                let value =
-                    || values.first().ok_or_else(|| name.expected("entry", "a value after this word"));
-                let used = if name.is("authentication-key") || name.is("key") {
-                    let field = "authentication-key";
-                    let word = values.first().filter(|word| !is_keyword(word));
-                    let word = *word.ok_or_else(|| name.refused(field, "the secret is missing"))?;
-                    let encryption = values.get(1);
-                    let encryption =
-                        encryption.and_then(|word| ENCRYPTIONS.into_iter().find(|how| word.is(how)));
-                    once(&mut secret, (word, encryption), name, field)?;
-                    1 + usize::from(encryption.is_some())
-                } else if name.is("algorithm") {
-                    once(&mut algorithm, *value()?, name, "algorithm")?;
-                    1
-                } else if name.is("begin-time") {
-                    let (moment, used) = moment(name, values, "begin-time")?;
-                    once(&mut begin, moment, name, "begin-time")?;
-                    used
-                } else if name.is("end-time") {
-                    let (moment, used) = moment(name, values, "end-time")?;
-                    once(&mut end, moment, name, "end-time")?;
-                    used
-                } else if name.is("tolerance") {
-                    let value = value()?;
-                    let half = match value.is("infinite") || value.is("forever") {
-                        true => u32::MAX,
-                        false => (value.number("tolerance", MAX_TOLERANCE.into())? / 2) as u32,
-                    };
-                    once(&mut tolerance, half, name, "tolerance")?;
-                    1
-                } else if name.is("admin-state") {
-                    is_disabled = value()?.is("disable");
-                    1
-                } else if name.is("shutdown") {
-                    is_disabled = true;
-                    0
-                } else if name.is("no") && values.first().is_some_and(is_keyword) {
-                    is_disabled &= !value()?.is("shutdown");
-                    1
-                // It is for IS-IS alone.
-                } else if name.is("option") {
-                    1
-                } else {
+                let Some(taken) = properties.take(name, values)? else {
                     remarks.push(Remark::not_understood(name.position()));
                     break;
                 };
-                rest = values.get(used..).unwrap_or_default();
+                rest = values.get(taken..).unwrap_or_default();
             }
         }
-        let mut left_out = |kind, sentence: String| {
-            remarks.push(Remark::warning(
-                kind,
-                Some(self.at.position()),
-                format!("{} {sentence}", self.name()),
-            ));
+        let remark = |kind, sentence| {
+            let sentence = format!("{} {sentence}", self.name());
+            Remark::warning(kind, Some(self.at.position()), sentence)
         };
-        if is_disabled {
-            left_out("not-in-use", "is disabled, so its key is left out".into());
+        let Moment(begin, _) = properties.begin.unwrap_or_default();
+        if properties.is_disabled {
+            remarks.push(remark("not-in-use", "is disabled, so its key is left out"));
             return Ok(Reading::Disabled);
         }
-        let (Moment(begin, clock), has_begin) = match begin {
-            Some(begin) => (begin, true),
-            None => (Moment(None, Clock::Utc), false),
-        };
         if self.number > MAX_ID {
-            remarks.push(
-                Remark::warning(
-                    "insecure",
-                    Some(self.at.position()),
-                    format!(
-                        "{} is the null key: while it is the newest, sessions have no TCP-AO",
-                        self.name()
-                    ),
-                )
-                .lost(),
-            );
+            let sentence = "is the null key: while it is the newest, sessions have no TCP-AO";
+            remarks.push(remark("insecure", sentence).lost());
             return Ok(Reading::LeftOut(begin));
         }
-        let algorithm = algorithm.ok_or_else(|| self.at.missing("algorithm"))?;
-        let known = ALGORITHMS.into_iter().find(|(name, _)| algorithm.is(name));
-        let Some((_, algorithm)) = known else {
-            let of = |names: &[&'static str]| names.iter().copied().find(|name| algorithm.is(name));
-            if let Some(name) = of(&WITHOUT_KDF) {
-                left_out(
-                    "left-out",
-                    format!("has algorithm {name}, whose KDF Nokia does not document: its key is left out"),
-                );
-            } else if let Some(name) = of(&FOR_OTHERS) {
-                left_out(
-                    "left-out",
-                    format!("has algorithm {name}, which is not one of TCP-AO: its key is left out"),
-                );
-            } else {
-                return Err(algorithm.expected("algorithm", "hmac-sha-1-96 or aes-128-cmac-96"));
-            }
+        let name = properties.algorithm.ok_or_else(|| self.at.missing("algorithm"))?;
+        let Some((_, algorithm)) = ALGORITHMS.into_iter().find(|(known, _)| name.is(known)) else {
+            let (other, why) = OTHERS
+                .into_iter()
+                .find(|(other, _)| name.is(other))
+                .ok_or_else(|| name.expected("algorithm", "hmac-sha-1-96 or aes-128-cmac-96"))?;
+            remarks.push(remark("left-out", &format!("has algorithm {other}, {why}: its key is left out")));
             return Ok(Reading::LeftOut(begin));
         };
-        let (written, encryption) = secret.ok_or_else(|| self.at.missing("authentication-key"))?;
-        if !has_begin {
+        if properties.begin.is_none() {
             let sentence = "has no begin-time, and is taken as always valid: give it one, because the router may not use it without";
-            left_out("not-in-use", sentence.into());
+            remarks.push(remark("not-in-use", sentence));
         }
-        let secret = match encryption {
-            Some(how) => Secret::encrypted(how),
-            None => Secret::text(&unescaped(&written)),
-        };
-        let (end, end_clock) = end.map_or((None, clock), |Moment(end, clock)| (end, clock));
-        if begin.zip(end).is_some_and(|(begin, end)| end <= begin) {
-            return Err(self.at.refused("end-time", "must be after begin-time"));
+        properties.key(self, algorithm).map(Reading::Key)
+    }
+}
+
+/// What the commands of an entry say.
+#[derive(Default)]
+struct Properties<'a> {
+    /// How the secret is written, and how it is encrypted.
+    secret: Option<(Word<'a>, Option<&'static str>)>,
+    algorithm: Option<Word<'a>>,
+    begin: Option<Moment>,
+    end: Option<Moment>,
+    /// Half the tolerance.
+    tolerance: Option<u32>,
+    is_disabled: bool,
+}
+
+impl<'a> Properties<'a> {
+    /// Takes a property and returns how many of these values it has; `None` for one that is not understood.
+    fn take(&mut self, name: &Word<'a>, values: &[Word<'a>]) -> Result<Option<usize>, Error> {
+        let value = || values.first().ok_or_else(|| name.expected("entry", "a value after this word"));
+        if name.is("authentication-key") || name.is("key") {
+            let field = "authentication-key";
+            let word = values.first().filter(|word| !is_keyword(word));
+            let word = *word.ok_or_else(|| name.refused(field, "the secret is missing"))?;
+            let how = values.get(1).and_then(|word| ENCRYPTIONS.into_iter().find(|how| word.is(how)));
+            once(&mut self.secret, (word, how), name, field)?;
+            return Ok(Some(1 + usize::from(how.is_some())));
         }
-        Ok(Reading::Key(Entry {
-            at: self.at,
-            direction: self.direction,
-            number: self.number,
-            secret,
+        if name.is("begin-time") {
+            let (moment, taken) = moment(name, values, "begin-time")?;
+            once(&mut self.begin, moment, name, "begin-time")?;
+            return Ok(Some(taken));
+        }
+        if name.is("end-time") {
+            let (moment, taken) = moment(name, values, "end-time")?;
+            once(&mut self.end, moment, name, "end-time")?;
+            return Ok(Some(taken));
+        }
+        if name.is("algorithm") {
+            once(&mut self.algorithm, *value()?, name, "algorithm")?;
+        } else if name.is("tolerance") {
+            let value = value()?;
+            let half = match value.is("infinite") || value.is("forever") {
+                true => u32::MAX,
+                false => (value.number("tolerance", MAX_TOLERANCE.into())? / 2) as u32,
+            };
+            once(&mut self.tolerance, half, name, "tolerance")?;
+        } else if name.is("admin-state") {
+            self.is_disabled = value()?.is("disable");
+        } else if name.is("shutdown") {
+            self.is_disabled = true;
+            return Ok(Some(0));
+        } else if name.is("no") && values.first().is_some_and(is_keyword) {
+            self.is_disabled &= !value()?.is("shutdown");
+        // It is for IS-IS alone.
+        } else if !name.is("option") {
+            return Ok(None);
+        }
+        Ok(Some(1))
+    }
+
+    fn key(&self, draft: &Draft<'a>, algorithm: TcpAoAlgorithm) -> Result<Entry<'a>, Error> {
+        let (written, how) = self.secret.ok_or_else(|| draft.at.missing("authentication-key"))?;
+        let [begin, end] = [self.begin, self.end].map(Option::unwrap_or_default);
+        if begin.0.zip(end.0).is_some_and(|(begin, end)| end <= begin) {
+            return Err(draft.at.refused("end-time", "must be after begin-time"));
+        }
+        Ok(Entry {
+            at: draft.at,
+            direction: draft.direction,
+            number: draft.number,
+            secret: match how {
+                Some(how) => Secret::encrypted(how),
+                None => Secret::text(&unescaped(&written)),
+            },
             written,
             algorithm,
-            begin,
-            end,
-            clock: if end_clock == Clock::Local { end_clock } else { clock },
-            tolerance: tolerance.unwrap_or((TOLERANCE / 2) as u32),
-        }))
+            begin: begin.0,
+            end: end.0,
+            clock: if end.1 == Clock::Local { end.1 } else { begin.1 },
+            tolerance: self.tolerance.unwrap_or(TOLERANCE / 2),
+        })
     }
 }
 
