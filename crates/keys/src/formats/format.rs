@@ -166,6 +166,9 @@ impl Implementation {
         if let Some(most) = self.0.max_secret.filter(|most| length > *most) {
             refusals.push(format!("accepts secrets of at most {most} octets, not {length}"));
         }
+        if self.0.has_only_text && !key.secret.expose().iter().all(|octet| matches!(octet, b' '..=b'~')) {
+            refusals.push("accepts a secret only as printable ASCII characters".to_owned());
+        }
         for (field, id) in [("SendID", key.send_id), ("RecvID", key.recv_id)] {
             if id.0 > self.0.max_id {
                 refusals.push(format!("has no {field} above {}", self.0.max_id));

@@ -324,7 +324,10 @@ fn routers_accept_obscured_secrets() {
     ] {
         for file in [&file, &read_again(&convert(&file, to).expect("a conversion").text, to)] {
             let findings = check(file, Timestamp::from_unix_seconds(1_800_000_000), &[implementation]);
-            assert!(findings.iter().all(|it| it.kind != "refused"), "{to}: {findings:?}");
+            assert!(
+                findings.iter().all(|it| it.kind != "refused" || it.weight == Weight::Note),
+                "{to}: {findings:?}"
+            );
         }
     }
 }

@@ -461,13 +461,45 @@ fn keys_that_sr_os_cannot_have_are_named() {
     assert_eq!(
         convert(&file, Format::SrOs).expect("a conversion").losses,
         [
+            "key k/2 is left out: SR OS accepts a secret only as printable ASCII characters",
             "key k/6 is left out: SR OS always covers the TCP options",
-            "key k/2 is left out: SR OS takes a secret only as printable ASCII characters",
             "key k/3 is left out: another key has its secret, which is all that shows which send entry and receive entry are one key",
             "key k/4 is left out: another key has its SendID or RecvID, which SR OS uses as numbers of entries",
             "key k/5 is left out: it expired before 2000, and SR OS is younger",
         ]
     );
+}
+
+#[test]
+fn neighbors_are_written_by_vrf_and_with_one_keychain() {
+    let user = |vrf: &str, neighbor: &str| {
+        format!(
+            "service {{ vprn \"{vrf}\" {{ bgp {{ neighbor \"{neighbor}\" {{ authentication-keychain \"k\" }} }} }} }}\n"
+        )
+    };
+    let base =
+        "router \"Base\" {\n bgp {\n neighbor 192.0.2.1 {\n authentication-keychain \"k\"\n }\n }\n}\n";
+    let entry = "bidirectional {\n entry 1 {\n authentication-key x\n algorithm hmac-sha-1-96\n begin-time 2026-01-01T00:00:00Z\n }\n}";
+    let quotes = "\\\"".repeat(2000);
+    let text = keychain(entry) + base + &user("red", "192.0.2.1") + &user(&quotes, "fe80::1-a b");
+    let mut file = read_text(&text);
+    let conversion = convert(&file, Format::SrOs).expect("a conversion");
+    assert_eq!(conversion.losses, [""; 0]);
+    let again = read_text(&conversion.text);
+    assert_eq!(again.chains[0].neighbors, file.chains[0].neighbors);
+    let vrf = "\"".repeat(2000);
+    assert_eq!(
+        neighbors(&again.chains[0]),
+        ["192.0.2.1".to_owned(), "192.0.2.1 vrf red".to_owned(), format!("fe80::1%a b vrf {vrf}")]
+    );
+    // Another chain of the same neighbors.
+    let mut other = Chain { name: "other".to_owned(), ..file.chains[0].clone() };
+    other.neighbors.truncate(2);
+    other.neighbors[1].vrf = Some("blue".to_owned());
+    file.chains.push(other);
+    let conversion = convert(&file, Format::SrOs).expect("a conversion");
+    assert_eq!(conversion.losses, ["chain \"other\": 192.0.2.1, which uses another chain"]);
+    assert_eq!(neighbors(&read_text(&conversion.text).chains[1]), ["192.0.2.1 vrf blue"]);
 }
 
 #[test]

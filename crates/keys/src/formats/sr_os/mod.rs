@@ -22,7 +22,7 @@ pub(super) const TABLE: Table = Table {
     extension: None,
     shows,
     read: |text, _| read(text),
-    fit: |chain, _, losses| write::that_can_be(chain, losses),
+    fit: write::that_can_be,
     write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
     limits: Limits {
         name: "sr-os",
@@ -31,6 +31,7 @@ pub(super) const TABLE: Table = Table {
         algorithm: algorithm_name,
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         covers_options: true,
+        has_only_text: true,
         max_id: MAX_ID,
         ..Limits::NONE
     },

@@ -11,27 +11,40 @@ use crate::{Lifetime, Timestamp};
 /// The begin of the last of the keys without a start; the others' are minutes later.
 const NO_START: Timestamp = Timestamp::from_unix_seconds(946_684_800);
 
-/// The chain without the keys that SR OS cannot have.
-pub(super) fn that_can_be(mut chain: Chain, losses: &mut Vec<String>) -> Option<Chain> {
+/// The chain without the keys that SR OS cannot have, and without the neighbors `taken` by chains before it.
+pub(super) fn that_can_be(
+    mut chain: Chain,
+    taken: &mut HashSet<Neighbor>,
+    losses: &mut Vec<String>,
+) -> Option<Chain> {
     let are_pairs = !is_bidirectional(&chain);
-    let mut kept: Vec<ChainKey> = Vec::with_capacity(chain.keys.len());
+    let mut keys: Vec<ChainKey> = Vec::with_capacity(chain.keys.len());
     for key in &chain.keys {
-        match refusal(key, &kept, are_pairs) {
+        match refusal(key, &keys, are_pairs) {
             Some(reason) => losses.push(format!("key {} is left out: {reason}", chain.name_of(key))),
-            None => kept.push(key.clone()),
+            None => keys.push(key.clone()),
         }
     }
-    chain.keys = kept;
-    (!chain.keys.is_empty()).then_some(chain)
+    if keys.is_empty() {
+        return None;
+    }
+    chain.keys = keys;
+    let mut own = HashSet::new();
+    for neighbor in &chain.neighbors {
+        if taken.contains(neighbor) {
+            losses.push(format!("chain {:?}: {neighbor}, which uses another chain", chain.name));
+        }
+    }
+    chain.neighbors.retain(|neighbor| !taken.contains(neighbor) && own.insert(neighbor.clone()));
+    taken.extend(own);
+    Some(chain)
 }
 
 /// Why a key cannot be an entry beside these, or a pair of entries.
 fn refusal(key: &ChainKey, others: &[ChainKey], are_pairs: bool) -> Option<&'static str> {
     let lifetimes = [key.send, key.accept];
     let secret = key.secret.expose();
-    if !secret.iter().all(|octet| matches!(octet, b' '..=b'~')) {
-        Some("SR OS takes a secret only as printable ASCII characters")
-    } else if lifetimes.iter().any(|lifetime| lifetime.is_over(NO_START_BEFORE)) {
+    if lifetimes.iter().any(|lifetime| lifetime.is_over(NO_START_BEFORE)) {
         Some("it expired before 2000, and SR OS is younger")
     } else if others.iter().any(|other| other.send_id == key.send_id || other.recv_id == key.recv_id) {
         Some("another key has its SendID or RecvID, which SR OS uses as numbers of entries")
@@ -65,17 +78,8 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
     if chains.iter().any(|chain| !chain.neighbors.is_empty()) {
         text.push_str("    # Add each neighbor's group, and the AS numbers.\n");
     }
-    let mut taken = HashSet::new();
     for (name, chain) in &named {
-        let neighbors = chain.neighbors.iter().filter(|neighbor| {
-            let is_free = taken.insert(*neighbor);
-            if !is_free {
-                losses.push(format!("chain {:?}: {neighbor}, which uses another chain", chain.name));
-            }
-            is_free
-        });
-        let neighbors: Vec<_> = neighbors.collect();
-        for neighbors in neighbors.chunk_by(|one, other| one.vrf == other.vrf) {
+        for neighbors in chain.neighbors.chunk_by(|one, other| one.vrf == other.vrf) {
             write_neighbors(text, name, neighbors);
         }
     }
@@ -180,7 +184,7 @@ fn write_moment(text: &mut String, field: &str, moment: Timestamp) {
 }
 
 /// Writes neighbors of one VRF.
-fn write_neighbors(text: &mut String, keychain: &str, neighbors: &[&Neighbor]) {
+fn write_neighbors(text: &mut String, keychain: &str, neighbors: &[Neighbor]) {
     let vrf = neighbors.first().and_then(|neighbor| neighbor.vrf.as_ref());
     match vrf {
         Some(vrf) => {
