@@ -296,6 +296,10 @@ fn errors_have_a_place() {
     assert_eq!(error(&number), "keys: line 7, column 7, entry: must be a whole number from 0 to 63");
     assert_eq!(error("keychain \"k\" {\n"), "keys: line 2, column 1, block: has no end");
     assert_eq!(error("keychain \"k\" {\n}\n}\n"), "keys: line 3, column 1, block: expected a statement");
+    let lost = std::fs::read_to_string(data("sr-os-classic.cfg")).unwrap();
+    let lost = lost.lines().map(|line| line.trim().to_owned() + "\n").collect::<String>();
+    let expected = "line 25, column 1, entry: is in no keychain: give the whole keychain, with its braces or its indentation";
+    assert_eq!(error(&lost), format!("keys: {expected}"));
     assert_eq!(error("configure {\n}\n"), "keys: has no key for TCP-AO (read as sr-os)");
 }
 

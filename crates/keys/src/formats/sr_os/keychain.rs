@@ -46,7 +46,16 @@ impl<'a> Keychains<'a> {
             },
             // The content of a keychain alone.
             None if path.first().is_some_and(|first| PARTS.iter().any(|part| first.is(part))) => (None, 0),
-            None => return Ok(()),
+            None => match path {
+                [entry, _, key, ..]
+                    if entry.is("entry") && (key.is("key") || key.is("authentication-key")) =>
+                {
+                    let reason =
+                        "is in no keychain: give the whole keychain, with its braces or its indentation";
+                    return Err(entry.refused("entry", reason));
+                }
+                _ => return Ok(()),
+            },
         };
         // Groups apply only where `apply-groups` says so, and what is deleted was there before.
         if ["groups", "delete", "no"]
