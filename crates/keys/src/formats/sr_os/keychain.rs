@@ -1,12 +1,10 @@
-//! The keychains of a configuration.
+//! The keychains of a configuration, and which send entries and receive entries are one key.
 
 use std::collections::HashMap;
 
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 use super::entry::{Direction, Draft, Entry, MAC_LENGTH, MAX_ID, Reading};
-use super::pair::pair;
-use super::users::Users;
 use crate::formats::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped};
 use crate::formats::tree::{Word, place, unescaped};
 use crate::{Error, Lifetime, Timestamp};
@@ -81,9 +79,12 @@ impl<'a> Keychains<'a> {
         self.keychains[index].take(path, start, own)
     }
 
-    /// The chains. `users` are the neighbors of each keychain.
-    pub(super) fn finish(self, users: Users<'a>) -> Result<Content, Error> {
-        let (mut neighbors, remarks) = users.by_keychain();
+    /// The chains, with the neighbors of each, and what else there is to say.
+    pub(super) fn finish(
+        self,
+        mut neighbors: HashMap<String, Vec<Neighbor>>,
+        remarks: Vec<Remark>,
+    ) -> Result<Content, Error> {
         let mut content = Content { remarks: self.remarks, ..Content::default() };
         content.remarks.extend(remarks);
         for keychain in self.keychains {
@@ -294,4 +295,56 @@ fn key(send: &Entry<'_>, receive: &Entry<'_>, begins: &[Timestamp]) -> ChainKey 
         clock: if send.clock == Clock::Local { send.clock } else { receive.clock },
         preference: Preference::Ordinary,
     }
+}
+
+/// A key, and how certain it is that both entries are one.
+struct Pair<'a> {
+    send: Entry<'a>,
+    receive: Entry<'a>,
+    /// Whether the secrets could be compared.
+    is_certain: bool,
+}
+
+/// Whether two entries may be one key.
+type Rule = fn(&Entry<'_>, &Entry<'_>) -> bool;
+
+/// The rules in order of strength; an entry is taken by the first rule that has another for it.
+const RULES: [(Rule, bool); 4] = [
+    (|send, receive| has_same_secret(send, receive) && send.begin == receive.begin, true),
+    (has_same_secret, true),
+    (|send, receive| has_unknown_secret(send, receive) && send.begin == receive.begin, false),
+    (has_unknown_secret, false),
+];
+
+/// Pairs entries. An MKT has both directions, so those that are left are no keys.
+fn pair<'a>(send: Vec<Entry<'a>>, mut receive: Vec<Entry<'a>>) -> (Vec<Pair<'a>>, Vec<Entry<'a>>) {
+    let mut found: Vec<_> = send.iter().map(|_| None).collect();
+    for (rule, is_certain) in RULES {
+        for (send, found) in send.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+            let at =
+                receive.iter().position(|receive| send.algorithm == receive.algorithm && rule(send, receive));
+            *found = at.map(|at| (receive.remove(at), is_certain));
+        }
+    }
+    let mut pairs = Vec::with_capacity(send.len());
+    let mut alone = Vec::new();
+    for (send, found) in send.into_iter().zip(found) {
+        match found {
+            Some((receive, is_certain)) => pairs.push(Pair { send, receive, is_certain }),
+            None => alone.push(send),
+        }
+    }
+    alone.extend(receive);
+    (pairs, alone)
+}
+
+fn has_same_secret(send: &Entry<'_>, receive: &Entry<'_>) -> bool {
+    match (send.secret.encryption(), receive.secret.encryption()) {
+        (None, None) => send.secret.expose() == receive.secret.expose(),
+        (one, other) => one == other && send.written.text() == receive.written.text(),
+    }
+}
+
+fn has_unknown_secret(send: &Entry<'_>, receive: &Entry<'_>) -> bool {
+    send.secret.encryption().is_some() || receive.secret.encryption().is_some()
 }
