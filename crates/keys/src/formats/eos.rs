@@ -79,7 +79,7 @@ fn read(text: &str) -> Result<Content, Error> {
         let own = statement.words();
         drafts.take(&path[..path.len() - own.len()], own)
     })?;
-    drafts.finish()?.with_reason()
+    drafts.finish()
 }
 
 #[derive(Default)]

@@ -20,20 +20,6 @@ pub(super) struct Content {
     pub(super) remarks: Vec<Remark>,
 }
 
-impl Content {
-    /// The same, or an error if it has no key and a remark says why.
-    pub(super) fn with_reason(self) -> Result<Self, Error> {
-        let of_chains = self.chains.iter().flat_map(|chain| &chain.remarks);
-        let reason = self.remarks.iter().chain(of_chains).find(|remark| remark.weight == Weight::Warning);
-        match reason {
-            Some(reason) if self.chains.iter().all(|chain| chain.keys.is_empty()) => {
-                Err(Error::text(reason.sentence.clone()).at(reason.position))
-            }
-            _ => Ok(self),
-        }
-    }
-}
-
 /// Keys that are not for TCP-AO.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Skipped {

@@ -6,11 +6,12 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
 
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, eos, frr, ios_xe, ios_xr, junos, vrp};
+use super::{bird, chains, eos, frr, ios_xe, ios_xr, junos, sr_linux, sr_os, vrp};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -57,6 +58,10 @@ formats! {
     Eos: eos::TABLE,
     /// Huawei VRP configuration.
     Vrp: vrp::TABLE,
+    /// Nokia SR OS configuration: MD-CLI in braces or as commands, or classic CLI.
+    SrOs: sr_os::TABLE,
+    /// Nokia SR Linux configuration, whose TCP-AO is not proven.
+    SrLinux: sr_linux::TABLE,
 }
 
 impl Format {
@@ -132,11 +137,13 @@ impl Implementation {
         Self(&format.unwrap_or(Format::Toml).table().limits)
     }
 
-    /// Every implementation.
+    /// Every implementation that has an algorithm.
     pub fn all() -> impl Iterator<Item = Self> {
         let all = Format::ALL.map(|format| Self::reading(Some(format)));
         // Some formats have the same implementation.
-        (0..all.len()).filter(move |at| !all[..*at].contains(&all[*at])).map(move |at| all[at])
+        let first = (0..all.len()).filter(move |at| !all[..*at].contains(&all[*at])).map(move |at| all[at]);
+        first
+            .filter(|Self(limits)| TcpAoAlgorithm::ALL.into_iter().any(|it| (limits.algorithm)(it).is_some()))
     }
 
     /// As `--for` spells it.
@@ -169,6 +176,9 @@ impl Implementation {
         }
         if let Some(most) = self.0.max_secret.filter(|most| length > *most) {
             refusals.push(format!("accepts secrets of at most {most} octets, not {length}"));
+        }
+        if self.0.has_only_text && !key.secret.expose().iter().all(|octet| matches!(octet, b' '..=b'~')) {
+            refusals.push("accepts a secret only as printable ASCII characters".to_owned());
         }
         for (field, id) in [("SendID", key.send_id), ("RecvID", key.recv_id)] {
             if id.0 > self.0.max_id {

@@ -151,13 +151,16 @@ fn unknown(text: &str) -> Error {
 fn no_key(format: Format, chains: &[Chain], remarks: &[Remark]) -> Error {
     let of_chains =
         chains.iter().flat_map(|chain| chain.remarks.iter().map(move |remark| (Some(chain), remark)));
-    let mut all = of_chains.chain(remarks.iter().map(|remark| (None, remark)));
-    let Some((chain, remark)) = all.find(|(_, remark)| remark.weight == Weight::Warning) else {
+    let all = of_chains.chain(remarks.iter().map(|remark| (None, remark)));
+    // A keychain may have a reason for each direction.
+    let warnings: Vec<_> = all.filter(|(_, remark)| remark.weight == Weight::Warning).take(2).collect();
+    let Some((chain, remark)) = warnings.first() else {
         return Error::text(format!("has no key for TCP-AO (read as {format})"));
     };
-    let error = Error::text(remark.sentence.clone()).at(remark.position);
+    let sentences: Vec<_> = warnings.iter().map(|(_, remark)| remark.sentence.as_ref()).collect();
+    let error = Error::text(sentences.join("; ")).at(remark.position);
     let error = remark.key_id.into_iter().fold(error, Error::in_key);
-    chain.into_iter().fold(error, |error, chain| error.in_chain(&chain.name))
+    chain.iter().fold(error, |error, chain| error.in_chain(&chain.name))
 }
 
 /// The content of a text in this format. The format is certain, or only suggested by the file's name.

@@ -77,6 +77,8 @@ pub(super) struct Limits {
     pub(super) options_setting: &'static str,
     /// How it obscures secrets; `None` if plain secrets may have any characters.
     pub(super) obscured: Option<&'static str>,
+    /// Whether it has no notation for secrets that are not printable ASCII characters.
+    pub(super) has_only_text: bool,
     /// Whether the send and the accept lifetime must be equal.
     pub(super) has_one_lifetime: bool,
     /// The largest SendID and RecvID.
@@ -135,6 +137,7 @@ impl Limits {
         covers_options: false,
         options_setting: "",
         obscured: None,
+        has_only_text: false,
         has_one_lifetime: false,
         max_id: u8::MAX,
         has_one_id: false,

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::KeyId;
+use zeroize::Zeroizing;
 
 use crate::{Error, Position, Problem, Timestamp};
 
@@ -40,6 +41,12 @@ pub(super) enum Blocks {
         rank: Rank,
         /// Whether words may be in double quotes.
         has_quotes: bool,
+    },
+    /// As Nokia writes them: each line a statement, and inside it those between braces or, without braces, those further to the right.
+    /// Strings have quotes, and a backslash escapes the next character. Lines that start with `#` are comments.
+    Lines {
+        /// Whether there are braces.
+        has_braces: bool,
     },
 }
 
@@ -140,6 +147,24 @@ pub(super) fn starts(command: &[Word<'_>], names: &[&str]) -> bool {
     command.len() >= names.len() && command.iter().zip(names).all(|(word, name)| word.is(name))
 }
 
+/// Where this word is in a path.
+pub(super) fn place(path: &[Word<'_>], word: &str) -> Option<usize> {
+    path.iter().position(|has| has.is(word))
+}
+
+/// A word, or a string without the backslashes of its escapes.
+pub(super) fn unescaped(word: &Word<'_>) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(word.text().len()));
+    let mut characters = word.text().chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '\\' if matches!(word.kind, Kind::Quoted(_)) => text.extend(characters.next()),
+            _ => text.push(c),
+        }
+    }
+    text
+}
+
 /// A number without a sign.
 pub(super) fn digits(text: &str) -> Option<u16> {
     text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
@@ -203,6 +228,8 @@ impl<'a> Tree<'a> {
             Blocks::Ranks { rank, .. } => {
                 tree.with_indentation(tokens, Some(rank).filter(|_| is_flat(text, rank)))
             }
+            Blocks::Lines { has_braces: true } => tree.with_braces(tokens, &[], true),
+            Blocks::Lines { has_braces: false } => tree.with_indentation(tokens, None),
         }
     }
 
@@ -451,11 +478,29 @@ impl<'a> Tokens<'a, '_> {
             let Some(first) = rest.chars().next() else { return Ok(None) };
             let line = || rest.find('\n').unwrap_or(rest.len());
             if first == '\n' {
-                return Ok(Some(self.word(1, Kind::Line)));
+                let has_braces = matches!(self.dialect.blocks, Blocks::Lines { has_braces: true });
+                return Ok(Some(self.word(1, if has_braces { Kind::End } else { Kind::Line })));
             }
             if first.is_whitespace() {
                 self.pass(first.len_utf8());
                 continue;
+            }
+            if let Blocks::Lines { has_braces } = self.dialect.blocks {
+                let word = match first {
+                    '#' if self.is_first_on_line() => {
+                        self.pass(line());
+                        continue;
+                    }
+                    '"' => self.quoted(true)?,
+                    '{' if has_braces => self.word(1, Kind::Open),
+                    '}' if has_braces => self.word(1, Kind::Close),
+                    _ => {
+                        let ends = |c: char| c.is_whitespace() || c == '"';
+                        let length = rest.find(ends).unwrap_or(rest.len());
+                        self.word(length, Kind::Plain(&rest[..length]))
+                    }
+                };
+                return Ok(Some(word));
             }
             let Blocks::Braces { ends, escapes, .. } = self.dialect.blocks else {
                 let (has_hashes, has_quotes) = match self.dialect.blocks {

@@ -12,7 +12,8 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     const PEER: usize = 256;
     let of_key = |key: &ChainKey| KEY + 8 * key.secret.expose().len();
     let of_link = |Neighbor { vrf, interface, .. }: &Neighbor| {
-        vrf.as_ref().map_or(0, String::len) + interface.as_ref().map_or(0, String::len)
+        // Each character may have an escape.
+        2 * (vrf.as_ref().map_or(0, String::len) + interface.as_ref().map_or(0, String::len))
     };
     let of_chain = |chain: &Chain| {
         let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
@@ -26,6 +27,16 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     write(&mut text);
     debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
     text
+}
+
+/// The inside of a string, with a backslash before each quote and backslash.
+pub(super) fn push_escaped(text: &mut String, characters: impl Iterator<Item = char>) {
+    for c in characters {
+        if matches!(c, '"' | '\\') {
+            text.push('\\');
+        }
+        text.push(c);
+    }
 }
 
 /// Names for chains, each used once and only with characters for which `is_kept` is true.

@@ -216,11 +216,23 @@ fn every_file_is_written_in_every_format() {
         "nx-os.cfg",
         "eos.cfg",
         "vrp.cfg",
+        "sr-os.cfg",
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers").join(name);
         let file = load(&path, None).unwrap_or_else(|error| panic!("{error}"));
         for to in written() {
-            let conversion = convert(&file, to).unwrap_or_else(|error| panic!("{name} to {to}: {error}"));
+            let conversion = match convert(&file, to) {
+                Ok(conversion) => conversion,
+                // EOS, for instance, has no key with two ids.
+                Err(error) if Some(to) != file.format => {
+                    assert!(
+                        matches!(error.problem(), Problem::NothingLeft { losses, .. } if !losses.is_empty()),
+                        "{name} to {to}"
+                    );
+                    continue;
+                }
+                Err(error) => panic!("{name} to {to}: {error}"),
+            };
             let again = read_again(&conversion.text, to);
             if Some(to) == file.format {
                 assert_eq!(conversion.losses, [""; 0], "{name} to {to}");
@@ -333,7 +345,10 @@ fn routers_accept_obscured_secrets() {
     ] {
         for file in [&file, &read_again(&convert(&file, to).expect("a conversion").text, to)] {
             let findings = check(file, Timestamp::from_unix_seconds(1_800_000_000), &[implementation]);
-            assert!(findings.iter().all(|it| it.kind != "refused"), "{to}: {findings:?}");
+            assert!(
+                findings.iter().all(|it| it.kind != "refused" || it.weight == Weight::Note),
+                "{to}: {findings:?}"
+            );
         }
     }
 }

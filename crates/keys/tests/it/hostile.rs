@@ -105,7 +105,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 /// A file with this many items.
 type File = fn(usize) -> String;
 
-const FILES: [(&str, Format, File); 11] = [
+const FILES: [(&str, Format, File); 13] = [
     ("BIRD", Format::Bird, |count| {
         written(count, |text, number| {
             write!(
@@ -200,6 +200,17 @@ const FILES: [(&str, Format, File); 11] = [
                 writeln!(text, " peer 10.{high}.{low}.1 tcp-ao policy p{number}")
             })
     }),
+    ("SR OS", Format::SrOs, |count| {
+        let entries = written(count, |text, number| sr_os_entry(text, "core", number));
+        entries + &written(count, |text, number| sr_os_neighbor(text, "core", number))
+    }),
+    ("SR OS, chains", Format::SrOs, |count| {
+        written(count, |text, number| {
+            let keychain = format!("c{number}");
+            sr_os_entry(text, &keychain, 1)?;
+            sr_os_neighbor(text, &keychain, number)
+        })
+    }),
     // Its keys collide.
     ("JSON", Format::Json, |count| {
         let mut keys = written(count, |text, number| {
@@ -253,6 +264,26 @@ fn ios_xe_key(text: &mut String, chain: &str, number: usize) -> fmt::Result {
         text,
         "key chain {chain} tcp\n key {number}\n  send-id 1\n  recv-id 1\n  key-string hunter2\n  cryptographic-algorithm hmac-sha-1"
     )
+}
+
+/// A send entry and a receive entry; after 64 of them, more about the same.
+fn sr_os_entry(text: &mut String, keychain: &str, number: usize) -> fmt::Result {
+    let keychain = format!("/configure system security keychains keychain \"{keychain}\"");
+    let rest = match number {
+        0..64 => "authentication-key hunter2 algorithm hmac-sha-1-96",
+        _ => "admin-state enable",
+    };
+    writeln!(text, "{keychain} tcp-option-number send tcp-ao receive tcp-ao")?;
+    for direction in ["send", "receive"] {
+        writeln!(text, "{keychain} {direction} entry {} {rest}", number % 64)?;
+    }
+    Ok(())
+}
+
+fn sr_os_neighbor(text: &mut String, keychain: &str, number: usize) -> fmt::Result {
+    let (high, low) = (number / 256, number % 256);
+    let neighbor = format!("/configure router \"Base\" bgp neighbor \"10.{high}.{low}.1\"");
+    writeln!(text, "{neighbor} authentication-keychain \"{keychain}\"")
 }
 
 /// The time to read a text that has keys.

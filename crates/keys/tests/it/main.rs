@@ -27,6 +27,8 @@ mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod shim_support;
+mod sr_linux;
+mod sr_os;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;

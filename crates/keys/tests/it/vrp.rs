@@ -140,7 +140,7 @@ fn keys_with_other_algorithms_are_left_out() {
     assert_eq!(
         error_of(guide),
         "DeviceA.cfg: line 8, column 13: key 1 has the algorithm hmac-sha-256, whose key derivation Huawei does not document: it is \
-         left out"
+         left out; key 2 has the algorithm hmac-sha-256, whose key derivation Huawei does not document: it is left out"
     );
     assert_eq!(Format::of(Path::new("x"), guide), Some(Format::Vrp));
     let one = guide.replacen("hmac-sha-256", "hmac-sha1-12", 1);
