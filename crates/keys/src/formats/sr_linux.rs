@@ -31,6 +31,7 @@ pub(super) const TABLE: Table = Table {
     read: |text, _| read(text),
     fit: |chain, _, _| Some(chain),
     write: None,
+    change: None,
     limits: Limits {
         name: "sr-linux",
         about: "Nokia SR Linux",

@@ -24,6 +24,7 @@ pub(super) const TABLE: Table = Table {
     read: |text, _| read(text),
     fit: write::that_can_be,
     write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
+    change: None,
     limits: Limits {
         name: "sr-os",
         about: "Nokia SR OS",
