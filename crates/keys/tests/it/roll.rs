@@ -213,7 +213,7 @@ fn a_plan_for_other_files_is_refused() {
         (&|plan| plan.ends[0].new.key_id = 7, "has a key 7 already"),
         (&|plan| plan.ends[0].old[0].key_id = 9, "has no key 9"),
         (&|plan| plan.ends[0].old.clear(), "there is no old key"),
-        (&|plan| drop(plan.ends[1].steps.remove(1)), "bird has the steps add, prefer, remove"),
+        (&|plan| plan.ends[1].steps.swap(0, 1), "bird has the steps add, prefer, remove"),
         (&|plan| plan.ends[0].new.send.until = plan.ends[0].new.send.from, "which is not after"),
     ] {
         let said = refusal(edit, [junos, bird]);
