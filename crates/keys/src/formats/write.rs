@@ -15,7 +15,9 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
         let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
         let keys: usize = chain.keys.iter().map(of_key).sum();
         // BIRD repeats the keys for every peer.
-        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words)
+        let places = chain.neighbors.iter().flat_map(|neighbor| [&neighbor.vrf, &neighbor.interface]);
+        let places: usize = places.flatten().map(|name| 4 * name.len()).sum();
+        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words) + places
     };
     let mut text = Zeroizing::new(String::with_capacity(KEY + chains.iter().map(of_chain).sum::<usize>()));
     let capacity = text.capacity();
@@ -73,12 +75,17 @@ pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<
     ids.collect()
 }
 
-/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface or in a
-/// VRF.
-pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
+/// Records as losses that keys are preferred or deprecated.
+pub(super) fn lose_preferences(chain: &Chain, losses: &mut Vec<String>) {
     for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
         losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));
     }
+}
+
+/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface or in a
+/// VRF.
+pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
+    lose_preferences(chain, losses);
     for Neighbor { vrf, address, interface } in &chain.neighbors {
         if let Some(interface) = interface {
             losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));

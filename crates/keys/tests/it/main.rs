@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
+mod bird;
 mod convert;
 mod embedded;
 mod errors;
 mod followed_chain;
 mod formats;
 mod hostile;
+mod junos;
 mod lifetimes;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]

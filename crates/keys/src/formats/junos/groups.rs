@@ -1,0 +1,231 @@
+//! Configuration groups: the statements under `groups`, which are configuration only where `apply-groups` names them (Juniper, CLI User
+//! Guide, "Use Configuration Groups to Quickly Configure Devices").
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::file::{Content, Remark, Skipped};
+use super::super::tree::Word;
+use crate::Error;
+
+pub(super) const APPLY: &str = "apply-groups";
+pub(super) const EXCEPT: &str = "apply-groups-except";
+
+/// How many statements may be compared for inheritance, so that a small file cannot take long.
+const COMPARISONS: usize = 1 << 22;
+
+/// A statement in effect.
+pub(super) struct Statement<'a> {
+    /// The words that lead to it, and its own.
+    pub(super) words: Vec<Word<'a>>,
+    /// Whether it comes from a group, so that the configuration's own value goes before it.
+    pub(super) is_inherited: bool,
+}
+
+/// `apply-groups` at some level, for one group.
+struct Applied<'a> {
+    level: Vec<Word<'a>>,
+    group: Word<'a>,
+}
+
+/// The configuration itself, then what it inherits: the values of lower levels before those of higher ones, and of one level in the order
+/// of the list. The first value of a setting counts.
+pub(super) fn inherit<'a>(
+    statements: Vec<Vec<Word<'a>>>,
+    content: &mut Content,
+) -> Result<Vec<Statement<'a>>, Error> {
+    let mut groups: HashMap<&str, Vec<&[Word<'a>]>> = HashMap::new();
+    let mut own = Vec::new();
+    let mut applied: Vec<Applied<'a>> = Vec::new();
+    let mut excepted: HashSet<(Vec<&str>, &str)> = HashSet::new();
+    for words in &statements {
+        let applies = words.iter().position(|word| word.is(APPLY) || word.is(EXCEPT));
+        match (words.as_slice(), applies) {
+            ([first, name, rest @ ..], _) if first.is("groups") => {
+                groups.entry(name.text()).or_default().push(rest);
+            }
+            (_, Some(at)) if words[at].is(EXCEPT) => {
+                let level: Vec<_> = words[..at].iter().map(Word::text).collect();
+                excepted.extend(list(&words[at + 1..]).map(|group| (level.clone(), group)));
+            }
+            (_, Some(at)) => {
+                let named = words[at + 1..].iter().filter(|word| !trimmed(word).is_empty());
+                applied.extend(named.map(|group| Applied { level: words[..at].to_vec(), group: *group }));
+            }
+            _ => own.push(words.clone()),
+        }
+    }
+    applied.sort_by_key(|applied| std::cmp::Reverse(applied.level.len()));
+    let mut used = HashSet::new();
+    let mut found: Vec<(usize, bool, Vec<Word<'a>>)> = Vec::new();
+    let mut left = COMPARISONS;
+    let mut patterns = Vec::new();
+    for (order, Applied { level, group }) in applied.iter().enumerate() {
+        let name = trimmed(group);
+        let is_first = used.insert(name);
+        let Some(inside) = groups.get(name) else {
+            if is_first {
+                let sentence =
+                    "a group that is applied here is not in this text, so what it contributes is not known";
+                content.remarks.push(Remark::warning("not-understood", Some(group.position()), sentence));
+            }
+            continue;
+        };
+        left = left.checked_sub(inside.len()).ok_or_else(|| too_much(group))?;
+        for words in inside.iter().filter(|words| !words.is_empty()) {
+            let nested = words.iter().find(|word| word.is(APPLY) || word.is(EXCEPT) || word.is("when"));
+            if let Some(nested) = nested {
+                if is_first {
+                    let sentence = "a condition or a group inside of a group is not evaluated";
+                    content.remarks.push(Remark::warning(
+                        "not-understood",
+                        Some(nested.position()),
+                        sentence,
+                    ));
+                }
+            } else if words.iter().any(is_pattern) {
+                patterns.push((order, level, name, *words));
+            } else if starts_with(words, level) && !is_excepted(&excepted, words, name) {
+                found.push((order, false, words.to_vec()));
+            }
+        }
+    }
+    if !patterns.is_empty() {
+        let known = own.iter().chain(found.iter().map(|(.., words)| words));
+        let objects = Objects::of(known);
+        for (order, level, name, words) in patterns {
+            for words in objects.matches(words, level, &mut left).ok_or_else(|| too_much(&words[0]))? {
+                if !is_excepted(&excepted, &words, name) {
+                    found.push((order, true, words));
+                }
+            }
+        }
+    }
+    found.sort_by_key(|(order, is_matched, _)| (*order, *is_matched));
+    let unused = groups.iter().filter(|(name, _)| !used.contains(*name));
+    let chains = unused.flat_map(|(_, inside)| inside.iter().find(|words| words[0].is("security")));
+    let mut skipped: Vec<_> = chains.map(|words| words[0].position()).collect();
+    skipped.sort_unstable_by_key(|at| (at.line, at.column));
+    let what = "the keys of a configuration group that is applied nowhere";
+    content.skipped.extend(skipped.into_iter().map(|position| Skipped { position, what }));
+    let inherited = found.into_iter().map(|(.., words)| Statement { words, is_inherited: true });
+    Ok(own.into_iter().map(|words| Statement { words, is_inherited: false }).chain(inherited).collect())
+}
+
+fn too_much(at: &Word<'_>) -> Error {
+    at.refused("apply-groups", "the groups contribute too many statements to be read")
+}
+
+/// The words of a list: one word, or several in brackets.
+pub(super) fn list<'s, 'a>(words: &'s [Word<'a>]) -> impl Iterator<Item = &'a str> + use<'s, 'a> {
+    words.iter().map(trimmed).filter(|name| !name.is_empty())
+}
+
+/// A word without the brackets of a list.
+fn trimmed<'a>(word: &Word<'a>) -> &'a str {
+    word.text().trim_matches(['[', ']'])
+}
+
+fn starts_with(words: &[Word<'_>], level: &[Word<'_>]) -> bool {
+    words.len() > level.len() && words.iter().zip(level).all(|(word, other)| word.text() == other.text())
+}
+
+/// Whether `apply-groups-except` keeps this group's statement out.
+fn is_excepted<'a>(excepted: &HashSet<(Vec<&'a str>, &'a str)>, words: &[Word<'a>], group: &'a str) -> bool {
+    !excepted.is_empty()
+        && (0..words.len())
+            .any(|length| excepted.contains(&(words[..length].iter().map(Word::text).collect(), group)))
+}
+
+/// `<*>` and the like: every object whose name matches.
+fn is_pattern(word: &Word<'_>) -> bool {
+    word.text().len() > 2 && word.text().starts_with('<') && word.text().ends_with('>')
+}
+
+/// Whether a name matches a word of a group: the same, or a pattern with `*` for any characters and `?` for one.
+fn does_match(word: &Word<'_>, name: &str) -> bool {
+    if !is_pattern(word) {
+        return word.text() == name;
+    }
+    let pattern: Vec<char> = word.text()[1..word.text().len() - 1].chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut at, mut from) = (0, 0);
+    // The last star, and where its match ends so far.
+    let mut star: Option<(usize, usize)> = None;
+    while from < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == name[from] => (at, from) = (at + 1, from + 1),
+            _ => {
+                let Some((place, end)) = star else { return false };
+                star = Some((place, end + 1));
+                (at, from) = (place + 1, end + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|c| *c == '*')
+}
+
+/// What statements there are, word by word.
+struct Objects<'a> {
+    /// For each start of a statement, the words that may follow and the start with that word; the first is empty.
+    nodes: Vec<Vec<(Word<'a>, usize)>>,
+}
+
+impl<'a> Objects<'a> {
+    fn of<'s>(statements: impl Iterator<Item = &'s Vec<Word<'a>>>) -> Self
+    where
+        'a: 's,
+    {
+        let mut nodes = vec![Vec::new()];
+        let mut known: HashMap<(usize, &str), usize> = HashMap::new();
+        for words in statements {
+            let mut at = 0;
+            for word in words {
+                let next = *known.entry((at, word.text())).or_insert(nodes.len());
+                if next == nodes.len() {
+                    nodes.push(Vec::new());
+                    nodes[at].push((*word, next));
+                }
+                at = next;
+            }
+        }
+        Self { nodes }
+    }
+
+    /// A group's statement for every object that its patterns match at a level; `None` if that takes too many comparisons.
+    fn matches(
+        &self,
+        words: &[Word<'a>],
+        level: &[Word<'a>],
+        left: &mut usize,
+    ) -> Option<Vec<Vec<Word<'a>>>> {
+        let is_here = words.len() > level.len()
+            && words.iter().zip(level).all(|(word, name)| does_match(word, name.text()));
+        if !is_here {
+            return Some(Vec::new());
+        }
+        let patterns = words.iter().rposition(is_pattern).map_or(0, |last| last + 1);
+        if patterns <= level.len() {
+            return Some(vec![[level, &words[level.len()..]].concat()]);
+        }
+        let mut found = vec![(0, Vec::new())];
+        for (index, word) in words[..patterns].iter().enumerate() {
+            let mut next = Vec::new();
+            for (node, start) in found {
+                *left = left.checked_sub(self.nodes[node].len())?;
+                for (name, child) in &self.nodes[node] {
+                    let is_at_level = level.get(index).is_none_or(|level| level.text() == name.text());
+                    if is_at_level && does_match(word, name.text()) {
+                        next.push((*child, [start.as_slice(), &[*name]].concat()));
+                    }
+                }
+            }
+            found = next;
+        }
+        let rest = &words[patterns..];
+        Some(found.into_iter().map(|(_, start)| [start.as_slice(), rest].concat()).collect())
+    }
+}
