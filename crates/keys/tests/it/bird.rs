@@ -1,6 +1,8 @@
 //! BIRD's configuration: its keys, what BIRD itself refuses, and what is not followed.
 
-use wireseal_keys::{Format, Notation, Preference};
+use std::path::Path;
+
+use wireseal_keys::{Format, KeyFile, Notation, Preference, convert, read};
 use wireseal_tcp_ao::OptionCoverage::Covered;
 
 use super::routers::{check, error_of, keys, load_data, peers, read_text};
@@ -109,5 +111,204 @@ fn errors_name_the_place() {
             error.starts_with(&format!("router.conf: line 2, column 24, algorithm: {reason}")),
             "{error}"
         );
+    }
+}
+
+const KEYS: &str = "keys { key { id 1; secret \"Vd8zqkT1p0wYhU3m\"; algorithm cmac aes128; }; };";
+
+fn file(text: &str) -> KeyFile {
+    read(Path::new("bird.conf"), text, Some(Format::Bird)).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Each chain as `name: key ids @ neighbors`.
+fn chains(file: &KeyFile) -> Vec<String> {
+    let list = |items: Vec<String>| items.join(" ");
+    let chain = |chain: &wireseal_keys::Chain| {
+        let ids = list(chain.keys.iter().map(|key| key.key_id.to_string()).collect());
+        let neighbors = list(chain.neighbors.iter().map(ToString::to_string).collect());
+        format!("{}: {ids} @ {neighbors}", chain.name)
+    };
+    file.chains.iter().map(chain).collect()
+}
+
+/// The remarks about the file and its chains, each as `line kind: sentence`.
+fn remarks(file: &KeyFile) -> Vec<String> {
+    let all = file.remarks.iter().chain(file.chains.iter().flat_map(|chain| &chain.remarks));
+    let line = |at: wireseal_keys::Position| at.line;
+    all.map(|it| format!("{} {}: {}", it.position.map_or(0, line), it.kind, it.sentence)).collect()
+}
+
+/// BIRD 3.3.2 takes and refuses the same ones (`bird -p -c`, with `local as 64502` and the channels added).
+#[test]
+fn what_bird_refuses_is_said() {
+    let range = "BIRD has no TCP-AO on dynamic sessions, which a neighbor range is for";
+    let second = "BIRD refuses a second neighbor in a protocol";
+    for (inside, expected) in [
+        ("neighbor 192.0.2.1 as 64501; authentication ao; KEYS", ""),
+        (
+            "neighbor 192.0.2.1 as 64501; KEYS",
+            "BIRD refuses keys in a protocol without \"authentication ao;\"",
+        ),
+        (
+            "neighbor 192.0.2.1 as 64501; authentication ao; password \"x\"; KEYS",
+            "BIRD refuses a password, which is for TCP-MD5, in a protocol with keys",
+        ),
+        ("neighbor range 192.0.2.0/24 as 64501; authentication ao; KEYS", range),
+        ("neighbor 192.0.2.2 as 64501; neighbor 192.0.2.1 as 64501; authentication ao; KEYS", second),
+        ("neighbor as 64501; neighbor 192.0.2.1; authentication ao; KEYS", ""),
+        (
+            "neighbor fe80::1 as 64501; authentication ao; KEYS",
+            "BIRD refuses a link-local neighbor without an interface",
+        ),
+        ("neighbor fe80::1 as 64501; interface \"eth0\"; authentication ao; KEYS", ""),
+        ("neighbor fe80::1 % eth0 as 64501; authentication ao; KEYS", ""),
+        ("local fe80::2%'eth0.1'; neighbor fe80::1 as 64501; authentication ao; KEYS", ""),
+    ] {
+        let text = format!("protocol bgp e {{ {} }}\n", inside.replace("KEYS", KEYS));
+        let said: Vec<_> =
+            remarks(&file(&text)).into_iter().map(|it| it.replacen("1 refused: ", "", 1)).collect();
+        assert_eq!(said.join("; "), expected, "{text}");
+    }
+    let text = format!(
+        "template bgp t {{ neighbor 192.0.2.3 as 1; authentication ao; {KEYS} }}\nprotocol bgp e from t {{ neighbor 192.0.2.4 as 1; }}\n"
+    );
+    assert_eq!(remarks(&file(&text)), [format!("2 refused: {second}")]);
+    // What concerns TCP-AO alone is not said of other protocols.
+    let text = format!(
+        "protocol bgp a {{ neighbor range 192.0.2.0/24 as 1; }}\nprotocol bgp b {{ authentication ao; }}\nprotocol bgp c {{ \
+         authentication ao; {KEYS} }}\n"
+    );
+    let expected = ["2 refused: BIRD refuses \"authentication ao;\" in a protocol without keys"];
+    assert_eq!(remarks(&file(&text)), expected);
+}
+
+#[test]
+fn a_neighbor_has_its_interface_and_its_vrf() {
+    for (before, inside, expected) in [
+        ("", "neighbor 192.0.2.1 as 1; vrf \"red\";", "192.0.2.1 vrf red"),
+        ("", "vrf \"red\"; vrf default; neighbor 192.0.2.1 as 1;", "192.0.2.1"),
+        ("define PEER = fe80::1;", "neighbor PEER%'eth0.100' as 1;", "fe80::1%eth0.100"),
+        (
+            "define PEER = fe80::1; define 'my-peer' = PEER;",
+            "neighbor 'my-peer' % eth1 as 1;",
+            "fe80::1%eth1",
+        ),
+        ("define IF = \"eth7\";", "neighbor fe80::1 as 1; interface IF;", "fe80::1%eth7"),
+        ("", "neighbor range 192.0.2.0/24 as 1;", "192.0.2.0/24"),
+    ] {
+        let text = format!("{before}\nprotocol bgp e {{ {inside} authentication ao; {KEYS} }}");
+        assert_eq!(chains(&file(&text)), [format!("e: 1 @ {expected}")], "{text}");
+    }
+}
+
+#[test]
+fn templates_give_their_keys_to_what_is_made_from_them() {
+    let of = |id: u8| KEYS.replace("id 1;", &format!("id {id};"));
+    let text = format!(
+        "template bgp base {{ authentication ao; {} }}\ntemplate bgp 'middle-1' from base {{ description \"m\"; }}\n\
+         template bgp other {{ {} }}\n\
+         protocol bgp a from 'middle-1' {{ neighbor 192.0.2.1 as 1; }}\n\
+         protocol bgp b from base {{ neighbor 192.0.2.2 as 1; {} {} }}\n\
+         protocol bgp bgp1 from base {{ neighbor 192.0.2.3 as 1; keys {{ }}; }}\n\
+         protocol bgp from base {{ neighbor 192.0.2.4 as 1; }}\n\
+         protocol bgp c from a {{ }}\nprotocol bgp d from unknown {{ neighbor 192.0.2.5 as 1; }}\n",
+        of(1),
+        of(2),
+        of(3),
+        of(4)
+    );
+    let file = file(&text);
+    // Of several blocks of keys the last one counts, one without keys does not, and a name that is taken is passed over.
+    assert_eq!(
+        chains(&file),
+        [
+            "a: 1 @ 192.0.2.1",
+            "b: 4 @ 192.0.2.2",
+            "bgp1: 1 @ 192.0.2.3",
+            "bgp2: 1 @ 192.0.2.4",
+            "c: 1 @ 192.0.2.1"
+        ]
+    );
+    let skipped: Vec<_> = file.skipped.iter().map(|it| (it.position.line, it.what)).collect();
+    assert_eq!(skipped, [(3, "the keys of a template that no protocol is made from")]);
+    let unknown = "9 not-understood: the template that is named here is not above, so its keys are not known";
+    assert_eq!(remarks(&file), [unknown]);
+}
+
+#[test]
+fn what_is_not_read_is_said() {
+    let not_followed = "not-followed: the file that is included here is not read, and may have keys";
+    let text = format!(
+        "include \"peers.conf\";\nprotocol bgp e {{ neighbor PEER as 1;\n include \"more.conf\";\n authentication ao;\n keys {{\n \
+         include \"keys.conf\";\n key {{ id 1; secret \"x\"; }}; }};\n vrf RED;\n ipv4 {{ }} x {};\n}}",
+        KEYS.trim_end_matches(';')
+    );
+    let line = "this line is not understood, and ignored";
+    assert_eq!(
+        remarks(&file(&text)),
+        [
+            format!("1 {not_followed}"),
+            format!("2 not-understood: {line}"),
+            format!("3 {not_followed}"),
+            format!("6 {not_followed}"),
+            format!("8 not-understood: {line}"),
+            format!("9 not-understood: {line}"),
+        ]
+    );
+}
+
+#[test]
+fn octets_need_no_mark_from_ten_pairs_on() {
+    let secret = |secret: &str| {
+        let text = format!(
+            "define S = {secret};\nkeys {{ key {{ id 1; secret {secret}; }}; key {{ id 2; secret S; }}; }}"
+        );
+        let chains = read_text(&text, Format::Bird);
+        assert_eq!(chains[0].keys[0].secret, chains[0].keys[1].secret);
+        chains[0].keys[0].secret.expose().to_vec()
+    };
+    assert_eq!(secret("00112233445566778899"), *b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99");
+    assert_eq!(secret("00:11:22:33:44:55:66:77:88:99:Aa").len(), 11);
+    assert_eq!(secret("hex:00:11"), [0, 17]);
+    for secret in ["001122334455667788", "00:11:22:33:44:55", "hex:001", "hex:0011:22"] {
+        let error = error_of(Format::Bird, &format!("keys {{ key {{ id 1; secret {secret}; }}; }}"));
+        assert!(error.starts_with("router.conf: line 1, column 27, secret: expected a text"), "{error}");
+    }
+}
+
+#[test]
+fn neighbors_are_written_with_their_place() {
+    let protocol = |inside: &str| format!("protocol bgp e {{ {inside} authentication ao; {KEYS} }}\n");
+    for (inside, written, lost) in [
+        (
+            "neighbor fe80::1%'eth0.100' as 1; vrf \"red\";",
+            "\tneighbor fe80::1;\n\tinterface \"eth0.100\";\n\tvrf \"red\";\n",
+            "",
+        ),
+        (
+            "neighbor fe80::1 as 1;",
+            "\tneighbor fe80::1;\n\t# Add its interface: \"interface ...;\".\n",
+            "chain \"e\": has no interface of fe80::1, which BIRD requires",
+        ),
+        (
+            "neighbor fe80::1 as 1; interface \"ge-0/0/0.0\";",
+            "\tneighbor fe80::1;\n\t# Add its interface: \"interface ...;\".\n",
+            "chain \"e\": the interface ge-0/0/0.0 of fe80::1, a name that Linux does not have",
+        ),
+        (
+            "neighbor 192.0.2.1 as 1; vrf \"a VRF with a long name\";",
+            "\tneighbor 192.0.2.1;\n\tauthentication",
+            "chain \"e\": the VRF a VRF with a long name of 192.0.2.1, a name that Linux does not have",
+        ),
+        (
+            "neighbor range 192.0.2.0/24 as 1;",
+            "\t# Add its neighbor too: \"neighbor ... as ...;\".\n",
+            "chain \"e\": BIRD has no TCP-AO for a range of neighbors (192.0.2.0/24); chain \"e\": has no neighbor, which BIRD \
+             requires",
+        ),
+    ] {
+        let conversion = convert(&file(&protocol(inside)), Format::Bird).expect("a conversion");
+        assert!(conversion.text.contains(written), "{}", *conversion.text);
+        assert_eq!(conversion.losses.join("; "), lost);
     }
 }

@@ -185,10 +185,13 @@ impl Protocol {
             } else if word.is("local") {
                 // `local fe80::2 % eth0` names the interface, too.
                 self.interface = scope(statement.words()).or(self.interface.take());
-            } else if word.is("interface") && !value.is("range") {
-                self.interface = defined.text(&value).or(self.interface.take());
-            } else if word.is("vrf") {
-                self.vrf = if value.is("default") { None } else { defined.text(&value) };
+            } else if word.is("interface") && !value.is("range") || word.is("vrf") {
+                let place = if word.is("vrf") { &mut self.vrf } else { &mut self.interface };
+                match defined.text(&value) {
+                    Some(name) => *place = Some(name),
+                    None if value.is("default") => *place = None,
+                    None => self.remarks.push(Remark::not_understood(value.position())),
+                }
             } else if word.is("authentication") {
                 ended(statement, "authentication", 2)?;
                 self.authentication = Some(match () {
@@ -248,9 +251,10 @@ impl Protocol {
             } else if is_ao {
                 self.remarks.push(refused("BIRD refuses \"authentication ao;\" in a protocol without keys"));
             }
-            if is_ao || self.authentication.is_none() && !self.has_password {
-                content.remarks.extend(self.remarks);
-            }
+            // Keys may be in what is not read.
+            let may_be_ao = is_ao || self.authentication.is_none() && !self.has_password;
+            self.remarks.retain(|remark| is_ao || may_be_ao && remark.kind != "refused");
+            content.remarks.append(&mut self.remarks);
             return;
         }
         if !is_ao {
