@@ -1,6 +1,8 @@
 //! Junos configuration: its key chains and their users, in braces and as commands, with configuration groups.
 
-use wireseal_keys::{Format, Lifetime, Notation};
+use std::path::Path;
+
+use wireseal_keys::{Format, KeyFile, Lifetime, Notation, Timestamp, check as check_file, convert, read};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
 use super::routers::{check, error_of, keys, lifetime, load_data, peers, read_text};
@@ -142,4 +144,392 @@ fn errors_name_the_place() {
             ),
         ],
     );
+}
+
+fn file(text: &str) -> KeyFile {
+    read(Path::new("router.conf"), text, Some(Format::Junos))
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Each chain as `name: key ids @ neighbors`.
+fn chains(file: &KeyFile) -> Vec<String> {
+    let list = |items: Vec<String>| items.join(" ");
+    let chain = |chain: &wireseal_keys::Chain| {
+        let ids = list(chain.keys.iter().map(|key| key.key_id.to_string()).collect());
+        let neighbors = list(chain.neighbors.iter().map(ToString::to_string).collect());
+        format!("{}: {ids} @ {neighbors}", chain.name)
+    };
+    file.chains.iter().map(chain).collect()
+}
+
+/// The remarks about the file and its chains, each as `line kind: sentence`, or of a key as `key kind: sentence`.
+fn remarks(file: &KeyFile) -> Vec<String> {
+    let all = file.remarks.iter().chain(file.chains.iter().flat_map(|chain| &chain.remarks));
+    let place = |it: &wireseal_keys::Remark| match (it.position, it.key_id) {
+        (Some(at), _) => at.line.to_string(),
+        (None, Some(key)) => format!("key {key}"),
+        (None, None) => "-".to_owned(),
+    };
+    all.map(|it| format!("{} {}: {}", place(it), it.kind, it.sentence)).collect()
+}
+
+const NOT_UNDERSTOOD: &str = "not-understood: this line is not understood, and ignored";
+
+/// The commands that set a key.
+fn set_key(chain: &str, id: u8) -> String {
+    let key = format!("set security authentication-key-chains key-chain {chain} key {id}");
+    format!(
+        "{key} secret Vd8zqkT1p0wYhU3m\n{key} start-time \"2026-1-{}.00:00:00 +0000\"\n{key} algorithm ao\n\
+         {key} ao-attribute send-id {id}\n{key} ao-attribute recv-id {id}\n",
+        1 + id
+    )
+}
+
+/// A key in braces.
+fn key(id: u8) -> String {
+    format!(
+        "key {id} {{ secret Vd8zqkT1p0wYhU3m; start-time \"2026-1-{}.00:00:00 +0000\"; algorithm ao; ao-attribute {{ send-id {id}; \
+         recv-id {id}; }} }}",
+        1 + id
+    )
+}
+
+const CHAINS: &str = "security authentication-key-chains key-chain";
+const USE: &str = "set protocols bgp group ext authentication-algorithm ao\nset protocols bgp group ext \
+                   authentication-key-chain core\nset protocols bgp group ext neighbor 192.0.2.1 peer-as 64501\n";
+
+#[test]
+fn every_line_outside_of_blocks_ends_a_command() {
+    for line in [
+        "protect security authentication-key-chains key-chain core key 1",
+        "user@router> show configuration | display set ",
+        "user@router# show security",
+        "root@> show configuration",
+        "## Last commit: 2026-11-26 10:00:00 UTC by user \"",
+        "[edit security]",
+        "{master:0}[edit]",
+        "{master}",
+        "annotate security \"two; keys {\"",
+        "insert security policies policy a before policy b",
+        "",
+    ] {
+        let text =
+            format!("{line}\n{}{line}\n\n{}{line}\n{USE}{line}", set_key("core", 1), set_key("core", 2));
+        let file = file(&text);
+        assert_eq!(chains(&file), ["core: 1 2 @ 192.0.2.1"], "{line}");
+        assert_eq!(remarks(&file), [""; 0], "{line}");
+    }
+    for line in [
+        "rename security authentication-key-chains key-chain a to key-chain core",
+        "replace pattern a with b",
+        "copy security authentication-key-chains key-chain a to key-chain b",
+        "edit security",
+        "up",
+        "load merge terminal",
+        "---(more 42%)---",
+        "what is this",
+    ] {
+        let text = format!("{}{line}\n{}{USE}", set_key("core", 1), set_key("core", 2));
+        let file = file(&text);
+        assert_eq!(chains(&file), ["core: 1 2 @ 192.0.2.1"], "{line}");
+        assert_eq!(remarks(&file), [format!("6 {NOT_UNDERSTOOD}")], "{line}");
+    }
+    let text = format!("{}set system login message \"first\nsecond\"\n", set_key("core", 1));
+    assert_eq!(error_of(Format::Junos, &text), "router.conf: line 6, column 26, string: has no end");
+}
+
+/// Junos prints a prompt, what was typed, and the level above it.
+#[test]
+fn it_has_what_was_typed_at_a_prompt() {
+    let typed = |text: &str| {
+        let prompt = "\n[edit]\nuser@router# ";
+        format!("{prompt}{}\n", text.trim_end().replace('\n', prompt))
+    };
+    let text = typed(&(set_key("core", 1) + USE)) + "\nuser@router# commit\ncommit complete\n";
+    let file = file(&text);
+    assert_eq!(chains(&file), ["core: 1 @ 192.0.2.1"]);
+    assert_eq!(remarks(&file), [""; 0]);
+}
+
+#[test]
+fn a_part_of_a_configuration_may_be_braces_or_relative_commands() {
+    let relative = set_key("core", 1).replace("security authentication-key-chains ", "");
+    let group = "set group ext authentication-algorithm ao\nset group ext authentication-key-chain core\n\
+                 set group ext neighbor 192.0.2.1\n";
+    let pasted = format!(
+        "user@router> show configuration security authentication-key-chains\nkey-chain core {{\n    {}\n}}\n\n{{master}}\n\
+         user@router> show configuration protocols bgp\ngroup ext {{\n    authentication-algorithm ao;\n    \
+         authentication-key-chain core;\n    neighbor 192.0.2.1;\n}}\n",
+        key(1)
+    );
+    for text in [relative + group, pasted] {
+        let file = file(&text);
+        assert_eq!(chains(&file), ["core: 1 @ 192.0.2.1"], "{text}");
+        assert_eq!(remarks(&file), [""; 0], "{text}");
+    }
+    let text = format!(
+        "security\n{{\n    authentication-key-chains {{ protect: key-chain core {{ {} }} }} }}",
+        key(1)
+    );
+    assert_eq!(chains(&file(&text)), ["core: 1 @ "]);
+}
+
+/// A command concerns what stands before it, and a deactivated part deactivates what is in it.
+#[test]
+fn commands_delete_and_deactivate() {
+    let both = set_key("core", 1) + &set_key("core", 2) + USE;
+    for (commands, expected) in [
+        (format!("delete {CHAINS} core key 1"), "core: 2 @ 192.0.2.1"),
+        (format!("delete {CHAINS} core key 1\n{}", set_key("core", 1)), "core: 2 1 @ 192.0.2.1"),
+        (format!("deactivate {CHAINS} core key 1"), "core: 2 @ 192.0.2.1"),
+        (format!("deactivate {CHAINS} core key 1\nactivate {CHAINS} core key 1"), "core: 1 2 @ 192.0.2.1"),
+        (format!("activate {CHAINS} core key 1\ndeactivate {CHAINS} core key 1"), "core: 2 @ 192.0.2.1"),
+        (
+            format!("deactivate {CHAINS} core key 1\ndelete {CHAINS} core key 1\n{}", set_key("core", 1)),
+            "core: 2 1 @ 192.0.2.1",
+        ),
+        ("deactivate protocols".to_owned(), "core: 1 2 @ "),
+        ("deactivate protocols\nactivate protocols bgp".to_owned(), "core: 1 2 @ "),
+        ("deactivate protocols\nactivate protocols".to_owned(), "core: 1 2 @ 192.0.2.1"),
+        ("delete protocols bgp group ext neighbor 192.0.2.1".to_owned(), "core: 1 2 @ "),
+        ("delete protocols bgp group ext neighbor 192.0.2.1 peer-as".to_owned(), "core: 1 2 @ 192.0.2.1"),
+    ] {
+        assert_eq!(chains(&file(&format!("{both}{commands}\n"))), [expected], "{commands}");
+    }
+    assert_eq!(
+        error_of(Format::Junos, &format!("{both}delete\n")),
+        "router.conf: has no key for TCP-AO (read as junos)"
+    );
+}
+
+#[test]
+fn the_nearest_level_decides_and_each_instance_is_its_own() {
+    let text = format!(
+        "security {{ authentication-key-chains {{ key-chain a {{ {} }} key-chain b {{ {} }} }} }}\n\
+         protocols {{ bgp {{ authentication-key-chain a; authentication-algorithm ao; local-interface ge-0/0/9.0;\n\
+         group one {{ neighbor 192.0.2.1; neighbor fe80::1 {{ local-interface ge-0/0/0.0; authentication-key-chain b; }} }}\n\
+         group two {{ authentication-key-chain b; allow [ 198.51.100.0/24 2001:db8::/32 ]; neighbor 192.0.2.2 {{ }} }}\n\
+         group md5 {{ authentication-algorithm md5; neighbor 192.0.2.3; neighbor 192.0.2.4 {{ authentication-algorithm ao; }} }} }} }}\n\
+         routing-instances {{ red {{ protocols {{ bgp {{ group one {{ authentication-key-chain b; authentication-algorithm ao;\n\
+         neighbor 192.0.2.1; }} }} }} }} blue {{ protocols {{ bgp {{ group one {{ neighbor 192.0.2.9; }} }} }} }} }}\n\
+         routing-options {{ bmp {{ station s {{ authentication-algorithm ao; authentication-key-chain b; station-address 192.0.2.5; }} }} }}\n\
+         protocols {{ ldp {{ authentication-key-chain a; session-group 203.0.113.0/24 {{ authentication-algorithm ao; }} }} }}\n",
+        key(1),
+        key(2)
+    )
+    .replace(" local-interface ge-0/0/9.0;", "");
+    let file = file(&text);
+    assert_eq!(
+        chains(&file),
+        [
+            "a: 1 @ 192.0.2.1 192.0.2.3 192.0.2.4 203.0.113.0/24",
+            "b: 2 @ fe80::1%ge-0/0/0.0 198.51.100.0/24 2001:db8::/32 192.0.2.2 192.0.2.1 vrf red 192.0.2.5",
+        ]
+    );
+    let older = "- older-option: 1 of its neighbors, the first being 192.0.2.3, use it without \"authentication-algorithm ao\": that \
+                 is not TCP-AO but the option before it";
+    assert_eq!(remarks(&file), [older]);
+}
+
+#[test]
+fn what_junos_refuses_is_said() {
+    let chain = |keys: &[String]| format!("key-chain c {{ {} }}", keys.join(" "));
+    let start = "start-time \"2026-1-2.00:00:00 +0000\";";
+    for (keys, expected) in [
+        (vec![key(1), key(2)], vec![]),
+        (vec![key(1).replace(start, "")], vec!["key 1 refused: Junos requires a start-time for every key"]),
+        (
+            vec![key(1), key(2).replace("2026-1-3.00:00:00 +0000", "2026-1-2.01:00 +0100")],
+            vec!["key 2 refused: Junos requires different start-times: key 1 has the same"],
+        ),
+        (
+            vec![key(1), key(2).replace("recv-id 2", "recv-id 3"), key(3).replace("recv-id 3", "recv-id 4")],
+            vec![
+                "key 3 refused: Junos requires ids that no other key of the chain has: 3 is also an id of key 2",
+            ],
+        ),
+        // Starts in 1970 are those of keys without a start, and differ too.
+        (vec![key(1).replace("2026-1-2", "1970-1-1"), key(2).replace("2026-1-3", "1970-1-2")], vec![]),
+    ] {
+        assert_eq!(remarks(&file(&chain(&keys))), expected, "{keys:?}");
+    }
+    let words =
+        key(1).replace("algorithm ao;", "algorithm ao; key-name ab; options basic; colour red; secret;");
+    let words = words.replace("recv-id 1;", "recv-id 1; send-id 1 2;");
+    let expected = vec![format!("1 {NOT_UNDERSTOOD}"); 4];
+    assert_eq!(remarks(&file(&chain(&[words, "flavour salt;".to_owned()]))), expected);
+    let text = set_key("core", 1) + "set protocols ldp session 192.0.2.1 authentication-key-chain other\n";
+    assert_eq!(
+        remarks(&file(&text)),
+        ["6 not-understood: a key chain that is used here is not in this text"]
+    );
+}
+
+#[test]
+fn secrets_are_whole_or_encrypted() {
+    let with = |secret: &str| key(1).replace("Vd8zqkT1p0wYhU3m", secret);
+    let encrypted = file(&with("\"$8$aes256-gcm$hmac-sha2-256$100$abc\""));
+    assert_eq!(encrypted.chains[0].keys[0].secret.encryption(), Some("$8$"));
+    let findings = check_file(&encrypted, Timestamp::from_unix_seconds(1_800_000_000), &[]);
+    assert!(findings.iter().any(|it| it.kind == "encrypted"), "{findings:?}");
+    assert_eq!(file(&with("\"aS3cret#1of16char\"")).chains[0].keys[0].secret.expose(), b"aS3cret#1of16char");
+    assert_eq!(
+        error_of(Format::Junos, &with("aS3cret#hunter2hunter2")),
+        "router.conf: line 1, column 16, secret: has a # outside of quotes, which may begin a comment: write the secret in quotes"
+    );
+    let commented = key(1).replace("Vd8zqkT1p0wYhU3m;", "Vd8zqkT1p0wYhU3m; ## SECRET-DATA }\n");
+    assert_eq!(file(&commented).chains[0].keys[0].secret.expose(), b"Vd8zqkT1p0wYhU3m");
+}
+
+/// Juniper, CLI User Guide: a group is configuration where it is applied, own statements go before it, and the first group listed and the
+/// lowest level go before the others.
+#[test]
+fn groups_are_inherited_where_they_are_applied() {
+    let core = format!("security {{ authentication-key-chains {{ key-chain core {{ {} }} }} }}\n", key(1));
+    let tolerance = |group: &str, seconds: u32| {
+        format!(
+            "{group} {{ security {{ authentication-key-chains {{ key-chain core {{ tolerance {seconds}; }} }} }} }}\n"
+        )
+    };
+    let groups =
+        format!("groups {{ {}{}{} }}\n", tolerance("one", 1), tolerance("two", 2), tolerance("three", 3));
+    let level = |inside: &str| core.replace("key-chain core {", &format!("{inside} key-chain core {{"));
+    for (text, expected) in [
+        (core.clone(), 3600),
+        (format!("apply-groups [ one two ];\n{core}"), 1),
+        (format!("apply-groups [two one];\n{core}"), 2),
+        (format!("apply-groups one;\n{}", core.replace("key 1", "tolerance 60; key 1")), 60),
+        (format!("apply-groups one;\n{}", level("apply-groups three;")), 3),
+        (format!("apply-groups [ one two ];\n{}", level("apply-groups-except one;")), 2),
+        (format!("inactive: apply-groups one;\n{core}"), 3600),
+    ] {
+        let file = file(&format!("{groups}{text}"));
+        assert_eq!(file.chains[0].accept_tolerance, expected, "{text}");
+        assert_eq!(remarks(&file), [""; 0]);
+    }
+    let set = format!(
+        "set groups one {CHAINS} core tolerance 7\nset apply-groups one\ndeactivate groups two\n{}",
+        set_key("core", 1)
+    );
+    assert_eq!(file(&set).chains[0].accept_tolerance, 7);
+}
+
+#[test]
+fn a_groups_patterns_match_what_is_there() {
+    let groups = format!(
+        "groups {{\n ao {{ protocols {{ bgp {{ group <ext-*> {{ authentication-algorithm ao; authentication-key-chain core; \
+         neighbor <192.0.2.?> {{ authentication-key-chain edge; }} }} }} }} }}\n \
+         keys {{ security {{ authentication-key-chains {{ key-chain <*> {{ tolerance 5; key <*> {{ algorithm ao; }} }} }} }} }}\n}}\n\
+         apply-groups [ keys ];\nsecurity {{ authentication-key-chains {{ key-chain core {{ {} }} key-chain edge {{ {} }} }} }}\n",
+        key(1).replace("algorithm ao;", ""),
+        key(2).replace("algorithm ao;", "")
+    );
+    let group = |name: &str, apply: &str| {
+        format!(
+            "group {name} {{ {apply} neighbor 192.0.2.1; neighbor 192.0.2.11 {{ peer-as 1; }} neighbor 198.51.100.1; }}"
+        )
+    };
+    let bgp = |apply: &str, groups: String| format!("protocols {{ {apply} bgp {{ {groups} }} }}\n");
+    for (text, expected) in [
+        (
+            bgp("apply-groups ao;", group("ext-a", "")),
+            ["core: 1 @ 192.0.2.11 198.51.100.1", "edge: 2 @ 192.0.2.1"],
+        ),
+        (bgp("apply-groups ao;", group("int", "")), ["core: 1 @ ", "edge: 2 @ "]),
+        (
+            bgp(
+                "",
+                group("ext-a", "apply-groups ao;") + &group("ext-b", "").replace("192.0.2.1", "192.0.2.2"),
+            ),
+            ["core: 1 @ 192.0.2.11 198.51.100.1", "edge: 2 @ 192.0.2.1"],
+        ),
+        (bgp("apply-groups ao;", group("ext-a", "apply-groups-except ao;")), ["core: 1 @ ", "edge: 2 @ "]),
+        (
+            bgp("apply-groups ao;", group("ext-a", "authentication-key-chain edge;")),
+            ["core: 1 @ ", "edge: 2 @ 192.0.2.1 192.0.2.11 198.51.100.1"],
+        ),
+    ] {
+        let file = file(&format!("{groups}{text}"));
+        assert_eq!(chains(&file), expected, "{text}");
+        assert_eq!(remarks(&file), [""; 0], "{text}");
+        assert_eq!(file.chains[1].accept_tolerance, 5);
+    }
+}
+
+#[test]
+fn what_is_not_resolved_in_groups_is_said() {
+    let in_group = |name: &str, inside: &str| {
+        format!(
+            "groups {{ {name} {{ {inside} security {{ authentication-key-chains {{ key-chain core {{ tolerance 9; }} }} }} }} }}\n"
+        )
+    };
+    let unknown = "2 not-understood: a group that is applied here is not in this text, so what it contributes is not known";
+    let nested = "1 not-understood: a condition or a group inside of a group is not evaluated";
+    for (text, expected) in [
+        ("\napply-groups \"${node}\";\n".to_owned(), vec![unknown]),
+        (in_group("a", "when { chassis tx; }") + "apply-groups a;\n", vec![nested]),
+        (in_group("a", "apply-groups b;") + "apply-groups a;\n", vec![nested]),
+        ("\ninterfaces { apply-groups c; }\n".to_owned(), vec![]),
+        (in_group("a", ""), vec![]),
+    ] {
+        let file = file(&(text.clone() + &set_key("core", 1)));
+        assert_eq!(remarks(&file), expected, "{text}");
+        assert_eq!(file.skipped.len(), usize::from(text == in_group("a", "")), "{text}");
+    }
+}
+
+/// A small file cannot make groups contribute without end.
+#[test]
+fn groups_contribute_within_limits() {
+    let many = |line: &str, count: usize| {
+        (0..count).map(|n| line.replace("NUMBER", &n.to_string())).collect::<String>()
+    };
+    let text = many(&format!("set groups g {CHAINS} core description NUMBER\n"), 3000)
+        + &many(&format!("set {CHAINS} cNUMBER apply-groups g\n"), 3000)
+        + &set_key("core", 1);
+    let error = error_of(Format::Junos, &text);
+    assert!(error.ends_with("apply-groups: the groups contribute too many statements to be read"), "{error}");
+    let text = many("set groups g protocols bgp group <*NUMBER> neighbor <*> peer-as 1\n", 3000)
+        + &many("set protocols bgp group NUMBER neighbor 192.0.2.1\n", 3000)
+        + "set apply-groups g\n"
+        + &set_key("core", 1);
+    let error = error_of(Format::Junos, &text);
+    assert!(error.ends_with("apply-groups: the groups contribute too many statements to be read"), "{error}");
+}
+
+#[test]
+fn neighbors_are_written_with_their_place() {
+    let with = |inside: &str| {
+        format!(
+            "{}protocols {{ bgp {{ group g {{ authentication-algorithm ao; authentication-key-chain core; {inside} }} }} }}\n",
+            set_key("core", 1)
+        )
+    };
+    let interface = "chain \"core\": the interface eth0 of fe80::1";
+    for (inside, lost) in [
+        ("neighbor fe80::1 { local-interface ge-0/0/0.0; } allow 198.51.100.0/24;", ""),
+        ("neighbor fe80::1 { local-interface irb.5; }", ""),
+        ("neighbor fe80::1 { local-interface eth0; }", interface),
+        ("neighbor fe80::1;", "chain \"core\": has no interface of fe80::1, which Junos requires"),
+    ] {
+        for vrf in ["", "red"] {
+            let text = match vrf {
+                "" => with(inside),
+                vrf => {
+                    with(inside)
+                        .replace("protocols {", &format!("routing-instances {{ {vrf} {{ protocols {{"))
+                        + "} }"
+                }
+            };
+            let file = file(&text);
+            let conversion = convert(&file, Format::Junos).expect("a conversion");
+            assert_eq!(conversion.losses.join("; "), lost, "{text}");
+            let again =
+                read(Path::new("again"), &conversion.text, Some(Format::Junos)).expect("what was written");
+            if lost.is_empty() {
+                assert_eq!(chains(&again), chains(&file), "{}", *conversion.text);
+            }
+            assert_eq!(remarks(&again), [""; 0], "{}", *conversion.text);
+        }
+    }
 }

@@ -1,11 +1,12 @@
 //! Configuration groups: the statements under `groups`, which are configuration only where `apply-groups` names them (Juniper, CLI User
 //! Guide, "Use Configuration Groups to Quickly Configure Devices").
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use super::super::file::{Content, Remark, Skipped};
 use super::super::tree::Word;
-use crate::Error;
+use crate::{Error, Position};
 
 pub(super) const APPLY: &str = "apply-groups";
 pub(super) const EXCEPT: &str = "apply-groups-except";
@@ -21,94 +22,137 @@ pub(super) struct Statement<'a> {
     pub(super) is_inherited: bool,
 }
 
+/// A statement of a group.
+struct Contributed<'s, 'a> {
+    words: &'s [Word<'a>],
+    /// Whether it is for every object that a pattern matches.
+    has_pattern: bool,
+    /// The `apply-groups` or the condition in it, which is not evaluated.
+    nested: Option<Word<'a>>,
+}
+
 /// `apply-groups` at some level, for one group.
-struct Applied<'a> {
-    level: Vec<Word<'a>>,
+struct Applied<'s, 'a> {
+    level: &'s [Word<'a>],
     group: Word<'a>,
+}
+
+/// Statements, with groups apart.
+#[derive(Default)]
+struct Parts<'s, 'a> {
+    own: Vec<&'s [Word<'a>]>,
+    groups: HashMap<&'a str, Vec<Contributed<'s, 'a>>>,
+    applied: Vec<Applied<'s, 'a>>,
+    /// Levels of `apply-groups-except`, with the group.
+    excepted: HashSet<(Vec<&'a str>, &'a str)>,
+}
+
+impl<'s, 'a> Parts<'s, 'a> {
+    fn of(statements: &'s [Vec<Word<'a>>]) -> Self {
+        let mut parts = Self::default();
+        for words in statements {
+            let applies = words.iter().position(|word| word.is(APPLY) || word.is(EXCEPT));
+            match (words.as_slice(), applies) {
+                ([first, name, words @ ..], _) if first.is("groups") => {
+                    let is_nested = |word: &&Word<'a>| word.is(APPLY) || word.is(EXCEPT) || word.is("when");
+                    let group = parts.groups.entry(name.text()).or_default();
+                    // A group without a statement that concerns keys is there all the same.
+                    if !words.is_empty() {
+                        let (nested, has_pattern) =
+                            (words.iter().find(is_nested).copied(), words.iter().any(is_pattern));
+                        group.push(Contributed { words, has_pattern, nested });
+                    }
+                }
+                (_, Some(at)) if words[at].is(EXCEPT) => {
+                    let level: Vec<_> = words[..at].iter().map(Word::text).collect();
+                    parts.excepted.extend(list(&words[at + 1..]).map(|group| (level.clone(), group)));
+                }
+                (_, Some(at)) => {
+                    let named = words[at + 1..].iter().filter(|word| !trimmed(word).is_empty());
+                    parts.applied.extend(named.map(|group| Applied { level: &words[..at], group: *group }));
+                }
+                _ => parts.own.push(words),
+            }
+        }
+        // Groups of lower levels go before those of higher ones.
+        parts.applied.sort_by_key(|applied| Reverse(applied.level.len()));
+        parts
+    }
+
+    /// Whether `apply-groups-except` keeps this group's statement out.
+    fn is_excepted(&self, words: &[Word<'a>], group: &'a str) -> bool {
+        let level = |length: usize| words[..length].iter().map(Word::text).collect();
+        !self.excepted.is_empty()
+            && (0..words.len()).any(|length| self.excepted.contains(&(level(length), group)))
+    }
+
+    /// The places of groups that are applied nowhere and may have keys.
+    fn unused(&self, used: &HashSet<&'a str>) -> Vec<Position> {
+        let unused = self.groups.iter().filter(|(name, _)| !used.contains(*name));
+        let places = unused.filter_map(|(_, inside)| {
+            let keys = inside.iter().find(|inside| inside.words[0].is("security"));
+            keys.map(|inside| inside.words[0].position())
+        });
+        let mut places: Vec<_> = places.collect();
+        places.sort_unstable_by_key(|at| (at.line, at.column));
+        places
+    }
 }
 
 /// The configuration itself, then what it inherits: the values of lower levels before those of higher ones, and of one level in the order
 /// of the list. The first value of a setting counts.
 pub(super) fn inherit<'a>(
-    statements: Vec<Vec<Word<'a>>>,
+    statements: &[Vec<Word<'a>>],
     content: &mut Content,
 ) -> Result<Vec<Statement<'a>>, Error> {
-    let mut groups: HashMap<&str, Vec<&[Word<'a>]>> = HashMap::new();
-    let mut own = Vec::new();
-    let mut applied: Vec<Applied<'a>> = Vec::new();
-    let mut excepted: HashSet<(Vec<&str>, &str)> = HashSet::new();
-    for words in &statements {
-        let applies = words.iter().position(|word| word.is(APPLY) || word.is(EXCEPT));
-        match (words.as_slice(), applies) {
-            ([first, name, rest @ ..], _) if first.is("groups") => {
-                groups.entry(name.text()).or_default().push(rest);
-            }
-            (_, Some(at)) if words[at].is(EXCEPT) => {
-                let level: Vec<_> = words[..at].iter().map(Word::text).collect();
-                excepted.extend(list(&words[at + 1..]).map(|group| (level.clone(), group)));
-            }
-            (_, Some(at)) => {
-                let named = words[at + 1..].iter().filter(|word| !trimmed(word).is_empty());
-                applied.extend(named.map(|group| Applied { level: words[..at].to_vec(), group: *group }));
-            }
-            _ => own.push(words.clone()),
-        }
-    }
-    applied.sort_by_key(|applied| std::cmp::Reverse(applied.level.len()));
+    let parts = Parts::of(statements);
+    let mut not_understood = |at: &Word<'a>, sentence: &'static str| {
+        content.remarks.push(Remark::warning("not-understood", Some(at.position()), sentence));
+    };
     let mut used = HashSet::new();
+    // What is inherited, after the order in which it counts, and whether a pattern matched.
     let mut found: Vec<(usize, bool, Vec<Word<'a>>)> = Vec::new();
-    let mut left = COMPARISONS;
     let mut patterns = Vec::new();
-    for (order, Applied { level, group }) in applied.iter().enumerate() {
+    let mut left = COMPARISONS;
+    for (order, Applied { level, group }) in parts.applied.iter().enumerate() {
         let name = trimmed(group);
         let is_first = used.insert(name);
-        let Some(inside) = groups.get(name) else {
+        let Some(inside) = parts.groups.get(name) else {
             if is_first {
                 let sentence =
                     "a group that is applied here is not in this text, so what it contributes is not known";
-                content.remarks.push(Remark::warning("not-understood", Some(group.position()), sentence));
+                not_understood(group, sentence);
             }
             continue;
         };
         left = left.checked_sub(inside.len()).ok_or_else(|| too_much(group))?;
-        for words in inside.iter().filter(|words| !words.is_empty()) {
-            let nested = words.iter().find(|word| word.is(APPLY) || word.is(EXCEPT) || word.is("when"));
+        for Contributed { words, has_pattern, nested } in inside {
             if let Some(nested) = nested {
                 if is_first {
-                    let sentence = "a condition or a group inside of a group is not evaluated";
-                    content.remarks.push(Remark::warning(
-                        "not-understood",
-                        Some(nested.position()),
-                        sentence,
-                    ));
+                    not_understood(nested, "a condition or a group inside of a group is not evaluated");
                 }
-            } else if words.iter().any(is_pattern) {
-                patterns.push((order, level, name, *words));
-            } else if starts_with(words, level) && !is_excepted(&excepted, words, name) {
+            } else if *has_pattern {
+                patterns.push((order, level, group, *words));
+            } else if starts_with(words, level) && !parts.is_excepted(words, name) {
                 found.push((order, false, words.to_vec()));
             }
         }
     }
     if !patterns.is_empty() {
-        let known = own.iter().chain(found.iter().map(|(.., words)| words));
-        let objects = Objects::of(known);
-        for (order, level, name, words) in patterns {
-            for words in objects.matches(words, level, &mut left).ok_or_else(|| too_much(&words[0]))? {
-                if !is_excepted(&excepted, &words, name) {
-                    found.push((order, true, words));
-                }
-            }
+        let inherited = found.iter().map(|(.., words)| words.as_slice());
+        let objects = Objects::of(parts.own.iter().copied().chain(inherited));
+        for (order, level, group, words) in patterns {
+            let matches = objects.matches(words, level, &mut left).ok_or_else(|| too_much(group))?;
+            let kept = matches.into_iter().filter(|words| !parts.is_excepted(words, trimmed(group)));
+            found.extend(kept.map(|words| (order, true, words)));
         }
     }
     found.sort_by_key(|(order, is_matched, _)| (*order, *is_matched));
-    let unused = groups.iter().filter(|(name, _)| !used.contains(*name));
-    let chains = unused.flat_map(|(_, inside)| inside.iter().find(|words| words[0].is("security")));
-    let mut skipped: Vec<_> = chains.map(|words| words[0].position()).collect();
-    skipped.sort_unstable_by_key(|at| (at.line, at.column));
     let what = "the keys of a configuration group that is applied nowhere";
-    content.skipped.extend(skipped.into_iter().map(|position| Skipped { position, what }));
+    content.skipped.extend(parts.unused(&used).into_iter().map(|position| Skipped { position, what }));
+    let own = parts.own.iter().map(|words| Statement { words: words.to_vec(), is_inherited: false });
     let inherited = found.into_iter().map(|(.., words)| Statement { words, is_inherited: true });
-    Ok(own.into_iter().map(|words| Statement { words, is_inherited: false }).chain(inherited).collect())
+    Ok(own.chain(inherited).collect())
 }
 
 fn too_much(at: &Word<'_>) -> Error {
@@ -127,13 +171,6 @@ fn trimmed<'a>(word: &Word<'a>) -> &'a str {
 
 fn starts_with(words: &[Word<'_>], level: &[Word<'_>]) -> bool {
     words.len() > level.len() && words.iter().zip(level).all(|(word, other)| word.text() == other.text())
-}
-
-/// Whether `apply-groups-except` keeps this group's statement out.
-fn is_excepted<'a>(excepted: &HashSet<(Vec<&'a str>, &'a str)>, words: &[Word<'a>], group: &'a str) -> bool {
-    !excepted.is_empty()
-        && (0..words.len())
-            .any(|length| excepted.contains(&(words[..length].iter().map(Word::text).collect(), group)))
 }
 
 /// `<*>` and the like: every object whose name matches.
@@ -175,7 +212,7 @@ struct Objects<'a> {
 }
 
 impl<'a> Objects<'a> {
-    fn of<'s>(statements: impl Iterator<Item = &'s Vec<Word<'a>>>) -> Self
+    fn of<'s>(statements: impl Iterator<Item = &'s [Word<'a>]>) -> Self
     where
         'a: 's,
     {

@@ -84,7 +84,7 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
         }
         Ok(())
     })?;
-    groups::inherit(remaining(acts), content)
+    groups::inherit(&remaining(acts), content)
 }
 
 /// What to do with the words after a command, unless they do not concern keys.
