@@ -5,7 +5,10 @@ use std::path::Path;
 use wireseal_keys::{Format, KeyFile, Notation, Preference, convert, read};
 use wireseal_tcp_ao::OptionCoverage::Covered;
 
-use super::routers::{check, error_of, keys, load_data, peers, read_text};
+use super::routers::{
+    chains, check, error_of, keys, load_data, no_part_panics_or_shows_a_secret, peers, read_file, read_text,
+    remarks,
+};
 
 #[test]
 fn it_has_its_keys_by_protocol() {
@@ -117,25 +120,7 @@ fn errors_name_the_place() {
 const KEYS: &str = "keys { key { id 1; secret \"Vd8zqkT1p0wYhU3m\"; algorithm cmac aes128; }; };";
 
 fn file(text: &str) -> KeyFile {
-    read(Path::new("bird.conf"), text, Some(Format::Bird)).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-/// Each chain as `name: key ids @ neighbors`.
-fn chains(file: &KeyFile) -> Vec<String> {
-    let list = |items: Vec<String>| items.join(" ");
-    let chain = |chain: &wireseal_keys::Chain| {
-        let ids = list(chain.keys.iter().map(|key| key.key_id.to_string()).collect());
-        let neighbors = list(chain.neighbors.iter().map(ToString::to_string).collect());
-        format!("{}: {ids} @ {neighbors}", chain.name)
-    };
-    file.chains.iter().map(chain).collect()
-}
-
-/// The remarks about the file and its chains, each as `line kind: sentence`.
-fn remarks(file: &KeyFile) -> Vec<String> {
-    let all = file.remarks.iter().chain(file.chains.iter().flat_map(|chain| &chain.remarks));
-    let line = |at: wireseal_keys::Position| at.line;
-    all.map(|it| format!("{} {}: {}", it.position.map_or(0, line), it.kind, it.sentence)).collect()
+    read_file(text, Format::Bird)
 }
 
 /// BIRD 3.3.2 takes and refuses the same ones (`bird -p -c`, with `local as 64502` and the channels added).
@@ -311,4 +296,30 @@ fn neighbors_are_written_with_their_place() {
         assert!(conversion.text.contains(written), "{}", *conversion.text);
         assert_eq!(conversion.losses.join("; "), lost);
     }
+}
+
+/// BIRD 3.3.2 refuses names of more than 64 characters, and a protocol named `local` takes the word from all others.
+#[test]
+fn names_are_those_that_bird_takes() {
+    let long = "a".repeat(65);
+    let text = format!(
+        "[[key-chain]]\nname = \"local\"\nKEY\n[[key-chain]]\nname = \"{long}\"\nKEY\n[[key-chain]]\nname = \"a b\"\nKEY\n"
+    );
+    let key = "[[key-chain.key]]\nsend-id = 1\nalgorithm = \"hmac(sha1)\"\nsecret = \"Vd8zqkT1p0wYhU3m\"";
+    let file = read(Path::new("keys.toml"), &text.replace("KEY", key), None).expect("TOML");
+    let conversion = convert(&file, Format::Bird).expect("a conversion");
+    for name in ["local_2", &long[..56], "a_b"] {
+        assert!(conversion.text.contains(&format!("protocol bgp '{name}' {{")), "{}", *conversion.text);
+        assert!(conversion.losses.iter().any(|loss| loss.ends_with(&format!("is named {name}"))));
+    }
+}
+
+/// A configuration with everything that is read, and a marker wherever a secret may be.
+const TEXT: &str = "define S = \"hunter2hunter2\";\ndefine P = fe80::1;\ninclude \"more.conf\";\ntemplate bgp t {\n authentication ao; \
+                    password \"hunter2hunter2\"; keys { key { id 1; secret S; }; };\n}\nprotocol bgp e from t {\n vrf \"red\"; neighbor P % \
+                    'eth0.1' as 1;\n keys { key { send id 1; recv id 2; secret \"hunter2hunter2\"; algorithm hmac sha1; preferred; }; };\n}\n";
+
+#[test]
+fn no_part_of_a_text_panics_or_shows_a_secret() {
+    no_part_panics_or_shows_a_secret(Format::Bird, TEXT);
 }

@@ -5,7 +5,10 @@ use std::path::Path;
 use wireseal_keys::{Format, KeyFile, Lifetime, Notation, Timestamp, check as check_file, convert, read};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
-use super::routers::{check, error_of, keys, lifetime, load_data, peers, read_text};
+use super::routers::{
+    chains, check, error_of, keys, lifetime, load_data, no_part_panics_or_shows_a_secret, peers, read_file,
+    read_text, remarks,
+};
 
 #[test]
 fn it_has_its_keys_by_chain_in_braces_and_as_commands() {
@@ -147,30 +150,7 @@ fn errors_name_the_place() {
 }
 
 fn file(text: &str) -> KeyFile {
-    read(Path::new("router.conf"), text, Some(Format::Junos))
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-/// Each chain as `name: key ids @ neighbors`.
-fn chains(file: &KeyFile) -> Vec<String> {
-    let list = |items: Vec<String>| items.join(" ");
-    let chain = |chain: &wireseal_keys::Chain| {
-        let ids = list(chain.keys.iter().map(|key| key.key_id.to_string()).collect());
-        let neighbors = list(chain.neighbors.iter().map(ToString::to_string).collect());
-        format!("{}: {ids} @ {neighbors}", chain.name)
-    };
-    file.chains.iter().map(chain).collect()
-}
-
-/// The remarks about the file and its chains, each as `line kind: sentence`, or of a key as `key kind: sentence`.
-fn remarks(file: &KeyFile) -> Vec<String> {
-    let all = file.remarks.iter().chain(file.chains.iter().flat_map(|chain| &chain.remarks));
-    let place = |it: &wireseal_keys::Remark| match (it.position, it.key_id) {
-        (Some(at), _) => at.line.to_string(),
-        (None, Some(key)) => format!("key {key}"),
-        (None, None) => "-".to_owned(),
-    };
-    all.map(|it| format!("{} {}: {}", place(it), it.kind, it.sentence)).collect()
+    read_file(text, Format::Junos)
 }
 
 const NOT_UNDERSTOOD: &str = "not-understood: this line is not understood, and ignored";
@@ -532,4 +512,19 @@ fn neighbors_are_written_with_their_place() {
             assert_eq!(remarks(&again), [""; 0], "{}", *conversion.text);
         }
     }
+}
+
+/// A configuration with everything that is read, and a marker wherever a secret may be.
+const TEXT: &str = "user@router# show | display set\ngroups { g { security { authentication-key-chains { key-chain <*> { key <1*> { secret \
+                    \"hunter2hunter2\"; } } } } } }\napply-groups [ g h ];\nset security authentication-key-chains key-chain c key 1 secret \
+                    hunter2hunter2\nset security authentication-key-chains key-chain c key 1 algorithm ao\ndeactivate protocols\n\
+                    protocols { bgp { authentication-key-chain c; authentication-algorithm ao; group g { apply-groups-except g; neighbor \
+                    fe80::1 { local-interface ge-0/0/0.0; } allow [ 192.0.2.0/24 all ]; } } }\nactivate protocols\n\
+                    security { authentication-key-chains { key-chain c { key 1 { start-time \"2026-1-1.00:00:00 +0000\"; ao-attribute { send-id \
+                    1; recv-id 2; } } inactive: key 2 { secret \"hunter2hunter2\"; } } } }\n";
+
+#[test]
+fn no_part_of_a_text_panics_or_shows_a_secret() {
+    assert_eq!(chains(&file(TEXT)), ["c: 1 @ fe80::1%ge-0/0/0.0 192.0.2.0/24 0.0.0.0/0 ::/0"]);
+    no_part_panics_or_shows_a_secret(Format::Junos, TEXT);
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use wireseal_keys::{Chain, End, Format, KeyFile, Lifetime, Notation, load, read};
+use wireseal_keys::{Chain, End, Format, KeyFile, Lifetime, Notation, Remark, load, read};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
 fn data(name: &str) -> PathBuf {
@@ -17,8 +17,33 @@ pub(super) fn load_data(name: &str, format: Format) -> KeyFile {
     file
 }
 
+pub(super) fn read_file(text: &str, format: Format) -> KeyFile {
+    read(Path::new("keys"), text, Some(format)).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
 pub(super) fn read_text(text: &str, format: Format) -> Vec<Chain> {
-    read(Path::new("keys"), text, Some(format)).unwrap_or_else(|error| panic!("{error}\n{text}")).chains
+    read_file(text, format).chains
+}
+
+/// Each chain as `name: key ids @ neighbors`.
+pub(super) fn chains(file: &KeyFile) -> Vec<String> {
+    let chain = |chain: &Chain| {
+        let ids: Vec<_> = chain.keys.iter().map(|key| key.key_id.to_string()).collect();
+        let neighbors: Vec<_> = chain.neighbors.iter().map(ToString::to_string).collect();
+        format!("{}: {} @ {}", chain.name, ids.join(" "), neighbors.join(" "))
+    };
+    file.chains.iter().map(chain).collect()
+}
+
+/// The remarks about the file and its chains, each as `line kind: sentence` or, without a place, as `key kind: sentence`.
+pub(super) fn remarks(file: &KeyFile) -> Vec<String> {
+    let all = file.remarks.iter().chain(file.chains.iter().flat_map(|chain| &chain.remarks));
+    let place = |remark: &Remark| match (remark.position, remark.key_id) {
+        (Some(at), _) => at.line.to_string(),
+        (None, Some(key)) => format!("key {key}"),
+        (None, None) => "-".to_owned(),
+    };
+    all.map(|it| format!("{} {}: {}", place(it), it.kind, it.sentence)).collect()
 }
 
 /// Each key of a chain as `name: SendID/RecvID algorithm secret`.
@@ -273,6 +298,29 @@ fn files_that_cannot_be_read_are_named() {
     std::fs::write(&path, b"[[key-chain]]\nname = hunter2hunter2\n").expect("a file");
     let shown = load(&path, None).expect_err("no TOML").to_string();
     assert!(shown.contains("line 2, column") && !shown.contains(SECRET), "{shown}");
+}
+
+/// Reads a text from every place on, up to every place, and without each of its characters.
+pub(super) fn no_part_panics_or_shows_a_secret(format: Format, text: &str) {
+    for (at, c) in text.char_indices() {
+        let after = at + c.len_utf8();
+        for part in
+            [text[at..].to_owned(), text[..at].to_owned(), format!("{}{}", &text[..at], &text[after..])]
+        {
+            let shown = match read(Path::new("router.conf"), &part, Some(format)) {
+                Ok(file) => {
+                    // Names may be shown, and a word that stands where a secret was may have become one.
+                    let named = |chain: &Chain| {
+                        format!("{:?}{:?}{:?}", chain.name, chain.description, chain.neighbors)
+                    };
+                    let names: String = file.chains.iter().map(named).collect();
+                    if names.contains(SECRET) { String::new() } else { format!("{file:?}") }
+                }
+                Err(error) => format!("{error} {error:?}"),
+            };
+            assert!(!shown.contains(SECRET), "{part}\n{shown}");
+        }
+    }
 }
 
 /// A configuration of each router, with a marker wherever a secret may be.

@@ -11,9 +11,60 @@ use super::super::write::Names;
 use super::values::is_link_local;
 use crate::Lifetime;
 
+/// Characters of the longest name, without a number after it; BIRD has 64.
+const MAX_NAME: usize = 56;
+/// Words that a protocol of BGP may need: a protocol with such a name takes its meaning away.
+const KEYWORDS: [&str; 44] = [
+    "algorithm",
+    "all",
+    "allow",
+    "ao",
+    "as",
+    "authentication",
+    "bfd",
+    "bgp",
+    "cmac",
+    "default",
+    "define",
+    "deprecated",
+    "description",
+    "direct",
+    "export",
+    "external",
+    "filter",
+    "from",
+    "hmac",
+    "id",
+    "import",
+    "include",
+    "interface",
+    "internal",
+    "ipv4",
+    "ipv6",
+    "key",
+    "keys",
+    "local",
+    "multihop",
+    "neighbor",
+    "none",
+    "passive",
+    "port",
+    "preferred",
+    "protocol",
+    "recv",
+    "secret",
+    "send",
+    "static",
+    "table",
+    "template",
+    "vrf",
+    "where",
+];
+
 /// Writes a protocol for every peer of a chain, with nothing but its keys.
 pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
-    let mut names = Names::new(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c));
+    let names = Names::new(|c| c.is_ascii_alphanumeric() || "_-.:".contains(c));
+    let mut names = names.limited(MAX_NAME, &KEYWORDS);
     text.push_str("# Add to each protocol: \"local ... as\", the neighbor's \"as\", and the channels.\n");
     for chain in chains {
         for key in &chain.keys {

@@ -209,6 +209,8 @@ fn does_match(word: &Word<'_>, name: &str) -> bool {
 struct Objects<'a> {
     /// For each start of a statement, the words that may follow and the start with that word; the first is empty.
     nodes: Vec<Vec<(Word<'a>, usize)>>,
+    /// The same, by the start and the word.
+    known: HashMap<(usize, &'a str), usize>,
 }
 
 impl<'a> Objects<'a> {
@@ -216,8 +218,7 @@ impl<'a> Objects<'a> {
     where
         'a: 's,
     {
-        let mut nodes = vec![Vec::new()];
-        let mut known: HashMap<(usize, &str), usize> = HashMap::new();
+        let (mut nodes, mut known) = (vec![Vec::new()], HashMap::new());
         for words in statements {
             let mut at = 0;
             for word in words {
@@ -229,7 +230,7 @@ impl<'a> Objects<'a> {
                 at = next;
             }
         }
-        Self { nodes }
+        Self { nodes, known }
     }
 
     /// A group's statement for every object that its patterns match at a level; `None` if that takes too many comparisons.
@@ -251,14 +252,17 @@ impl<'a> Objects<'a> {
         let mut found = vec![(0, Vec::new())];
         for (index, word) in words[..patterns].iter().enumerate() {
             let mut next = Vec::new();
+            let name = level.get(index).or(Some(word).filter(|word| !is_pattern(word)));
             for (node, start) in found {
-                *left = left.checked_sub(self.nodes[node].len())?;
-                for (name, child) in &self.nodes[node] {
-                    let is_at_level = level.get(index).is_none_or(|level| level.text() == name.text());
-                    if is_at_level && does_match(word, name.text()) {
-                        next.push((*child, [start.as_slice(), &[*name]].concat()));
-                    }
+                let with = |name: &Word<'a>| [start.as_slice(), &[*name]].concat();
+                if let Some(name) = name {
+                    *left = left.checked_sub(1)?;
+                    next.extend(self.known.get(&(node, name.text())).map(|child| (*child, with(name))));
+                    continue;
                 }
+                *left = left.checked_sub(self.nodes[node].len())?;
+                let children = self.nodes[node].iter().filter(|(name, _)| does_match(word, name.text()));
+                next.extend(children.map(|(name, child)| (*child, with(name))));
             }
             found = next;
         }
