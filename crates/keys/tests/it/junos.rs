@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use wireseal_keys::{Format, KeyFile, Lifetime, Notation, Timestamp, check as check_file, convert, read};
+use proptest::prelude::*;
+use wireseal_keys::{
+    Format, KeyFile, Lifetime, Neighbor, Notation, Timestamp, check as check_file, convert, read,
+};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
 use super::routers::{
@@ -527,4 +530,38 @@ const TEXT: &str = "user@router# show | display set\ngroups { g { security { aut
 fn no_part_of_a_text_panics_or_shows_a_secret() {
     assert_eq!(chains(&file(TEXT)), ["c: 1 @ fe80::1%ge-0/0/0.0 192.0.2.0/24 0.0.0.0/0 ::/0"]);
     no_part_panics_or_shows_a_secret(Format::Junos, TEXT);
+}
+
+fn neighbor() -> impl Strategy<Value = Neighbor> {
+    let place = |names: &'static [&'static str]| prop_oneof![2 => Just(None), 1 => prop::sample::select(names).prop_map(|name| Some(name.to_owned()))];
+    let address = prop::sample::select(vec!["192.0.2.1", "fe80::1", "198.51.100.0/24", "0.0.0.0/0"]);
+    let interface = place(&["ge-0/0/0.0", "eth0", "a b", "\\", "irb.7", "a-name-that-is-too-long"]);
+    let vrf = place(&["red", "a \"b\"", "LS/blue", "protocols", "bgp", ""]);
+    (vrf, address, interface).prop_map(|(vrf, address, interface)| {
+        let address = address.parse().expect("an address");
+        Neighbor { vrf, address, interface }
+    })
+}
+
+proptest! {
+    /// Neighbors in any place come out the same, or a line says what is lost.
+    #[test]
+    fn neighbors_are_written_and_read_again(
+        neighbors in prop::collection::hash_set(neighbor(), 0..5),
+        others in prop::collection::hash_set(neighbor(), 0..3),
+        to in prop::sample::select(vec![Format::Junos, Format::Bird]),
+    ) {
+        let covered = format!("set {CHAINS} core key 1 ao-attribute tcp-ao-option enabled\n");
+        let text = set_key("core", 1) + &covered;
+        let mut before = file(&(text.clone() + &text.replace("core", "edge")));
+        before.chains[0].neighbors = Vec::from_iter(neighbors);
+        before.chains[1].neighbors = Vec::from_iter(others);
+        let conversion = convert(&before, to).expect("a conversion");
+        let again = read_file(&conversion.text, to);
+        if conversion.losses.is_empty() {
+            prop_assert_eq!(chains(&again), chains(&before));
+        }
+        let once_more = convert(&again, to).expect("what was written can be written");
+        prop_assert_eq!(chains(&read_file(&once_more.text, to)), chains(&again), "{}", &*conversion.text);
+    }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use wireseal_keys::{Chain, End, Format, KeyFile, Lifetime, Notation, Remark, load, read};
+use wireseal_keys::{Chain, End, Format, KeyFile, Lifetime, Notation, Remark, convert, load, read};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
 fn data(name: &str) -> PathBuf {
@@ -300,7 +300,7 @@ fn files_that_cannot_be_read_are_named() {
     assert!(shown.contains("line 2, column") && !shown.contains(SECRET), "{shown}");
 }
 
-/// Reads a text from every place on, up to every place, and without each of its characters.
+/// Reads a text from every place on, up to every place, and without each of its characters, and writes what was read in every format.
 pub(super) fn no_part_panics_or_shows_a_secret(format: Format, text: &str) {
     for (at, c) in text.char_indices() {
         let after = at + c.len_utf8();
@@ -309,6 +309,19 @@ pub(super) fn no_part_panics_or_shows_a_secret(format: Format, text: &str) {
         {
             let shown = match read(Path::new("router.conf"), &part, Some(format)) {
                 Ok(file) => {
+                    for to in Format::ALL.into_iter().filter(|format| format.is_written()) {
+                        let written = convert(&file, to).ok();
+                        let again = written.as_ref().map(|written| read_file(&written.text, to));
+                        let once_more = again.as_ref().map(|again| convert(again, to));
+                        if let (Some(again), Some(once_more)) = (again, once_more) {
+                            let once_more = once_more.unwrap_or_else(|error| panic!("{to}: {error}\n{part}"));
+                            assert_eq!(
+                                chains(&read_file(&once_more.text, to)),
+                                chains(&again),
+                                "{to}\n{part}"
+                            );
+                        }
+                    }
                     // Names may be shown, and a word that stands where a secret was may have become one.
                     let named = |chain: &Chain| {
                         format!("{:?}{:?}{:?}", chain.name, chain.description, chain.neighbors)

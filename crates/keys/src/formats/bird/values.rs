@@ -39,10 +39,10 @@ impl<'a> Defined<'a> {
         self.0.get(name).copied().unwrap_or(*word)
     }
 
-    /// A text in quotes, or the name of one.
+    /// A text in quotes, or the name of one, if it can be shown.
     pub(super) fn text(&self, word: &Word<'a>) -> Option<String> {
         match self.value(word).kind {
-            Kind::Quoted(text) => Some(text.to_owned()),
+            Kind::Quoted(text) if !text.contains(char::is_control) => Some(text.to_owned()),
             _ => None,
         }
     }

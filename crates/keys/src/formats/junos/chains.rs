@@ -138,7 +138,7 @@ impl<'a> Drafts<'a> {
                      but the option before it",
                     used.without_ao.len()
                 );
-                remarks.push(Remark::warning("older-option", None, sentence));
+                remarks.push(Remark::warning("older-option", None, sentence).lost());
             }
             content.chains.push(Chain {
                 name: draft.name.to_owned(),

@@ -1,6 +1,7 @@
 //! The users of key chains: BGP neighbors, LDP sessions and BMP stations, in any routing instance.
 
 use std::collections::{HashMap, HashSet};
+use std::net::{Ipv4Addr, Ipv6Addr};
 
 use cidr::IpCidr;
 
@@ -89,20 +90,9 @@ impl<'a> Users<'a> {
                 match prefix.parse() {
                     Ok(prefix) => self.add_peer(&level, prefix),
                     Err(_) if prefix == "all" => {
-                        self.add_peer(
-                            &level,
-                            IpCidr::V4(
-                                cidr::Ipv4Cidr::new(std::net::Ipv4Addr::UNSPECIFIED, 0)
-                                    .expect("all bits are zero"),
-                            ),
-                        );
-                        self.add_peer(
-                            &level,
-                            IpCidr::V6(
-                                cidr::Ipv6Cidr::new(std::net::Ipv6Addr::UNSPECIFIED, 0)
-                                    .expect("all bits are zero"),
-                            ),
-                        );
+                        for everyone in [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()] {
+                            self.add_peer(&level, IpCidr::new(everyone, 0).expect("no bit is set"));
+                        }
                     }
                     Err(_) => not_understood(setting),
                 }
@@ -110,6 +100,9 @@ impl<'a> Users<'a> {
             return;
         }
         let [value] = values else { return not_understood(setting) };
+        if value.text().contains(char::is_control) {
+            return not_understood(setting);
+        }
         if setting.is("station-address") {
             match value.text().parse() {
                 Ok(address) => self.add_peer(&level, address),
@@ -173,5 +166,5 @@ fn routing_instance(level: &[&str]) -> Option<String> {
         .filter(|words| matches!(words[0], "routing-instances" | "logical-systems"))
         .map(|words| words[1])
         .collect();
-    (!names.is_empty()).then(|| names.join("/"))
+    (!names.is_empty()).then(|| names.join("/").replace(char::is_control, "_"))
 }

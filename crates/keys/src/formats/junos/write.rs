@@ -1,6 +1,5 @@
 //! Writing Junos configuration, with braces.
 
-use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -24,57 +23,67 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
     if chains.iter().all(|chain| chain.neighbors.is_empty()) {
         return;
     }
-    let instances: BTreeSet<_> =
-        chains.iter().flat_map(|chain| &chain.neighbors).map(|neighbor| neighbor.vrf.as_deref()).collect();
-    for instance in instances {
-        if let Some(instance) = instance {
-            text.push_str("routing-instances {\n    \"");
-            push_escaped(text, instance.chars());
-            text.push_str("\" {\n");
-        }
-        text.push_str("protocols {\n    bgp {\n");
-        for (name, chain) in &named {
-            let mut neighbors =
-                chain.neighbors.iter().filter(|neighbor| neighbor.vrf.as_deref() == instance).peekable();
-            if neighbors.peek().is_some() {
-                let _ = writeln!(
-                    text,
-                    "        group \"{name}\" {{\n            authentication-algorithm ao;\n            \
-                     authentication-key-chain \"{name}\";"
-                );
-                neighbors.for_each(|neighbor| write_neighbor(text, chain, neighbor, losses));
-                text.push_str("        }\n");
+    // The routing instance whose block is open.
+    let mut open: Option<Option<String>> = None;
+    for (name, chain) in &named {
+        for neighbors in chain.neighbors.chunk_by(|one, other| one.vrf == other.vrf) {
+            let instance = neighbors[0].vrf.as_ref().map(|vrf| routing_instance(chain, vrf, losses));
+            if open.as_ref() != Some(&instance) {
+                open.iter().for_each(|open| close(text, open.as_ref()));
+                if let Some(instance) = &instance {
+                    let _ = write!(text, "routing-instances {{\n    \"{instance}\" {{\n");
+                }
+                text.push_str("protocols {\n    bgp {\n");
+                open = Some(instance);
             }
-        }
-        text.push_str("    }\n}\n");
-        if instance.is_some() {
-            text.push_str("    }\n}\n");
+            let _ = writeln!(
+                text,
+                "        group \"{name}\" {{\n            authentication-algorithm ao;\n            authentication-key-chain \
+                 \"{name}\";"
+            );
+            neighbors.iter().for_each(|neighbor| write_neighbor(text, chain, neighbor, losses));
+            text.push_str("        }\n");
         }
     }
+    open.iter().for_each(|open| close(text, open.as_ref()));
+}
+
+/// Closes the block of BGP, and of its routing instance.
+fn close(text: &mut String, instance: Option<&String>) {
+    text.push_str("    }\n}\n");
+    if instance.is_some() {
+        text.push_str("    }\n}\n");
+    }
+}
+
+/// The name of a routing instance, only with characters that need no escapes.
+fn routing_instance(chain: &Chain, vrf: &str, losses: &mut Vec<String>) -> String {
+    let is_kept = |c: &char| c.is_ascii_alphanumeric() || "_-.:/@".contains(*c);
+    let name: String = vrf.chars().map(|c| if is_kept(&c) { c } else { '_' }).collect();
+    if name != vrf {
+        losses.push(format!("chain {:?}: the VRF {vrf:?} is named {name}", chain.name));
+    }
+    name
 }
 
 fn write_neighbor(text: &mut String, chain: &Chain, neighbor: &Neighbor, losses: &mut Vec<String>) {
     let Neighbor { address, interface, .. } = neighbor;
-    if !address.is_host_address() {
-        let _ = writeln!(text, "            allow {address};");
-        return;
-    }
     let is_link_local =
         matches!(address.first_address(), IpAddr::V6(address) if address.is_unicast_link_local());
-    let _ = match interface {
-        Some(interface) if is_interface(interface) => {
-            writeln!(
-                text,
-                "            neighbor {address} {{\n                local-interface {interface};\n            }}"
-            )
-        }
-        Some(interface) => {
-            losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));
-            writeln!(text, "            neighbor {address}; ## Add its local-interface.")
-        }
-        None if is_link_local => {
-            losses
-                .push(format!("chain {:?}: has no interface of {address}, which Junos requires", chain.name));
+    let own = interface.as_deref().filter(|name| address.is_host_address() && is_interface(name));
+    let lost = match interface {
+        Some(interface) if own.is_none() => Some(format!("the interface {interface} of {address}")),
+        None if is_link_local => Some(format!("has no interface of {address}, which Junos requires")),
+        _ => None,
+    };
+    losses.extend(lost.iter().map(|lost| format!("chain {:?}: {lost}", chain.name)));
+    let _ = match own {
+        _ if !address.is_host_address() => writeln!(text, "            allow {address};"),
+        Some(interface) => writeln!(
+            text,
+            "            neighbor {address} {{\n                local-interface {interface};\n            }}"
+        ),
+        None if lost.is_some() => {
             writeln!(text, "            neighbor {address}; ## Add its local-interface.")
         }
         None => writeln!(text, "            neighbor {address};"),
