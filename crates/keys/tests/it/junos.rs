@@ -206,7 +206,6 @@ fn every_line_outside_of_blocks_ends_a_command() {
         "rename security authentication-key-chains key-chain a to key-chain core",
         "replace pattern a with b",
         "copy security authentication-key-chains key-chain a to key-chain b",
-        "edit security",
         "up",
         "load merge terminal",
         "---(more 42%)---",
@@ -232,6 +231,28 @@ fn it_has_what_was_typed_at_a_prompt() {
     let file = file(&text);
     assert_eq!(chains(&file), ["core: 1 @ 192.0.2.1"]);
     assert_eq!(remarks(&file), [""; 0]);
+}
+
+#[test]
+fn commands_are_relative_to_their_level() {
+    let key = set_key("core", 1).replace(&format!("set {CHAINS} core "), "set ");
+    let (bgp, group) = (USE.replace("protocols bgp ", ""), USE.replace("protocols bgp group ext ", ""));
+    for text in [
+        format!("edit {CHAINS} core\n{key}exit\n{USE}"),
+        format!(
+            "edit security\nedit authentication-key-chains\nexit\nedit authentication-key-chains key-chain core\n{key}top\n{USE}"
+        ),
+        format!("edit {CHAINS} core\n{key}top edit protocols\nedit bgp group ext\n{group}"),
+        format!(
+            "[edit {CHAINS} core]\nuser@router# {}\n[edit protocols bgp]\n{bgp}",
+            key.trim_end().replace('\n', "\nuser@router# ")
+        ),
+        format!("edit protocols bgp\n{bgp}top {}", set_key("core", 1).trim_end().replace('\n', "\ntop ")),
+    ] {
+        let file = file(&text);
+        assert_eq!(chains(&file), ["core: 1 @ 192.0.2.1"], "{text}");
+        assert_eq!(remarks(&file), [""; 0], "{text}");
+    }
 }
 
 #[test]

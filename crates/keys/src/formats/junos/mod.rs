@@ -34,7 +34,7 @@ pub(super) const TABLE: Table = Table {
         )
     },
     read: |text, _| read(text),
-    fit: |chain, _, _| Some(chain),
+    fit: |chain, _, losses| Some(write::that_can_be(chain, losses)),
     write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
     limits: Limits {
         name: "junos",

@@ -16,7 +16,7 @@ const DIALECT: Dialect = Dialect {
     block: |_| "block",
 };
 
-/// A command, or a statement as if it had been set.
+/// What a command does to the statements before it, or a statement as if it had been set.
 #[derive(Clone, Copy)]
 enum Act {
     Set,
@@ -25,24 +25,39 @@ enum Act {
     Activate,
 }
 
-/// Commands by their first word; `None` for those that change nothing that concerns keys.
-const COMMANDS: [(&str, Option<Act>); 16] = [
-    ("set", Some(Act::Set)),
-    ("delete", Some(Act::Delete)),
-    ("deactivate", Some(Act::Deactivate)),
-    ("activate", Some(Act::Activate)),
-    ("annotate", None),
-    ("commit", None),
-    ("configure", None),
-    ("exit", None),
-    ("insert", None),
-    ("protect", None),
-    ("quit", None),
-    ("run", None),
-    ("show", None),
-    ("status", None),
-    ("top", None),
-    ("unprotect", None),
+/// A command of the configuration mode.
+#[derive(Clone, Copy)]
+enum Command {
+    Act(Act),
+    /// Goes to a lower level.
+    Edit,
+    /// Goes to the highest level, for one command if there is one after it.
+    Top,
+    /// Goes back to the level before `edit`.
+    Exit,
+    /// Changes nothing that concerns keys; the rest of the line is no configuration.
+    Nothing,
+}
+
+/// Commands by their first word.
+const COMMANDS: [(&str, Command); 17] = [
+    ("set", Command::Act(Act::Set)),
+    ("delete", Command::Act(Act::Delete)),
+    ("deactivate", Command::Act(Act::Deactivate)),
+    ("activate", Command::Act(Act::Activate)),
+    ("edit", Command::Edit),
+    ("top", Command::Top),
+    ("exit", Command::Exit),
+    ("annotate", Command::Nothing),
+    ("commit", Command::Nothing),
+    ("configure", Command::Nothing),
+    ("insert", Command::Nothing),
+    ("protect", Command::Nothing),
+    ("quit", Command::Nothing),
+    ("run", Command::Nothing),
+    ("show", Command::Nothing),
+    ("status", Command::Nothing),
+    ("unprotect", Command::Nothing),
 ];
 /// Marks before a statement that do not change it.
 const MARKS: [&str; 2] = ["protect:", "replace:"];
@@ -63,6 +78,7 @@ const ROOTS: [&str; 10] = [
 /// The statements in effect, those of the configuration itself first. What is not understood is added to the remarks.
 pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<Statement<'a>>, Error> {
     let mut acts = Vec::new();
+    let mut level = CurrentLevel::default();
     Tree::read(text, &DIALECT)?.each(|path, statement| {
         let is_outer = statement.block().is_some() && statement.inside().next().is_some();
         if is_outer || path.is_empty() {
@@ -72,14 +88,28 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
         let is_prompt = path[0].text().ends_with(['>', '#', '%']) && matches!(path[0].kind, Kind::Plain(_));
         let typed = &path[usize::from(is_prompt)..];
         let Some(first) = typed.first() else { return Ok(()) };
-        let command = COMMANDS.iter().find(|(name, _)| first.is(name));
-        match command {
-            Some((_, Some(act))) => acts.extend(act_on(*act, &typed[1..], content)),
-            // In "show" and the others, the rest of the line is no configuration.
-            Some((_, None)) if statement.end().kind == Kind::Line => {}
-            _ if statement.end().kind != Kind::Line => acts.extend(act_on(Act::Set, typed, content)),
-            // `[edit security]` stands above a prompt.
-            _ if first.text().starts_with("[edit") || is_prompt => {}
+        let is_line = statement.end().kind == Kind::Line;
+        // `[edit security]` stands above a prompt.
+        if is_line && first.text().trim_end_matches(']') == "[edit" {
+            level.set(&typed[1..]);
+            return Ok(());
+        }
+        let command = |word: &Word<'_>| COMMANDS.iter().find(|(name, _)| word.is(name)).map(|(_, it)| *it);
+        let (found, words) = match (command(first), typed.get(1).and_then(command)) {
+            (Some(Command::Top), Some(next)) => {
+                level.set(&[]);
+                (Some(next), &typed[2..])
+            }
+            (found, _) => (found, &typed[1..]),
+        };
+        match found {
+            Some(Command::Act(act)) => acts.extend(act_on(act, [&level.words, words].concat(), content)),
+            Some(Command::Edit) if is_line => level.enter(words),
+            Some(Command::Top) if is_line => level.set(&[]),
+            Some(Command::Exit) if is_line => level.leave(),
+            Some(Command::Nothing) if is_line => {}
+            _ if !is_line => acts.extend(act_on(Act::Set, typed.to_vec(), content)),
+            _ if is_prompt => {}
             _ => content.remarks.push(Remark::not_understood(first.position())),
         }
         Ok(())
@@ -87,12 +117,39 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
     groups::inherit(&remaining(acts), content)
 }
 
+/// The level that commands are relative to.
+#[derive(Default)]
+struct CurrentLevel<'a> {
+    words: Vec<Word<'a>>,
+    /// How many words led to the levels before.
+    before: Vec<usize>,
+}
+
+impl<'a> CurrentLevel<'a> {
+    fn set(&mut self, words: &[Word<'a>]) {
+        self.before.clear();
+        self.words = words.to_vec();
+        // The last word of `[edit security]` has the bracket.
+        if let Some(Word { kind: Kind::Plain(last), .. }) = self.words.last_mut() {
+            *last = last.trim_end_matches(']');
+        }
+    }
+
+    fn enter(&mut self, words: &[Word<'a>]) {
+        self.before.push(self.words.len());
+        self.words.extend_from_slice(words);
+    }
+
+    fn leave(&mut self) {
+        self.words.truncate(self.before.pop().unwrap_or(0));
+    }
+}
+
 /// What to do with the words after a command, unless they do not concern keys.
-fn act_on<'a>(act: Act, words: &[Word<'a>], content: &mut Content) -> Option<(Act, Vec<Word<'a>>)> {
+fn act_on<'a>(act: Act, mut words: Vec<Word<'a>>, content: &mut Content) -> Option<(Act, Vec<Word<'a>>)> {
     if words.iter().any(|word| word.is("inactive:")) {
         return None;
     }
-    let mut words = words.to_vec();
     words.retain(|word| !MARKS.iter().any(|mark| word.is(mark)));
     if let Act::Set = act {
         words.truncate(concerns_keys(&words)?);

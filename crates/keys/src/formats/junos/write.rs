@@ -1,5 +1,6 @@
 //! Writing Junos configuration, with braces.
 
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::net::IpAddr;
 
@@ -10,6 +11,19 @@ use super::super::obscured::to_junos_nine;
 use super::super::write::{Names, key_ids, lose_preferences};
 use super::chains::{MAX_KEY_ID, MAX_TOLERANCE, NO_START_BEFORE};
 use crate::{Lifetime, Timestamp};
+
+/// The chain with every address once in each routing instance, because a group of Junos names a neighbor by its address alone.
+pub(super) fn that_can_be(mut chain: Chain, losses: &mut Vec<String>) -> Chain {
+    let mut known = HashSet::new();
+    let neighbors = std::mem::take(&mut chain.neighbors);
+    let (kept, lost): (Vec<_>, Vec<_>) =
+        neighbors.into_iter().partition(|neighbor| known.insert((neighbor.vrf.clone(), neighbor.address)));
+    chain.neighbors = kept;
+    losses.extend(lost.iter().map(|neighbor| {
+        format!("chain {:?}: {neighbor}, whose address a group of Junos has once", chain.name)
+    }));
+    chain
+}
 
 /// Writes key chains, and a BGP group for each chain with peers.
 pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
