@@ -323,3 +323,21 @@ const TEXT: &str = "define S = \"hunter2hunter2\";\ndefine P = fe80::1;\ninclude
 fn no_part_of_a_text_panics_or_shows_a_secret() {
     no_part_panics_or_shows_a_secret(Format::Bird, TEXT);
 }
+
+/// Other routers have `neighbor` too, without `;`.
+#[test]
+fn a_text_is_birds_by_its_own_words() {
+    let shown = |text: &str| Format::of(Path::new("router"), text);
+    let bird = "protocol bgp e\n{\n neighbor 192.0.2.1 as 1;\n keys { key { id 1; secret \"x\"; }; };\n}";
+    for text in [bird, "neighbor 192.0.2.1 as 1;", "define A = 1;", "template bgp t {", KEYS] {
+        assert_eq!(shown(text), Some(Format::Bird), "{text}");
+    }
+    for text in [
+        "router bgp 64501\n neighbor 192.0.2.1 password shared-secret profile P algorithm hmac-sha1-96\n",
+        "    neighbor \"192.0.2.1\" {\n",
+        "protocols {\n    bgp {\n        neighbor 192.0.2.1 {\n",
+        "template peer-policy P\n",
+    ] {
+        assert_ne!(shown(text), Some(Format::Bird), "{text}");
+    }
+}

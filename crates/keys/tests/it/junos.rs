@@ -152,14 +152,14 @@ fn errors_name_the_place() {
     );
 }
 
-fn file(text: &str) -> KeyFile {
+pub(super) fn file(text: &str) -> KeyFile {
     read_file(text, Format::Junos)
 }
 
 const NOT_UNDERSTOOD: &str = "not-understood: this line is not understood, and ignored";
 
 /// The commands that set a key.
-fn set_key(chain: &str, id: u8) -> String {
+pub(super) fn set_key(chain: &str, id: u8) -> String {
     let key = format!("set security authentication-key-chains key-chain {chain} key {id}");
     format!(
         "{key} secret Vd8zqkT1p0wYhU3m\n{key} start-time \"2026-1-{}.00:00:00 +0000\"\n{key} algorithm ao\n\
@@ -169,7 +169,7 @@ fn set_key(chain: &str, id: u8) -> String {
 }
 
 /// A key in braces.
-fn key(id: u8) -> String {
+pub(super) fn key(id: u8) -> String {
     format!(
         "key {id} {{ secret Vd8zqkT1p0wYhU3m; start-time \"2026-1-{}.00:00:00 +0000\"; algorithm ao; ao-attribute {{ send-id {id}; \
          recv-id {id}; }} }}",
@@ -177,7 +177,7 @@ fn key(id: u8) -> String {
     )
 }
 
-const CHAINS: &str = "security authentication-key-chains key-chain";
+pub(super) const CHAINS: &str = "security authentication-key-chains key-chain";
 const USE: &str = "set protocols bgp group ext authentication-algorithm ao\nset protocols bgp group ext \
                    authentication-key-chain core\nset protocols bgp group ext neighbor 192.0.2.1 peer-as 64501\n";
 
@@ -370,6 +370,20 @@ fn what_junos_refuses_is_said() {
 }
 
 #[test]
+fn starts_have_several_forms() {
+    for (start, expected) in [
+        ("\"2026-1-2.03:04:05 +0000\"", "2026-01-02T03:04:05Z"),
+        ("2026-01-02.03:04:05", "2026-01-02T03:04:05Z"),
+        ("\"2026-01-02.03:04\"", "2026-01-02T03:04:00Z"),
+        ("2026-1-2.03:04:05 -0130", "2026-01-02T04:34:05Z"),
+        ("\"2026-1-2.03:04:05 +0530\"", "2026-01-01T21:34:05Z"),
+    ] {
+        let text = key(1).replace("\"2026-1-2.00:00:00 +0000\"", start);
+        assert_eq!(file(&text).chains[0].keys[0].send, lifetime(expected, ""), "{start}");
+    }
+}
+
+#[test]
 fn secrets_are_whole_or_encrypted() {
     let with = |secret: &str| key(1).replace("Vd8zqkT1p0wYhU3m", secret);
     let encrypted = file(&with("\"$8$aes256-gcm$hmac-sha2-256$100$abc\""));
@@ -383,122 +397,6 @@ fn secrets_are_whole_or_encrypted() {
     );
     let commented = key(1).replace("Vd8zqkT1p0wYhU3m;", "Vd8zqkT1p0wYhU3m; ## SECRET-DATA }\n");
     assert_eq!(file(&commented).chains[0].keys[0].secret.expose(), b"Vd8zqkT1p0wYhU3m");
-}
-
-/// Juniper, CLI User Guide: a group is configuration where it is applied, own statements go before it, and the first group listed and the
-/// lowest level go before the others.
-#[test]
-fn groups_are_inherited_where_they_are_applied() {
-    let core = format!("security {{ authentication-key-chains {{ key-chain core {{ {} }} }} }}\n", key(1));
-    let tolerance = |group: &str, seconds: u32| {
-        format!(
-            "{group} {{ security {{ authentication-key-chains {{ key-chain core {{ tolerance {seconds}; }} }} }} }}\n"
-        )
-    };
-    let groups =
-        format!("groups {{ {}{}{} }}\n", tolerance("one", 1), tolerance("two", 2), tolerance("three", 3));
-    let level = |inside: &str| core.replace("key-chain core {", &format!("{inside} key-chain core {{"));
-    for (text, expected) in [
-        (core.clone(), 3600),
-        (format!("apply-groups [ one two ];\n{core}"), 1),
-        (format!("apply-groups [two one];\n{core}"), 2),
-        (format!("apply-groups one;\n{}", core.replace("key 1", "tolerance 60; key 1")), 60),
-        (format!("apply-groups one;\n{}", level("apply-groups three;")), 3),
-        (format!("apply-groups [ one two ];\n{}", level("apply-groups-except one;")), 2),
-        (format!("inactive: apply-groups one;\n{core}"), 3600),
-    ] {
-        let file = file(&format!("{groups}{text}"));
-        assert_eq!(file.chains[0].accept_tolerance, expected, "{text}");
-        assert_eq!(remarks(&file), [""; 0]);
-    }
-    let set = format!(
-        "set groups one {CHAINS} core tolerance 7\nset apply-groups one\ndeactivate groups two\n{}",
-        set_key("core", 1)
-    );
-    assert_eq!(file(&set).chains[0].accept_tolerance, 7);
-}
-
-#[test]
-fn a_groups_patterns_match_what_is_there() {
-    let groups = format!(
-        "groups {{\n ao {{ protocols {{ bgp {{ group <ext-*> {{ authentication-algorithm ao; authentication-key-chain core; \
-         neighbor <192.0.2.?> {{ authentication-key-chain edge; }} }} }} }} }}\n \
-         keys {{ security {{ authentication-key-chains {{ key-chain <*> {{ tolerance 5; key <*> {{ algorithm ao; }} }} }} }} }}\n}}\n\
-         apply-groups [ keys ];\nsecurity {{ authentication-key-chains {{ key-chain core {{ {} }} key-chain edge {{ {} }} }} }}\n",
-        key(1).replace("algorithm ao;", ""),
-        key(2).replace("algorithm ao;", "")
-    );
-    let group = |name: &str, apply: &str| {
-        format!(
-            "group {name} {{ {apply} neighbor 192.0.2.1; neighbor 192.0.2.11 {{ peer-as 1; }} neighbor 198.51.100.1; }}"
-        )
-    };
-    let bgp = |apply: &str, groups: String| format!("protocols {{ {apply} bgp {{ {groups} }} }}\n");
-    for (text, expected) in [
-        (
-            bgp("apply-groups ao;", group("ext-a", "")),
-            ["core: 1 @ 192.0.2.11 198.51.100.1", "edge: 2 @ 192.0.2.1"],
-        ),
-        (bgp("apply-groups ao;", group("int", "")), ["core: 1 @ ", "edge: 2 @ "]),
-        (
-            bgp(
-                "",
-                group("ext-a", "apply-groups ao;") + &group("ext-b", "").replace("192.0.2.1", "192.0.2.2"),
-            ),
-            ["core: 1 @ 192.0.2.11 198.51.100.1", "edge: 2 @ 192.0.2.1"],
-        ),
-        (bgp("apply-groups ao;", group("ext-a", "apply-groups-except ao;")), ["core: 1 @ ", "edge: 2 @ "]),
-        (
-            bgp("apply-groups ao;", group("ext-a", "authentication-key-chain edge;")),
-            ["core: 1 @ ", "edge: 2 @ 192.0.2.1 192.0.2.11 198.51.100.1"],
-        ),
-    ] {
-        let file = file(&format!("{groups}{text}"));
-        assert_eq!(chains(&file), expected, "{text}");
-        assert_eq!(remarks(&file), [""; 0], "{text}");
-        assert_eq!(file.chains[1].accept_tolerance, 5);
-    }
-}
-
-#[test]
-fn what_is_not_resolved_in_groups_is_said() {
-    let in_group = |name: &str, inside: &str| {
-        format!(
-            "groups {{ {name} {{ {inside} security {{ authentication-key-chains {{ key-chain core {{ tolerance 9; }} }} }} }} }}\n"
-        )
-    };
-    let unknown = "2 not-understood: a group that is applied here is not in this text, so what it contributes is not known";
-    let nested = "1 not-understood: a condition or a group inside of a group is not evaluated";
-    for (text, expected) in [
-        ("\napply-groups \"${node}\";\n".to_owned(), vec![unknown]),
-        (in_group("a", "when { chassis tx; }") + "apply-groups a;\n", vec![nested]),
-        (in_group("a", "apply-groups b;") + "apply-groups a;\n", vec![nested]),
-        ("\ninterfaces { apply-groups c; }\n".to_owned(), vec![]),
-        (in_group("a", ""), vec![]),
-    ] {
-        let file = file(&(text.clone() + &set_key("core", 1)));
-        assert_eq!(remarks(&file), expected, "{text}");
-        assert_eq!(file.skipped.len(), usize::from(text == in_group("a", "")), "{text}");
-    }
-}
-
-/// A small file cannot make groups contribute without end.
-#[test]
-fn groups_contribute_within_limits() {
-    let many = |line: &str, count: usize| {
-        (0..count).map(|n| line.replace("NUMBER", &n.to_string())).collect::<String>()
-    };
-    let text = many(&format!("set groups g {CHAINS} core description NUMBER\n"), 3000)
-        + &many(&format!("set {CHAINS} cNUMBER apply-groups g\n"), 3000)
-        + &set_key("core", 1);
-    let error = error_of(Format::Junos, &text);
-    assert!(error.ends_with("apply-groups: the groups contribute too many statements to be read"), "{error}");
-    let text = many("set groups g protocols bgp group <*NUMBER> neighbor <*> peer-as 1\n", 3000)
-        + &many("set protocols bgp group NUMBER neighbor 192.0.2.1\n", 3000)
-        + "set apply-groups g\n"
-        + &set_key("core", 1);
-    let error = error_of(Format::Junos, &text);
-    assert!(error.ends_with("apply-groups: the groups contribute too many statements to be read"), "{error}");
 }
 
 #[test]
@@ -584,5 +482,19 @@ proptest! {
         }
         let once_more = convert(&again, to).expect("what was written can be written");
         prop_assert_eq!(chains(&read_file(&once_more.text, to)), chains(&again), "{}", &*conversion.text);
+    }
+}
+
+#[test]
+fn a_text_is_junoss_by_its_own_words() {
+    for text in [
+        "set version 22.4R3.25\n",
+        "user@router> show configuration | display set\n",
+        "security {\n",
+        "key-chain core {\n",
+        "        authentication-key-chain core;\n",
+        "set protocols bgp group ext neighbor 192.0.2.1\n",
+    ] {
+        assert_eq!(Format::of(Path::new("router"), text), Some(Format::Junos), "{text}");
     }
 }

@@ -10,6 +10,7 @@ mod followed_chain;
 mod formats;
 mod hostile;
 mod junos;
+mod junos_groups;
 mod lifetimes;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]

@@ -22,19 +22,11 @@ pub(super) const TABLE: Table = Table {
     extension: None,
     shows: |text| {
         let is_statement = first_line(text).contains(['{', ';']);
+        let certain = ["protocol", "template", "keys", "define", "router id", "include", "authentication ao"];
         match () {
-            () if begins(
-                text,
-                &["protocol", "template", "keys", "define", "router id", "authentication ao"],
-            ) =>
-            {
-                if is_statement {
-                    Shows::Certainly
-                } else {
-                    Shows::Perhaps
-                }
-            }
-            () if begins(text, &["neighbor"]) && is_statement => Shows::Perhaps,
+            () if is_statement && begins(text, &certain) => Shows::Certainly,
+            () if first_line(text).contains(';') && begins(text, &["neighbor"]) => Shows::Perhaps,
+            () if begins(text, &["protocol bgp", "template bgp"]) => Shows::Perhaps,
             () => Shows::Nothing,
         }
     },
