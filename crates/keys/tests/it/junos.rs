@@ -233,6 +233,38 @@ fn it_has_what_was_typed_at_a_prompt() {
     assert_eq!(remarks(&file), [""; 0]);
 }
 
+/// As operators publish both parts of a session: TCP-AO/Configuration-examples, CiscoIOS-XR.md.
+#[test]
+fn what_is_shown_belongs_to_the_level_that_was_asked_for() {
+    let group = "type external;\nmultihop {\n    ttl 8;\n}\nauthentication-algorithm ao;\nauthentication-key-chain core;\n\
+                 neighbor 192.0.2.1 {\n    peer-as 64501;\n}\n";
+    let (chain, bgp) = ("security authentication-key-chains key-chain core", "protocols bgp group ext");
+    for text in [
+        format!(
+            "user@r> show configuration {chain} | display set relative\n{}user@r> show configuration {bgp} | display set relative\n{}",
+            set_key("core", 1).replace(&format!("set {CHAINS} core "), "set "),
+            USE.replace("protocols bgp group ext ", "")
+        ),
+        format!(" show configuration {chain}\n{}\n\n show configuration {bgp} | no-more\n{group}", key(1)),
+        format!(
+            "user@r> show configuration {chain} \n{}\n\n{{master}}\nuser@r> show configuration {bgp}\n{group}",
+            key(1)
+        ),
+        format!(
+            "[edit]\nuser@r# show {chain}\n{}\n[edit protocols bgp]\nuser@r# show group ext\n{group}",
+            key(1)
+        ),
+        format!(
+            "user@r> show configuration security\nauthentication-key-chains {{ key-chain core {{ {} }} }}\n{USE}",
+            key(1)
+        ),
+    ] {
+        let file = file(&text);
+        assert_eq!(chains(&file), ["core: 1 @ 192.0.2.1"], "{text}");
+        assert_eq!(remarks(&file), [""; 0], "{text}");
+    }
+}
+
 #[test]
 fn commands_are_relative_to_their_level() {
     let key = set_key("core", 1).replace(&format!("set {CHAINS} core "), "set ");

@@ -14,6 +14,9 @@ pub(super) const EXCEPT: &str = "apply-groups-except";
 /// How many statements may be compared for inheritance, so that a small file cannot take long.
 const COMPARISONS: usize = 1 << 22;
 
+/// Words that lead to a level: no level of Junos has as many.
+pub(super) const LONGEST_LEVEL: usize = 64;
+
 /// A statement in effect.
 pub(super) struct Statement<'a> {
     /// The words that lead to it, and its own.
@@ -83,7 +86,8 @@ impl<'s, 'a> Parts<'s, 'a> {
     fn is_excepted(&self, words: &[Word<'a>], group: &'a str) -> bool {
         let level = |length: usize| words[..length].iter().map(Word::text).collect();
         !self.excepted.is_empty()
-            && (0..words.len()).any(|length| self.excepted.contains(&(level(length), group)))
+            && (0..words.len().min(LONGEST_LEVEL))
+                .any(|length| self.excepted.contains(&(level(length), group)))
     }
 
     /// The places of groups that are applied nowhere and may have keys.

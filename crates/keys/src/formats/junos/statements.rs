@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::super::file::{Content, Remark};
 use super::super::tree::{Blocks, Dialect, Kind, Tree, Word};
 use super::chains::chain_of;
-use super::groups::{self, APPLY, EXCEPT, Statement};
+use super::groups::{self, APPLY, EXCEPT, LONGEST_LEVEL, Statement};
 use super::users::level_of;
 use crate::Error;
 
@@ -35,6 +35,8 @@ enum Command {
     Top,
     /// Goes back to the level before `edit`.
     Exit,
+    /// Prints the statements of a level, which may follow.
+    Show,
     /// Changes nothing that concerns keys; the rest of the line is no configuration.
     Nothing,
 }
@@ -55,14 +57,14 @@ const COMMANDS: [(&str, Command); 17] = [
     ("protect", Command::Nothing),
     ("quit", Command::Nothing),
     ("run", Command::Nothing),
-    ("show", Command::Nothing),
+    ("show", Command::Show),
     ("status", Command::Nothing),
     ("unprotect", Command::Nothing),
 ];
 /// Marks before a statement that do not change it.
 const MARKS: [&str; 2] = ["protect:", "replace:"];
 /// The statements of the highest level that contain, or may inherit, what concerns keys. A part of a configuration may begin at the others.
-const ROOTS: [&str; 10] = [
+const ROOTS: [&str; 12] = [
     "security",
     "protocols",
     "routing-instances",
@@ -70,6 +72,8 @@ const ROOTS: [&str; 10] = [
     "logical-systems",
     "authentication-key-chains",
     "key-chain",
+    "key",
+    "neighbor",
     "bgp",
     "ldp",
     "group",
@@ -79,6 +83,8 @@ const ROOTS: [&str; 10] = [
 pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<Statement<'a>>, Error> {
     let mut acts = Vec::new();
     let mut level = CurrentLevel::default();
+    // The level whose statements `show` prints.
+    let mut shown: Vec<Word<'a>> = Vec::new();
     Tree::read(text, &DIALECT)?.each(|path, statement| {
         let is_outer = statement.block().is_some() && statement.inside().next().is_some();
         if is_outer || path.is_empty() {
@@ -88,7 +94,17 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
         let is_prompt = path[0].text().ends_with(['>', '#', '%']) && matches!(path[0].kind, Kind::Plain(_));
         let typed = &path[usize::from(is_prompt)..];
         let Some(first) = typed.first() else { return Ok(()) };
+        // `{master:0}`: a routing engine names itself above its prompt.
+        if path.len() == 1 && statement.end().kind == Kind::Close {
+            return Ok(());
+        }
         let is_line = statement.end().kind == Kind::Line;
+        if is_line {
+            shown.clear();
+            if is_prompt && path[0].text().ends_with('>') {
+                level.set(&[]);
+            }
+        }
         // `[edit security]` stands above a prompt.
         if is_line && first.text().trim_end_matches(']') == "[edit" {
             level.set(&typed[1..]);
@@ -104,11 +120,26 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
         };
         match found {
             Some(Command::Act(act)) => acts.extend(act_on(act, [&level.words, words].concat(), content)),
-            Some(Command::Edit) if is_line => level.enter(words),
+            Some(Command::Edit) if is_line && level.words.len() + words.len() <= LONGEST_LEVEL => {
+                level.enter(words);
+            }
             Some(Command::Top) if is_line => level.set(&[]),
             Some(Command::Exit) if is_line => level.leave(),
+            Some(Command::Show) if is_line => {
+                let shows = words.split(|word| word.is("|")).next().unwrap_or_default();
+                shown = match shows {
+                    [configuration, rest @ ..] if configuration.is("configuration") => rest.to_vec(),
+                    _ if path[0].text().ends_with('#') => [&level.words, shows].concat(),
+                    _ => Vec::new(),
+                };
+                shown.truncate(LONGEST_LEVEL);
+                // `| display set relative`
+                if words.iter().any(|word| word.is("relative")) {
+                    level.set(&shown);
+                }
+            }
             Some(Command::Nothing) if is_line => {}
-            _ if !is_line => acts.extend(act_on(Act::Set, typed.to_vec(), content)),
+            _ if !is_line => acts.extend(act_on(Act::Set, [shown.as_slice(), typed].concat(), content)),
             _ if is_prompt => {}
             _ => content.remarks.push(Remark::not_understood(first.position())),
         }
@@ -128,7 +159,7 @@ struct CurrentLevel<'a> {
 impl<'a> CurrentLevel<'a> {
     fn set(&mut self, words: &[Word<'a>]) {
         self.before.clear();
-        self.words = words.to_vec();
+        self.words = words[..words.len().min(LONGEST_LEVEL)].to_vec();
         // The last word of `[edit security]` has the bracket.
         if let Some(Word { kind: Kind::Plain(last), .. }) = self.words.last_mut() {
             *last = last.trim_end_matches(']');
@@ -214,8 +245,10 @@ struct Prefixes<'a> {
 
 impl<'a> Prefixes<'a> {
     fn add(&mut self, path: Vec<&'a str>) {
-        self.longest = self.longest.max(path.len());
-        self.paths.insert(path);
+        if path.len() <= LONGEST_LEVEL {
+            self.longest = self.longest.max(path.len());
+            self.paths.insert(path);
+        }
     }
 
     /// Whether a statement begins with one of them.

@@ -33,17 +33,17 @@ pub(super) fn level_of(words: &[Word<'_>]) -> Option<Level> {
         (is_bmp || words[at].is("bgp") || words[at].is("ldp")) && (at == 0 || words[at - 1].is(above))
     };
     let is_object = |at: usize| words.get(at).is_some_and(|word| OBJECTS.iter().any(|name| word.is(name)));
+    let is_setting = |at: usize| words.get(at).is_some_and(|word| SETTINGS.iter().any(|name| word.is(name)));
     let protocol = (0..words.len()).find(|at| is_protocol(*at));
     let mut length = match protocol {
         Some(at) => at + 1,
-        None if is_object(0) => 0,
+        None if is_object(0) || is_setting(0) => 0,
         None => return None,
     };
     while is_object(length) && length + 1 < words.len() {
         length += 2;
     }
-    let has_setting = words.get(length).is_some_and(|word| SETTINGS.iter().any(|name| word.is(name)));
-    Some(Level { length, has_setting })
+    Some(Level { length, has_setting: is_setting(length) })
 }
 
 /// The peers, and what is set at each level, by the words that lead to it.
