@@ -169,7 +169,7 @@ fn key_chains_are_in_a_routers_configuration_too() {
         (
             junos.replace("\"a secret\"", "$8$aes256-gcm$x"),
             "",
-            "router: line 1, column 72, secret: is encrypted with",
+            "router: line 1, column 59, key chain \"upstream\", key 0, secret: is encrypted ($8$), and only the router",
         ),
         (
             junos.lines().skip(1).collect::<Vec<_>>().join("\n"),

@@ -27,8 +27,8 @@ pub(super) enum Blocks {
         ends: &'static str,
         /// Whether a backslash in a string escapes the next character, and strings have several lines.
         escapes: bool,
-        /// The first words of commands that end with their line.
-        commands: &'static [&'static str],
+        /// Whether the text may have commands: outside of all blocks each line is a statement, unless a line with `{` alone follows it.
+        has_commands: bool,
         /// Whether a surplus `}` is an error.
         is_balanced: bool,
     },
@@ -223,12 +223,14 @@ impl<'a> Tree<'a> {
         let tokens = Tokens { text, dialect, offset: 0, line_start: 0, at, sections: 0 };
         let tree = Self { words: Vec::new(), nodes: Vec::new() };
         match dialect.blocks {
-            Blocks::Braces { commands, is_balanced, .. } => tree.with_braces(tokens, commands, is_balanced),
+            Blocks::Braces { has_commands, is_balanced, .. } => {
+                tree.with_braces(tokens, has_commands, is_balanced)
+            }
             Blocks::Indentation => tree.with_indentation(tokens, None),
             Blocks::Ranks { rank, .. } => {
                 tree.with_indentation(tokens, Some(rank).filter(|_| is_flat(text, rank)))
             }
-            Blocks::Lines { has_braces: true } => tree.with_braces(tokens, &[], true),
+            Blocks::Lines { has_braces: true } => tree.with_braces(tokens, false, true),
             Blocks::Lines { has_braces: false } => tree.with_indentation(tokens, None),
         }
     }
@@ -242,20 +244,24 @@ impl<'a> Tree<'a> {
     fn with_braces(
         mut self,
         mut tokens: Tokens<'a, '_>,
-        commands: &[&str],
+        has_commands: bool,
         is_balanced: bool,
     ) -> Result<Self, Error> {
         let mut open: Vec<usize> = Vec::new();
         let mut begin = 0;
         while let Some(word) = tokens.next()? {
             match word.kind {
+                // A string without an end would take the commands after it.
+                Kind::Quoted(text) if has_commands && open.is_empty() && text.contains('\n') => {
+                    return Err(word.refused("string", "has no end"));
+                }
                 Kind::Plain(_) | Kind::Quoted(_) => {
                     self.words.push(word);
                     continue;
                 }
                 Kind::Line => {
-                    let first = self.words.get(begin).filter(|_| open.is_empty());
-                    if !first.is_some_and(|first| commands.iter().any(|command| first.is(command))) {
+                    let has_block = || tokens.rest().lines().next().is_some_and(|line| line.trim() == "{");
+                    if !has_commands || !open.is_empty() || begin == self.words.len() || has_block() {
                         continue;
                     }
                     self.push(begin, None, word);

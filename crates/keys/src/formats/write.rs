@@ -43,17 +43,25 @@ pub(super) fn push_escaped(text: &mut String, characters: impl Iterator<Item = c
 pub(super) struct Names {
     used: HashSet<String>,
     is_kept: fn(char) -> bool,
+    longest: usize,
 }
 
 impl Names {
     pub(super) fn new(is_kept: fn(char) -> bool) -> Self {
-        Self { used: HashSet::new(), is_kept }
+        Self { used: HashSet::new(), is_kept, longest: usize::MAX }
+    }
+
+    /// The same, with names of at most `longest` characters, a number after them not counted, and without these words.
+    pub(super) fn limited(self, longest: usize, without: &[&str]) -> Self {
+        Self { used: without.iter().map(|word| (*word).to_owned()).collect(), longest, ..self }
     }
 
     pub(super) fn name(&mut self, chain: &Chain, losses: &mut Vec<String>) -> String {
         let base = match chain.name.as_str() {
             "" => "keys".to_owned(),
-            name => name.chars().map(|c| if (self.is_kept)(c) { c } else { '_' }).collect(),
+            name => {
+                name.chars().take(self.longest).map(|c| if (self.is_kept)(c) { c } else { '_' }).collect()
+            }
         };
         let mut name = base.clone();
         let mut number = 1;

@@ -105,7 +105,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 /// A file with this many items.
 type File = fn(usize) -> String;
 
-const FILES: [(&str, Format, File); 13] = [
+const FILES: [(&str, Format, File); 14] = [
     ("BIRD", Format::Bird, |count| {
         written(count, |text, number| {
             write!(
@@ -135,6 +135,17 @@ const FILES: [(&str, Format, File); 13] = [
             + &written(count, |text, number| {
                 junos_peer(text, "core", number)?;
                 writeln!(text, "deactivate protocols bgp group g{number} neighbor 10.0.0.1")
+            })
+    }),
+    ("Junos, groups", Format::Junos, |count| {
+        written(1, |text, _| junos_key(text, "core", 1, 1))
+            + &written(count, |text, number| {
+                junos_peer(text, "core", number)?;
+                writeln!(
+                    text,
+                    "set groups c{number} protocols bgp group <*> neighbor <*> authentication-algorithm ao\n\
+                     set protocols bgp group g{number} apply-groups c{number}"
+                )
             })
     }),
     ("IOS XR", Format::IosXr, |count| {

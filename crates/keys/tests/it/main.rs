@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
+mod bird;
 mod convert;
 mod damage;
 mod embedded;
@@ -14,6 +15,8 @@ mod hostile;
 mod ios_xe;
 mod ios_xr;
 mod ios_xr_bgp;
+mod junos;
+mod junos_groups;
 mod lifetimes;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]

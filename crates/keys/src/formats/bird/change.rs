@@ -1,0 +1,102 @@
+//! Changing the keys of a configuration of BIRD: in its text, and with `birdc configure`, which changes the keys of open sessions (BIRD's
+//! source, `bgp_reconfigure_ao_keys`).
+
+use std::ops::Range;
+
+use zeroize::Zeroizing;
+
+use super::super::file::{Chain, ChainKey};
+use super::super::tree::{Kind, Statement, Tree, Word};
+use super::super::write::written;
+use super::write::write_key;
+use crate::Error;
+
+/// The commands that carry out a changed file.
+pub(super) const APPLY: &str = "bird -p -c {file}\ncp {file} {target}\nbirdc configure";
+/// The commands that show which keys are in use.
+pub(super) const SHOW: &str = "birdc show protocols all {chain}";
+
+/// The text of a configuration that has the keys of `before`, with those of `after`: new keys stand before the first, and keys that both
+/// have lose a rank that they have no more. Everything else stays as it is, comments included.
+pub(super) fn edited(
+    tree: &Tree<'_>,
+    text: &str,
+    before: &Chain,
+    after: &Chain,
+) -> Result<Zeroizing<String>, Error> {
+    // What to put in place of parts of the text.
+    let mut edits: Vec<(Range<usize>, Zeroizing<String>)> = Vec::new();
+    let block_of = |key: &ChainKey| {
+        let is_it = |block: &Statement<'_, '_>| {
+            block.block().is_some() && Some(block.word(0).position()) == key.position
+        };
+        tree.all().find(is_it).map(|block| (block.word(0).position().offset_in(text), block))
+    };
+    let lost = || Error::text("its keys are not found in the text").field("keys");
+    let mut first = text.len();
+    for key in &before.keys {
+        let (start, block) = block_of(key).ok_or_else(lost)?;
+        first = first.min(start);
+        let Some(kept) = after.keys.iter().find(|kept| kept.key_id == key.key_id) else {
+            edits.push((whole_lines(text, start..past_semicolon(text, block.end())), Zeroizing::default()));
+            continue;
+        };
+        if kept.preference == key.preference {
+            continue;
+        }
+        let ranks = block
+            .inside()
+            .filter(|inside| ["preferred", "deprecated"].iter().any(|rank| inside.word(0).is(rank)));
+        for rank in ranks {
+            let start = rank.word(0).position().offset_in(text);
+            edits.push((whole_lines(text, start..past_semicolon(text, rank.end())), Zeroizing::default()));
+        }
+    }
+    let line = text[..first].rfind('\n').map_or(0, |end| end + 1);
+    let indentation = &text[line..first];
+    let is_alone = indentation.trim().is_empty();
+    let (at, indentation) = if is_alone { (line, indentation) } else { (first, "") };
+    for key in after.keys.iter().filter(|key| !before.has_number(key.key_id)) {
+        let chain = Chain { keys: vec![key.clone()], ..Chain::default() };
+        let lines = written(std::slice::from_ref(&chain), |text| write_key(text, key));
+        let mut own = Zeroizing::new(String::with_capacity(lines.len() + 8 * indentation.len()));
+        for line in lines.lines() {
+            own.push_str(indentation);
+            // The writer indents by two tabs.
+            own.push_str(line.strip_prefix("\t\t").unwrap_or(line));
+            own.push('\n');
+        }
+        edits.push((at..at, own));
+    }
+    // What is put in comes before what is taken out at the same place.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
+    let room = text.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>();
+    let mut edited = Zeroizing::new(String::with_capacity(room));
+    let mut from = 0;
+    for (range, new) in &edits {
+        edited.push_str(&text[from..range.start]);
+        edited.push_str(new);
+        from = range.end;
+    }
+    edited.push_str(&text[from..]);
+    Ok(edited)
+}
+
+/// The end of a statement that this mark ends: after its `;`, if there is one.
+fn past_semicolon(text: &str, mark: Word<'_>) -> usize {
+    let at = mark.position().offset_in(text);
+    if mark.kind == Kind::End {
+        return at + 1;
+    }
+    let rest = &text[at + 1..];
+    let blanks = rest.len() - rest.trim_start().len();
+    at + 1 + if rest[blanks..].starts_with(';') { blanks + 1 } else { 0 }
+}
+
+/// The range with its indentation and line end, if nothing else is on its lines.
+fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
+    let start = text[..range.start].rfind('\n').map_or(0, |line| line + 1);
+    let end = text[range.end..].find('\n').map_or(text.len(), |line| range.end + line + 1);
+    let is_blank = |part: &str| part.trim().is_empty();
+    if is_blank(&text[start..range.start]) && is_blank(&text[range.end..end]) { start..end } else { range }
+}
