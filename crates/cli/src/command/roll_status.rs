@@ -1,6 +1,6 @@
 //! `wireseal keys roll --status`: which key each end signs with, and whether the old one may go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io::{self, Write};
 use std::path::Path;
@@ -21,6 +21,8 @@ enum Used {
     Old(u8),
     /// The plan does not have it.
     Other(u8),
+    /// None that verifies.
+    Nothing,
     /// Another one than this one, which its peer asks for.
     #[cfg(any(feature = "gateway", feature = "run"))]
     Behind(u8),
@@ -44,6 +46,7 @@ impl Used {
             Self::New(id) => format!("the new key (KeyID {id})"),
             Self::Old(id) => format!("the old key (KeyID {id})"),
             Self::Other(id) => format!("a key that the plan does not have (KeyID {id})"),
+            Self::Nothing => "nothing that verifies".to_owned(),
             #[cfg(any(feature = "gateway", feature = "run"))]
             Self::Behind(id) => format!("another key than its peer asks for (KeyID {id})"),
         }
@@ -56,11 +59,11 @@ struct Signs {
     with: Used,
 }
 
-/// Shows what was found, and decides.
-fn conclude(plan: &Plan, found: &[Signs], now: Timestamp) -> Result {
-    let mut out = io::stdout().lock();
+/// What was found and what follows from it, in words, and the outcome.
+fn conclude(plan: &Plan, found: &[Signs], now: Timestamp) -> (String, Outcome) {
+    let mut text = String::new();
     for Signs { who, with } in found {
-        writeln!(out, "{who} signs with {}", with.in_words())?;
+        text.push_str(&format!("{who} signs with {}\n", with.in_words()));
     }
     let removals = plan.ends.iter().flat_map(|end| &end.steps).filter(|step| step.action == Action::Remove);
     let from = removals.map(|step| step.from).max().unwrap_or(plan.at);
@@ -72,9 +75,9 @@ fn conclude(plan: &Plan, found: &[Signs], now: Timestamp) -> Result {
         (false, false) if now < plan.at => format!("not yet: the change is at {}", plan.at),
         (false, false) => "not yet: the old key is still in use, so it must stay".to_owned(),
     };
-    writeln!(out, "{verdict}")?;
+    text.push_str(&verdict);
     let is_done = !found.is_empty() && has_changed && now >= from;
-    Ok(if is_done { Outcome::Good } else { Outcome::Failed })
+    (text, if is_done { Outcome::Good } else { Outcome::Failed })
 }
 
 /// From the last good segment of each end in a capture.
@@ -104,11 +107,17 @@ pub(super) fn of_capture(plan: &Plan, capture: &Path, keys: &KeyArguments, now: 
     }
     let end_of =
         |peer: &str| plan.ends.iter().find(|end| end.neighbors.iter().any(|neighbor| neighbor == peer));
-    let found = last.into_iter().map(|([from, to], key_id)| {
+    let both = last.keys().flat_map(|[from, to]| [[from.clone(), to.clone()], [to.clone(), from.clone()]]);
+    let both: BTreeSet<_> = both.collect();
+    let found = both.into_iter().map(|ends| {
+        let with = last.get(&ends).map_or(Used::Nothing, |key_id| Used::of(plan, *key_id));
+        let [from, to] = ends;
         let name = end_of(&to).map_or(from.clone(), |end| format!("{} ({from})", end.name));
-        Signs { who: format!("{name}, to {to},"), with: Used::of(plan, key_id) }
+        Signs { who: format!("{name}, to {to},"), with }
     });
-    conclude(plan, &found.collect::<Vec<_>>(), now.unwrap_or_else(Timestamp::now))
+    let (text, outcome) = conclude(plan, &found.collect::<Vec<_>>(), now.unwrap_or_else(Timestamp::now));
+    writeln!(io::stdout(), "{text}")?;
+    Ok(outcome)
 }
 
 /// From the running instances of run and gateway; with `wait`, again until the old key may go, at most for so many seconds.
@@ -123,13 +132,18 @@ pub(super) fn of_instances(
     use std::time::{Duration, Instant};
 
     let started = Instant::now();
+    let mut shown = String::new();
     loop {
         let found = in_instances(plan, pid)?;
         let is_last = match wait {
             None => true,
             Some(most) => most.is_some_and(|most| started.elapsed() >= Duration::from_secs(most)),
         };
-        let outcome = conclude(plan, &found, now.unwrap_or_else(Timestamp::now))?;
+        let (text, outcome) = conclude(plan, &found, now.unwrap_or_else(Timestamp::now));
+        if text != shown {
+            writeln!(io::stdout(), "{text}")?;
+            shown = text;
+        }
         if is_last || outcome == Outcome::Good {
             return Ok(outcome);
         }

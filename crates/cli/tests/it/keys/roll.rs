@@ -303,7 +303,15 @@ fn a_capture_tells_when_both_ends_have_changed_over() {
     let run = status(&|_| {}, after);
     assert_eq!(run.code, 0, "{}", run.out);
     run.assert_says("done: the old key may go");
-    // Forged segments with the new KeyID change nothing.
+    // With the key of one direction, nothing is known of the other.
+    let of_one = format!(
+        "--key send=11,recv=99,alg=aes-128-cmac-96,secret={}",
+        String::from_utf8(new[0].secret.clone()).unwrap()
+    );
+    let run = roll(&files, &format!("--status roll/plan.json --capture session.pcap --now {after} {of_one}"));
+    assert_eq!(run.code, 1, "{}", run.out);
+    run.assert_says("192.0.2.2, to 192.0.2.1, signs with nothing that verifies\nnot yet");
+    // Forged segments with the old KeyID change nothing.
     let forged = Signing::new(TcpAoAlgorithm::Aes128Cmac, b"a guess", 10);
     let run = status(&|session| session.signing[0] = forged.clone(), after);
     assert_eq!(run.code, 0, "{}", run.out);
