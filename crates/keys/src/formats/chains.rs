@@ -21,7 +21,7 @@ const LINUX: Limits = Limits {
 pub(super) const TOML: Table = Table {
     name: "toml",
     about: "Key chains in TOML",
-    extension: Some("toml"),
+    extension: Some(&["toml"]),
     shows: |text| Shows::if_(begins(text, &["[[key-chain]]", "[[key-chain.key]]"])),
     read: |text, may| KeyChains::read_toml(text, may).map(|chains| read(&chains)),
     fit: |chain, _, _| Some(chain),
@@ -32,7 +32,7 @@ pub(super) const TOML: Table = Table {
 pub(super) const JSON: Table = Table {
     name: "json",
     about: "Key chains in JSON (RFC 8177 with RFC 9648)",
-    extension: Some("json"),
+    extension: Some(&["json"]),
     shows: |text| Shows::if_(text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'))),
     read: |text, may| KeyChains::read_json(text, may).map(|chains| read(&chains)),
     write: Some(|chains, losses| Ok(write(chains, losses)?.to_json())),

@@ -7,13 +7,16 @@ mod cisco;
 mod convert;
 mod file;
 mod format;
+mod gobgp;
 mod ios_xr;
 mod junos;
 mod load;
 mod obscured;
 mod table;
 mod tree;
+mod values;
 mod write;
+mod yaml;
 
 pub use check::{Finding, Usable, check};
 pub use convert::{Conversion, convert};

@@ -15,7 +15,10 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
         let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
         let keys: usize = chain.keys.iter().map(of_key).sum();
         // BIRD repeats the keys for every peer.
-        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words)
+        let places =
+            chain.neighbors.iter().flat_map(|neighbor| [&neighbor.vrf, &neighbor.interface]).flatten();
+        let places: usize = places.map(|name| 8 * name.len()).sum();
+        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words) + places
     };
     let mut text = Zeroizing::new(String::with_capacity(KEY + chains.iter().map(of_chain).sum::<usize>()));
     let capacity = text.capacity();

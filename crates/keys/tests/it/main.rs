@@ -7,6 +7,7 @@ mod embedded;
 mod errors;
 mod followed_chain;
 mod formats;
+mod gobgp;
 mod hostile;
 mod lifetimes;
 #[cfg(target_os = "linux")]
