@@ -21,8 +21,8 @@ pub(super) trait Value: Sized {
     fn members(&self) -> Vec<Self>;
     /// An element of an array.
     fn element(&self, index: usize) -> Option<Self>;
-    /// Octets of the text before it.
-    fn offset(&self) -> usize;
+    /// Where it begins in the text.
+    fn position(&self, text: &str) -> Position;
     /// Its kind, such as "a string".
     fn kind(&self) -> &'static str;
     /// A string or a number, as text.
@@ -71,9 +71,9 @@ impl Fault {
         let error = &mut *located.0;
         error.position = position;
         let Some(mut value) = root else { return located };
-        if let Some(chain) =
-            self.chain.and_then(|index| value.find("key-chain", DEPTH).and_then(|list| list.element(index)))
-        {
+        let lists = ["key-chain", "ietf-key-chain:key-chain"];
+        let list = || lists.into_iter().find_map(|name| value.find(name, DEPTH));
+        if let Some(chain) = self.chain.and_then(|index| list()?.element(index)) {
             error.chain = error.chain.take().or_else(|| chain.member("name")?.word());
             value = chain;
         }
@@ -99,7 +99,7 @@ impl Fault {
                 message.to_mut().push_str(&format!(": write [[{header}]] with two brackets, once for each"));
             }
         }
-        error.position = position.or_else(|| Some(Position::of(text, value.offset())));
+        error.position = position.or_else(|| Some(value.position(text)));
         located
     }
 }

@@ -90,8 +90,8 @@ impl Value for &Spanned<DeValue<'_>> {
         self.get_ref().as_array()?.get(index)
     }
 
-    fn offset(&self) -> usize {
-        self.span().start
+    fn position(&self, text: &str) -> Position {
+        Position::of(text, self.span().start)
     }
 
     fn kind(&self) -> &'static str {

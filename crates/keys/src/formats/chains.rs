@@ -4,9 +4,10 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Secret};
+use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret};
 use super::table::{Limits, Shows, Table, begins};
 use super::write::{Names, lose_what_bird_has};
+use crate::json::Read;
 use crate::{Error, Key, KeyChain, KeyChains};
 
 const LINUX: Limits = Limits {
@@ -23,7 +24,9 @@ pub(super) const TOML: Table = Table {
     about: "Key chains in TOML",
     extension: Some(&["toml"]),
     shows: |text| Shows::if_(begins(text, &["[[key-chain]]", "[[key-chain.key]]"])),
-    read: |text, may| KeyChains::read_toml(text, may).map(|chains| read(&chains)),
+    read: |text, may| {
+        KeyChains::read_toml(text, may).map(|chains| read(&Read { chains, mismatched: Vec::new() }))
+    },
     fit: |chain, _, _| Some(chain),
     write: Some(|chains, losses| Ok(write(chains, losses)?.to_toml())),
     limits: LINUX,
@@ -34,12 +37,13 @@ pub(super) const JSON: Table = Table {
     about: "Key chains in JSON (RFC 8177 with RFC 9648)",
     extension: Some(&["json"]),
     shows: |text| Shows::if_(text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'))),
-    read: |text, may| KeyChains::read_json(text, may).map(|chains| read(&chains)),
+    read: |text, may| KeyChains::read_json(text, may).map(|read_chains| read(&read_chains)),
     write: Some(|chains, losses| Ok(write(chains, losses)?.to_json())),
     ..TOML
 };
 
-fn read(chains: &KeyChains) -> Content {
+/// The chains, with a warning for each key that lets segments in without it.
+pub(super) fn read(Read { chains, mismatched }: &Read) -> Content {
     let chain = |chain: &KeyChain| Chain {
         name: chain.name().to_owned(),
         description: chain.description().map(ToOwned::to_owned),
@@ -47,7 +51,13 @@ fn read(chains: &KeyChains) -> Content {
         keys: chain.keys().iter().map(ChainKey::from).collect(),
         ..Chain::default()
     };
-    Content { chains: chains.chains().iter().map(chain).collect(), ..Content::default() }
+    let mut chains: Vec<_> = chains.chains().iter().map(chain).collect();
+    for (chain, key_id) in mismatched {
+        let sentence = "\"accept-key-mismatch\" lets in segments that no key matches, unsigned ones too";
+        let remark = Remark::warning("accepts-unsigned", None, sentence).of_key(*key_id).lost();
+        chains[*chain].remarks.push(remark);
+    }
+    Content { chains, ..Content::default() }
 }
 
 impl From<&Key> for ChainKey {

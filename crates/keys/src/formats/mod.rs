@@ -11,6 +11,7 @@ mod gobgp;
 mod ios_xr;
 mod junos;
 mod load;
+mod netconf;
 mod obscured;
 mod table;
 mod tree;

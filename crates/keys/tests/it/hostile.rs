@@ -30,7 +30,11 @@ fn ao_37_a_text_that_is_nested_deeply_is_refused_where_it_goes_wrong() {
     };
     let chain = "line 3, column 15, key chain \"core\", description: expected a string, found an ";
     for (text, expected) in [
-        (objects.clone(), "line 1, column 6, a: unknown field `a`, expected `ietf-key-chain:key-chains`"),
+        (
+            objects.clone(),
+            "line 1, column 6, a: unknown field `a`, expected one of `ietf-key-chain:key-chains`, `ietf-key-chain:key-chain`, \
+             `data`, `ietf-restconf:data`",
+        ),
         (within("description", &arrays), &(chain.to_owned() + "array")),
         (within("description", &objects), &(chain.to_owned() + "object")),
     ] {

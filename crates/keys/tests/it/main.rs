@@ -16,6 +16,7 @@ mod lifetimes;
 mod memory;
 #[cfg(target_os = "linux")]
 mod memory_files;
+mod netconf;
 mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
