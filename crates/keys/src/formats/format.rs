@@ -9,7 +9,7 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, gobgp, ios_xr, junos, netconf};
+use super::{bird, chains, gobgp, ios_xr, junos, netconf, openconfig};
 use crate::{Error, KeyChains, Lifetime, Problem};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -50,6 +50,8 @@ formats! {
     GoBgp: gobgp::TABLE,
     /// Key chains in XML, as NETCONF has them (RFC 8177 with RFC 9648).
     Xml: netconf::TABLE,
+    /// OpenConfig key chains in JSON.
+    OpenConfig: openconfig::TABLE,
 }
 
 impl Format {

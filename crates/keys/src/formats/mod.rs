@@ -13,6 +13,7 @@ mod junos;
 mod load;
 mod netconf;
 mod obscured;
+mod openconfig;
 mod table;
 mod tree;
 mod values;

@@ -17,6 +17,7 @@ mod memory;
 #[cfg(target_os = "linux")]
 mod memory_files;
 mod netconf;
+mod openconfig;
 mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
