@@ -154,6 +154,10 @@ impl Reading {
             let key = key(value, &mut chain.remarks).map_err(|error| error.in_chain(&chain.name))?;
             chain.keys.push(key);
         }
+        if chain.keys.is_empty() {
+            let sentence = format!("keychain {:?} has no keys, which GoBGP refuses", chain.name);
+            self.content.remarks.push(Remark::warning("refused", Some(value.position), sentence));
+        }
         self.content.chains.push(chain);
         self.send_ids.push(BTreeSet::new());
         Ok(())
@@ -263,6 +267,7 @@ impl Reading {
                 }
             }
         }
+        self.content.chains.retain(|chain| !chain.keys.is_empty());
         self.content
     }
 }

@@ -56,7 +56,10 @@ fn read(text: &str) -> Result<Content, Error> {
     let mut content = Content::default();
     for value in list.map_or(Ok(&[][..]), |list| list.list("keychain"))? {
         let chain = chain(value, &mut content.skipped)?;
-        content.chains.push(chain);
+        match chain.keys.is_empty() {
+            true => content.remarks.extend(chain.remarks),
+            false => content.chains.push(chain),
+        }
     }
     Ok(content)
 }

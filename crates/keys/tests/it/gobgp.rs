@@ -154,6 +154,8 @@ fn what_gobgp_refuses_is_found() {
         replaced("receive-id = 11", "receive-id = 10"),
         [("ids-collide", line("[[keychains.keys]]").map(|at| at + 7))]
     );
+    let empty = "[[keychains]]\n  [keychains.config]\n    name = \"empty\"\n\n[[peer-groups]]";
+    assert_eq!(replaced("[[peer-groups]]", empty), [("refused", line("[[peer-groups]]"))]);
     // Neighbors may start with different keys of one chain.
     let differ = TOML.replacen("send-id = 2", "send-id = 3", 1);
     let file = read_gobgp("gobgpd.conf", &differ);

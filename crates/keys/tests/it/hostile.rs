@@ -109,7 +109,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 /// A file with this many items.
 type File = fn(usize) -> String;
 
-const FILES: [(&str, Format, File); 7] = [
+const FILES: [(&str, Format, File); 12] = [
     ("BIRD", Format::Bird, |count| {
         written(count, |text, number| {
             write!(
@@ -160,6 +160,48 @@ const FILES: [(&str, Format, File); 7] = [
                 writeln!(text, " neighbor 10.{high}.{low}.1\n  ao c{number} include-tcp-options enable")
             })
     }),
+    ("GoBGP, TOML", Format::GoBgp, |count| {
+        written(count, |text, number| {
+            let (high, low) = (number / 256, number % 256);
+            writeln!(
+                text,
+                "[[keychains]]\nconfig.name = \"c{number}\"\nkeys = [{{ config = {{ {} }} }}]\n[[neighbors]]\n\
+                 config.neighbor-address = \"10.{high}.{low}.1\"\ntcp-ao.config = {{ keychain = \"c{number}\", send-id = 1 }}",
+                GOBGP_KEY.replace(": ", " = ").replace('\'', "\"")
+            )
+        })
+    }),
+    // All on one line.
+    ("GoBGP, YAML", Format::GoBgp, |count| {
+        let keys = written(count, |text, _| write!(text, "{{config: {{{GOBGP_KEY}}}}}, "));
+        format!("keychains: [{{config: {{name: core}}, keys: [{keys}]}}]\n")
+    }),
+    ("GoBGP, aliases", Format::GoBgp, |count| {
+        let keys = written(count, |text, number| match number {
+            0 => writeln!(text, "  - &key {{config: {{{GOBGP_KEY}}}}}"),
+            _ => writeln!(text, "  - *key"),
+        });
+        format!("keychains:\n- config: {{name: core}}\n  keys:\n{keys}")
+    }),
+    ("OpenConfig", Format::OpenConfig, |count| {
+        let mut keys = written(count, |text, number| {
+            let key = r#""secret-key": "hunter2", "crypto-algorithm": "HMAC_SHA_1""#;
+            write!(text, r#"{{"key-id": {}, "config": {{{key}}}}},"#, number % 256)
+        });
+        keys.pop();
+        format!(r#"{{"keychains": {{"keychain": [{{"name": "core", "keys": {{"key": [{keys}]}}}}]}}}}"#)
+    }),
+    ("XML", Format::Xml, |count| {
+        let keys = written(count, |text, number| {
+            write!(
+                text,
+                "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm><key-string><keystring>hunter2</keystring>\
+                 </key-string><authentication><ao><send-id>1</send-id><recv-id>1</recv-id></ao></authentication></key>"
+            )
+        });
+        let namespace = "urn:ietf:params:xml:ns:yang:ietf-key-chain";
+        format!("<key-chains xmlns='{namespace}'><key-chain><name>core</name>{keys}</key-chain></key-chains>")
+    }),
     // Its keys collide.
     ("JSON", Format::Json, |count| {
         let mut keys = written(count, |text, number| {
@@ -173,6 +215,10 @@ const FILES: [(&str, Format, File); 7] = [
         format!(r#"{{"ietf-key-chain:key-chains": {{"key-chain": [{{"name": "core", "key": [{keys}]}}]}}}}"#)
     }),
 ];
+
+/// A key of GoBGP in YAML.
+const GOBGP_KEY: &str =
+    "key-id: 1, receive-id: 1, crypto-algorithm: 'hmac_sha_1_96', secret-key: 'Vmg4enFrVDFwMHdZaFUzbQ=='";
 
 /// Writes `count` parts.
 fn written(count: usize, write: impl Fn(&mut String, usize) -> fmt::Result) -> String {
