@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt::Write;
+use core::fmt::{self, Write};
 
 use serde::Deserialize;
 #[cfg(feature = "formats")]
@@ -56,6 +56,7 @@ struct Datastore {
 /// Key chains, and the keys with `accept-key-mismatch`: which of the chains, and the key id.
 pub(crate) struct Read {
     pub(crate) chains: KeyChains,
+    #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only what reads files warns of them"))]
     pub(crate) mismatched: Vec<(usize, u64)>,
 }
 
@@ -359,9 +360,17 @@ impl KeyChains {
     /// Writes the key chains, secrets included, as [`Self::from_json`] reads them.
     #[must_use]
     pub fn to_json(&self) -> Zeroizing<String> {
+        self.written_as(|text, document| write!(text, "{document:#}"))
+    }
+
+    /// Writes the document of these key chains in some encoding.
+    pub(crate) fn written_as(
+        &self,
+        write: impl FnOnce(&mut String, &Value) -> fmt::Result,
+    ) -> Zeroizing<String> {
         let mut document = Value::Null;
         document["ietf-key-chain:key-chains"]["key-chain"] = self.chains().iter().map(chain_value).collect();
-        let text = write::written(self, |text| write!(text, "{document:#}"));
+        let text = write::written(self, |text| write(text, &document));
         wipe(&mut document);
         text
     }

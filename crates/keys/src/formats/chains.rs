@@ -28,7 +28,7 @@ pub(super) const TOML: Table = Table {
         KeyChains::read_toml(text, may).map(|chains| read(&Read { chains, mismatched: Vec::new() }))
     },
     fit: |chain, _, _| Some(chain),
-    write: Some(|chains, losses| Ok(write(chains, losses)?.to_toml())),
+    write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_toml())),
     limits: LINUX,
 };
 
@@ -38,7 +38,7 @@ pub(super) const JSON: Table = Table {
     extension: Some(&["json"]),
     shows: |text| Shows::if_(text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'))),
     read: |text, may| KeyChains::read_json(text, may).map(|read_chains| read(&read_chains)),
-    write: Some(|chains, losses| Ok(write(chains, losses)?.to_json())),
+    write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_json())),
     ..TOML
 };
 
@@ -86,14 +86,20 @@ impl From<&Key> for ChainKey {
     }
 }
 
-/// The chains as [`KeyChains`], with send lifetimes cut to the accept lifetimes.
-fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, Error> {
-    let mut names = Names::new(|_| true);
+/// The chains as [`KeyChains`], with send lifetimes cut to the accept lifetimes. Their names have only characters for which `is_kept` is
+/// true.
+pub(super) fn write(
+    chains: &[Chain],
+    losses: &mut Vec<String>,
+    is_kept: fn(char) -> bool,
+) -> Result<KeyChains, Error> {
+    let mut names = Names::new(is_kept);
     let mut written = Vec::new();
     for chain in chains {
         lose_what_bird_has(chain, losses);
         if !chain.neighbors.is_empty() {
-            losses.push(format!("chain {:?}: its peers, which TOML and JSON do not have", chain.name));
+            losses
+                .push(format!("chain {:?}: its peers, which key chains of RFC 8177 do not have", chain.name));
         }
         for key in chain.keys.iter().filter(|key| !key.accept.covers(&key.send)) {
             losses.push(format!("key {}: its send lifetime outside the accept lifetime", chain.name_of(key)));

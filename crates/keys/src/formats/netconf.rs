@@ -1,16 +1,22 @@
 //! Key chains of RFC 8177 and RFC 9648 in XML, as NETCONF (RFC 6241) and RESTCONF (RFC 8040) carry them. Elements are known by their
 //! names, whatever prefixes they have.
 
+use std::collections::HashSet;
+use std::fmt::{self, Write};
+
+use cidr::IpCidr;
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use serde::de::value::{Error as Refused, MapDeserializer, SeqDeserializer};
 use serde::de::{Deserializer, Error as _, IntoDeserializer, Visitor};
 use serde::forward_to_deserialize_any;
+use serde_json::Value as Json;
+use wireseal_algorithms::TcpAoAlgorithm;
 use zeroize::Zeroizing;
 
 use super::chains;
-use super::file::Content;
+use super::file::{Chain, Content};
 use super::table::{Shows, Table, begins};
 use super::values::{Data, MAX_DEPTH, Places, Value, too_deep};
 use crate::error::Fault;
@@ -30,7 +36,17 @@ pub(super) const TABLE: Table = Table {
         )
     },
     read,
-    write: None,
+    fit: without_own,
+    write: Some(|chains, losses| {
+        let chains = chains::write(chains, losses, is_character)?;
+        Ok(chains.written_as(|text, document| {
+            document
+                .as_object()
+                .into_iter()
+                .flatten()
+                .try_for_each(|(name, value)| write_element(text, 0, name, value))
+        }))
+    }),
     ..chains::TOML
 };
 
@@ -168,8 +184,8 @@ impl<'a> Reading<'a> {
                 return Err(Error::text("has both text and elements").field(name).at(position));
             }
             _ if !members.is_empty() || is_table(&name) => Data::table(members)?,
-            // Every octet of a secret counts.
-            "keystring" => Data::Scalar(text),
+            // Every octet of these counts.
+            "keystring" | "name" | "description" => Data::Scalar(text),
             // A prefix is the text's own.
             "crypto-algorithm" => Data::scalar(text.trim().rsplit(':').next().unwrap_or_default()),
             _ => Data::scalar(text.trim()),
@@ -308,4 +324,86 @@ impl<'de> IntoDeserializer<'de, Refused> for &'de Value {
     fn into_deserializer(self) -> Self {
         self
     }
+}
+
+/// The chain without keys and descriptions that standard modules cannot express in XML.
+fn without_own(mut chain: Chain, _: &mut HashSet<IpCidr>, losses: &mut Vec<String>) -> Option<Chain> {
+    let names: Vec<_> = chain.keys.iter().map(|key| chain.name_of(key)).collect();
+    let mut names = names.iter();
+    chain.keys.retain(|key| {
+        let name = names.next().map_or("", String::as_str);
+        let has_identity = matches!(key.algorithm, TcpAoAlgorithm::HmacSha1 | TcpAoAlgorithm::Aes128Cmac);
+        let is_standard = has_identity && key.mac_length == key.algorithm.default_mac_length();
+        if !is_standard {
+            let (algorithm, length) = (key.algorithm, key.mac_length);
+            losses.push(format!(
+                "key {name} is left out: RFC 9648 has no {algorithm} with MACs of {length} octets"
+            ));
+        }
+        is_standard
+    });
+    let is_written = |text: &String| text.chars().all(is_character);
+    if chain.description.take_if(|description| !is_written(description)).is_some() {
+        losses.push(format!(
+            "chain {:?}: its description, which has characters that XML does not have",
+            chain.name
+        ));
+    }
+    (!chain.keys.is_empty()).then_some(chain)
+}
+
+/// Whether XML 1.0 has a character (§2.2).
+const fn is_character(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// Writes a member of JSON as an element, or as one for each element of a list (RFC 7951, RFC 7950 §7.8.5).
+fn write_element(text: &mut String, depth: usize, name: &str, value: &Json) -> fmt::Result {
+    let (module, local) = name.split_once(':').map_or((None, name), |(module, local)| (Some(module), local));
+    let open = |text: &mut String| {
+        write!(text, "{:1$}<{local}", "", 2 * depth)?;
+        module.map_or(Ok(()), |module| write!(text, " xmlns=\"{}\"", module_namespace(module)))
+    };
+    match value {
+        Json::Array(list) => list.iter().try_for_each(|value| write_element(text, depth, name, value)),
+        Json::Null => {
+            open(text)?;
+            text.push_str("/>\n");
+            Ok(())
+        }
+        Json::Object(members) => {
+            open(text)?;
+            text.push_str(">\n");
+            // The keys of a list come first.
+            let is_key = |name: &str| ["name", "key-id"].contains(&name);
+            for keys in [true, false] {
+                let mut of_kind = members.iter().filter(|(name, _)| is_key(name) == keys);
+                of_kind.try_for_each(|(name, value)| write_element(text, depth + 1, name, value))?;
+            }
+            writeln!(text, "{:1$}</{local}>", "", 2 * depth)
+        }
+        Json::String(string) => {
+            open(text)?;
+            if let ("crypto-algorithm", Some((module, _))) = (local, string.split_once(':')) {
+                write!(text, " xmlns:{module}=\"{}\"", module_namespace(module))?;
+            }
+            text.push('>');
+            for c in string.chars() {
+                match c {
+                    '&' | '<' | '>' | '\r' => write!(text, "&#{};", u32::from(c))?,
+                    c => text.push(c),
+                }
+            }
+            writeln!(text, "</{local}>")
+        }
+        Json::Bool(_) | Json::Number(_) => {
+            open(text)?;
+            writeln!(text, ">{value}</{local}>")
+        }
+    }
+}
+
+/// The namespace of one of IETF's modules.
+fn module_namespace(module: &str) -> String {
+    format!("urn:ietf:params:xml:ns:yang:{module}")
 }

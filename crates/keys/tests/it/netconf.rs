@@ -96,6 +96,41 @@ fn xml_has_every_field_of_json() {
 }
 
 #[test]
+fn xml_is_written() {
+    let file = read_xml(XML);
+    let conversion = convert(&file, Format::Xml).expect("a conversion");
+    assert_eq!(conversion.losses, [""; 0]);
+    let start = "<key-chains xmlns=\"urn:ietf:params:xml:ns:yang:ietf-key-chain\">\n  <key-chain>\n    <name>ao-config</name>\n";
+    assert!(conversion.text.starts_with(start), "{}", *conversion.text);
+    for part in [
+        "    <key>\n      <key-id>55</key-id>\n",
+        "<crypto-algorithm xmlns:ietf-tcp=\"urn:ietf:params:xml:ns:yang:ietf-tcp\">ietf-tcp:aes-128</crypto-algorithm>",
+        "<authentication xmlns=\"urn:ietf:params:xml:ns:yang:ietf-tcp\">\n        <ao>\n",
+        "<keystring>testvector</keystring>",
+    ] {
+        assert!(conversion.text.contains(part), "{part}\n{}", *conversion.text);
+    }
+    assert_eq!(chains(&read_xml(&conversion.text)), chains(&file));
+    let own = r#"{"ietf-key-chain:key-chains": {"key-chain": [{"name": "a", "key": [
+        {"key-id": "1", "crypto-algorithm": "hmac(sha256)", "key-string": {"keystring": "x"},
+         "ietf-tcp:authentication": {"ao": {"send-id": 1, "recv-id": 1}}},
+        {"key-id": "2", "crypto-algorithm": "hmac-sha-1", "key-string": {"keystring": "<&>"}, "wireseal:mac-length": 13,
+         "ietf-tcp:authentication": {"ao": {"send-id": 2, "recv-id": 2}}},
+        {"key-id": "3", "crypto-algorithm": "hmac-sha-1", "key-string": {"keystring": "<&>"},
+         "ietf-tcp:authentication": {"ao": {"send-id": 3, "recv-id": 3}}}]}]}}"#;
+    let own = read(Path::new("a.json"), own, None).expect("JSON");
+    let conversion = convert(&own, Format::Xml).expect("a conversion");
+    assert_eq!(
+        conversion.losses,
+        [
+            "key a/1 is left out: RFC 9648 has no hmac(sha256) with MACs of 12 octets",
+            "key a/2 is left out: RFC 9648 has no HMAC-SHA-1-96 with MACs of 13 octets",
+        ]
+    );
+    assert_eq!(read_xml(&conversion.text).chains[0].keys[0].secret.expose(), b"<&>");
+}
+
+#[test]
 fn errors_have_a_place() {
     let with = |from: &str, to: &str| {
         assert!(XML.contains(from), "{from}");
