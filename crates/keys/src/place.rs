@@ -121,7 +121,7 @@ impl Position {
 }
 
 /// Replaces control characters, since an error is one line.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

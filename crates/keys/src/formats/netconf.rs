@@ -181,7 +181,9 @@ impl<'a> Reading<'a> {
                 Data::List(vec![Value { position, data: Data::scalar("") }])
             }
             _ if !members.is_empty() && !is_blank => {
-                return Err(Error::text("has both text and elements").field(name).at(position));
+                return Err(Error::text("has both text and elements")
+                    .field(place::one_line(&name))
+                    .at(position));
             }
             _ if !members.is_empty() || is_table(&name) => Data::table(members)?,
             // Every octet of these counts.

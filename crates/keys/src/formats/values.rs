@@ -12,6 +12,7 @@ use wireseal_tcp_ao::KeyId;
 use zeroize::Zeroizing;
 
 use crate::error::Fault;
+use crate::place::one_line;
 use crate::{Error, Position, Problem};
 
 /// How many tables and lists can be within each other: far more than any configuration needs, and few enough for the stack.
@@ -166,7 +167,9 @@ impl Data {
     pub(super) fn table(members: Vec<(String, Value)>) -> Result<Self, Error> {
         let mut names = HashSet::with_capacity(members.len());
         match members.iter().find(|(name, _)| !names.insert(name.as_str())) {
-            Some((name, value)) => Err(Error::text("is given twice").field(name.clone()).at(value.position)),
+            Some((name, value)) => {
+                Err(Error::text("is given twice").field(one_line(name)).at(value.position))
+            }
             None => Ok(Self::Table(members)),
         }
     }

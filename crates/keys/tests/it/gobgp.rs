@@ -171,6 +171,15 @@ fn what_gobgp_refuses_is_found() {
 }
 
 #[test]
+fn secrets_are_octets_not_text() {
+    // 16 octets, with some of every kind.
+    let text = TOML.replacen("VmQ4enFrVDFwMHdZaFUzbQ==", "AP+Jw6kgVjEHgA0KI2hx/g==", 1);
+    assert_eq!(warnings(&text), []);
+    let line_end = TOML.replacen("VmQ4enFrVDFwMHdZaFUzbQ==", "VmQ4enFrVDFwMHdZaFUzbQo=", 1);
+    assert_eq!(warnings(&line_end), [("line-end", Some(10))]);
+}
+
+#[test]
 fn errors_have_a_place() {
     let error =
         |text: &str| read(Path::new("g.conf"), text, Some(Format::GoBgp)).expect_err("wrong").to_string();

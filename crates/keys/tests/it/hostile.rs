@@ -5,6 +5,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
 use wireseal_keys::{Error, Format, KeyChain, KeyChains, read};
 
 /// What to do with a file and its chain.
@@ -270,5 +271,48 @@ fn ao_37_the_time_to_read_a_file_grows_with_its_length() {
         // Comparing each key with all others would take 64 times as long for eight times as many. A busy machine disturbs some attempts.
         let is_linear = |_| times().windows(2).all(|times| times[1] < 24 * times[0]);
         assert!((0..8).any(is_linear), "{name}: {:?}", times());
+    }
+}
+
+const SAMPLES: [(Format, &str); 5] = [
+    (Format::GoBgp, include_str!("../data/routers/gobgp.toml")),
+    (
+        Format::GoBgp,
+        "---\nkeychains:\n- config: {name: &n \"core\"}\n  keys:\n  - config:\n      key-id: &i 1\n      receive-id: *i\n      \
+         crypto-algorithm: hmac_sha_1_96\n      secret-key: VmQ4enFrVDFwMHdZaFUzbQ==\nneighbors:\n- config: {neighbor-address: \
+         '192.0.2.1'}\n  tcp-ao: {config: {keychain: *n, send-id: *i}}\n",
+    ),
+    (Format::OpenConfig, include_str!("../data/key-chains/openconfig.json")),
+    (Format::Json, include_str!("../data/key-chains/rfc9648.json")),
+    (Format::Xml, include_str!("../data/key-chains/rfc9648.xml")),
+];
+
+proptest! {
+    #[test]
+    fn a_damaged_file_gives_keys_or_one_line(
+        (format, text) in prop::sample::select(SAMPLES.to_vec()),
+        position in any::<prop::sample::Index>(),
+        cut in any::<bool>(),
+        octet in prop::sample::select(b"{}[]\"'=:,-0Z\n<>&;*/!#?\t\x01".to_vec()),
+    ) {
+        let mut octets = text.as_bytes().to_vec();
+        match cut {
+            true => octets.truncate(position.index(octets.len())),
+            false => *position.get_mut(&mut octets) = octet,
+        }
+        let text = String::from_utf8(octets).unwrap();
+        match read(Path::new("keys"), &text, Some(format)) {
+            Ok(file) => {
+                let shown = format!("{file:?}");
+                prop_assert!(!shown.contains("Vd8zqkT1"), "{}", shown);
+            }
+            Err(error) => {
+                let error = format!("{error}\n{error:?}");
+                prop_assert_eq!(error.lines().count(), 2, "{}", &error);
+                for secret in ["VmQ4enFr", "azJMcjlz", "Vd8zqkT1", "k2Lr9sXw", "testvector"] {
+                    prop_assert!(!error.contains(secret), "{}", &error);
+                }
+            }
+        }
     }
 }
