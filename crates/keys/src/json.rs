@@ -53,11 +53,14 @@ struct Datastore {
     key_chains: Container,
 }
 
-/// Key chains, and the keys with `accept-key-mismatch`: which of the chains, and the key id.
+/// Key chains, and what is to be said of them.
+#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only what reads files says more"))]
 pub(crate) struct Read {
     pub(crate) chains: KeyChains,
-    #[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only what reads files warns of them"))]
+    /// The keys with `accept-key-mismatch`: which of the chains, and the key id.
     pub(crate) mismatched: Vec<(usize, u64)>,
+    /// The keys that are not for TCP: which of the text's chains, and which of its keys. Only if keys may collide.
+    pub(crate) skipped: Vec<(usize, usize)>,
 }
 
 #[derive(Deserialize, Default)]
@@ -100,9 +103,10 @@ struct JsonKey {
     #[serde(default)]
     lifetime: JsonLifetimes,
     crypto_algorithm: String,
+    #[serde(default)]
     key_string: KeyString,
-    #[serde(rename = "ietf-tcp:authentication")]
-    authentication: Authentication,
+    #[serde(default, rename = "ietf-tcp:authentication")]
+    authentication: Member<Authentication>,
     #[serde(default, rename = "wireseal:mac-length")]
     mac_length: Member<Whole>,
     #[serde(default, rename = "wireseal:allow-short-secret")]
@@ -233,7 +237,9 @@ impl JsonKey {
     }
 
     fn key_with_id(&self, key_id: u64, chain: &str, may: Collide) -> Result<Key, Error> {
-        let Authentication { keychain, ao } = &self.authentication;
+        let Some(Authentication { keychain, ao }) = &self.authentication.0 else {
+            return invalid("missing field `ietf-tcp:authentication`");
+        };
         if keychain.0.as_ref().is_some_and(|name| name != chain) {
             return invalid("a key cannot refer to another key chain").map_err(in_field("keychain"));
         }
@@ -269,25 +275,32 @@ impl Container {
             let error = Error::text("key strings wrapped with AES Key Wrap cannot be read");
             return Err(error.field("aes-key-wrap").of(None, None));
         }
-        let of_chain = |(index, chain): (usize, &JsonChain)| {
-            let keys = chain.key.iter().filter(|key| key.authentication.ao.accept_key_mismatch);
-            keys.filter_map(|key| Some((index, key.key_id.parse().ok()?))).collect::<Vec<_>>()
-        };
-        let mismatched = key_chain.iter().enumerate().flat_map(of_chain).collect();
-        let chain = |JsonChain { name, description, accept_tolerance, key, .. }: JsonChain| {
+        let (mut mismatched, mut skipped, mut indices) = (Vec::new(), Vec::new(), Vec::new());
+        let chain = |(index, chain): (usize, JsonChain)| {
+            let JsonChain { name, description, accept_tolerance, key: all, .. } = chain;
+            let is_read = |key: &JsonKey| may == Collide::No || key.authentication.0.is_some();
+            let (keys, others): (Vec<_>, Vec<_>) = (0..all.len()).partition(|key| is_read(&all[*key]));
+            skipped.extend(others.iter().map(|key| (index, *key)));
+            if keys.is_empty() && !others.is_empty() {
+                return None;
+            }
+            let mismatch =
+                |key: &JsonKey| key.authentication.0.as_ref().is_some_and(|tcp| tcp.ao.accept_key_mismatch);
+            let with_mismatch = keys.iter().map(|key| &all[*key]).filter(|key| mismatch(key));
+            let place = indices.len();
+            mismatched.extend(with_mismatch.filter_map(|key| Some((place, key.key_id.parse().ok()?))));
+            indices.push(index);
             let tolerance = accept_tolerance.0.unwrap_or_default().duration.0;
             let tolerance = tolerance.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
             let tolerance = tolerance.map_err(in_field("accept-tolerance.duration"));
-            text::chain(
-                name.clone(),
-                description.0,
-                tolerance,
-                key.iter().map(|key| key.key(&name, may)),
-                may,
-            )
+            let read = keys.iter().map(|key| all[*key].key(&name, may));
+            let chain = text::chain(name.clone(), description.0, tolerance, read, may);
+            Some(chain.map_err(|fault| Fault { key: fault.key.map(|key| keys[key]), ..fault }))
         };
-        let chains = place::chains(key_chain.into_iter().map(chain))?;
-        Ok(Read { chains, mismatched })
+        let chains = place::chains(key_chain.into_iter().enumerate().filter_map(chain));
+        let chains =
+            chains.map_err(|fault| Fault { chain: fault.chain.map(|chain| indices[chain]), ..fault })?;
+        Ok(Read { chains, mismatched, skipped })
     }
 }
 

@@ -11,7 +11,9 @@ use crate::text::TOML_DATE_AND_TIME;
 use crate::{KeyChain, KeyChains, Position};
 
 /// How many tables deep in a key a field can be: in JSON a SendID is in `ao`, in `ietf-tcp:authentication`.
-const DEPTH: usize = 2;
+pub(super) const DEPTH: usize = 2;
+/// The names of the list of key chains; the second one where RESTCONF returns the list alone.
+pub(super) const LISTS: [&str; 2] = ["key-chain", "ietf-key-chain:key-chain"];
 
 /// A value of a parsed text.
 pub(super) trait Value: Sized {
@@ -71,8 +73,7 @@ impl Fault {
         let error = &mut *located.0;
         error.position = position;
         let Some(mut value) = root else { return located };
-        let lists = ["key-chain", "ietf-key-chain:key-chain"];
-        let list = || lists.into_iter().find_map(|name| value.find(name, DEPTH));
+        let list = || LISTS.into_iter().find_map(|name| value.find(name, DEPTH));
         if let Some(chain) = self.chain.and_then(|index| list()?.element(index)) {
             error.chain = error.chain.take().or_else(|| chain.member("name")?.word());
             value = chain;

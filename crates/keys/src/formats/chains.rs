@@ -4,10 +4,12 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret};
+use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret, Skipped};
 use super::table::{Limits, Shows, Table, begins};
+use super::values::Value;
 use super::write::{Names, lose_what_bird_has};
 use crate::json::Read;
+use crate::place::{DEPTH, LISTS, Value as _};
 use crate::{Error, Key, KeyChain, KeyChains};
 
 const LINUX: Limits = Limits {
@@ -25,7 +27,8 @@ pub(super) const TOML: Table = Table {
     extension: Some(&["toml"]),
     shows: |text| Shows::if_(begins(text, &["[[key-chain]]", "[[key-chain.key]]"])),
     read: |text, may| {
-        KeyChains::read_toml(text, may).map(|chains| read(&Read { chains, mismatched: Vec::new() }))
+        let chains = KeyChains::read_toml(text, may)?;
+        Ok(read(&Read { chains, mismatched: Vec::new(), skipped: Vec::new() }, None))
     },
     fit: |chain, _, _| Some(chain),
     write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_toml())),
@@ -37,13 +40,18 @@ pub(super) const JSON: Table = Table {
     about: "Key chains in JSON (RFC 8177 with RFC 9648)",
     extension: Some(&["json"]),
     shows: |text| Shows::if_(text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'))),
-    read: |text, may| KeyChains::read_json(text, may).map(|read_chains| read(&read_chains)),
+    read: |text, may| {
+        let chains = KeyChains::read_json(text, may)?;
+        // The places of keys are needed for those that are skipped.
+        let root = (!chains.skipped.is_empty()).then(|| Value::from_json(text)).transpose()?;
+        Ok(read(&chains, root.as_ref()))
+    },
     write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_json())),
     ..TOML
 };
 
-/// The chains, with a warning for each key that lets segments in without it.
-pub(super) fn read(Read { chains, mismatched }: &Read) -> Content {
+/// The chains, with a warning for each key that lets segments in without it. The text's values have the places of keys that were skipped.
+pub(super) fn read(Read { chains, mismatched, skipped }: &Read, root: Option<&Value>) -> Content {
     let chain = |chain: &KeyChain| Chain {
         name: chain.name().to_owned(),
         description: chain.description().map(ToOwned::to_owned),
@@ -57,7 +65,14 @@ pub(super) fn read(Read { chains, mismatched }: &Read) -> Content {
         let remark = Remark::warning("accepts-unsigned", None, sentence).of_key(*key_id).lost();
         chains[*chain].remarks.push(remark);
     }
-    Content { chains, ..Content::default() }
+    let lists = root.and_then(|root| LISTS.into_iter().find_map(|name| root.find(name, DEPTH)));
+    let position = |(chain, key): &(usize, usize)| {
+        let keys = lists?.element(*chain)?.get("key")?;
+        Some(keys.element(*key)?.position)
+    };
+    let what = "a key without ietf-tcp:authentication, so not for TCP";
+    let skipped = skipped.iter().filter_map(position).map(|position| Skipped { position, what }).collect();
+    Content { chains, skipped, ..Content::default() }
 }
 
 impl From<&Key> for ChainKey {

@@ -60,7 +60,7 @@ fn read(text: &str, may: Collide) -> Result<Content, Error> {
     let mut reading = Reading { reader: Reader::from_str(text), places: Places::new(text) };
     let root = reading.root()?;
     let located = |fault: Fault| fault.located(text, Some(&root), None);
-    Ok(chains::read(&read_container(&root, may).map_err(located)?))
+    Ok(chains::read(&read_container(&root, may).map_err(located)?, Some(&root)))
 }
 
 struct Reading<'a> {
@@ -248,32 +248,6 @@ impl Value {
             Data::Table(members) => members,
             Data::Scalar(_) | Data::List(_) => Vec::new(),
         }
-    }
-}
-
-impl place::Value for &Value {
-    fn member(&self, name: &str) -> Option<Self> {
-        self.get(name)
-    }
-
-    fn members(&self) -> Vec<Self> {
-        Value::members(self).iter().map(|(_, value)| value).collect()
-    }
-
-    fn element(&self, index: usize) -> Option<Self> {
-        self.list("").ok()?.get(index)
-    }
-
-    fn position(&self, _: &str) -> Position {
-        self.position
-    }
-
-    fn kind(&self) -> &'static str {
-        self.data.kind()
-    }
-
-    fn word(&self) -> Option<String> {
-        self.text("").ok().map(str::to_owned)
     }
 }
 

@@ -12,7 +12,7 @@ use wireseal_tcp_ao::KeyId;
 use zeroize::Zeroizing;
 
 use crate::error::Fault;
-use crate::place::one_line;
+use crate::place::{self, one_line};
 use crate::{Error, Position, Problem};
 
 /// How many tables and lists can be within each other: far more than any configuration needs, and few enough for the stack.
@@ -180,6 +180,32 @@ impl Data {
             Self::List(_) => "a list",
             Self::Table(_) => "a table",
         }
+    }
+}
+
+impl place::Value for &Value {
+    fn member(&self, name: &str) -> Option<Self> {
+        self.get(name)
+    }
+
+    fn members(&self) -> Vec<Self> {
+        Value::members(self).iter().map(|(_, value)| value).collect()
+    }
+
+    fn element(&self, index: usize) -> Option<Self> {
+        self.list("").ok()?.get(index)
+    }
+
+    fn position(&self, _: &str) -> Position {
+        self.position
+    }
+
+    fn kind(&self) -> &'static str {
+        self.data.kind()
+    }
+
+    fn word(&self) -> Option<String> {
+        self.text("").ok().map(str::to_owned)
     }
 }
 

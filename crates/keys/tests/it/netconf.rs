@@ -250,6 +250,48 @@ fn restconf_gives_the_container_the_list_or_the_datastore() {
 }
 
 #[test]
+fn keys_of_other_protocols_are_skipped() {
+    let whole: serde_json::Value = serde_json::from_str(JSON).expect("JSON");
+    let ao = &whole["ietf-key-chain:key-chains"]["key-chain"][0];
+    let ospf = serde_json::json!({"key-id": "1", "crypto-algorithm": "md5"});
+    let mut mixed = ao.clone();
+    mixed["name"] = "mixed".into();
+    mixed["key"] = serde_json::json!([ospf, ao["key"][0], ospf]);
+    mixed["key"][1]["ietf-tcp:authentication"]["keychain"] = "mixed".into();
+    let others = serde_json::json!({"name": "ospf", "key": [ospf]});
+    let list = serde_json::json!({"ietf-key-chain:key-chain": [others, mixed, others]});
+    let json = serde_json::to_string_pretty(&list).expect("JSON");
+    let key = "<key><key-id>1</key-id><crypto-algorithm>md5</crypto-algorithm></key>";
+    let chain = format!("<key-chain><name>ospf</name>{key}</key-chain>");
+    let xml = XML.replacen("<key-chain>", &format!("{chain}<key-chain>"), 1).replacen(
+        "        <key>\n",
+        &format!("{key}\n<key>\n"),
+        1,
+    );
+    for (format, text, count) in [(Format::Json, json, 4), (Format::Xml, xml, 2)] {
+        let file = read(Path::new("x"), &text, Some(format)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!((file.chains.len(), file.chains[0].keys.len()), (1, 1));
+        let lines: Vec<_> = file
+            .skipped
+            .iter()
+            .map(|skipped| text.lines().nth(skipped.position.line - 1).expect("a line"))
+            .collect();
+        assert_eq!(lines.len(), count);
+        assert!(lines.iter().all(|line| line.trim() == "{" || line.contains("<key>")), "{lines:?}");
+        // An error names the right key.
+        let wrong = text.replacen(": 84", ": 256", 1).replacen(">84<", ">256<", 1);
+        let error = read(Path::new("x"), &wrong, Some(format)).expect_err("256").to_string();
+        let line = wrong[..wrong.find("256").expect("it is there")].matches('\n').count() + 1;
+        assert!(error.contains(&format!("line {line}, ")) && error.contains("key 55, recv-id"), "{error}");
+    }
+    let strict = wireseal_keys::KeyChains::from_json(
+        &serde_json::json!({"ietf-key-chain:key-chain": [others]}).to_string(),
+    );
+    let error = strict.expect_err("not for TCP").to_string();
+    assert!(error.ends_with("key chain \"ospf\", key 1: missing field `ietf-tcp:authentication`"), "{error}");
+}
+
+#[test]
 fn keys_that_let_unsigned_segments_in_are_warned_of() {
     let json = JSON.replace("\"recv-id\": 84", "\"recv-id\": 84, \"accept-key-mismatch\": true");
     let xml = XML.replace(
