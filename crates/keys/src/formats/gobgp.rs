@@ -60,18 +60,12 @@ fn algorithm_name(algorithm: TcpAoAlgorithm, mac_length: usize) -> Option<&'stat
 
 fn shows(text: &str) -> Shows {
     let line = first_line(text).trim_end();
-    let toml = [
-        "[[keychains",
-        "[keychains",
-        "[global.",
-        "[[neighbors",
-        "[neighbors.",
-        "[[peer-groups",
-        "[[dynamic-neighbors",
-    ];
+    let tables = ["keychains", "global.", "neighbors", "peer-groups", "dynamic-neighbors"];
+    let is_table =
+        line.starts_with('[') && tables.iter().any(|name| line.trim_start_matches('[').starts_with(name));
+    let member = line.strip_prefix("keychains").map(str::trim_start);
     match () {
-        () if toml.iter().any(|start| line.starts_with(start)) => Shows::Certainly,
-        () if line == "keychains:" => Shows::Certainly,
+        () if is_table || member.is_some_and(|rest| rest.starts_with([':', '='])) => Shows::Certainly,
         () if ["global:", "neighbors:"].contains(&line) => Shows::Perhaps,
         // OpenConfig's chains are in a table, these are a list.
         () => Shows::if_(has_member(text, "keychains", '[')),
@@ -195,10 +189,11 @@ impl Reading {
         let link = text(value, &["config"], "neighbor-interface")?;
         let bound = text(value, &["transport", "config"], "bind-interface")?;
         let (address, interface) = match (address, link) {
-            (Some(address), _) => match address.split_once('%') {
-                Some((address, zone)) => (address.parse().ok(), Some(zone)),
-                None => (address.parse().ok(), bound),
-            },
+            (Some(address), _) => {
+                let (address, zone) =
+                    address.split_once('%').map_or((address, None), |(it, zone)| (it, Some(zone)));
+                (address.parse().ok().map(IpCidr::new_host), zone.or(bound))
+            }
             // GoBGP asks the system which link-local address the neighbor has.
             (None, Some(link)) => (LINK_LOCAL.parse().ok(), Some(link)),
             (None, None) => (None, None),

@@ -149,7 +149,10 @@ fn what_gobgp_refuses_is_found() {
         "neighbor-address = \"192.0.2.2\"\n    peer-group = \"leaves\"",
     );
     assert_eq!(twice.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(), ["refused", "refused"]);
-    assert_eq!(replaced("\"fe80::2%eth0\"", "\"somewhere\"").len(), 1);
+    for address in ["somewhere", "192.0.2.0/24"] {
+        let warned = replaced("\"fe80::2%eth0\"", &format!("\"{address}\""));
+        assert!(matches!(warned[..], [("not-understood", Some(_))]), "{address}: {warned:?}");
+    }
     assert_eq!(
         replaced("receive-id = 11", "receive-id = 10"),
         [("ids-collide", line("[[keychains.keys]]").map(|at| at + 7))]
@@ -257,6 +260,9 @@ fn the_text_decides_between_formats_with_one_extension() {
         "[[key-chain]]\nname = \"a\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"sha1\"\nsecret = \"x\"\n";
     assert_eq!(Format::of(Path::new("a.toml"), own), Some(Format::Toml));
     assert_eq!(Format::of(Path::new("a.toml"), TOML), Some(Format::GoBgp));
+    for text in ["keychains = [", "keychains: [", "keychains: # ours", "[[keychains]]", "[global.config]"] {
+        assert_eq!(Format::of(Path::new("gobgpd.conf"), text), Some(Format::GoBgp), "{text}");
+    }
     assert_eq!(Format::of(Path::new("a.toml"), ""), Some(Format::Toml));
     assert_eq!(Format::of(Path::new("a.json"), "{\"ietf-key-chain:key-chains\": {}}"), Some(Format::Json));
     assert_eq!(Format::of(Path::new("a.json"), "{\"a\": [1], \"keychains\":\n[]}"), Some(Format::GoBgp));
