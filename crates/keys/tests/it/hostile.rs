@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use wireseal_keys::{Error, Format, KeyChain, KeyChains, read};
+use wireseal_keys::{Error, Format, KeyChain, KeyChains, KeyFile, convert, read};
 
 /// What to do with a file and its chain.
 type Act<'a> = &'a dyn Fn(&str, &KeyChain);
@@ -305,6 +305,13 @@ proptest! {
             Ok(file) => {
                 let shown = format!("{file:?}");
                 prop_assert!(!shown.contains("Vd8zqkT1"), "{}", shown);
+                for to in Format::ALL.into_iter().filter(|format| format.is_written()) {
+                    let Ok(conversion) = convert(&file, to) else { continue };
+                    let again = read(Path::new("keys"), &conversion.text, Some(to));
+                    let again = again.map_err(|error| TestCaseError::fail(format!("{to}: {error}\n{}", &*conversion.text)))?;
+                    let keys = |file: &KeyFile| file.chains.iter().map(|chain| chain.keys.len()).sum::<usize>();
+                    prop_assert!(!conversion.losses.is_empty() || keys(&file) == keys(&again), "{}: {}", to, &shown);
+                }
             }
             Err(error) => {
                 let error = format!("{error}\n{error:?}");
