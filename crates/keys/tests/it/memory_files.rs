@@ -182,15 +182,38 @@ fn gobgp(syntax: &str) -> Zeroizing<String> {
     text
 }
 
+/// The same keys in XML, with their secrets as they are.
+fn xml() -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(500 * KEYS));
+    text.push_str("<key-chain xmlns='urn:ietf:params:xml:ns:yang:ietf-key-chain'><name>core</name>");
+    let start = Zeroizing::new(start());
+    for number in 0..KEYS {
+        let secret = spelled(&*start, Spelling::Text);
+        write!(
+            text,
+            "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm>\n<key-string>\n<keystring>{}{number:08}\
+             </keystring></key-string><authentication><ao><send-id>{number}</send-id><recv-id>{number}</recv-id></ao>\
+             </authentication></key>\n",
+            *secret
+        )
+        .unwrap();
+    }
+    text.push_str("</key-chain>");
+    text
+}
+
 #[test]
 fn ao_36_reading_a_configuration_leaves_no_secret_behind() {
     let test = "memory_files::ao_36_reading_a_configuration_leaves_no_secret_behind";
-    let names = ["TOML", "JSON", "YAML"];
+    let names = ["TOML", "JSON", "YAML", "XML"];
     if let Some(name) = role() {
         stage("start");
-        let text = apart(|| gobgp(&name));
+        let (format, text) = match name.as_str() {
+            "XML" => (Format::Xml, apart(xml)),
+            _ => (Format::GoBgp, apart(|| gobgp(&name))),
+        };
         stage("the text");
-        let file = apart(|| read(Path::new("keys"), &text, Some(Format::GoBgp)).unwrap());
+        let file = apart(|| read(Path::new("keys"), &text, Some(format)).unwrap());
         assert_eq!(file.chains[0].keys.len(), KEYS);
         stage("read");
         drop(text);
@@ -204,9 +227,10 @@ fn ao_36_reading_a_configuration_leaves_no_secret_behind() {
     for name in names {
         let stages = observe(test, name, |stage, memory| {
             let count = [memory.count(&octets), memory.count(digits.as_bytes())];
+            let of_text = if name == "XML" { [KEYS, 0] } else { [0, KEYS] };
             let expected = match stage {
-                "the text" => [0, KEYS],
-                "read" => [KEYS, KEYS],
+                "the text" => of_text,
+                "read" => [of_text[0] + KEYS, of_text[1]],
                 "the file" => [KEYS, 0],
                 _ => [0, 0],
             };
