@@ -10,6 +10,7 @@ mod eos;
 mod errors;
 mod followed_chain;
 mod formats;
+mod gobgp;
 mod hostile;
 mod ios_xe;
 mod ios_xr;
@@ -23,6 +24,8 @@ mod lifetimes;
 mod memory;
 #[cfg(target_os = "linux")]
 mod memory_files;
+mod netconf;
+mod openconfig;
 mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
