@@ -3,9 +3,11 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt::Write;
+use core::fmt::{self, Write};
 
 use serde::Deserialize;
+#[cfg(feature = "formats")]
+use serde::Deserializer;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -31,11 +33,34 @@ const NAMES: FieldNames = FieldNames {
 /// A leaf of YANG's type `empty`: `[null]` (RFC 7951 §6.9).
 type Empty = [(); 1];
 
+/// A file, or what RESTCONF returns for a resource (RFC 8040 §4.3): the container, the list in it, or the whole datastore.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with ietf-key-chain:key-chains")]
 struct Document {
+    #[serde(default, rename = "ietf-key-chain:key-chains")]
+    key_chains: Member<Container>,
+    #[serde(default, rename = "ietf-key-chain:key-chain")]
+    key_chain: Member<Vec<JsonChain>>,
+    #[serde(default, alias = "ietf-restconf:data")]
+    data: Member<Datastore>,
+}
+
+/// A datastore, with the data of other modules.
+#[derive(Deserialize)]
+#[serde(expecting = "an object with ietf-key-chain:key-chains")]
+struct Datastore {
     #[serde(rename = "ietf-key-chain:key-chains")]
     key_chains: Container,
+}
+
+/// Key chains, and what is to be said of them.
+#[cfg_attr(not(feature = "formats"), allow(dead_code, reason = "only what reads files says more"))]
+pub(crate) struct Read {
+    pub(crate) chains: KeyChains,
+    /// The keys with `accept-key-mismatch`: which of the chains, and the key id.
+    pub(crate) mismatched: Vec<(usize, u64)>,
+    /// The keys that are not for TCP: which of the text's chains, and which of its keys. Only if keys may collide.
+    pub(crate) skipped: Vec<(usize, usize)>,
 }
 
 #[derive(Deserialize, Default)]
@@ -78,9 +103,10 @@ struct JsonKey {
     #[serde(default)]
     lifetime: JsonLifetimes,
     crypto_algorithm: String,
+    #[serde(default)]
     key_string: KeyString,
-    #[serde(rename = "ietf-tcp:authentication")]
-    authentication: Authentication,
+    #[serde(default, rename = "ietf-tcp:authentication")]
+    authentication: Member<Authentication>,
     #[serde(default, rename = "wireseal:mac-length")]
     mac_length: Member<Whole>,
     #[serde(default, rename = "wireseal:allow-short-secret")]
@@ -190,27 +216,34 @@ const fn identity(algorithm: TcpAoAlgorithm) -> &'static str {
     }
 }
 
+/// Reads an identity, with or without its module.
 fn parse_identity(text: &str) -> Result<TcpAoAlgorithm, Error> {
-    let own = TcpAoAlgorithm::ALL.into_iter().find(|algorithm| identity(*algorithm) == text);
+    let is_named = |algorithm: &TcpAoAlgorithm| {
+        let identity = identity(*algorithm);
+        identity == text || identity.split_once(':').is_some_and(|(_, name)| name == text)
+    };
+    let own = TcpAoAlgorithm::ALL.into_iter().find(is_named);
     own.map_or_else(|| text::parse_algorithm(text), Ok)
 }
 
 impl JsonKey {
-    fn key(&self, chain: &str) -> Result<ReadKey, Error> {
+    fn key(&self, chain: &str, may: Collide) -> Result<ReadKey, Error> {
         let Ok(key_id) = self.key_id.parse() else {
             let out_of_range = Problem::OutOfRange { min: 0, max: u64::MAX };
             return Err(Error::from(out_of_range).field("key-id"));
         };
-        let key = self.key_with_id(key_id, chain).map_err(|error| error.in_key(key_id))?;
+        let key = self.key_with_id(key_id, chain, may).map_err(|error| error.in_key(key_id))?;
         Ok(ReadKey { key, has_key_id: true, has_recv_id: true })
     }
 
-    fn key_with_id(&self, key_id: u64, chain: &str) -> Result<Key, Error> {
-        let Authentication { keychain, ao } = &self.authentication;
+    fn key_with_id(&self, key_id: u64, chain: &str, may: Collide) -> Result<Key, Error> {
+        let Some(Authentication { keychain, ao }) = &self.authentication.0 else {
+            return invalid("missing field `ietf-tcp:authentication`");
+        };
         if keychain.0.as_ref().is_some_and(|name| name != chain) {
             return invalid("a key cannot refer to another key chain").map_err(in_field("keychain"));
         }
-        if ao.accept_key_mismatch {
+        if ao.accept_key_mismatch && may == Collide::No {
             return invalid("a protected peer's segments are never accepted without a matching key")
                 .map_err(in_field("accept-key-mismatch"));
         }
@@ -235,6 +268,55 @@ impl JsonKey {
     }
 }
 
+impl Container {
+    fn read(self, may: Collide) -> Result<Read, Fault> {
+        let Self { key_chain, aes_key_wrap } = self;
+        if aes_key_wrap.0.is_some_and(|wrap| wrap.enable) {
+            let error = Error::text("key strings wrapped with AES Key Wrap cannot be read");
+            return Err(error.field("aes-key-wrap").of(None, None));
+        }
+        let (mut mismatched, mut skipped, mut indices) = (Vec::new(), Vec::new(), Vec::new());
+        let chain = |(index, chain): (usize, JsonChain)| {
+            let JsonChain { name, description, accept_tolerance, key: all, .. } = chain;
+            let is_read = |key: &JsonKey| may == Collide::No || key.authentication.0.is_some();
+            let (keys, others): (Vec<_>, Vec<_>) = (0..all.len()).partition(|key| is_read(&all[*key]));
+            skipped.extend(others.iter().map(|key| (index, *key)));
+            if keys.is_empty() && !others.is_empty() {
+                return None;
+            }
+            let mismatch =
+                |key: &JsonKey| key.authentication.0.as_ref().is_some_and(|tcp| tcp.ao.accept_key_mismatch);
+            let with_mismatch = keys.iter().map(|key| &all[*key]).filter(|key| mismatch(key));
+            let place = indices.len();
+            mismatched.extend(with_mismatch.filter_map(|key| Some((place, key.key_id.parse().ok()?))));
+            indices.push(index);
+            let tolerance = accept_tolerance.0.unwrap_or_default().duration.0;
+            let tolerance = tolerance.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
+            let tolerance = tolerance.map_err(in_field("accept-tolerance.duration"));
+            let read = keys.iter().map(|key| all[*key].key(&name, may));
+            let chain = text::chain(name.clone(), description.0, tolerance, read, may);
+            Some(chain.map_err(|fault| Fault { key: fault.key.map(|key| keys[key]), ..fault }))
+        };
+        let chains = place::chains(key_chain.into_iter().enumerate().filter_map(chain));
+        let chains =
+            chains.map_err(|fault| Fault { chain: fault.chain.map(|chain| indices[chain]), ..fault })?;
+        Ok(Read { chains, mismatched, skipped })
+    }
+}
+
+/// Reads the members of `ietf-key-chain:key-chains` in another encoding. The fault has no place yet.
+#[cfg(feature = "formats")]
+pub(crate) fn read_container<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    may: Collide,
+) -> Result<Read, Fault> {
+    let container: Result<Container, _> = serde_path_to_error::deserialize(deserializer);
+    let refused = |error: serde_path_to_error::Error<D::Error>| {
+        Fault::refused(&error.inner().to_string(), Some(error.path()))
+    };
+    container.map_err(refused)?.read(may)
+}
+
 impl KeyChains {
     /// Reads key chains in the JSON encoding (RFC 7951) of the YANG modules `ietf-key-chain` (RFC 8177) and `ietf-tcp` (RFC 9648) (feature
     /// `json`).
@@ -245,16 +327,19 @@ impl KeyChains {
     /// [`TcpAoAlgorithm`]. State that a device may add (`last-modified-timestamp`, `send-lifetime-active`, `accept-lifetime-active`,
     /// `r-next-key-id`) is ignored. Members that are not in the modules, `md5`, AES key wrap and `accept-key-mismatch` are refused.
     ///
+    /// The object may also be what RESTCONF returns (RFC 8040 §4.3): a list of `ietf-key-chain:key-chain`, or the container within `data`,
+    /// where the members of other modules are ignored.
+    ///
     /// Every chain of the text must be for TCP-AO: each key needs a `key-string` and an `ietf-tcp:authentication` with `ao`. From a
     /// router's whole configuration, take only the chains that TCP sessions use.
     ///
     /// # Errors
     /// [`Error`] for the first thing that is wrong.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        Self::read_json(text, Collide::No)
+        Self::read_json(text, Collide::No).map(|read| read.chains)
     }
 
-    pub(crate) fn read_json(text: &str, may: Collide) -> Result<Self, Error> {
+    pub(crate) fn read_json(text: &str, may: Collide) -> Result<Read, Error> {
         let located = |fault: Fault, position| {
             let root = serde_json::from_str(text).ok();
             fault.located(text, root.map(|root| Located { text, value: root }), position)
@@ -273,27 +358,32 @@ impl KeyChains {
         let document: Document = serde_path_to_error::deserialize(&mut deserializer)
             .map_err(|error| refused(error.inner(), Some(error.path())))?;
         deserializer.end().map_err(|error| refused(&error, None))?;
-        let Container { key_chain, aes_key_wrap } = document.key_chains;
-        if aes_key_wrap.0.is_some_and(|wrap| wrap.enable) {
-            let error = invalid("key strings wrapped with AES Key Wrap cannot be read");
-            let error: Result<Self, _> = error.map_err(in_field("aes-key-wrap"));
-            return error.map_err(|error| located(error.of(None, None), None));
-        }
-        let chain = |JsonChain { name, description, accept_tolerance, key, .. }: JsonChain| {
-            let tolerance = accept_tolerance.0.unwrap_or_default().duration.0;
-            let tolerance = tolerance.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
-            let tolerance = tolerance.map_err(in_field("accept-tolerance.duration"));
-            text::chain(name.clone(), description.0, tolerance, key.iter().map(|key| key.key(&name)), may)
+        let container = match (document.key_chains.0, document.key_chain.0, document.data.0) {
+            (Some(container), None, None) | (None, None, Some(Datastore { key_chains: container })) => {
+                Ok(container)
+            }
+            (None, Some(key_chain), None) => Ok(Container { key_chain, ..Container::default() }),
+            (None, None, None) => invalid("missing field `ietf-key-chain:key-chains`"),
+            _ => invalid("give the key chains once"),
         };
-        place::chains(key_chain.into_iter().map(chain)).map_err(|fault| located(fault, None))
+        let container = container.map_err(|error| located(error.of(None, None), None))?;
+        container.read(may).map_err(|fault| located(fault, None))
     }
 
     /// Writes the key chains, secrets included, as [`Self::from_json`] reads them.
     #[must_use]
     pub fn to_json(&self) -> Zeroizing<String> {
+        self.written_as(|text, document| write!(text, "{document:#}"))
+    }
+
+    /// Writes the document of these key chains in some encoding.
+    pub(crate) fn written_as(
+        &self,
+        write: impl FnOnce(&mut String, &Value) -> fmt::Result,
+    ) -> Zeroizing<String> {
         let mut document = Value::Null;
         document["ietf-key-chain:key-chains"]["key-chain"] = self.chains().iter().map(chain_value).collect();
-        let text = write::written(self, |text| write!(text, "{document:#}"));
+        let text = write::written(self, |text| write(text, &document));
         wipe(&mut document);
         text
     }
@@ -390,8 +480,8 @@ impl place::Value for Located<'_> {
         Some(Self { value: elements.get(index)?, ..*self })
     }
 
-    fn offset(&self) -> usize {
-        self.value.get().as_ptr().addr() - self.text.as_ptr().addr()
+    fn position(&self, text: &str) -> Position {
+        Position::of(text, self.value.get().as_ptr().addr() - self.text.as_ptr().addr())
     }
 
     fn kind(&self) -> &'static str {

@@ -11,7 +11,9 @@ use crate::text::TOML_DATE_AND_TIME;
 use crate::{KeyChain, KeyChains, Position};
 
 /// How many tables deep in a key a field can be: in JSON a SendID is in `ao`, in `ietf-tcp:authentication`.
-const DEPTH: usize = 2;
+pub(super) const DEPTH: usize = 2;
+/// The names of the list of key chains; the second one where RESTCONF returns the list alone.
+pub(super) const LISTS: [&str; 2] = ["key-chain", "ietf-key-chain:key-chain"];
 
 /// A value of a parsed text.
 pub(super) trait Value: Sized {
@@ -21,8 +23,8 @@ pub(super) trait Value: Sized {
     fn members(&self) -> Vec<Self>;
     /// An element of an array.
     fn element(&self, index: usize) -> Option<Self>;
-    /// Octets of the text before it.
-    fn offset(&self) -> usize;
+    /// Where it begins in the text.
+    fn position(&self, text: &str) -> Position;
     /// Its kind, such as "a string".
     fn kind(&self) -> &'static str;
     /// A string or a number, as text.
@@ -71,9 +73,8 @@ impl Fault {
         let error = &mut *located.0;
         error.position = position;
         let Some(mut value) = root else { return located };
-        if let Some(chain) =
-            self.chain.and_then(|index| value.find("key-chain", DEPTH).and_then(|list| list.element(index)))
-        {
+        let list = || LISTS.into_iter().find_map(|name| value.find(name, DEPTH));
+        if let Some(chain) = self.chain.and_then(|index| list()?.element(index)) {
             error.chain = error.chain.take().or_else(|| chain.member("name")?.word());
             value = chain;
         }
@@ -99,7 +100,7 @@ impl Fault {
                 message.to_mut().push_str(&format!(": write [[{header}]] with two brackets, once for each"));
             }
         }
-        error.position = position.or_else(|| Some(Position::of(text, value.offset())));
+        error.position = position.or_else(|| Some(value.position(text)));
         located
     }
 }
@@ -132,7 +133,7 @@ impl Position {
 }
 
 /// Replaces control characters, since an error is one line.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

@@ -90,8 +90,8 @@ impl Value for &Spanned<DeValue<'_>> {
         self.get_ref().as_array()?.get(index)
     }
 
-    fn offset(&self) -> usize {
-        self.span().start
+    fn position(&self, text: &str) -> Position {
+        Position::of(text, self.span().start)
     }
 
     fn kind(&self) -> &'static str {
@@ -161,7 +161,8 @@ fn write_key(text: &mut String, key: &Key) -> fmt::Result {
     Ok(())
 }
 
-fn write_string(text: &mut String, field: &str, value: &str) -> fmt::Result {
+/// Writes `field = "value"` and a line end.
+pub(crate) fn write_string(text: &mut String, field: &str, value: &str) -> fmt::Result {
     write!(text, "{field} = ")?;
     text.value(TomlStringBuilder::new(value).as_basic())?;
     text.newline()

@@ -4,9 +4,12 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Secret};
+use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret, Skipped};
 use super::table::{Change, Limits, Shows, Table, Written, begins};
+use super::values::Value;
 use super::write::{Names, lose_what_bird_has};
+use crate::json::Read;
+use crate::place::{DEPTH, LISTS, Value as _};
 use crate::{Error, Key, KeyChain, KeyChains};
 
 const LINUX: Limits = Limits {
@@ -22,11 +25,14 @@ const LINUX: Limits = Limits {
 pub(super) const TOML: Table = Table {
     name: "toml",
     about: "Key chains in TOML",
-    extension: Some("toml"),
+    extension: Some(&["toml"]),
     shows: |text| Shows::if_(begins(text, &["[[key-chain]]", "[[key-chain.key]]"])),
-    read: |text, may| KeyChains::read_toml(text, may).map(|chains| read(&chains)),
+    read: |text, may| {
+        let chains = KeyChains::read_toml(text, may)?;
+        Ok(read(&Read { chains, mismatched: Vec::new(), skipped: Vec::new() }, None))
+    },
     fit: |chain, _, _| Some(chain),
-    write: Some(|chains, losses| Ok(write(chains, losses)?.to_toml())),
+    write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_toml())),
     change: Some(Change {
         written: Written::Anew,
         apply: "cp {file} {target}\nsystemctl reload wireseal-gateway\n# wireseal run: systemctl reload wireseal-run@NAME, or \
@@ -39,14 +45,20 @@ pub(super) const TOML: Table = Table {
 pub(super) const JSON: Table = Table {
     name: "json",
     about: "Key chains in JSON (RFC 8177 with RFC 9648)",
-    extension: Some("json"),
+    extension: Some(&["json"]),
     shows: |text| Shows::if_(text.strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('"'))),
-    read: |text, may| KeyChains::read_json(text, may).map(|chains| read(&chains)),
-    write: Some(|chains, losses| Ok(write(chains, losses)?.to_json())),
+    read: |text, may| {
+        let chains = KeyChains::read_json(text, may)?;
+        // The places of keys are needed for those that are skipped.
+        let root = (!chains.skipped.is_empty()).then(|| Value::from_json(text)).transpose()?;
+        Ok(read(&chains, root.as_ref()))
+    },
+    write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_json())),
     ..TOML
 };
 
-fn read(chains: &KeyChains) -> Content {
+/// The chains, with a warning for each key that lets segments in without it. The text's values have the places of keys that were skipped.
+pub(super) fn read(Read { chains, mismatched, skipped }: &Read, root: Option<&Value>) -> Content {
     let chain = |chain: &KeyChain| Chain {
         name: chain.name().to_owned(),
         description: chain.description().map(ToOwned::to_owned),
@@ -54,7 +66,20 @@ fn read(chains: &KeyChains) -> Content {
         keys: chain.keys().iter().map(ChainKey::from).collect(),
         ..Chain::default()
     };
-    Content { chains: chains.chains().iter().map(chain).collect(), ..Content::default() }
+    let mut chains: Vec<_> = chains.chains().iter().map(chain).collect();
+    for (chain, key_id) in mismatched {
+        let sentence = "\"accept-key-mismatch\" lets in segments that no key matches, unsigned ones too";
+        let remark = Remark::warning("accepts-unsigned", None, sentence).of_key(*key_id).lost();
+        chains[*chain].remarks.push(remark);
+    }
+    let lists = root.and_then(|root| LISTS.into_iter().find_map(|name| root.find(name, DEPTH)));
+    let position = |(chain, key): &(usize, usize)| {
+        let keys = lists?.element(*chain)?.get("key")?;
+        Some(keys.element(*key)?.position)
+    };
+    let what = "a key without ietf-tcp:authentication, so not for TCP";
+    let skipped = skipped.iter().filter_map(position).map(|position| Skipped { position, what }).collect();
+    Content { chains, skipped, ..Content::default() }
 }
 
 impl From<&Key> for ChainKey {
@@ -83,14 +108,20 @@ impl From<&Key> for ChainKey {
     }
 }
 
-/// The chains as [`KeyChains`], with send lifetimes cut to the accept lifetimes.
-fn write(chains: &[Chain], losses: &mut Vec<String>) -> Result<KeyChains, Error> {
-    let mut names = Names::new(|_| true);
+/// The chains as [`KeyChains`], with send lifetimes cut to the accept lifetimes. Their names have only characters for which `is_kept` is
+/// true.
+pub(super) fn write(
+    chains: &[Chain],
+    losses: &mut Vec<String>,
+    is_kept: fn(char) -> bool,
+) -> Result<KeyChains, Error> {
+    let mut names = Names::new(is_kept);
     let mut written = Vec::new();
     for chain in chains {
         lose_what_bird_has(chain, losses);
         if !chain.neighbors.is_empty() {
-            losses.push(format!("chain {:?}: its peers, which TOML and JSON do not have", chain.name));
+            losses
+                .push(format!("chain {:?}: its peers, which key chains of RFC 8177 do not have", chain.name));
         }
         for key in chain.keys.iter().filter(|key| !key.accept.covers(&key.send)) {
             losses.push(format!("key {}: its send lifetime outside the accept lifetime", chain.name_of(key)));

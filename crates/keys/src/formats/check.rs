@@ -326,7 +326,7 @@ fn check_secret(findings: &mut Findings, chain: &Chain, key: &ChainKey, before: 
         warn("same-secret", sentence);
     }
 
-    let is_text = key.secret.notation() != Notation::Hexadecimal;
+    let is_text = !matches!(key.secret.notation(), Notation::Hexadecimal | Notation::Base64);
     for (kind, is_odd, sentence) in [
         ("line-end", ends_line(secret), "the secret ends with a line end, which is part of it"),
         (

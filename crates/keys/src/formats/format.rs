@@ -11,7 +11,9 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use super::file::{Chain, ChainKey, Clock, ConfiguredKey, End, Keys, Notation, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table};
-use super::{bird, chains, eos, frr, ios_xe, ios_xr, junos, sr_linux, sr_os, vrp};
+use super::{
+    bird, chains, eos, frr, gobgp, ios_xe, ios_xr, junos, netconf, openconfig, sr_linux, sr_os, vrp,
+};
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
 /// A format, in one line of the list below and one [`Table`] in its own file.
@@ -62,33 +64,49 @@ formats! {
     SrOs: sr_os::TABLE,
     /// Nokia SR Linux configuration, whose TCP-AO is not proven.
     SrLinux: sr_linux::TABLE,
+    /// GoBGP configuration, in TOML, YAML or JSON.
+    GoBgp: gobgp::TABLE,
+    /// Key chains in XML, as NETCONF has them (RFC 8177 with RFC 9648).
+    Xml: netconf::TABLE,
+    /// OpenConfig key chains in JSON.
+    OpenConfig: openconfig::TABLE,
 }
 
 impl Format {
     /// The format that a file's name or text shows. Of the text, the first line that only one format has decides, or else the first that
-    /// several have.
+    /// several have. If several formats have the name's extension, the text decides between them.
     #[must_use]
     pub fn of(path: &Path, text: &str) -> Option<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
-        let has = |known: &str| extension.is_some_and(|extension| extension.eq_ignore_ascii_case(known));
-        let by_name = Self::ALL.into_iter().find(|format| format.table().extension.is_some_and(has));
-        by_name.or_else(|| {
-            let mut from = 0;
-            let mut perhaps = None;
-            for line in text.split_inclusive('\n') {
-                let rest = &text[from + line.len() - line.trim_start().len()..];
-                from += line.len();
-                // Lines of later formats contain words of earlier ones, so the later ones are tried first.
-                for format in Self::ALL.into_iter().rev() {
-                    match (format.table().shows)(rest) {
-                        Shows::Certainly => return Some(format),
-                        Shows::Perhaps => perhaps = perhaps.or(Some(format)),
-                        Shows::Nothing => {}
-                    }
+        let is_named = |format: &Self| {
+            let mut extensions = format.table().extension.into_iter().flatten();
+            extensions.any(|known| extension.is_some_and(|extension| extension.eq_ignore_ascii_case(known)))
+        };
+        let named: Vec<_> = Self::ALL.into_iter().filter(is_named).collect();
+        match named[..] {
+            [] => Self::shown(text, &Self::ALL),
+            [only] => Some(only),
+            [first, ..] => Self::shown(text, &named).or(Some(first)),
+        }
+    }
+
+    /// Which of these formats a text shows.
+    fn shown(text: &str, formats: &[Self]) -> Option<Self> {
+        let mut from = 0;
+        let mut perhaps = None;
+        for line in text.split_inclusive('\n') {
+            let rest = &text[from + line.len() - line.trim_start().len()..];
+            from += line.len();
+            // Lines of later formats contain words of earlier ones, so the later ones are tried first.
+            for format in formats.iter().rev().copied() {
+                match (format.table().shows)(rest) {
+                    Shows::Certainly => return Some(format),
+                    Shows::Perhaps => perhaps = perhaps.or(Some(format)),
+                    Shows::Nothing => {}
                 }
             }
-            perhaps
-        })
+        }
+        perhaps
     }
 
     /// Whether [`convert`](super::convert()) can write it.
@@ -169,6 +187,9 @@ impl Implementation {
         if !(least..=most).contains(&key.mac_length) {
             let lengths = if least == most { least.to_string() } else { format!("{least} to {most}") };
             refusals.push(format!("supports MACs of {lengths} octets, not {}", key.mac_length));
+        } else if refusals.is_empty() && !(self.0.has_mac)(key.algorithm, key.mac_length) {
+            refusals
+                .push(format!("does not support {} with MACs of {} octets", key.algorithm, key.mac_length));
         }
         let length = key.secret.expose().len();
         if length == 0 && key.secret.encryption().is_none() {

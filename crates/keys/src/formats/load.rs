@@ -50,16 +50,9 @@ pub fn load_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Er
     let (octets, warning) = octets?;
     let text = text(path, &octets)?;
     let read = || {
-        let format = Format::of(path, text).unwrap_or(Format::Toml);
-        let Content { chains, skipped, remarks } = content(format, text, false, Collide::No)?;
-        let file = KeyFile {
-            format: Some(format),
-            chains,
-            skipped,
-            remarks,
-            addresses: own_addresses(text),
-            warnings: warning.into_iter().collect(),
-        };
+        let mut file =
+            read_as(|text| Ok(Format::of(path, text).unwrap_or(Format::Toml)), text, false, Collide::No)?;
+        file.warnings.extend(warning);
         Ok((file.key_chains(end)?, file))
     };
     read().map_err(|error: Error| error.in_file(path))
@@ -74,8 +67,7 @@ fn octets(path: &Path) -> io::Result<(Zeroizing<Vec<u8>>, Option<String>)> {
 }
 
 fn text<'a>(path: &Path, octets: &'a [u8]) -> Result<&'a str, Error> {
-    let text = str::from_utf8(octets).map_err(|_| Error::text("not UTF-8 text").in_file(path))?;
-    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+    str::from_utf8(octets).map_err(|_| Error::text("not UTF-8 text").in_file(path))
 }
 
 /// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows. `expected` is the probable number of
@@ -112,15 +104,15 @@ pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Resu
 /// # Errors
 /// [`Error`], with the place in the text.
 pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, Error> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let read = || {
-        let known = format.or_else(|| Format::of(path, text)).ok_or_else(|| unknown(text))?;
-        let Content { chains, skipped, remarks } = content(known, text, format.is_some(), Collide::Yes)?;
-        if chains.iter().all(|chain| chain.keys.is_empty()) {
-            return Err(no_key(known, &chains, &remarks));
+        let known = |text: &str| format.or_else(|| Format::of(path, text)).ok_or_else(|| unknown(text));
+        let file = read_as(known, text, format.is_some(), Collide::Yes)?;
+        match file.format {
+            Some(known) if file.chains.iter().all(|chain| chain.keys.is_empty()) => {
+                Err(no_key(known, &file.chains, &file.remarks))
+            }
+            _ => Ok(file),
         }
-        let addresses = own_addresses(text);
-        Ok(KeyFile { format: Some(known), chains, skipped, remarks, addresses, warnings: Vec::new() })
     };
     read().map_err(|error| error.in_file(path))
 }
@@ -163,15 +155,26 @@ fn no_key(format: Format, chains: &[Chain], remarks: &[Remark]) -> Error {
     chain.iter().fold(error, |error, chain| error.in_chain(&chain.name))
 }
 
-/// The content of a text in this format. The format is certain, or only suggested by the file's name.
-fn content(format: Format, text: &str, is_certain: bool, may: Collide) -> Result<Content, Error> {
-    (format.table().read)(text, may).map_err(|error| match Format::of(Path::new(""), text) {
+/// Reads a text, without its byte order mark, in the format that `format` finds for it. The format is certain, or only suggested by the
+/// file's name.
+fn read_as(
+    format: impl Fn(&str) -> Result<Format, Error>,
+    text: &str,
+    is_certain: bool,
+    may: Collide,
+) -> Result<KeyFile, Error> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let format = format(text)?;
+    let content = (format.table().read)(text, may).map_err(|error| match Format::of(Path::new(""), text) {
         Some(shown) if shown != format && !is_certain => Error::text(format!(
             "its name says {format}, but its text looks like {}: give it another name",
             shown.about()
         )),
         _ => error,
-    })
+    });
+    let Content { chains, skipped, remarks } = content?;
+    let addresses = own_addresses(text);
+    Ok(KeyFile { format: Some(format), chains, skipped, remarks, addresses, warnings: Vec::new() })
 }
 
 /// The addresses in a router's text that are its own: those after the word `address`, `local-address` or `local`, whatever the vendor. That a

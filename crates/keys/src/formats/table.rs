@@ -18,8 +18,8 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     /// A description of it.
     pub(super) about: &'static str,
-    /// The extension of its files, if no other format uses it.
-    pub(super) extension: Option<&'static str>,
+    /// The extensions of its files, if they have any of their own. Several formats may share one: then the text decides.
+    pub(super) extension: Option<&'static [&'static str]>,
     /// Whether the first line of this text shows this format. The text starts at the first character of some line of the file, and goes on
     /// to the file's end.
     pub(super) shows: fn(&str) -> Shows,
@@ -67,6 +67,8 @@ pub(super) struct Limits {
     pub(super) algorithm: fn(TcpAoAlgorithm) -> Option<&'static str>,
     /// Octets of the shortest and the longest MAC.
     pub(super) mac_lengths: [usize; 2],
+    /// Whether it has this algorithm with a MAC of this length, which is one of those.
+    pub(super) has_mac: fn(TcpAoAlgorithm, usize) -> bool,
     /// The largest number of a key in a chain.
     pub(super) max_key_id: u64,
     /// Octets of the longest secret, if that is known.
@@ -132,6 +134,7 @@ impl Limits {
         title: "",
         algorithm: |algorithm| Some(algorithm.name()),
         mac_lengths: [TcpAoAlgorithm::MIN_MAC_LENGTH, TcpAoAlgorithm::MAX_MAC_LENGTH],
+        has_mac: |_, _| true,
         max_key_id: u64::MAX,
         max_secret: None,
         covers_options: false,

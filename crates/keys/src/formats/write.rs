@@ -99,11 +99,11 @@ pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<
 /// Records as losses the ranks of keys: preferred and deprecated.
 pub(super) fn lose_ranks(chain: &Chain, losses: &mut Vec<String>) {
     for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
-        losses.push(format!("key {}: only BIRD has preferred and deprecated", chain.name_of(key)));
+        losses.push(format!("key {}: its being preferred or deprecated", chain.name_of(key)));
     }
 }
 
-/// Records as losses what only BIRD has: preferred and deprecated keys, and neighbors on an interface or in a
+/// Records as losses what BIRD and GoBGP have: preferred and deprecated keys, and neighbors on an interface or in a
 /// VRF.
 pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
     lose_ranks(chain, losses);

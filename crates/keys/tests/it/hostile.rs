@@ -5,7 +5,8 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use wireseal_keys::{Error, Format, KeyChain, KeyChains, read};
+use proptest::prelude::*;
+use wireseal_keys::{Error, Format, KeyChain, KeyChains, KeyFile, convert, read};
 
 /// What to do with a file and its chain.
 type Act<'a> = &'a dyn Fn(&str, &KeyChain);
@@ -30,7 +31,11 @@ fn ao_37_a_text_that_is_nested_deeply_is_refused_where_it_goes_wrong() {
     };
     let chain = "line 3, column 15, key chain \"core\", description: expected a string, found an ";
     for (text, expected) in [
-        (objects.clone(), "line 1, column 6, a: unknown field `a`, expected `ietf-key-chain:key-chains`"),
+        (
+            objects.clone(),
+            "line 1, column 6, a: unknown field `a`, expected one of `ietf-key-chain:key-chains`, `ietf-key-chain:key-chain`, \
+             `data`, `ietf-restconf:data`",
+        ),
         (within("description", &arrays), &(chain.to_owned() + "array")),
         (within("description", &objects), &(chain.to_owned() + "object")),
     ] {
@@ -105,7 +110,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 /// A file with this many items.
 type File = fn(usize) -> String;
 
-const FILES: [(&str, Format, File); 14] = [
+const FILES: [(&str, Format, File); 19] = [
     ("BIRD", Format::Bird, |count| {
         written(count, |text, number| {
             write!(
@@ -222,6 +227,48 @@ const FILES: [(&str, Format, File); 14] = [
             sr_os_neighbor(text, &keychain, number)
         })
     }),
+    ("GoBGP, TOML", Format::GoBgp, |count| {
+        written(count, |text, number| {
+            let (high, low) = (number / 256, number % 256);
+            writeln!(
+                text,
+                "[[keychains]]\nconfig.name = \"c{number}\"\nkeys = [{{ config = {{ {} }} }}]\n[[neighbors]]\n\
+                 config.neighbor-address = \"10.{high}.{low}.1\"\ntcp-ao.config = {{ keychain = \"c{number}\", send-id = 1 }}",
+                GOBGP_KEY.replace(": ", " = ").replace('\'', "\"")
+            )
+        })
+    }),
+    // All on one line.
+    ("GoBGP, YAML", Format::GoBgp, |count| {
+        let keys = written(count, |text, _| write!(text, "{{config: {{{GOBGP_KEY}}}}}, "));
+        format!("keychains: [{{config: {{name: core}}, keys: [{keys}]}}]\n")
+    }),
+    ("GoBGP, aliases", Format::GoBgp, |count| {
+        let keys = written(count, |text, number| match number {
+            0 => writeln!(text, "  - &key {{config: {{{GOBGP_KEY}}}}}"),
+            _ => writeln!(text, "  - *key"),
+        });
+        format!("keychains:\n- config: {{name: core}}\n  keys:\n{keys}")
+    }),
+    ("OpenConfig", Format::OpenConfig, |count| {
+        let mut keys = written(count, |text, number| {
+            let key = r#""secret-key": "hunter2", "crypto-algorithm": "HMAC_SHA_1""#;
+            write!(text, r#"{{"key-id": {}, "config": {{{key}}}}},"#, number % 256)
+        });
+        keys.pop();
+        format!(r#"{{"keychains": {{"keychain": [{{"name": "core", "keys": {{"key": [{keys}]}}}}]}}}}"#)
+    }),
+    ("XML", Format::Xml, |count| {
+        let keys = written(count, |text, number| {
+            write!(
+                text,
+                "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm><key-string><keystring>hunter2</keystring>\
+                 </key-string><authentication><ao><send-id>1</send-id><recv-id>1</recv-id></ao></authentication></key>"
+            )
+        });
+        let namespace = "urn:ietf:params:xml:ns:yang:ietf-key-chain";
+        format!("<key-chains xmlns='{namespace}'><key-chain><name>core</name>{keys}</key-chain></key-chains>")
+    }),
     // Its keys collide.
     ("JSON", Format::Json, |count| {
         let mut keys = written(count, |text, number| {
@@ -235,6 +282,10 @@ const FILES: [(&str, Format, File); 14] = [
         format!(r#"{{"ietf-key-chain:key-chains": {{"key-chain": [{{"name": "core", "key": [{keys}]}}]}}}}"#)
     }),
 ];
+
+/// A key of GoBGP in YAML.
+const GOBGP_KEY: &str =
+    "key-id: 1, receive-id: 1, crypto-algorithm: 'hmac_sha_1_96', secret-key: 'Vmg4enFrVDFwMHdZaFUzbQ=='";
 
 /// Writes `count` parts.
 fn written(count: usize, write: impl Fn(&mut String, usize) -> fmt::Result) -> String {
@@ -313,5 +364,55 @@ fn ao_37_the_time_to_read_a_file_grows_with_its_length() {
         // Comparing each key with all others would take 64 times as long for eight times as many. A busy machine disturbs some attempts.
         let is_linear = |_| times().windows(2).all(|times| times[1] < 24 * times[0]);
         assert!((0..8).any(is_linear), "{name}: {:?}", times());
+    }
+}
+
+const SAMPLES: [(Format, &str); 5] = [
+    (Format::GoBgp, include_str!("../data/routers/gobgp.toml")),
+    (
+        Format::GoBgp,
+        "---\nkeychains:\n- config: {name: &n \"core\"}\n  keys:\n  - config:\n      key-id: &i 1\n      receive-id: *i\n      \
+         crypto-algorithm: hmac_sha_1_96\n      secret-key: VmQ4enFrVDFwMHdZaFUzbQ==\nneighbors:\n- config: {neighbor-address: \
+         '192.0.2.1'}\n  tcp-ao: {config: {keychain: *n, send-id: *i}}\n",
+    ),
+    (Format::OpenConfig, include_str!("../data/key-chains/openconfig.json")),
+    (Format::Json, include_str!("../data/key-chains/rfc9648.json")),
+    (Format::Xml, include_str!("../data/key-chains/rfc9648.xml")),
+];
+
+proptest! {
+    #[test]
+    fn a_damaged_file_gives_keys_or_one_line(
+        (format, text) in prop::sample::select(SAMPLES.to_vec()),
+        position in any::<prop::sample::Index>(),
+        cut in any::<bool>(),
+        octet in prop::sample::select(b"{}[]\"'=:,-0Z\n<>&;*/!#?\t\x01".to_vec()),
+    ) {
+        let mut octets = text.as_bytes().to_vec();
+        match cut {
+            true => octets.truncate(position.index(octets.len())),
+            false => *position.get_mut(&mut octets) = octet,
+        }
+        let text = String::from_utf8(octets).unwrap();
+        match read(Path::new("keys"), &text, Some(format)) {
+            Ok(file) => {
+                let shown = format!("{file:?}");
+                prop_assert!(!shown.contains("Vd8zqkT1"), "{}", shown);
+                for to in Format::ALL.into_iter().filter(|format| format.is_written()) {
+                    let Ok(conversion) = convert(&file, to) else { continue };
+                    let again = read(Path::new("keys"), &conversion.text, Some(to));
+                    let again = again.map_err(|error| TestCaseError::fail(format!("{to}: {error}\n{}", &*conversion.text)))?;
+                    let keys = |file: &KeyFile| file.chains.iter().map(|chain| chain.keys.len()).sum::<usize>();
+                    prop_assert!(!conversion.losses.is_empty() || keys(&file) == keys(&again), "{}: {}", to, &shown);
+                }
+            }
+            Err(error) => {
+                let error = format!("{error}\n{error:?}");
+                prop_assert_eq!(error.lines().count(), 2, "{}", &error);
+                for secret in ["VmQ4enFr", "azJMcjlz", "Vd8zqkT1", "k2Lr9sXw", "testvector"] {
+                    prop_assert!(!error.contains(secret), "{}", &error);
+                }
+            }
+        }
     }
 }

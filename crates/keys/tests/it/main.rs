@@ -11,6 +11,7 @@ mod eos;
 mod errors;
 mod followed_chain;
 mod formats;
+mod gobgp;
 mod hostile;
 mod ios_xe;
 mod ios_xr;
@@ -24,6 +25,8 @@ mod lifetimes;
 mod memory;
 #[cfg(target_os = "linux")]
 mod memory_files;
+mod netconf;
+mod openconfig;
 mod outages;
 mod roll;
 mod routers;

@@ -2,9 +2,11 @@
 
 use std::fmt::Write;
 use std::hint::black_box;
+use std::path::Path;
 
+use base64ct::{Base64, Encoding};
 use serde::Deserialize;
-use wireseal_keys::KeyChains;
+use wireseal_keys::{Format, KeyChains, read};
 use zeroize::Zeroizing;
 
 use crate::memory::{apart, observe, role, stage};
@@ -145,4 +147,95 @@ fn read_a_file((_, is_json, spelling, fault, read): &Case) {
     stage("the chains");
     drop(chains);
     stage("nothing");
+}
+
+/// GoBGP's configuration with 100 keys, in a buffer that never grows.
+fn gobgp(syntax: &str) -> Zeroizing<String> {
+    let is_json = syntax != "TOML";
+    let mut text = Zeroizing::new(String::with_capacity(500 * KEYS));
+    // The rest is JSON, which YAML has, too.
+    text.push_str(if syntax == "YAML" { "---\n" } else { "" });
+    let start = Zeroizing::new(start());
+    text.push_str(match is_json {
+        true => r#"{"keychains": [{"config": {"name": "core"}, "keys": ["#,
+        false => "[[keychains]]\nconfig.name = \"core\"\n",
+    });
+    for number in 0..KEYS {
+        let mut octets = Zeroizing::new([0; 32]);
+        octets[..24].copy_from_slice(&*start);
+        octets[24..].copy_from_slice(format!("{number:08}").as_bytes());
+        let mut base64 = Zeroizing::new([0; 44]);
+        let secret = Base64::encode(&*octets, &mut *base64).unwrap();
+        let comma = if is_json && number > 0 { "," } else { "" };
+        let [open, is, next, close] = match is_json {
+            true => ["{\"config\": {", "\": ", ", ", "}}"],
+            false => ["[[keychains.keys]]\nconfig = {", "\" = ", ", ", "}\n"],
+        };
+        write!(
+            text,
+            "{comma}{open}\"key-id{is}{number}{next}\"receive-id{is}{number}{next}\"crypto-algorithm{is}\"hmac_sha_1_96\"{next}\
+             \"secret-key{is}\"{secret}\"{close}"
+        )
+        .unwrap();
+    }
+    text.push_str(if is_json { "]}]}" } else { "" });
+    text
+}
+
+/// The same keys in XML, with their secrets as they are.
+fn xml() -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(500 * KEYS));
+    text.push_str("<key-chain xmlns='urn:ietf:params:xml:ns:yang:ietf-key-chain'><name>core</name>");
+    let start = Zeroizing::new(start());
+    for number in 0..KEYS {
+        let secret = spelled(&*start, Spelling::Text);
+        write!(
+            text,
+            "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm>\n<key-string>\n<keystring>{}{number:08}\
+             </keystring></key-string><authentication><ao><send-id>{number}</send-id><recv-id>{number}</recv-id></ao>\
+             </authentication></key>\n",
+            *secret
+        )
+        .unwrap();
+    }
+    text.push_str("</key-chain>");
+    text
+}
+
+#[test]
+fn ao_36_reading_a_configuration_leaves_no_secret_behind() {
+    let test = "memory_files::ao_36_reading_a_configuration_leaves_no_secret_behind";
+    let names = ["TOML", "JSON", "YAML", "XML"];
+    if let Some(name) = role() {
+        stage("start");
+        let (format, text) = match name.as_str() {
+            "XML" => (Format::Xml, apart(xml)),
+            _ => (Format::GoBgp, apart(|| gobgp(&name))),
+        };
+        stage("the text");
+        let file = apart(|| read(Path::new("keys"), &text, Some(format)).unwrap());
+        assert_eq!(file.chains[0].keys.len(), KEYS);
+        stage("read");
+        drop(text);
+        stage("the file");
+        drop(file);
+        return stage("nothing");
+    }
+    let octets = start();
+    let mut base64 = [0; 32];
+    let digits = Base64::encode(&octets, &mut base64).unwrap();
+    for name in names {
+        let stages = observe(test, name, |stage, memory| {
+            let count = [memory.count(&octets), memory.count(digits.as_bytes())];
+            let of_text = if name == "XML" { [KEYS, 0] } else { [0, KEYS] };
+            let expected = match stage {
+                "the text" => of_text,
+                "read" => [of_text[0] + KEYS, of_text[1]],
+                "the file" => [KEYS, 0],
+                _ => [0, 0],
+            };
+            assert_eq!(count, expected, "{name}: {stage}");
+        });
+        assert_eq!(stages, 5);
+    }
 }
