@@ -352,6 +352,30 @@ fn ios_xr_gets_the_key_its_ids_and_the_end_of_the_old_key() {
     assert_eq!(lines(&changes[1].text), expected);
 }
 
+/// The chain's times become universal, so those of a key that the plan does not touch are written anew.
+#[test]
+fn ios_xr_keys_in_local_time_keep_their_moments() {
+    let life = "07:00:00 january 01 2027 infinite";
+    let of = |id: u8, secret: &str, life: &str| {
+        format!(
+            " key {id}\n  accept-lifetime {life}\n  key-string clear {secret}\n  send-lifetime {life}\n  cryptographic-algorithm \
+             AES-128-CMAC-96\n !\n"
+        )
+    };
+    let keys = of(10, SECRET, "00:00:00 january 01 1993 infinite") + &of(30, "of-next-year-and-later", life);
+    let text = format!(
+        "clock timezone CET 1\nkey chain core\n{keys}!\ntcp ao\n keychain core\n  key 10 SendID 10 ReceiveID 10\n  key 30 SendID 30 ReceiveID \
+         30\n !\n!\n"
+    );
+    let files = [file(&text, Format::IosXr), file(&text_of_toml(), Format::Toml)];
+    let plan = plan(&files, wish()).unwrap();
+    let changes = plan.changes(Side::One, &files[0], &text, &secret()).unwrap();
+    let add = lines(&changes[0].text);
+    assert!(add.contains(&"timezone gmt"), "{add:?}");
+    let place = add.iter().position(|line| *line == "key 30").unwrap();
+    assert_eq!(add[place + 1], "accept-lifetime 06:00:00 january 01 2027 infinite");
+}
+
 #[test]
 fn a_secret_that_only_the_router_can_decrypt_stays_where_it_is() {
     let [xr, bird] = texts(Format::IosXr, Format::Bird);

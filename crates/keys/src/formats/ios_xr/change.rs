@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::super::file::Chain;
 use super::super::table::{Change, Written};
 use super::super::write::written;
-use super::write::{write_chain, write_lifetime};
+use super::write::{is_bounded, write_chain, write_lifetime};
 
 pub(super) const CHANGE: Change = Change {
     written: Written::Commands(change),
@@ -34,7 +34,9 @@ fn change(before: &Chain, after: &Chain) -> Zeroizing<String> {
         let _ = writeln!(text, "key chain {name}");
         for key in &after.keys {
             let old = before.keys.iter().find(|old| old.key_id == key.key_id);
-            if old.is_some_and(|old| (old.send, old.accept) != (key.send, key.accept)) {
+            // With a new key the chain's times become universal, which those of the other keys may not have been.
+            let is_rewritten = is_bounded(key) && !added.keys.is_empty();
+            if old.is_some_and(|old| is_rewritten || (old.send, old.accept) != (key.send, key.accept)) {
                 let _ = writeln!(text, " key {}", key.key_id);
                 write_lifetime(text, "accept-lifetime", &key.accept);
                 write_lifetime(text, "send-lifetime", &key.send);
