@@ -6,6 +6,7 @@
 //! | put key chains into a configuration file of your own | a field of type [`KeyChains`], [as below](#in-a-configuration-file-of-your-own) |
 //! | read a file of any format, including routers' configurations | `load` and `KeyFile::key_chains` (feature `formats`) |
 //! | check a file, or write it in another format | `check()`, `convert()` (feature `formats`) |
+//! | know whether two ends accept what the other signs, and when not | `meet()`, `outages()`, `compare()` (feature `formats`) |
 //! | write one | `KeyChains::to_toml`, `KeyChains::to_json` |
 //! | find a peer's chain | [`KeyChains::get`] |
 //! | get the MKTs for a [`Connection`](wireseal_tcp_ao::Connection) or a [`Peer`](wireseal_tcp_ao::Peer) | [`KeyChain::mkts`], again at each [`KeyChain::next_change`] |
@@ -131,6 +132,8 @@
 extern crate alloc;
 
 mod chain;
+#[cfg(feature = "formats")]
+mod ends;
 mod error;
 #[cfg(feature = "formats")]
 mod formats;
@@ -150,6 +153,8 @@ mod toml;
 mod write;
 
 pub use chain::{ActiveKeys, Key, KeyChain, KeyChains};
+#[cfg(feature = "formats")]
+pub use ends::*;
 pub use error::{Error, Position, Problem};
 #[cfg(feature = "formats")]
 pub use formats::*;

@@ -63,6 +63,16 @@ impl Lifetime {
         starts_in_time(self, other) && starts_in_time(other, self)
     }
 
+    /// The moments that are in both lifetimes; `None` if there are none.
+    #[must_use]
+    pub fn common(&self, other: &Self) -> Option<Self> {
+        let until = match (self.until, other.until) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        Self::new(self.from.max(other.from), until).ok()
+    }
+
     /// Whether every moment of the other lifetime is in this one.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {

@@ -2,7 +2,9 @@
 //!
 //! Each connection is written as soon as it is over and then forgotten, so memory does not grow with their number.
 
-mod html;
+pub(crate) mod chain_key;
+pub(crate) mod ends;
+pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod table;
 mod text;

@@ -12,6 +12,8 @@ use std::process::Command;
 use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Verdict};
 
+use crate::support::files::Files;
+use crate::support::program::wireseal;
 use crate::support::reports::{every_verdict, keys, options_excluded, rollover, totals};
 
 fn write_page(path: &Path, connections: &[ConnectionReport]) {
@@ -167,4 +169,37 @@ fn the_axis_can_be_to_scale_and_connections_can_be_chosen() {
     }
     assert!(document.contains(r#"<article class="good" id="connection-1" hidden="">"#));
     assert!(document.contains(r#"<article class="failed" id="connection-2">"#));
+}
+
+#[test]
+fn the_page_of_keys_diff_shows_a_bar_for_every_use_of_a_key() {
+    let files = Files::new();
+    let key = |send: u8, recv: u8, until: &str| {
+        format!(
+            "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = {send}\nrecv-id = {recv}\nalgorithm = \
+             \"AES-128-CMAC-96\"\nsecret = \"the secret of both ends\"\nsend = {{ until = {until} }}\n"
+        )
+    };
+    let one = files.file("edge-a.toml", key(1, 2, "2026-07-01T00:00:00Z"));
+    let other = files.file("edge-b.toml", key(2, 1, "2026-08-01T00:00:00Z"));
+    let page = files.path("diff.html");
+    let [one, other, html] = [&one, &other, &page].map(|path| path.to_str().unwrap());
+    let run = wireseal(["keys", "diff", one, other, "--now", "2026-06-01T00:00:00Z", "--html", html]);
+    assert_eq!(run.code, 1, "{}", run.err);
+    // Its policy allows everything that the page needs, or Chromium would complain.
+    let document = chromium(files.path("").as_path(), &page, &["--dump-dom"]);
+    assert_eq!(document.matches(r#"<rect class="whole""#).count(), 3, "two keys, and the legend");
+    assert!(document.matches(r#"<rect class="fails""#).count() == 2 && document.contains("fails</span>"));
+    let picture = files.path("diff.png");
+    chromium(
+        files.path("").as_path(),
+        &page,
+        &[&format!("--screenshot={}", picture.display()), "--window-size=1240,1400"],
+    );
+    let colours = colours(&picture);
+    keep(&picture, "diff.png");
+    for text in ["#0a7d6b", "#c2311d", "#f4f6f8"] {
+        let count = colours.get(&colour(text)).copied().unwrap_or(0);
+        assert!(count > 300, "{text}: {count} pixels");
+    }
 }

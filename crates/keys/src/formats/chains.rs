@@ -18,6 +18,7 @@ const LINUX: Limits = Limits {
     title: "Linux",
     algorithm: TcpAoAlgorithm::linux_name,
     max_secret: Some(MAX_MASTER_KEY_LENGTH),
+    options_setting: "options: covered",
     ..Limits::NONE
 };
 

@@ -368,18 +368,9 @@ impl ChainKey {
             Clock::Utc => lifetime,
             Clock::Local => lifetime.widened_by(Clock::UNCERTAINTY),
         });
-        let send = common(send, accept).unwrap_or(accept);
+        let send = send.common(&accept).unwrap_or(accept);
         Key::new(self.key_id, mkt)
             .with_lifetimes(send, accept)
             .map_err(|error| error.field("accept lifetime"))
     }
-}
-
-/// The overlap of two lifetimes.
-fn common(one: Lifetime, other: Lifetime) -> Option<Lifetime> {
-    let until = match (one.until(), other.until()) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        (one, other) => one.or(other),
-    };
-    Lifetime::new(one.from().max(other.from()), until).ok()
 }

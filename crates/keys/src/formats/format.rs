@@ -1,7 +1,8 @@
 //! The formats, and the content of a file of any format.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -220,6 +221,12 @@ impl Implementation {
         self.0.sending
     }
 
+    /// What its configuration says to cover the TCP options; `None` if it always does.
+    #[must_use]
+    pub fn options_setting(self) -> Option<&'static str> {
+        Some(self.0.options_setting).filter(|setting| !setting.is_empty())
+    }
+
     /// What its configuration refuses, though another number or spelling of the same key would be accepted.
     #[must_use]
     pub fn objections(self, key: &ChainKey) -> Vec<String> {
@@ -284,6 +291,8 @@ pub struct KeyFile {
     pub skipped: Vec<Skipped>,
     /// What the reader has to say about no chain in particular.
     pub remarks: Vec<Remark>,
+    /// The addresses that the text says are its end's own, such as those of its interfaces.
+    pub addresses: BTreeSet<IpAddr>,
     /// Warnings for people: who else can read the secrets.
     pub warnings: Vec<String>,
 }

@@ -1,7 +1,9 @@
 //! Reading a file of keys, and finding out who else can read it.
 
+use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
+use std::net::IpAddr;
 use std::path::Path;
 
 use zeroize::Zeroizing;
@@ -163,7 +165,27 @@ fn read_as(
         _ => error,
     });
     let Content { chains, skipped, remarks } = content?;
-    Ok(KeyFile { format: Some(format), chains, skipped, remarks, warnings: Vec::new() })
+    let addresses = own_addresses(text);
+    Ok(KeyFile { format: Some(format), chains, skipped, remarks, addresses, warnings: Vec::new() })
+}
+
+/// The addresses in a router's text that are its own: those after the word `address`, `local-address` or `local`, whatever the vendor. That a
+/// line means something else does no harm, because they only tell which of several chains two ends share.
+fn own_addresses(text: &str) -> BTreeSet<IpAddr> {
+    let mut addresses = BTreeSet::new();
+    for line in text.lines() {
+        let words = line.split(|c: char| c.is_whitespace() || "=\"{};".contains(c));
+        let mut words = words.filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            if !["address", "local-address", "local"].contains(&word) {
+                continue;
+            }
+            let address = words.next().unwrap_or_default();
+            let address = address.split_once('/').map_or(address, |(address, _)| address);
+            addresses.extend(address.parse::<IpAddr>());
+        }
+    }
+    addresses
 }
 
 /// A warning if every user of the machine can read or write this file of secrets.

@@ -53,6 +53,8 @@ pub(super) struct Limits {
     pub(super) max_secret: Option<usize>,
     /// Whether MACs always cover the TCP options.
     pub(super) covers_options: bool,
+    /// What its configuration says to cover them; empty if it always does.
+    pub(super) options_setting: &'static str,
     /// How it obscures secrets; `None` if plain secrets may have any characters.
     pub(super) obscured: Option<&'static str>,
     /// Whether it has no notation for secrets that are not printable ASCII characters.
@@ -112,6 +114,7 @@ impl Limits {
         max_key_id: u64::MAX,
         max_secret: None,
         covers_options: false,
+        options_setting: "",
         obscured: None,
         has_only_text: false,
         has_one_lifetime: false,

@@ -6,6 +6,7 @@ mod bird;
 mod convert;
 mod damage;
 mod embedded;
+mod ends;
 mod eos;
 mod errors;
 mod followed_chain;
@@ -26,6 +27,7 @@ mod memory;
 mod memory_files;
 mod netconf;
 mod openconfig;
+mod outages;
 mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]

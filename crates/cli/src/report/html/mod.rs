@@ -2,6 +2,7 @@
 //!
 //! Everything from the capture and the keys goes through maud, which escapes it.
 
+pub(crate) mod ends;
 mod timeline;
 
 use std::fs::File;

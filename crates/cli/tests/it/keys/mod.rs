@@ -2,3 +2,4 @@
 
 mod argument;
 mod command;
+mod diff;

@@ -31,6 +31,7 @@ pub(super) const TABLE: Table = Table {
         name: "ios-xr",
         about: "IOS XR",
         title: "IOS XR",
+        options_setting: "include-tcp-options enable",
         algorithm: TcpAoAlgorithm::ios_xr_name,
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         max_key_id: MAX_KEY_ID,

@@ -1,4 +1,6 @@
-//! `wireseal keys`: checks and converts key files.
+//! `wireseal keys`: checks, compares and converts key files.
+
+mod diff;
 
 use std::error::Error;
 use std::fs;
@@ -9,19 +11,20 @@ use clap::Subcommand;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use wireseal_keys::{
-    Chain, ChainKey, Clock, Finding, Format, Implementation, KeyFile, Lifetime, Neighbor, Problem, Timestamp,
-    Usable, Weight, check, convert, load,
+    Chain, ChainKey, Finding, Format, Implementation, KeyFile, Problem, Timestamp, Usable, Weight, check,
+    convert, load,
 };
 
+use self::diff::DiffArguments;
 use super::key_arguments::{UtcOffset, format, warn_of, written_format};
 use super::outcome::{Outcome, Result};
 use super::say::say;
-use crate::report::json::LifetimeObject;
+use crate::report::chain_key::{key_object, secret, span};
 use crate::report::table::table;
 use crate::terminal::Wrapped;
 use crate::text::{Printable, coverage};
 
-/// Check key files, or convert one to another format.
+/// Check key files, compare the two ends of a session, or convert a file to another format.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -31,6 +34,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Order {
     Check(CheckArguments),
+    Diff(DiffArguments),
     Convert(ConvertArguments),
 }
 
@@ -92,6 +96,7 @@ fn implementation() -> impl TypedValueParser<Value = Implementation> {
 pub(super) fn run(Arguments { order }: Arguments) -> Result {
     match order {
         Order::Check(arguments) => run_check(&arguments),
+        Order::Diff(arguments) => diff::run(&arguments),
         Order::Convert(arguments) => run_convert(&arguments),
     }
 }
@@ -143,10 +148,7 @@ fn write_report(
             key.algorithm.to_string(),
             key.mac_length.to_string(),
             coverage(key.options).to_owned(),
-            match key.secret.encryption() {
-                Some(how) => how.to_owned(),
-                None => format!("{} octets", key.secret.expose().len()),
-            },
+            secret(key),
             span(&key.send, key.clock),
             span(&chain.acceptance(key), key.clock),
             if chain.neighbors.is_empty() { "any".to_owned() } else { peers(chain) },
@@ -197,19 +199,6 @@ fn keys(file: &KeyFile) -> impl Iterator<Item = (&Chain, &ChainKey)> {
     file.chains.iter().flat_map(|chain| chain.keys.iter().map(move |key| (chain, key)))
 }
 
-fn span(lifetime: &Lifetime, clock: Clock) -> String {
-    let span = match (lifetime.from(), lifetime.until()) {
-        (None, None) => "always".to_owned(),
-        (Some(from), None) => format!("from {from}"),
-        (None, Some(until)) => format!("until {until}"),
-        (Some(from), Some(until)) => format!("{from} to {until}"),
-    };
-    match clock {
-        Clock::Utc => span,
-        Clock::Local => span.replace('Z', " local"),
-    }
-}
-
 /// The most peers of a chain that the table names; `--json` has them all.
 const PEERS: usize = 8;
 
@@ -225,29 +214,6 @@ fn peers(chain: &Chain) -> String {
 }
 
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
-    let peer = |Neighbor { vrf, address, interface }: &Neighbor| json!({ "address": address.to_string(), "vrf": vrf, "interface": interface });
-    let key = |(chain, key): (&Chain, &ChainKey)| {
-        json!({
-            "name": chain.name_of(key),
-            "chain": chain.name,
-            "key_id": key.key_id,
-            "line": key.position.map(|at| at.line),
-            "send_id": key.send_id.0,
-            "recv_id": key.recv_id.0,
-            "algorithm": key.algorithm.name(),
-            "mac_length": key.mac_length,
-            "options": coverage(key.options),
-            "secret_length": key.secret.encryption().is_none().then_some(key.secret.expose().len()),
-            "send": LifetimeObject::from(&key.send),
-            "accept": LifetimeObject::from(&chain.acceptance(key)),
-            "peers": chain.neighbors.iter().map(peer).collect::<Vec<_>>(),
-            "usable": Usable::of(chain, key, now).name(),
-            "clock": match key.clock {
-                Clock::Utc => "utc",
-                Clock::Local => "local",
-            },
-        })
-    };
     let finding = |finding: &Finding| {
         json!({
             "weight": match finding.weight {
@@ -263,7 +229,7 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
     json!({
         "file": path.display().to_string(),
         "format": file.format.map(|format| format.to_string()),
-        "keys": keys(file).map(key).collect::<Vec<_>>(),
+        "keys": keys(file).map(|(chain, key)| key_object(chain, key, now)).collect::<Vec<_>>(),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
         "readable_by_others": !file.warnings.is_empty(),
     })

@@ -1,0 +1,136 @@
+//! Which key chain of one file meets which of another.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+
+use cidr::IpCidr;
+
+use super::ConfiguredEnd;
+use super::pair::{Relation, pairs};
+use crate::{Chain, Difference, Error, Implementation, KeyFile};
+
+/// The two chains of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Meeting<'a> {
+    /// The ends with these chains.
+    pub ends: [ConfiguredEnd<'a>; 2],
+    /// How the chains were found.
+    pub by: MetBy,
+}
+
+/// How the two chains of a session were found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetBy {
+    /// Their names were given.
+    Name,
+    /// A neighbor of one is an address of the other's router.
+    Address,
+    /// There are no others.
+    Only,
+    /// Their keys match best.
+    Keys,
+}
+
+impl MetBy {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Address => "address",
+            Self::Only => "only",
+            Self::Keys => "keys",
+        }
+    }
+}
+
+/// Finds the chains that two files have for the sessions between them: by `names`, which is the name of both or `A:B`; else those whose
+/// neighbors are [addresses](KeyFile::addresses) of the other file; else the only ones; else those with most keys in common.
+///
+/// # Errors
+/// [`Error`] if a file has no chain of that name, or if several chains remain.
+pub fn meet<'a>(files: [&'a KeyFile; 2], names: Option<&str>) -> Result<Meeting<'a>, Error> {
+    let mut chains =
+        files.map(|file| file.chains.iter().filter(|chain| !chain.keys.is_empty()).collect::<Vec<_>>());
+    let mut by = MetBy::Only;
+    if let Some(names) = names {
+        let names = named(&chains, names)?;
+        chains.iter_mut().zip(names).for_each(|(chains, name)| chains.retain(|chain| chain.name == name));
+        by = MetBy::Name;
+    }
+    for side in 0..2 {
+        let addresses = own_addresses(files[1 - side]);
+        let is_for_peer = |chain: &Chain| {
+            addresses
+                .iter()
+                .any(|address| chain.neighbors.iter().any(|known| known.address.contains(address)))
+        };
+        if chains[side].len() > 1 && chains[side].iter().any(|chain| is_for_peer(chain)) {
+            chains[side].retain(|chain| is_for_peer(chain));
+            by = MetBy::Address;
+        }
+    }
+    let [ours, theirs] = &chains;
+    let mut left: Vec<_> =
+        ours.iter().flat_map(|one| theirs.iter().map(move |other| [*one, *other])).collect();
+    if left.len() > 1 {
+        let scores: Vec<_> = left.iter().map(|chains| in_common(*chains)).collect();
+        if let Some(best) = scores.iter().max().filter(|best| **best != [0, 0]) {
+            let mut scores = scores.iter();
+            left.retain(|_| scores.next() == Some(best));
+            by = MetBy::Keys;
+        }
+    }
+    match left[..] {
+        [[one, other]] => {
+            let end = |file: &KeyFile, chain| ConfiguredEnd {
+                chain,
+                implementation: Implementation::reading(file.format),
+            };
+            Ok(Meeting { ends: [end(files[0], one), end(files[1], other)], by })
+        }
+        [] => Err(Error::text("one of the files has no key for TCP-AO")),
+        _ => {
+            const SHOWN: usize = 8;
+            let shown = left.iter().take(SHOWN).map(|[one, other]| format!("{}:{}", one.name, other.name));
+            let mut shown: Vec<_> = shown.collect();
+            shown.dedup();
+            let more = if left.len() > SHOWN { ", ..." } else { "" };
+            Err(Error::text(format!(
+                "which key chains are those of the session is not certain: name them with --chain A:B ({}{more})",
+                shown.join(", ")
+            )))
+        }
+    }
+}
+
+/// The two names, which both files have.
+fn named<'n>(chains: &[Vec<&Chain>; 2], names: &'n str) -> Result<[&'n str; 2], Error> {
+    let has = |side: usize, name: &str| chains[side].iter().any(|chain| chain.name == name);
+    // A name may have a colon itself.
+    let split = names.match_indices(':').map(|(at, _)| [&names[..at], &names[at + 1..]]);
+    let splits: Vec<_> = split.chain([[names, names]]).collect();
+    if let Some(found) = splits.iter().find(|[one, other]| has(0, one) && has(1, other)) {
+        return Ok(*found);
+    }
+    let side = usize::from(has(0, splits[0][0]));
+    let (which, name) = (["first", "second"][side], splits[0][side]);
+    let all: Vec<_> = chains[side].iter().map(|chain| chain.name.as_str()).collect();
+    Err(Error::text(format!("the {which} file has no key chain {name:?}: it has {}", all.join(", "))))
+}
+
+/// The addresses of a file's router, without those that are also neighbors.
+fn own_addresses(file: &KeyFile) -> Vec<&IpAddr> {
+    let neighbors = file.chains.iter().flat_map(|chain| &chain.neighbors).map(|neighbor| neighbor.address);
+    let hosts: HashSet<_> =
+        neighbors.filter(IpCidr::is_host_address).map(|host| host.first_address()).collect();
+    file.addresses.iter().filter(|address| !hosts.contains(address)).collect()
+}
+
+/// How many keys two chains have in common, and how many at least by their ids.
+fn in_common(chains: [&Chain; 2]) -> [usize; 2] {
+    let crossed = pairs(chains).into_iter().filter(|pair| pair.relation == Relation::Crossed);
+    let crossed: Vec<_> = crossed.filter_map(|pair| pair.both()).collect();
+    let same = crossed.iter().filter(|[one, other]| Difference::between(one, other).is_empty()).count();
+    [same, crossed.len()]
+}

@@ -1,0 +1,288 @@
+//! Two ends' files: which chains meet, which keys are the same, and what differs.
+
+use std::path::Path;
+
+use wireseal_keys::{
+    ConfiguredEnd, Disagreement, Format, Implementation, KeyFile, MetBy, Pair, Relation, Timestamp, Weight,
+    compare, meet, pairs, read,
+};
+
+/// Two keys for each of two neighbors, and addresses of its own.
+const JUNOS: &str = r#"
+interfaces { ge-0/0/0 { unit 0 { family inet { address 192.0.2.1/30; } } } }
+security { authentication-key-chains {
+    key-chain to-b { key 1 {
+        secret "a secret for both ends"; start-time "2026-1-1.00:00:00 +0000"; algorithm ao;
+        ao-attribute { send-id 1; recv-id 2; tcp-ao-option enabled; cryptographic-algorithm aes-128-cmac-96; }
+    } }
+    key-chain to-c { key 1 {
+        secret "a secret for the others"; start-time "2026-1-1.00:00:00 +0000"; algorithm ao;
+        ao-attribute { send-id 7; recv-id 8; tcp-ao-option enabled; cryptographic-algorithm aes-128-cmac-96; }
+    } }
+} }
+protocols { bgp { group all { authentication-algorithm ao;
+    neighbor 192.0.2.2 { authentication-key-chain to-b; }
+    neighbor 198.51.100.3 { authentication-key-chain to-c; }
+} } }
+"#;
+
+/// The neighbor 192.0.2.2, with another chain for another peer.
+const BIRD: &str = r#"
+protocol bgp to_a {
+    local 192.0.2.2 as 65002;
+    neighbor 192.0.2.1 as 65001;
+    authentication ao;
+    keys { key { send id 2; recv id 1; secret "a secret for both ends"; algorithm cmac aes128; }; };
+}
+protocol bgp to_c {
+    local 192.0.2.2 as 65002;
+    neighbor 198.51.100.3 as 65003;
+    authentication ao;
+    keys { key { send id 8; recv id 7; secret "a secret for the others"; algorithm cmac aes128; }; };
+}
+"#;
+
+const TOML: &str = r#"
+[[key-chain]]
+name = "core"
+[[key-chain.key]]
+send-id = 2
+recv-id = 1
+algorithm = "AES-128-CMAC-96"
+secret = "a secret for both ends"
+"#;
+
+fn file(text: &str, format: Format) -> KeyFile {
+    read(Path::new("keys"), text, Some(format)).unwrap()
+}
+
+/// The names of the chains that meet, and how they were found, or the error.
+fn met(files: [&KeyFile; 2], names: Option<&str>) -> Result<(String, MetBy), String> {
+    let meeting = meet(files, names).map_err(|error| error.to_string())?;
+    let [one, other] = meeting.ends.map(|end| end.chain.name.as_str());
+    Ok((format!("{one}:{other}"), meeting.by))
+}
+
+fn now() -> Timestamp {
+    "2026-06-01T00:00:00Z".parse().unwrap()
+}
+
+/// What is found about the first chains of two texts.
+fn found(texts: [(&str, Format); 2]) -> Vec<Disagreement> {
+    let files = texts.map(|(text, format)| file(text, format));
+    let meeting = meet([&files[0], &files[1]], None).unwrap();
+    compare(meeting.ends, ["A", "B"], 300, [now(), Timestamp::MAX])
+}
+
+#[track_caller]
+fn assert_found(texts: [(&str, Format); 2], kind: &str, sentence: &str) {
+    let found = found(texts);
+    assert!(found.iter().any(|one| one.kind == kind && one.sentence == sentence), "{found:#?}");
+}
+
+#[test]
+fn chains_meet_whose_neighbors_are_the_other_router() {
+    let (junos, bird) = (file(JUNOS, Format::Junos), file(BIRD, Format::Bird));
+    assert_eq!(met([&junos, &bird], None), Ok(("to-b:to_a".to_owned(), MetBy::Address)));
+    assert_eq!(met([&bird, &junos], None), Ok(("to_a:to-b".to_owned(), MetBy::Address)));
+    // That both also have the neighbor 198.51.100.3 makes neither of them that neighbor.
+    let addresses: Vec<_> = bird.addresses.iter().map(ToString::to_string).collect();
+    assert_eq!(addresses, ["192.0.2.2"]);
+}
+
+#[test]
+fn without_addresses_the_keys_decide() {
+    let without = BIRD.replace("local 192.0.2.2 as", "local as");
+    let junos = JUNOS.replace("address 192.0.2.1/30", "mtu 9000");
+    let (junos, bird) = (file(&junos, Format::Junos), file(&without, Format::Bird));
+    // Both chains of one match a chain of the other.
+    assert_eq!(
+        met([&junos, &bird], None).unwrap_err(),
+        "which key chains are those of the session is not certain: name them with --chain A:B (to-b:to_a, to-c:to_c)"
+    );
+    assert_eq!(met([&junos, &file(TOML, Format::Toml)], None), Ok(("to-b:core".to_owned(), MetBy::Keys)));
+    let toml = file(TOML, Format::Toml);
+    assert_eq!(met([&toml, &toml], None), Ok(("core:core".to_owned(), MetBy::Only)));
+    // Nothing in common leaves it open.
+    let other = file(&TOML.replace("send-id = 2", "send-id = 99"), Format::Toml);
+    assert!(met([&junos, &other], None).unwrap_err().contains("(to-b:core, to-c:core)"));
+}
+
+#[test]
+fn chains_are_named() {
+    let (junos, toml) = (file(JUNOS, Format::Junos), file(TOML, Format::Toml));
+    assert_eq!(met([&junos, &toml], Some("to-c:core")), Ok(("to-c:core".to_owned(), MetBy::Name)));
+    assert_eq!(met([&toml, &toml], Some("core")), Ok(("core:core".to_owned(), MetBy::Name)));
+    for (names, error) in [
+        ("core", "the first file has no key chain \"core\": it has to-b, to-c"),
+        ("to-b", "the second file has no key chain \"to-b\": it has core"),
+        ("to-b:edge", "the second file has no key chain \"edge\": it has core"),
+        ("edge:core", "the first file has no key chain \"edge\": it has to-b, to-c"),
+    ] {
+        assert_eq!(met([&junos, &toml], Some(names)).unwrap_err(), error);
+    }
+    // A name may have a colon.
+    let colon = file(&TOML.replace("\"core\"", "\"a:b\""), Format::Toml);
+    assert_eq!(met([&colon, &toml], Some("a:b:core")).map(|met| met.0), Ok("a:b:core".to_owned()));
+    assert_eq!(met([&colon, &colon], Some("a:b")).map(|met| met.0), Ok("a:b:a:b".to_owned()));
+}
+
+#[test]
+fn keys_are_paired_with_what_they_have_most_in_common_with() {
+    let key = |send: u8, recv: u8, secret: &str| {
+        format!(
+            "[[key-chain.key]]\nsend-id = {send}\nrecv-id = {recv}\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"{secret}\"\n"
+        )
+    };
+    let text = |keys: &[String]| format!("[[key-chain]]\nname = \"core\"\n{}", keys.concat());
+    let one = [
+        key(1, 2, "first"),
+        key(3, 4, "second"),
+        key(5, 6, "third"),
+        key(7, 8, "fourth"),
+        key(9, 10, "fifth"),
+    ];
+    let other = [
+        key(21, 22, "fourth"),
+        key(3, 4, "second"),
+        key(6, 77, "third"),
+        key(2, 1, "another"),
+        key(50, 51, "sixth"),
+    ];
+    let files = [text(&one), text(&other)].map(|text| file(&text, Format::Toml));
+    let paired = pairs([&files[0].chains[0], &files[1].chains[0]]);
+    let ids = |pair: &Pair<'_>| (pair.keys.map(|key| key.map(|key| key.send_id.0)), pair.relation);
+    assert_eq!(
+        paired.iter().map(ids).collect::<Vec<_>>(),
+        [
+            ([Some(1), Some(2)], Relation::Crossed),
+            ([Some(3), Some(3)], Relation::NotCrossed),
+            ([Some(5), Some(6)], Relation::OneWay),
+            ([Some(7), Some(21)], Relation::Secret),
+            ([Some(9), None], Relation::Alone),
+            ([None, Some(50)], Relation::Alone),
+        ]
+    );
+}
+
+#[test]
+fn equal_ends_have_nothing_to_report() {
+    let other = TOML.replace("send-id = 2\nrecv-id = 1", "send-id = 1\nrecv-id = 2");
+    assert_eq!(found([(TOML, Format::Toml), (&other, Format::Toml)]), []);
+}
+
+#[test]
+fn every_field_that_differs_is_found_at_both_ends() {
+    let junos = JUNOS.split("    key-chain to-c").next().unwrap().to_owned() + "} }";
+    let with = |from: &str, to: &str| TOML.replace(from, to);
+    let pair = |toml: &str, kind: &str, sentence: &str| {
+        assert_found([(&junos, Format::Junos), (toml, Format::Toml)], kind, sentence);
+    };
+    pair(
+        &with("AES-128-CMAC-96", "HMAC-SHA-1-96"),
+        "algorithm",
+        "A has AES-128-CMAC-96, but B has HMAC-SHA-1-96",
+    );
+    pair(
+        &with("secret =", "mac-length = 16\nsecret ="),
+        "mac-length",
+        "A has MACs of 12 octets, but B of 16",
+    );
+    pair(
+        &with("secret =", "options = \"excluded\"\nsecret ="),
+        "options",
+        "A covers the TCP options, but B excludes them: Linux covers them with \"options: covered\"",
+    );
+    pair(
+        &with("both ends\"", "both ends \""),
+        "secret",
+        "the secrets differ, but only in blanks or line ends around them",
+    );
+    pair(&with("both ends", "BOTH ENDS"), "secret", "the secrets differ, but only in upper and lower case");
+    pair(&with("both ends", "nobody"), "secret", "the secrets differ");
+    pair(
+        &with(
+            "a secret for both ends",
+            "6120736563726574 20666f7220626f746820656e6473".replace(' ', "").as_str(),
+        ),
+        "secret",
+        "the secrets differ: one has the hexadecimal digits of the other as text",
+    );
+    pair(
+        &with("send-id = 2\nrecv-id = 1", "send-id = 1\nrecv-id = 2"),
+        "ids-not-crossed",
+        "both ends have SendID 1 and RecvID 2: at one of them they have to be swapped",
+    );
+    pair(&with("send-id = 2", "send-id = 3"), "ids", "B sends SendID 3, but A has RecvID 2");
+    pair(&with("recv-id = 1", "recv-id = 3"), "ids", "A sends SendID 1, but B has RecvID 3");
+    let until =
+        "accept = { until = 2026-07-01T00:00:00Z }\nsend = { until = 2026-07-01T00:00:00Z }\nsecret =";
+    pair(
+        &with("secret =", until),
+        "accept-too-short",
+        "A may sign with it from 2026-01-01T00:00:00Z on, but B accepts it until 2026-07-01T00:00:00Z",
+    );
+    // Positions are those in each text.
+    let found = found([(&junos, Format::Junos), (&with("both ends", "nobody"), Format::Toml)]);
+    let [one, other] = &found[0].subjects;
+    assert_eq!(one.as_ref().map(|(name, at)| (name.as_str(), at.unwrap().line)), Some(("to-b/1", 4)));
+    assert_eq!(other.as_ref().map(|(name, _)| name.as_str()), Some("core/2"));
+    assert_eq!(found[0].weight, Weight::Warning);
+}
+
+#[test]
+fn a_key_that_only_one_end_has_matters_while_it_is_used() {
+    let more = |until: &str| {
+        format!(
+            "{TOML}[[key-chain.key]]\nsend-id = 200\nrecv-id = 201\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"an older \
+             one\"\nsend = {{ until = {until} }}\naccept = {{ until = {until} }}\n"
+        )
+    };
+    let other = TOML.replace("send-id = 2\nrecv-id = 1", "send-id = 1\nrecv-id = 2");
+    for (until, weight) in [("2026-05-01T00:00:00Z", Weight::Note), ("2026-08-01T00:00:00Z", Weight::Warning)]
+    {
+        let found = found([(&more(until), Format::Toml), (&other, Format::Toml)]);
+        let alone = found.iter().find(|one| one.kind == "no-counterpart").unwrap();
+        assert_eq!((alone.weight, alone.subjects[1].is_none()), (weight, true));
+        assert_eq!(alone.sentence, "B has no key for it: that has SendID 201 and RecvID 200");
+    }
+}
+
+#[test]
+fn what_the_other_end_cannot_be_configured_with_is_said() {
+    // BIRD always covers the options.
+    let toml = TOML.replace("send-id = 2\n", "send-id = 77\noptions = \"excluded\"\n");
+    let bird = "protocol bgp a { authentication ao; keys { key { send id 1; recv id 9; secret \"x\"; algorithm cmac aes128; }; }; }";
+    let found = found([(&toml, Format::Toml), (bird, Format::Bird)]);
+    let said: Vec<_> =
+        found.iter().filter(|one| one.kind == "refused").map(|one| one.sentence.as_str()).collect();
+    assert_eq!(
+        said,
+        ["B cannot have its counterpart (SendID 1, RecvID 77): BIRD always covers the TCP options"]
+    );
+}
+
+fn end(file: &KeyFile, format: Format) -> ConfiguredEnd<'_> {
+    ConfiguredEnd { chain: &file.chains[0], implementation: Implementation::reading(Some(format)) }
+}
+
+#[test]
+fn ends_that_choose_differently_among_valid_keys_are_noted() {
+    let second = |send: u8, recv: u8| {
+        format!(
+            "[[key-chain.key]]\nsend-id = {send}\nrecv-id = {recv}\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"another one\"\n"
+        )
+    };
+    let one = file(&(TOML.to_owned() + &second(4, 3)), Format::Toml);
+    let mirrored = TOML.replace("send-id = 2\nrecv-id = 1", "send-id = 1\nrecv-id = 2") + &second(3, 4);
+    let other = file(&mirrored, Format::Toml);
+    let notes = |format: Format| {
+        let found =
+            compare([end(&one, Format::Toml), end(&other, format)], ["A", "B"], 0, [now(), Timestamp::MAX]);
+        found.into_iter().map(|one| (one.kind, one.sentence)).collect::<Vec<_>>()
+    };
+    assert_eq!(notes(Format::Junos), []);
+    let said = "while several keys are valid, A (Linux) signs with the one whose send lifetime started last; B (IOS XR) signs \
+                with any of them: which one is not documented";
+    assert_eq!(notes(Format::IosXr), [("sending-rule", said.to_owned())]);
+}
