@@ -33,6 +33,7 @@ pub(super) const TABLE: Table = Table {
         name: "gobgp",
         about: "GoBGP, which uses Linux's TCP-AO",
         title: "GoBGP",
+        options_setting: "exclude-tcp-options = false",
         algorithm: |algorithm| {
             let name = ALGORITHMS.into_iter().find(|(_, known, _)| *known == algorithm);
             name.map(|(name, ..)| name)

@@ -40,6 +40,7 @@ pub(super) const TABLE: Table = Table {
         name: "ios-xe",
         about: "IOS XE",
         title: "IOS XE",
+        options_setting: "include-tcp-options",
         algorithm: name_of,
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         max_key_id: MAX_KEY_ID,

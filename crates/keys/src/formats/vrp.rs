@@ -37,6 +37,7 @@ pub(super) const TABLE: Table = Table {
         name: "vrp",
         about: "Huawei VRP",
         title: "VRP",
+        options_setting: "no option-authentication disable",
         algorithm: name_of,
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         max_key_id: MAX_KEY_ID,

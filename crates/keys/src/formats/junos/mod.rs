@@ -42,10 +42,10 @@ pub(super) const TABLE: Table = Table {
         name: "junos",
         about: "Junos",
         title: "Junos",
+        options_setting: "tcp-ao-option enabled",
         algorithm: TcpAoAlgorithm::junos_name,
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         max_key_id: MAX_KEY_ID,
-        options_setting: "tcp-ao-option enabled",
         obscured: Some("$9$"),
         ..Limits::NONE
     },
