@@ -115,7 +115,7 @@ impl KeyArguments {
             for chain in &read.chains {
                 for key in chain.keys.iter().filter(|key| key.secret.encryption().is_some()) {
                     let name = chain.name_of(key);
-                    warn(&format!(
+                    warn(format!(
                         "{from}: {}: its secret is encrypted, so this key is not used",
                         Printable(&name)
                     ));
