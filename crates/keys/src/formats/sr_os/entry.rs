@@ -2,8 +2,8 @@
 
 use wireseal_algorithms::TcpAoAlgorithm;
 
-use crate::formats::file::{Clock, Remark, Secret};
-use crate::formats::tree::{self, Kind, Word, digits, once, unescaped};
+use super::super::file::{Clock, Remark, Secret};
+use super::super::tree::{self, Kind, Word, digits, once, unescaped};
 use crate::{Error, Timestamp};
 
 /// The algorithms for TCP-AO, those of RFC 5926. The others are for other protocols, or have a KDF that Nokia does not document.

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
+use super::super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped};
+use super::super::tree::{Word, place, unescaped};
 use super::entry::{Direction, Draft, Entry, MAC_LENGTH, MAX_ID, Reading};
-use crate::formats::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped};
-use crate::formats::tree::{Word, place, unescaped};
 use crate::{Error, Lifetime, Timestamp};
 
 /// The number of the null key.

@@ -1,14 +1,17 @@
 //! The formats of IOS XE and NX-OS, and writing IOS XE configuration.
 
+mod keys;
+mod read;
+
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use wireseal_tcp_ao::OptionCoverage;
 
+use self::keys::{MAC_LENGTH, MAX_KEY_ID, name_of};
+use self::read::{is_link_local, read};
 use super::cisco::{self, FIRST_MOMENT, LAST_YEAR, year};
 use super::file::{Chain, ChainKey, Clock, Neighbor, Remark};
-use super::ios_xe_keys::{MAC_LENGTH, MAX_KEY_ID, name_of};
-use super::ios_xe_read::{is_link_local, read};
 use super::obscured::to_cisco_seven;
 use super::table::{Limits, SendingRule, Shows, Table, first_line};
 use super::write::{Names, key_ids, lose_ranks, written};

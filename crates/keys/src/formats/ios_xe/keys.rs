@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::cisco;
-use super::file::{Chain, ChainKey, Clock, Neighbor, Preference, Remark, Secret};
-use super::tree::{Word, once};
+use super::super::cisco;
+use super::super::file::{Chain, ChainKey, Clock, Neighbor, Preference, Remark, Secret};
+use super::super::tree::{Word, once};
 use crate::{Error, Lifetime, Position};
 
 /// The names of its algorithms. It has `hmac-sha-256` too, whose KDF Cisco does not document.

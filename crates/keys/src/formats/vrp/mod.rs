@@ -3,14 +3,16 @@
 //!
 //! A keychain has secrets, algorithms and lifetimes; `tcp ao` binds it and gives its keys their SendIDs and RecvIDs.
 
+mod write;
+
 use std::collections::{HashMap, HashSet};
 
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
+use self::write::{ALGORITHMS, FIRST_MOMENT, MAC_LENGTH, MAX_KEY_ID, MAX_TOLERANCE, name_of};
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
 use super::table::{Limits, Shows, Table, begins, first_line};
 use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once, starts, without_prompt};
-use super::vrp_writer::{self, ALGORITHMS, FIRST_MOMENT, MAC_LENGTH, MAX_KEY_ID, MAX_TOLERANCE, name_of};
 use super::write::written;
 use crate::{Error, Lifetime, Position, Timestamp};
 
@@ -30,8 +32,8 @@ pub(super) const TABLE: Table = Table {
         }
     },
     read: |text, _| read(text),
-    fit: |chain, _, losses| vrp_writer::that_can_be(chain, losses),
-    write: Some(|chains, losses| Ok(written(chains, |text| vrp_writer::write(text, chains, losses)))),
+    fit: |chain, _, losses| write::that_can_be(chain, losses),
+    write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
     limits: Limits {
         name: "vrp",
         about: "Huawei VRP",

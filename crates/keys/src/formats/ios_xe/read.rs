@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use cidr::IpCidr;
 
-use super::file::{Content, Neighbor, Remark, Skipped};
-use super::ios_xe_keys::{Ao, ChainDraft, KeyDraft, MISMATCH};
-use super::tree::{Blocks, Dialect, Tree, Word};
+use super::super::file::{Content, Neighbor, Remark, Skipped};
+use super::super::tree::{Blocks, Dialect, Tree, Word};
+use super::keys::{Ao, ChainDraft, KeyDraft, MISMATCH};
 use crate::{Error, Position};
 
 const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
