@@ -20,8 +20,8 @@ pub(super) fn key(
 ) -> Result<Option<ChainKey>, Error> {
     let Some((id, values)) = values.split_first() else { return Err(at.missing("secret")) };
     let Some(id) = digits(id.text()).and_then(|id| u8::try_from(id).ok()) else {
-        let sentence = "a secret whose id is not a number from 0 to 255 is left out: TCP-AO has no other ids";
-        remarks.push(Remark::warning("left-out", Some(at.position()), sentence));
+        let why = "its id is not a number from 0 to 255, and TCP-AO has no other ids";
+        remarks.push(Remark::left_out(at.position(), why).about("the secret"));
         return Ok(None);
     };
     let (secret, mut rest) = secret(at, values)?;

@@ -233,9 +233,9 @@ impl<'a> Drafts<'a> {
             let Some(uses) = self.use_of(subject) else { continue };
             let at = subject.at.position();
             if !self.by_name.contains_key(uses.profile) {
-                let sentence =
-                    format!("a neighbor uses the profile {:?}, which is not in this file", uses.profile);
-                content.remarks.push(Remark::warning("missing", Some(at), sentence));
+                content
+                    .remarks
+                    .push(Remark::missing(at, format_args!("profile {:?} of this neighbor", uses.profile)));
             }
             if subject.uses.is_some() && subject.password.is_some() {
                 let sentence = "the neighbor has a password for TCP MD5 and a profile for TCP-AO, and EOS uses one of them";
@@ -255,16 +255,16 @@ impl<'a> Drafts<'a> {
             let mut used = used.into_iter().flatten().peekable();
             let (name, position) = (profile.name, profile.at.position());
             if let Some(at) = undocumented.get(name) {
-                let sentence = format!("the profile {name:?} is used with hmac-sha-256, {UNDOCUMENTED}");
-                content.remarks.push(Remark::warning("left-out", Some(*at), sentence));
+                let remark = Remark::unknown_kdf(*at, "hmac-sha-256", "Arista");
+                content.remarks.push(remark.about(format_args!("profile {name:?} of this neighbor")));
             } else if used.peek().is_none() && self.of_others.contains(name) {
                 content
                     .skipped
                     .push(Skipped { position, what: "a shared-secret profile for another protocol" });
                 continue;
             } else if used.peek().is_none() {
-                let sentence = format!("no BGP neighbor in this file uses the profile {name:?}, {UNUSED}");
-                content.remarks.push(Remark::warning("left-out", Some(position), sentence));
+                let why = "no BGP neighbor in the file uses it, and the algorithm is given at the neighbor";
+                content.remarks.push(Remark::left_out(position, why).about(format_args!("profile {name:?}")));
             }
             // Allocate for all keys: a list that grew would leave secrets behind.
             let mut keys = Vec::with_capacity(profile.secrets.len());
@@ -274,7 +274,7 @@ impl<'a> Drafts<'a> {
                 }
             }
             if keys.is_empty() {
-                content.remarks.append(&mut remarks);
+                content.keep_remarks(name, remarks);
                 continue;
             }
             for (algorithm, neighbors) in used {
@@ -305,9 +305,6 @@ impl<'a> Drafts<'a> {
 
 /// The address of the peer on a link.
 const LINK_LOCAL: &str = "fe80::/10";
-const UNDOCUMENTED: &str =
-    "whose key derivation Arista does not document: its keys are left out for that neighbor";
-const UNUSED: &str = "and the algorithm stands at the neighbor: its keys are left out";
 const PROFILE: &[&str] = &["session", "shared-secret", "profile"];
 
 /// `ADDRESS`, `ADDRESS%INTERFACE` or a prefix; `None` for the name of a group.

@@ -269,8 +269,8 @@ impl<'a> Drafts<'a> {
         let mut seen = HashSet::new();
         for (policy, neighbor) in self.users() {
             if !self.by_policy.contains_key(policy.text()) {
-                let sentence = "a peer uses a policy of \"tcp ao\" that is not in this file";
-                content.remarks.push(Remark::warning("missing", Some(policy.position()), sentence));
+                let what = format_args!("policy {:?} of \"tcp ao\"", policy.text());
+                content.remarks.push(Remark::missing(policy.position(), what));
             }
             let neighbor = neighbor.filter(|neighbor| seen.insert((policy.text(), neighbor.clone())));
             neighbors.entry(policy.text()).or_default().extend(neighbor);
@@ -282,8 +282,9 @@ impl<'a> Drafts<'a> {
                 continue;
             };
             let Some(index) = self.by_keychain.get(&name.text().to_ascii_lowercase()) else {
-                let sentence = "the keychain of the policy of \"tcp ao\" is not in this file";
-                content.remarks.push(missing(&name, sentence));
+                content
+                    .remarks
+                    .push(Remark::missing(name.position(), format_args!("keychain {:?}", name.text())));
                 continue;
             };
             let keychain = &mut self.keychains[*index];
@@ -294,7 +295,8 @@ impl<'a> Drafts<'a> {
             for (key_id, at, ids) in &policy.ids {
                 let ids = ids.ok_or_else(|| at.missing("send-id"))?;
                 let Some(index) = keychain.by_id.get(key_id).copied() else {
-                    remarks.push(missing(at, "the keychain has no key with this key-id"));
+                    remarks
+                        .push(Remark::missing(at.position(), format_args!("key {key_id} of its keychain")));
                     continue;
                 };
                 keychain.keys[index].is_bound = true;
@@ -306,7 +308,7 @@ impl<'a> Drafts<'a> {
                     .push(missing(&policy.at, "the policy of \"tcp ao\" gives no key of its keychain ids"));
             }
             if keys.is_empty() {
-                content.remarks.append(&mut remarks);
+                content.keep_remarks(policy.at.text(), remarks);
                 continue;
             }
             overlaps(&keys, &mut remarks);
@@ -373,9 +375,8 @@ impl<'a> Policy<'a> {
                 self.options = if is_covered { OptionCoverage::Covered } else { OptionCoverage::Excluded };
             }
             (_, [first, _]) if starts(own, &["accept-mismatch", "enable"]) => {
-                let sentence = "accepts connections from peers without TCP-AO (accept-mismatch enable)";
-                self.remarks
-                    .push(Remark::warning("accepts-mismatch", Some(first.position()), sentence).lost());
+                let at = Some(first.position());
+                self.remarks.push(Remark::accepts_mismatch(at, "its peers", "accept-mismatch enable"));
             }
             (_, [first, ..]) if !is_one(first, &OF_ALL) => {
                 self.remarks.push(Remark::not_understood(first.position()));
@@ -446,7 +447,7 @@ impl<'a> Keychain<'a> {
     fn remarks(&self) -> Vec<Remark> {
         let sentence =
             "its keys are valid periodically, which no other format has: they are read as always valid";
-        let periodic = self.periodic.map(|at| Remark::warning("periodic", Some(at), sentence).lost());
+        let periodic = self.periodic.map(|at| Remark::warning("assumed", Some(at), sentence).lost());
         self.remarks.iter().cloned().chain(periodic).collect()
     }
 
@@ -481,14 +482,18 @@ impl<'a> Keychain<'a> {
         }
         let word = algorithm.ok_or_else(|| key.at.missing("algorithm"))?;
         let Some((algorithm, _)) = ALGORITHMS.iter().find(|(_, name)| word.is(name)) else {
-            let id = key.key_id;
-            let reason = match () {
-                () if word.is("hmac-sha1-20") => "whose MAC has 20 octets and ours at most 16",
-                () if is_one(&word, &UNDOCUMENTED) => "whose key derivation Huawei does not document",
+            let remark = match () {
+                () if word.is("hmac-sha1-20") => {
+                    let why =
+                        "its algorithm is hmac-sha1-20, whose MAC has 20 octets and Wireseal's at most 16";
+                    Remark::left_out(word.position(), why)
+                }
+                () if is_one(&word, &UNDOCUMENTED) => {
+                    Remark::unknown_kdf(word.position(), word.text(), "Huawei")
+                }
                 () => return Err(word.expected("algorithm", "hmac-sha1-12 or aes-128-cmac")),
             };
-            let sentence = format!("key {id} has the algorithm {}, {reason}: it is left out", word.text());
-            remarks.push(Remark::warning("left-out", Some(word.position()), sentence));
+            remarks.push(remark.of_key(key.key_id));
             return Ok(None);
         };
         let position = Some(key.at.position());
