@@ -68,8 +68,7 @@ pub(super) fn read(Read { chains, mismatched, skipped }: &Read, root: Option<&Va
     };
     let mut chains: Vec<_> = chains.chains().iter().map(chain).collect();
     for (chain, key_id) in mismatched {
-        let sentence = "\"accept-key-mismatch\" lets in segments that no key matches, unsigned ones too";
-        let remark = Remark::warning("accepts-unsigned", None, sentence).of_key(*key_id).lost();
+        let remark = Remark::accepts_mismatch(None, "its peers", "accept-key-mismatch").of_key(*key_id);
         chains[*chain].remarks.push(remark);
     }
     let lists = root.and_then(|root| LISTS.into_iter().find_map(|name| root.find(name, DEPTH)));

@@ -32,7 +32,13 @@ pub fn convert(file: &KeyFile, to: Format) -> Result<Conversion, Error> {
         let reason = format!("{to} is only read: its syntax is not certain enough to be written");
         return Err(Error::text(reason));
     };
-    let mut losses = Vec::new();
+    let of_file = file.remarks.iter().filter(|remark| remark.is_lost);
+    let mut losses: Vec<_> = of_file
+        .map(|remark| match remark.key_id {
+            Some(key_id) => format!("key {key_id}: {}", remark.sentence),
+            None => remark.sentence.to_string(),
+        })
+        .collect();
     for chain in &file.chains {
         let lost = chain.remarks.iter().filter(|remark| remark.is_lost);
         losses.extend(lost.map(|remark| match remark.key_id {

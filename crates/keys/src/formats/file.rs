@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -18,6 +19,16 @@ pub(super) struct Content {
     pub(super) skipped: Vec<Skipped>,
     /// Remarks about no chain in particular.
     pub(super) remarks: Vec<Remark>,
+}
+
+impl Content {
+    /// Keeps the remarks of a chain of which no key is left.
+    pub(super) fn keep_remarks(&mut self, chain: &str, remarks: impl IntoIterator<Item = Remark>) {
+        self.remarks.extend(remarks.into_iter().map(|remark| match remark.key_id {
+            Some(key_id) => Remark { key_id: None, ..remark }.about(format_args!("key {chain}/{key_id}")),
+            None => remark.about(format_args!("chain {chain:?}:")),
+        }));
+    }
 }
 
 /// Keys that are not for TCP-AO.
@@ -44,7 +55,23 @@ pub enum Weight {
 pub struct Remark {
     /// How serious it is.
     pub weight: Weight,
-    /// Its kind, as `keys check --json` spells it, such as `not-understood`.
+    /// Its kind, as `keys check --json` spells it:
+    ///
+    /// | kind | meaning |
+    /// |---|---|
+    /// | `not-understood` | a line is not understood, and ignored |
+    /// | `missing` | something that is used here is not in the file, or is empty |
+    /// | `not-followed` | an included file, or a value that the router computes, is not read |
+    /// | `refused` | the router itself refuses it |
+    /// | `left-out` | a key is left out: its algorithm's KDF is not documented, or it cannot be one of TCP-AO |
+    /// | `not-in-use` | a key or a keychain is disabled, and left out |
+    /// | `accepts-mismatch` | connections without TCP-AO are accepted |
+    /// | `older-option` | something uses the TCP option that was there before TCP-AO |
+    /// | `assumed` | the file does not say it, or says what no key of this library can have: it is read as this |
+    /// | `local-time` | lifetimes are in the router's local time |
+    /// | `disputed` | guides and routers disagree about it |
+    /// | `pairing` | which two entries are one key is not certain |
+    /// | `ranks` | the neighbors of a chain start with different keys |
     pub kind: &'static str,
     /// The number of the key it is about; `None` for its whole chain or file.
     pub key_id: Option<u64>,
@@ -77,6 +104,11 @@ impl Remark {
         Self { key_id: Some(key_id), ..self }
     }
 
+    /// The same about something that has no name in reports: the sentence begins with it.
+    pub(super) fn about(self, subject: impl fmt::Display) -> Self {
+        Self { sentence: format!("{subject} {}", self.sentence).into(), ..self }
+    }
+
     /// The same about a setting that a conversion loses.
     pub(super) fn lost(self) -> Self {
         Self { is_lost: true, ..self }
@@ -85,6 +117,40 @@ impl Remark {
     /// A line of the text that may concern TCP-AO and is not understood.
     pub(super) fn not_understood(position: Position) -> Self {
         Self::warning("not-understood", Some(position), "this line is not understood, and ignored")
+    }
+
+    /// Something that is used here and is nowhere in the file.
+    pub(super) fn missing(position: Position, what: impl fmt::Display) -> Self {
+        Self::warning("missing", Some(position), format!("{what} is not in the file"))
+    }
+
+    /// A key that is left out, which a conversion loses.
+    pub(super) fn left_out(position: Position, why: impl fmt::Display) -> Self {
+        Self::warning("left-out", Some(position), format!("is left out: {why}")).lost()
+    }
+
+    /// A key that is left out because only the vendor knows how its algorithm derives traffic keys.
+    pub(super) fn unknown_kdf(position: Position, algorithm: &str, vendor: &str) -> Self {
+        Self::left_out(
+            position,
+            format_args!("its algorithm is {algorithm}, whose KDF {vendor} does not document"),
+        )
+    }
+
+    /// Neighbors with which the router uses the option that was there before TCP-AO (kind 253 or 254), because of a setting.
+    pub(super) fn older_option(position: Option<Position>, who: impl fmt::Display, setting: &str) -> Self {
+        let sentence = format!("not TCP-AO but the older TCP option is used with {who} ({setting})");
+        Self::warning("older-option", position, sentence)
+    }
+
+    /// A setting that lets in connections without TCP-AO, which a conversion loses.
+    pub(super) fn accepts_mismatch(
+        position: Option<Position>,
+        from: impl fmt::Display,
+        setting: &str,
+    ) -> Self {
+        let sentence = format!("accepts connections without TCP-AO from {from} ({setting})");
+        Self::warning("accepts-mismatch", position, sentence).lost()
     }
 }
 
@@ -114,6 +180,20 @@ pub struct Neighbor {
     pub address: IpCidr,
     /// The interface of a link-local address.
     pub interface: Option<String>,
+}
+
+/// The first of some neighbors, and how many more there are. A group may have none in the file.
+pub(super) fn several<'n>(mut neighbors: impl Iterator<Item = &'n Neighbor>) -> String {
+    let Some(first) = neighbors.next() else { return "a group of neighbors".to_owned() };
+    match neighbors.count() {
+        0 => first.to_string(),
+        more => format!("{first} and {more} more"),
+    }
+}
+
+/// Whether the addresses are valid on their link only, so that an interface belongs to them.
+pub(super) fn is_link_local(address: &IpCidr) -> bool {
+    matches!(address.first_address(), IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// `10.0.0.1`, `fe80::1%eth0`, `10.0.0.1 vrf red`.

@@ -21,15 +21,15 @@ const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block
 
 /// No key: a remark at each chain says why.
 fn read(text: &str) -> Result<Content, Error> {
-    const SENTENCE: &str =
-        "FRR has no TCP-AO: these keys have no SendID and RecvID, so write them with ids, in TOML";
+    const WHY: &str =
+        "FRR has no TCP-AO, so its keys have no SendID and RecvID: write them with ids, in TOML";
     let mut content = Content::default();
     Tree::read(text, &DIALECT)?.each(|_, line| {
         if let [key, chain, _] = line.words()
             && key.is("key")
             && chain.is("chain")
         {
-            content.remarks.push(Remark::warning("no-ids", Some(key.position()), SENTENCE));
+            content.remarks.push(Remark::left_out(key.position(), WHY).about("this key chain"));
         }
         Ok(())
     })?;

@@ -232,7 +232,8 @@ impl Reading {
             return refused(format!("{neighbor} is configured twice"));
         }
         let Some(index) = self.chains.get(&attachment.keychain) else {
-            return refused(format!("the keychain of {neighbor} is not in this file"));
+            let missing = Remark::missing(attachment.position, format_args!("the keychain of {neighbor}"));
+            return self.content.remarks.push(missing);
         };
         let chain = &mut self.content.chains[*index];
         let has = |id| chain.keys.iter().any(|key| key.send_id == id);

@@ -12,8 +12,6 @@ mod format;
 mod frr;
 mod gobgp;
 mod ios_xe;
-mod ios_xe_keys;
-mod ios_xe_read;
 mod ios_xr;
 mod junos;
 mod load;
@@ -27,7 +25,6 @@ mod table;
 mod tree;
 mod values;
 mod vrp;
-mod vrp_writer;
 mod write;
 mod yaml;
 

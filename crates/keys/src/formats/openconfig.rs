@@ -141,8 +141,7 @@ fn key(
             return Ok(None);
         }
         let mut left_out = |reason: &str| {
-            let sentence = format!("key {key_id} is left out: {reason}");
-            remarks.push(Remark::warning("left-out", Some(value.position), sentence));
+            remarks.push(Remark::left_out(value.position, reason).of_key(key_id));
             Ok(None)
         };
         if name == "HMAC_SHA_256" {

@@ -163,10 +163,8 @@ impl<'a> Keychains<'a> {
             let name = unescaped(&keychain.name).as_str().to_owned();
             let at = Some(keychain.at.position());
             if !keychain.is_enabled {
-                let sentence = format!(
-                    "keychain {name:?} is disabled, as keychains are by default, so its keys are left out: write \"admin-state enable\""
-                );
-                content.remarks.push(Remark::warning("not-in-use", at, sentence));
+                let sentence = "it is disabled, as keychains are by default, so its keys are left out: write \"admin-state enable\"";
+                content.keep_remarks(&name, [Remark::warning("not-in-use", at, sentence)]);
                 continue;
             }
             let mut remarks = keychain.remarks;
@@ -178,7 +176,7 @@ impl<'a> Keychains<'a> {
                 keys.extend(key.finish(&mut remarks)?);
             }
             if keys.is_empty() {
-                content.remarks.extend(remarks);
+                content.keep_remarks(&name, remarks);
                 continue;
             }
             content.chains.push(Chain {
@@ -234,11 +232,7 @@ impl<'a> Key<'a> {
         let Some((_, algorithm)) = ALGORITHMS.into_iter().find(|(name, _)| word.is(name)) else {
             let name = OTHERS.into_iter().find(|name| word.is(name));
             let name = name.ok_or_else(|| word.expected("algorithm", "hmac-sha-1 or aes-128-cmac"))?;
-            let sentence = format!(
-                "key {} has algorithm {name}, which is left out: its KDF for TCP-AO is not documented",
-                self.id
-            );
-            remarks.push(Remark::warning("left-out", Some(self.at.position()), sentence));
+            remarks.push(Remark::unknown_kdf(self.at.position(), name, "Nokia").of_key(self.id.0.into()));
             return Ok(None);
         };
         let secret = self.secret.ok_or_else(|| self.at.missing("authentication-key"))?;

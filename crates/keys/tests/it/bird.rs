@@ -216,7 +216,7 @@ fn templates_give_their_keys_to_what_is_made_from_them() {
     );
     let skipped: Vec<_> = file.skipped.iter().map(|it| (it.position.line, it.what)).collect();
     assert_eq!(skipped, [(3, "the keys of a template that no protocol is made from")]);
-    let unknown = "9 not-understood: the template that is named here is not above, so its keys are not known";
+    let unknown = "9 missing: the template that is named here is not above, so its keys are not known";
     assert_eq!(remarks(&file), [unknown]);
 }
 

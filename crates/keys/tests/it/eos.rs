@@ -236,7 +236,9 @@ fn errors_name_the_place_and_no_secret() {
         "management security\n   session shared-secret profile P\n      secret 1 0 hunter2 infinite\n";
     let error = error_of(unused);
     assert!(
-        error.starts_with("edge1.cfg: line 2, column 4: no BGP neighbor in this file uses the profile \"P\""),
+        error.starts_with(
+            "edge1.cfg: line 2, column 4: profile \"P\" is left out: no BGP neighbor in the file uses it"
+        ),
         "{error}"
     );
     let used = |algorithm: &str| {
@@ -246,7 +248,7 @@ fn errors_name_the_place_and_no_secret() {
     };
     assert!(
         used("hmac-sha-256")
-            .contains("line 4, column 10: the profile \"P\" is used with hmac-sha-256, whose key derivation")
+            .contains("line 4, column 10: profile \"P\" of this neighbor is left out: its algorithm is hmac-sha-256, whose KDF")
     );
     assert_eq!(
         used("md5"),

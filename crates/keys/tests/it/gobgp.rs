@@ -138,7 +138,7 @@ fn what_gobgp_refuses_is_found() {
     for (now, kind) in [
         (own.replace("send-id = 2", "send-id = 9"), "refused"),
         (own.replace("    send-id = 2", ""), "refused"),
-        (own.replace("edge", "elsewhere"), "refused"),
+        (own.replace("edge", "elsewhere"), "missing"),
         (own.replace("    send-id = 2", "    send-id = 2\n    colour = 1"), "not-understood"),
     ] {
         let warned = replaced(own, &now);

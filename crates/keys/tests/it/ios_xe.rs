@@ -106,7 +106,7 @@ fn published_examples_are_read() {
     let file = read_text(&text);
     let key = &file.chains[0].keys[0];
     assert_eq!((key.key_id, key.send_id.0, key.secret.expose()), (7890, 215, &b"klomn"[..]));
-    assert_eq!(remarks(&file), ["Warning insecure 6"]);
+    assert_eq!(remarks(&file), ["Warning accepts-mismatch 6"]);
 
     let commands = "key chain test1 tcp\nkey 1\nsend-id 2\nrecv-id 2\nkey-string cisco123\naccept-lifetime local 00:00:00 Jan 1 2025 \
                     infinite\nsend-lifetime local 00:00:00 Jan 1 2025 infinite\ncryptographic-algorithm hmac-sha-1\n\
@@ -115,7 +115,7 @@ fn published_examples_are_read() {
     let file = read_text(commands);
     assert_eq!(neighbors(&file.chains[0]), ["192.0.2.1 vrf vrf_1"]);
     assert_eq!(file.chains[0].keys[0].clock, Clock::Local);
-    assert_eq!(remarks(&file), ["Warning insecure 9", "Warning insecure 12"]);
+    assert_eq!(remarks(&file), ["Warning accepts-mismatch 9", "Warning accepts-mismatch 12"]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn connections_without_tcp_ao_are_warned_of_and_not_written() {
     ] {
         let text = chain(key) + &format!("router bgp 1\n neighbor 192.0.2.1 ao core{neighbor}\n");
         let file = read_text(&text);
-        assert_eq!(remarks(&file), [format!("Warning insecure {line}")], "{text}");
+        assert_eq!(remarks(&file), [format!("Warning accepts-mismatch {line}")], "{text}");
         let conversion = convert(&file, Format::IosXe).unwrap();
         assert!(conversion.losses.concat().contains("accept-ao-mismatch"), "{:?}", conversion.losses);
         assert!(!conversion.text.contains("mismatch"));
@@ -239,7 +239,7 @@ fn what_is_not_understood_is_said_and_takes_nothing_with_it() {
 fn what_the_router_would_refuse_is_said() {
     let text = chain("")
         + "router bgp 1\n neighbor 192.0.2.1 password 0 x\n neighbor 192.0.2.1 ao core\n neighbor 192.0.2.2 ao other\n";
-    assert_eq!(remarks(&read_text(&text)), ["Warning refused 8", "Warning no-chain 10"]);
+    assert_eq!(remarks(&read_text(&text)), ["Warning refused 8", "Warning missing 10"]);
     let text = chain(
         "  send-lifetime local 00:00:00 Jan 1 2025 infinite\n  accept-lifetime 00:00:00 Jan 1 2025 infinite\n",
     );
@@ -258,7 +258,7 @@ fn what_the_router_would_refuse_is_said() {
     assert_eq!(key.send.from(), Some("2024-12-31T22:00:00Z".parse().unwrap()));
     assert!(convert(&there, Format::Toml).is_ok());
     let file = read_text(&(chain("") + "key chain empty tcp\nrouter bgp 1\n neighbor 192.0.2.1 ao empty\n"));
-    assert_eq!(remarks(&file), ["Warning no-chain 7"]);
+    assert_eq!(remarks(&file), ["Warning missing 7"]);
     assert_eq!(convert(&file, Format::IosXe).unwrap().losses, ["chain \"empty\": has no key"]);
     // Trailing blanks are a part of the secret.
     let file = read_text(&chain("").replace("hunter2hunter2", "hunter2hunter2 "));
@@ -272,9 +272,9 @@ fn a_key_whose_kdf_is_not_known_is_left_out() {
     let other =
         " key 2\n  send-id 3\n  recv-id 3\n  key-string 0 other\n  cryptographic-algorithm hmac-sha-256\n";
     let file = read_text(&chain(other));
-    assert_eq!((file.chains[0].keys.len(), remarks(&file)), (1, vec!["Warning unknown-kdf 7".into()]));
+    assert_eq!((file.chains[0].keys.len(), remarks(&file)), (1, vec!["Warning left-out 7".into()]));
     let chains = chain("").replace("aes-128-cmac", "hmac-sha-256");
-    let sentence = "has algorithm hmac-sha-256, whose KDF Cisco does not document: this key is left out";
+    let sentence = "is left out: its algorithm is hmac-sha-256, whose KDF Cisco does not document";
     let error = error_of(&chains, Format::IosXe);
     assert_eq!(error, format!("router.cfg: line 2, column 2, key chain \"core\", key 1: {sentence}"));
     // The peers of such a chain are refused.
@@ -353,7 +353,7 @@ fn configurations_are_told_from_those_of_others() {
 #[test]
 fn nx_os_is_read_as_ios_xe_and_said_to_be() {
     let file = load(&data("nx-os.cfg"), None).unwrap();
-    assert_eq!((file.format, remarks(&file)), (Some(Format::NxOs), vec!["Note read-as 0".into()]));
+    assert_eq!((file.format, remarks(&file)), (Some(Format::NxOs), vec!["Note assumed 0".into()]));
     assert_eq!(neighbors(&file.chains[0]), ["192.0.2.2", "192.0.2.3", "192.0.2.2 vrf red"]);
     assert_eq!(file.chains[0].keys[0].algorithm.name(), "AES-128-CMAC-96");
     assert!(!Format::NxOs.is_written());
@@ -367,7 +367,7 @@ fn frr_has_no_keys_for_tcp_ao_and_it_is_said_why() {
                 cryptographic-algorithm hmac-sha-256\n exit\nexit\n";
     let error = read(Path::new("frr.conf"), text, None).expect_err("no ids").to_string();
     assert!(
-        error.starts_with("frr.conf: line 4, column 1: FRR has no TCP-AO: these keys have no SendID"),
+        error.starts_with("frr.conf: line 4, column 1: this key chain is left out: FRR has no TCP-AO, so its keys have no SendID"),
         "{error}"
     );
     assert!(!error.contains("hunter2"), "{error}");

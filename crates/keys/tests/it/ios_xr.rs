@@ -186,8 +186,8 @@ fn ids_without_a_key_lose_no_other_key() {
     assert_eq!(
         said(&file),
         [
-            "17 missing : `tcp ao` has ids for key 7 of chain A, and the file has no such key",
-            "19 missing : `tcp ao` has ids for key 1 of chain B, and the file has no such key",
+            "17 missing : key 7 of chain \"A\", which has ids in `tcp ao`, is not in the file",
+            "19 missing : key 1 of chain \"B\", which has ids in `tcp ao`, is not in the file",
         ]
     );
     // Key 001 is key 1.
@@ -206,7 +206,7 @@ fn keys_with_algorithms_of_other_protocols_are_left_out_and_named() {
         let file = file(&(chain("A", "") + &other));
         assert_eq!(file.chains.len(), 1, "{name}");
         let [said] = &said(&file)[..] else { panic!("one line") };
-        assert!(said.starts_with("21 refused : key 1 is left out: ") && said.contains(reason), "{said}");
+        assert!(said.starts_with("17 left-out : key B/1 is left out: ") && said.contains(reason), "{said}");
         // Alone it is an error.
         assert!(
             error_of(Format::IosXr, &other)

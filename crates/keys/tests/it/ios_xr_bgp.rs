@@ -105,7 +105,7 @@ fn what_is_odd_about_neighbors_is_said() {
     for (lines, expected) in [
         (
             &[NEIGHBOR, "  ao A include-tcp-options enable accept-ao-mismatch-connection"][..],
-            "17 accepts-mismatch A: connections without TCP-AO are accepted from 192.0.2.1 (accept-ao-mismatch-connection)",
+            "17 accepts-mismatch A: accepts connections without TCP-AO from 192.0.2.1 (accept-ao-mismatch-connection)",
         ),
         (
             &[NEIGHBOR, "  ao A"],
@@ -143,11 +143,11 @@ fn what_is_odd_about_neighbors_is_said() {
         ),
         (
             &[NEIGHBOR, AO, " neighbor 192.0.2.2", "  keychain A"],
-            "19 note: older-option : a neighbor or group has `keychain`: it uses the older option, not TCP-AO",
+            "19 note: older-option : not TCP-AO but the older TCP option is used with a neighbor or group (keychain)",
         ),
         (
             &[NEIGHBOR, AO, " neighbor 192.0.2.2", "  keychain A", " neighbor 192.0.2.3", "  keychain A"],
-            "19 note: older-option : 2 neighbors or groups have `keychain`, first here: they use the older option, not TCP-AO",
+            "19 note: older-option : not TCP-AO but the older TCP option is used with a neighbor or group and 1 more (keychain)",
         ),
         (
             &[NEIGHBOR, AO, "  use session-group S"],
@@ -173,7 +173,7 @@ fn what_is_odd_about_neighbors_is_said() {
                 " neighbor 192.0.2.3",
                 "  ao C",
             ],
-            "19 missing : chain C of 192.0.2.2 and 1 more is not in the file",
+            "19 missing : key chain \"C\" of 192.0.2.2 and 1 more is not in the file",
         ),
     ] {
         let (users, said) = bgp(lines);
@@ -193,7 +193,7 @@ fn a_chain_that_is_used_without_ids_is_named() {
         + "key chain B\n key 1\n  key-string clear x\n!\nrouter bgp 64501\n neighbor 192.0.2.1\n  ao B include-tcp-options enable\n";
     let file = file(&text);
     assert_eq!(users(&file), [""; 0]);
-    assert_eq!(said(&file), ["21 missing : chain B of 192.0.2.1 has no ids in `tcp ao`"]);
+    assert_eq!(said(&file), ["21 missing : chain \"B\": is used by 192.0.2.1 and has no ids in `tcp ao`"]);
     assert_eq!(file.skipped.len(), 1);
 }
 
@@ -240,7 +240,7 @@ fn a_setting_that_lets_peers_in_without_tcp_ao_is_not_lost_silently() {
                     G\n neighbor 192.0.2.2\n  use neighbor-group G\n";
     let file = file(&(chain("A", "") + "router bgp 64501\n" + mismatch));
     let sentence =
-        "connections without TCP-AO are accepted from 192.0.2.1 and 1 more (accept-ao-mismatch-connection)";
+        "accepts connections without TCP-AO from 192.0.2.1 and 1 more (accept-ao-mismatch-connection)";
     assert_eq!(said(&file), [format!("17 accepts-mismatch A: {sentence}")]);
     // EOS has one id for both directions.
     for to in Format::ALL.into_iter().filter(|format| format.is_written() && *format != Format::Eos) {

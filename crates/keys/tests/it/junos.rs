@@ -362,8 +362,7 @@ fn the_nearest_level_decides_and_each_instance_is_its_own() {
             "b: 2 @ fe80::1%ge-0/0/0.0 198.51.100.0/24 2001:db8::/32 192.0.2.2 192.0.2.1 vrf red 192.0.2.5",
         ]
     );
-    let older = "- older-option: 1 of its neighbors, the first being 192.0.2.3, use it without \"authentication-algorithm ao\": that \
-                 is not TCP-AO but the option before it";
+    let older = "- older-option: not TCP-AO but the older TCP option is used with 192.0.2.3 (no authentication-algorithm ao)";
     assert_eq!(remarks(&file), [older]);
 }
 
@@ -395,10 +394,7 @@ fn what_junos_refuses_is_said() {
     let expected = vec![format!("1 {NOT_UNDERSTOOD}"); 4];
     assert_eq!(remarks(&file(&chain(&[words, "flavour salt;".to_owned()]))), expected);
     let text = set_key("core", 1) + "set protocols ldp session 192.0.2.1 authentication-key-chain other\n";
-    assert_eq!(
-        remarks(&file(&text)),
-        ["6 not-understood: a key chain that is used here is not in this text"]
-    );
+    assert_eq!(remarks(&file(&text)), ["6 missing: key chain \"other\" is not in the file"]);
 }
 
 #[test]

@@ -302,7 +302,7 @@ fn keys_that_let_unsigned_segments_in_are_warned_of() {
         let file = read(Path::new("x"), text, Some(format)).expect("the keys");
         let linux = Implementation::reading(None);
         let mut found = check(&file, Timestamp::from_unix_seconds(1_484_000_000), &[linux]).into_iter();
-        let found = found.find(|finding| finding.kind == "accepts-unsigned").expect("a finding");
+        let found = found.find(|finding| finding.kind == "accepts-mismatch").expect("a finding");
         assert_eq!((found.weight, found.subject.as_str()), (Weight::Warning, "ao-config/55"));
         let losses = convert(&file, Format::Toml).expect("a conversion").losses;
         assert!(losses.iter().any(|loss| loss.contains("accept-key-mismatch")), "{losses:?}");

@@ -133,7 +133,7 @@ fn keychains_are_the_same_in_braces_and_as_commands() {
         let neighbors: Vec<_> = chain.neighbors.iter().map(ToString::to_string).collect();
         assert_eq!(neighbors, ["192.0.2.1", "fe80::7%ethernet-1/1.0", "198.51.100.0/24 vrf red"]);
         let found = found(&file);
-        for expected in ["refused k1", "left-out k1", "encrypted k1/200"] {
+        for expected in ["refused k1", "left-out k1/201", "encrypted k1/200"] {
             assert!(found.iter().any(|found| found == expected), "{expected}: {found:?}");
         }
         assert!(!Implementation::all().any(|it| it.name() == "sr-linux"), "it is not proven to have TCP-AO");
@@ -151,7 +151,7 @@ fn what_is_not_in_use_or_not_understood_is_said() {
     };
     assert_eq!(
         error(&keychain("")),
-        "keys: line 1, column 1: keychain \"k1\" is disabled, as keychains are by default, so its keys are left out: write \
+        "keys: line 1, column 1: chain \"k1\": it is disabled, as keychains are by default, so its keys are left out: write \
          \"admin-state enable\""
     );
     let found = found(&read_text(&keychain(

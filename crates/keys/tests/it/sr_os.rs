@@ -26,7 +26,16 @@ fn error(text: &str) -> String {
 /// The findings that are about the file, not about its lifetimes and secrets, as `kind subject line: sentence`.
 fn remarks(file: &KeyFile) -> Vec<String> {
     let now = "2026-03-01T00:00:00Z".parse().unwrap();
-    let about = ["not-understood", "not-tcp-ao", "not-in-use", "left-out", "pairing", "insecure", "refused"];
+    let about = [
+        "not-understood",
+        "older-option",
+        "not-in-use",
+        "left-out",
+        "pairing",
+        "accepts-mismatch",
+        "assumed",
+        "refused",
+    ];
     let findings = check(file, now, &[Implementation::reading(Some(Format::SrOs))]).into_iter();
     let findings = findings
         .filter(|it| about.contains(&it.kind) && !(it.kind == "refused" && it.weight == Weight::Note));
@@ -204,8 +213,8 @@ fn without_tcp_ao_in_both_directions_keys_are_not_for_tcp_ao() {
     assert_eq!(
         remarks(&read_text(&(good + other + user))),
         [
-            format!("not-tcp-ao  14: keychain \"o\" sends {older} by default {write} send tcp-ao\""),
-            format!("not-tcp-ao  14: keychain \"o\" expects {older} by default {write} receive tcp-ao\"")
+            format!("older-option  14: keychain \"o\" sends {older} by default {write} send tcp-ao\""),
+            format!("older-option  14: keychain \"o\" expects {older} by default {write} receive tcp-ao\"")
         ]
     );
 }
@@ -234,9 +243,9 @@ fn keys_that_are_left_out_are_said() {
     let found = remarks(&file);
     let expected = [
         "not-in-use k 8: entry 2 is disabled, so its key is left out",
-        "left-out k 9: entry 3 has algorithm hmac-sha-256-128, whose KDF Nokia does not document: its key is left out",
-        "left-out k 10: entry 4 has algorithm message-digest, which is not one of TCP-AO: its key is left out",
-        "insecure k 12: entry 255 is the null key: while it is the newest, sessions have no TCP-AO",
+        "left-out k 9: entry 3 is left out: its algorithm is hmac-sha-256-128, whose KDF Nokia does not document",
+        "left-out k 10: entry 4 is left out: its algorithm is message-digest, which is not one of TCP-AO",
+        "accepts-mismatch k 12: entry 255 is the null key: while it is the newest, sessions have no TCP-AO",
         "not-understood k 13: this line is not understood, and ignored",
         "not-understood k 15: this line is not understood, and ignored",
     ];
@@ -244,7 +253,7 @@ fn keys_that_are_left_out_are_said() {
         assert!(found.iter().any(|found| found == sentence), "{sentence}: {found:?}");
     }
     assert!(
-        found.iter().any(|found| found.starts_with("not-in-use k 11: entry 5 has no begin-time")),
+        found.iter().any(|found| found.starts_with("assumed k 11: entry 5 has no begin-time")),
         "{found:?}"
     );
     assert!(
@@ -257,11 +266,11 @@ fn keys_that_are_left_out_are_said() {
     let disabled = keychain(&format!("admin-state disable\nbidirectional {{\n{entries}}}"));
     assert_eq!(
         error(&disabled),
-        "keys: line 1, column 1: keychain \"k\": it is disabled, so its keys are left out"
+        "keys: line 1, column 1: chain \"k\": it is disabled, so its keys are left out"
     );
     let alone = keychain("bidirectional {\nentry 3 authentication-key x algorithm hmac-sha-256-96\n}");
-    let expected = "keys: line 7, column 1: keychain \"k\": entry 3 has algorithm hmac-sha-256-96, whose KDF Nokia does not document: its \
-                    key is left out";
+    let expected = "keys: line 7, column 1: chain \"k\": entry 3 is left out: its algorithm is hmac-sha-256-96, whose KDF Nokia does not \
+                    document";
     assert_eq!(error(&alone), expected);
 }
 

@@ -139,8 +139,8 @@ fn keys_with_other_algorithms_are_left_out() {
                  192.0.2.2 tcp-ao policy huawei\n #\n ipv4-family unicast\n  peer 192.0.2.2 enable\n#\nreturn\n";
     assert_eq!(
         error_of(guide),
-        "DeviceA.cfg: line 8, column 13: key 1 has the algorithm hmac-sha-256, whose key derivation Huawei does not document: it is \
-         left out; key 2 has the algorithm hmac-sha-256, whose key derivation Huawei does not document: it is left out"
+        "DeviceA.cfg: line 8, column 13: key huawei/1 is left out: its algorithm is hmac-sha-256, whose KDF Huawei does not document; key \
+         huawei/2 is left out: its algorithm is hmac-sha-256, whose KDF Huawei does not document"
     );
     assert_eq!(Format::of(Path::new("x"), guide), Some(Format::Vrp));
     let one = guide.replacen("hmac-sha-256", "hmac-sha1-12", 1);
@@ -197,7 +197,7 @@ fn what_vrp_has_differently_is_said() {
 
     let periodic = policy(&[ALGORITHM, SECRET, "  send-time daily 08:00 to 18:00\n"].concat(), "")
         .replace("mode absolute", "mode periodic daily");
-    assert_eq!(warnings(&periodic), [("periodic", Some(1))]);
+    assert_eq!(warnings(&periodic), [("assumed", Some(1))]);
     assert_eq!(read_text(&periodic).chains[0].keys[0].send, Lifetime::ALWAYS);
     let losses = convert(&read_text(&periodic), Format::Toml).unwrap().losses;
     assert!(losses.iter().any(|loss| loss.contains("periodically")), "{losses:?}");

@@ -106,7 +106,8 @@ impl<'a> Ends<'a> {
                 self.meeting.ends[side].chain.remarks.iter().filter(|remark| remark.kind != "local-time");
             let of_file =
                 file.remarks.iter().filter(|remark| ["not-understood", "left-out"].contains(&remark.kind));
-            let is_doubt = |remark: &&Remark| remark.weight == Weight::Warning && !remark.is_lost;
+            let is_understood = |remark: &Remark| remark.is_lost && remark.kind != "left-out";
+            let is_doubt = |remark: &&Remark| remark.weight == Weight::Warning && !is_understood(remark);
             if of_chain.chain(of_file).any(|remark| is_doubt(&remark)) {
                 doubts.push(format!(
                     "{} may do otherwise than its keys say: see the warnings",
@@ -292,7 +293,7 @@ mod tests {
         };
         for (kind, weight, is_lost) in [
             ("refused", Weight::Note, false),
-            ("insecure", Weight::Warning, true),
+            ("accepts-mismatch", Weight::Warning, true),
             ("local-time", Weight::Warning, false),
         ] {
             other.chains[0].remarks = vec![remark(kind, weight, is_lost)];

@@ -10,8 +10,8 @@ use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 
-use self::values::{Defined, MAC_LENGTH, ended, is_link_local, not_followed, scope, unquoted};
-use super::file::{Chain, ChainKey, Content, Neighbor, Remark, Skipped};
+use self::values::{Defined, MAC_LENGTH, ended, not_followed, scope, unquoted};
+use super::file::{Chain, ChainKey, Content, Neighbor, Remark, Skipped, is_link_local};
 use super::table::{Change, Limits, SendingRule, Shows, Table, Written, begins, first_line};
 use super::tree::{Blocks, Dialect, Kind, Statement, Tree, Word};
 use super::write::written;
@@ -86,7 +86,7 @@ fn read(text: &str) -> Result<Content, Error> {
                 Some((_, Some(parent))) => parent.clone(),
                 Some((from, None)) => {
                     let sentence = "the template that is named here is not above, so its keys are not known";
-                    let remark = Remark::warning("not-understood", Some(from.position()), sentence);
+                    let remark = Remark::warning("missing", Some(from.position()), sentence);
                     Protocol { remarks: vec![remark], ..Protocol::default() }
                 }
                 None => Protocol::default(),

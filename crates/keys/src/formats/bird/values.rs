@@ -1,9 +1,7 @@
 //! BIRD's values: defined names, keys and secrets.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
-use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::OptionCoverage;
 use zeroize::Zeroizing;
@@ -189,11 +187,6 @@ pub(super) fn unquoted(symbol: &str) -> &str {
 pub(super) fn scope(words: &[Word<'_>]) -> Option<String> {
     let at = words.iter().position(|word| word.is("%"))?;
     words.get(at + 1).map(|name| unquoted(name.text()).to_owned())
-}
-
-/// Whether an address is valid on its link only.
-pub(super) fn is_link_local(address: &IpCidr) -> bool {
-    matches!(address.first_address(), IpAddr::V6(address) if address.is_unicast_link_local())
 }
 
 /// A remark about `include`.

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use super::super::file::{Chain, ChainKey, Neighbor, Preference};
+use super::super::file::{Chain, ChainKey, Neighbor, Preference, is_link_local};
 use super::super::obscured::push_octet;
 use super::super::write::Names;
-use super::values::is_link_local;
 use crate::Lifetime;
 
 /// Characters of the longest name, without a number after it; BIRD has 64.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cidr::{IpCidr, IpInet};
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::super::file::{Neighbor, Remark};
+use super::super::file::{Neighbor, Remark, is_link_local};
 use super::super::tree::Word;
 use crate::{Error, Position};
 
@@ -217,13 +217,11 @@ impl<'a> Bgp<'a> {
         }
         let older: Vec<Position> = subjects.iter().filter_map(|(_, subject)| subject.keychain).collect();
         if let Some(first) = older.first() {
-            let sentence = match older.len() {
-                1 => "a neighbor or group has `keychain`: it uses the older option, not TCP-AO".to_owned(),
-                count => format!(
-                    "{count} neighbors or groups have `keychain`, first here: they use the older option, not TCP-AO"
-                ),
+            let who = match older.len() {
+                1 => "a neighbor or group".to_owned(),
+                count => format!("a neighbor or group and {} more", count - 1),
             };
-            remarks.push(Remark::warning("older-option", Some(*first), sentence).into_note());
+            remarks.push(Remark::older_option(Some(*first), who, "keychain").into_note());
         }
         Users { users, remarks }
     }
@@ -297,9 +295,4 @@ fn ao_of<'a>(ao: &Word<'a>, values: &[Word<'a>], remarks: &mut Vec<Remark>) -> R
 fn address(word: &Word<'_>) -> Option<IpCidr> {
     let inside = |inet: IpInet| inet.network();
     word.text().parse().ok().or_else(|| word.text().parse().ok().map(inside))
-}
-
-/// Whether connections with an address need to know an interface.
-pub(super) fn is_link_local(address: &IpCidr) -> bool {
-    matches!(address, IpCidr::V6(address) if address.first_address().is_unicast_link_local())
 }

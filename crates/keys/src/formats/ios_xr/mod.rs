@@ -11,10 +11,12 @@ use std::collections::{HashMap, HashSet};
 use wireseal_algorithms::{ParseAlgorithmError, TcpAoAlgorithm};
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
-use self::bgp::{Bgp, Use, Users, is_link_local};
+use self::bgp::{Bgp, Use, Users};
 use self::write::{MAX_KEY_ID, MAX_TOLERANCE, is_bounded};
 use super::cisco::{key_string, lifetime};
-use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped};
+use super::file::{
+    Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped, is_link_local, several,
+};
 use super::table::{Limits, SendingRule, Shows, Table, begins, first_line};
 use super::tree::{Word, digits, once};
 use super::write::written;
@@ -252,8 +254,7 @@ impl<'a> Drafts<'a> {
                 match key.finish(key_id, ids, draft.time(self.clock), &mut remarks) {
                     Ok(key) => keys.push(key),
                     Err(error) if is_of_others(&error) => {
-                        let sentence = format!("key {key_id} is left out: {}", error.problem());
-                        remarks.push(Remark::warning("refused", error.position(), sentence));
+                        remarks.push(Remark::left_out(key.at.position(), error.problem()).of_key(key_id));
                         left_out.get_or_insert(error);
                     }
                     Err(error) => return Err(error),
@@ -263,10 +264,10 @@ impl<'a> Drafts<'a> {
                 let used: Vec<_> = parts.iter().flat_map(|(_, users)| users).collect();
                 if let (Some((_, usage)), None) = (used.first(), ids) {
                     let neighbors = several(used.iter().map(|(neighbor, _)| neighbor));
-                    let sentence = format!("chain {} of {neighbors} has no ids in `tcp ao`", draft.name);
+                    let sentence = format!("is used by {neighbors} and has no ids in `tcp ao`");
                     remarks.push(Remark::warning("missing", Some(usage.position), sentence));
                 }
-                content.remarks.extend(remarks);
+                content.keep_remarks(draft.name, remarks);
                 continue;
             }
             remarks.extend(draft.odd.iter().copied().map(Remark::not_understood));
@@ -316,9 +317,8 @@ impl<'a> Drafts<'a> {
         let there: HashSet<_> = self.chains.iter().flat_map(numbers).collect();
         let missing = self.ids.iter().filter(|(name, key_id, _)| !there.contains(&(*name, *key_id)));
         remarks.extend(missing.clone().map(|(name, key_id, at)| {
-            let sentence =
-                format!("`tcp ao` has ids for key {key_id} of chain {name}, and the file has no such key");
-            Remark::warning("missing", Some(at.position()), sentence)
+            let what = format_args!("key {key_id} of chain {name:?}, which has ids in `tcp ao`,");
+            Remark::missing(at.position(), what)
         }));
         missing.map(|(_, _, at)| at.missing("key chain ... key")).next()
     }
@@ -344,9 +344,8 @@ impl<'a> Drafts<'a> {
             missing[index].1.push(neighbor);
         }
         remarks.extend(missing.iter().map(|(usage, neighbors)| {
-            let sentence =
-                format!("chain {} of {} is not in the file", usage.chain, several(neighbors.iter()));
-            Remark::warning("missing", Some(usage.position), sentence)
+            let what = format_args!("key chain {:?} of {}", usage.chain, several(neighbors.iter()));
+            Remark::missing(usage.position, what)
         }));
         users_of
     }
@@ -430,10 +429,8 @@ fn remarks_of(users: &[(Neighbor, Use<'_>)]) -> Vec<Remark> {
     let lax: Vec<_> = users.iter().filter(|(_, usage)| usage.accepts_mismatch).collect();
     if let Some((_, usage)) = lax.first() {
         let neighbors = several(lax.iter().map(|(neighbor, _)| neighbor));
-        let sentence = format!(
-            "connections without TCP-AO are accepted from {neighbors} (accept-ao-mismatch-connection)"
-        );
-        remarks.push(Remark::warning("accepts-mismatch", Some(usage.position), sentence).lost());
+        let setting = "accept-ao-mismatch-connection";
+        remarks.push(Remark::accepts_mismatch(Some(usage.position), neighbors, setting));
     }
     let is_nowhere = |neighbor: &Neighbor| is_link_local(&neighbor.address) && neighbor.interface.is_none();
     let nowhere: Vec<_> = users.iter().filter(|(neighbor, _)| is_nowhere(neighbor)).collect();
@@ -444,15 +441,6 @@ fn remarks_of(users: &[(Neighbor, Use<'_>)]) -> Vec<Remark> {
         remarks.push(Remark::warning("missing", Some(usage.position), sentence).into_note().lost());
     }
     remarks
-}
-
-/// The first of some neighbors, and how many more there are.
-fn several<'n>(mut neighbors: impl Iterator<Item = &'n Neighbor>) -> String {
-    let first = neighbors.next().map(ToString::to_string).unwrap_or_default();
-    match neighbors.count() {
-        0 => first,
-        more => format!("{first} and {more} more"),
-    }
 }
 
 /// Whether an error is about an algorithm that IOS XR has, but not for TCP-AO. Other keys of the file are good all the same.

@@ -6,10 +6,9 @@ use std::fmt::Write;
 use wireseal_tcp_ao::OptionCoverage;
 
 use super::super::cisco::{FIRST_MOMENT, LAST_YEAR, write_moment, year};
-use super::super::file::{Chain, ChainKey, Neighbor};
+use super::super::file::{Chain, ChainKey, Neighbor, is_link_local};
 use super::super::obscured::to_cisco_seven;
 use super::super::write::{Names, key_ids, lose_ranks};
-use super::bgp::is_link_local;
 use crate::{Lifetime, Timestamp};
 
 /// The largest number of a key in a chain: six octets.

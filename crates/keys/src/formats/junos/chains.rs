@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
-use zeroize::Zeroizing;
 
-use super::super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret, Skipped};
+use super::super::file::{
+    Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret, Skipped, several,
+};
 use super::super::obscured::{JUNOS_NINE, junos_nine};
-use super::super::tree::{Kind, Word, digits, moment, once};
+use super::super::tree::{Kind, Word, digits, moment, once, unescaped};
 use super::groups::Statement;
 use super::users::Users;
 use crate::{Error, Lifetime, Position, Timestamp};
@@ -104,16 +105,14 @@ impl<'a> Drafts<'a> {
     /// The chains with keys for TCP-AO, and what else there is.
     pub(super) fn finish(self, users: &Users<'_>, content: &mut Content) -> Result<(), Error> {
         let mut used = users.by_chain();
-        let mut missing: Vec<_> = users
-            .chains()
-            .filter(|chain| !self.by_name.contains_key(chain.text()))
-            .map(Word::position)
-            .collect();
-        missing.sort_unstable_by_key(|at| (at.line, at.column));
-        content.remarks.extend(missing.into_iter().map(|at| {
-            let sentence = "a key chain that is used here is not in this text";
-            Remark::warning("not-understood", Some(at), sentence)
-        }));
+        let mut missing: Vec<_> =
+            users.chains().filter(|chain| !self.by_name.contains_key(chain.text())).collect();
+        missing.sort_unstable_by_key(|chain| (chain.position().line, chain.position().column));
+        content.remarks.extend(
+            missing
+                .into_iter()
+                .map(|chain| Remark::missing(chain.position(), format_args!("key chain {:?}", chain.text()))),
+        );
         for draft in self.chains {
             let (keys, others): (Vec<_>, Vec<_>) =
                 draft.keys.iter().partition(|key| key.is_for_ao == Some(true));
@@ -132,13 +131,10 @@ impl<'a> Drafts<'a> {
                 continue;
             }
             let used = used.remove(draft.name).unwrap_or_default();
-            if let Some(first) = used.without_ao.first() {
-                let sentence = format!(
-                    "{} of its neighbors, the first being {first}, use it without \"authentication-algorithm ao\": that is not TCP-AO \
-                     but the option before it",
-                    used.without_ao.len()
-                );
-                remarks.push(Remark::warning("older-option", None, sentence).lost());
+            if !used.without_ao.is_empty() {
+                let neighbors = several(used.without_ao.iter());
+                let setting = "no authentication-algorithm ao";
+                remarks.push(Remark::older_option(None, neighbors, setting).lost());
             }
             content.chains.push(Chain {
                 name: draft.name.to_owned(),
@@ -325,19 +321,6 @@ fn secret(word: &Word<'_>) -> Result<Secret, Error> {
         return refused("has a # outside of quotes, which may begin a comment: write the secret in quotes");
     }
     Ok(Secret::text(&text))
-}
-
-/// A word, or a string without the backslashes of its escapes.
-fn unescaped(word: &Word<'_>) -> Zeroizing<String> {
-    let mut text = Zeroizing::new(String::with_capacity(word.text().len()));
-    let mut characters = word.text().chars();
-    while let Some(c) = characters.next() {
-        match c {
-            '\\' if matches!(word.kind, Kind::Quoted(_)) => text.extend(characters.next()),
-            _ => text.push(c),
-        }
-    }
-    text
 }
 
 /// `2016-12-31.16:00:00 -0800`, in one string or as words; seconds and offset (UTC by default) are optional.

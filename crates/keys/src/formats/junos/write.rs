@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::net::IpAddr;
 
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::super::file::{Chain, ChainKey, Neighbor};
+use super::super::file::{Chain, ChainKey, Neighbor, is_link_local};
 use super::super::obscured::to_junos_nine;
-use super::super::write::{Names, key_ids, lose_ranks};
+use super::super::write::{Names, key_ids, lose_ranks, push_escaped};
 use super::chains::{MAX_KEY_ID, MAX_TOLERANCE, NO_START_BEFORE};
 use crate::{Lifetime, Timestamp};
 
@@ -82,12 +81,12 @@ fn routing_instance(chain: &Chain, vrf: &str, losses: &mut Vec<String>) -> Strin
 
 fn write_neighbor(text: &mut String, chain: &Chain, neighbor: &Neighbor, losses: &mut Vec<String>) {
     let Neighbor { address, interface, .. } = neighbor;
-    let is_link_local =
-        matches!(address.first_address(), IpAddr::V6(address) if address.is_unicast_link_local());
     let own = interface.as_deref().filter(|name| address.is_host_address() && is_interface(name));
     let lost = match interface {
         Some(interface) if own.is_none() => Some(format!("the interface {interface} of {address}")),
-        None if is_link_local => Some(format!("has no interface of {address}, which Junos requires")),
+        None if is_link_local(address) => {
+            Some(format!("has no interface of {address}, which Junos requires"))
+        }
         _ => None,
     };
     losses.extend(lost.iter().map(|lost| format!("chain {:?}: {lost}", chain.name)));
@@ -179,14 +178,4 @@ pub(super) fn write_key(text: &mut String, id: u64, key: &ChainKey, start: Times
         key.recv_id,
         key.algorithm.junos_name().unwrap_or_default()
     );
-}
-
-/// The inside of a string, with a backslash before each quote and backslash.
-fn push_escaped(text: &mut String, characters: impl Iterator<Item = char>) {
-    for c in characters {
-        if matches!(c, '"' | '\\') {
-            text.push('\\');
-        }
-        text.push(c);
-    }
 }

@@ -2,8 +2,8 @@
 
 use wireseal_algorithms::TcpAoAlgorithm;
 
-use crate::formats::file::{Clock, Remark, Secret};
-use crate::formats::tree::{self, Kind, Word, digits, once, unescaped};
+use super::super::file::{Clock, Remark, Secret};
+use super::super::tree::{self, Kind, Word, digits, once, unescaped};
 use crate::{Error, Timestamp};
 
 /// The algorithms for TCP-AO, those of RFC 5926. The others are for other protocols, or have a KDF that Nokia does not document.
@@ -118,7 +118,7 @@ impl<'a> Draft<'a> {
         }
         if self.number > MAX_ID {
             let sentence = "is the null key: while it is the newest, sessions have no TCP-AO";
-            remarks.push(remark("insecure", sentence).lost());
+            remarks.push(remark("accepts-mismatch", sentence).lost());
             return Ok(Reading::LeftOut(begin));
         }
         let name = properties.algorithm.ok_or_else(|| self.at.missing("algorithm"))?;
@@ -127,12 +127,13 @@ impl<'a> Draft<'a> {
                 .into_iter()
                 .find(|(other, _)| name.is(other))
                 .ok_or_else(|| name.expected("algorithm", "hmac-sha-1-96 or aes-128-cmac-96"))?;
-            remarks.push(remark("left-out", &format!("has algorithm {other}, {why}: its key is left out")));
+            let why = format_args!("its algorithm is {other}, {why}");
+            remarks.push(Remark::left_out(self.at.position(), why).about(self.name()));
             return Ok(Reading::LeftOut(begin));
         };
         if properties.begin.is_none() {
             let sentence = "has no begin-time, and is taken as always valid: give it one, because the router may not use it without";
-            remarks.push(remark("not-in-use", sentence));
+            remarks.push(remark("assumed", sentence));
         }
         properties.key(self, algorithm).map(Reading::Key)
     }

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
+use super::super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped};
+use super::super::tree::{Word, place, unescaped};
 use super::entry::{Direction, Draft, Entry, MAC_LENGTH, MAX_ID, Reading};
-use crate::formats::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped};
-use crate::formats::tree::{Word, place, unescaped};
 use crate::{Error, Lifetime, Timestamp};
 
 /// The number of the null key.
@@ -174,20 +174,16 @@ impl<'a> Keychain<'a> {
             return Ok(());
         }
         let name = self.name;
-        let of_file = |remark: Remark| Remark {
-            sentence: format!("keychain {name:?}: {}", remark.sentence).into(),
-            ..remark
-        };
         if self.is_disabled {
             let sentence = "it is disabled, so its keys are left out";
-            content.remarks.push(of_file(Remark::warning("not-in-use", Some(self.at.position()), sentence)));
+            content.keep_remarks(&name, [Remark::warning("not-in-use", Some(self.at.position()), sentence)]);
             return Ok(());
         }
         let mut remarks = self.remarks;
         let keys = keys(&self.entries, &mut remarks)?;
         let tolerance = keys.iter().map(|(_, tolerance)| *tolerance).min();
         let Some(accept_tolerance) = tolerance else {
-            content.remarks.extend(remarks.into_iter().map(of_file));
+            content.keep_remarks(&name, remarks);
             return Ok(());
         };
         // The tolerance is that of an entry: what it exceeds the others' by is part of the accept lifetime.
@@ -215,15 +211,12 @@ impl<'a> Keychain<'a> {
             let verb = if direction == "send" { "sends" } else { "expects" };
             let position = option.as_ref().unwrap_or(&self.at).position();
             let default = if option.is_none() { " by default" } else { "" };
-            Remark::warning(
-                "not-tcp-ao",
-                Some(position),
-                format!(
-                    "keychain {:?} {verb} the older TCP option{default} (kind 253 or 254), which is not TCP-AO: write \
-                     \"tcp-option-number {direction} tcp-ao\"",
-                    self.name
-                ),
-            )
+            let sentence = format!(
+                "keychain {:?} {verb} the older TCP option{default} (kind 253 or 254), which is not TCP-AO: write \
+                 \"tcp-option-number {direction} tcp-ao\"",
+                self.name
+            );
+            Remark::warning("older-option", Some(position), sentence)
         })
     }
 }

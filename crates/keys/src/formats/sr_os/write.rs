@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use super::super::file::{Chain, ChainKey, Neighbor};
+use super::super::write::{Names, lose_ranks, push_escaped};
 use super::entry::{MAX_TOLERANCE, NO_START_BEFORE, algorithm_name};
-use crate::formats::file::{Chain, ChainKey, Neighbor};
-use crate::formats::write::{Names, lose_ranks, push_escaped};
 use crate::{Lifetime, Timestamp};
 
 /// The begin of the last of the keys without a start; the others' are minutes later.

@@ -1,17 +1,19 @@
 //! Arista EOS configuration: `session shared-secret profile`, and BGP's `password shared-secret profile` (Arista, BGP TCP Authentication
 //! Option, EOS 4.28.2F and later). A profile has secrets with ids and lifetimes; the algorithm stands at the neighbor.
 
+mod keys;
+
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
-use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
+use self::keys::{FIRST_MOMENT, MAC_LENGTH, key};
+use super::file::{Chain, ChainKey, Content, Neighbor, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table, begins, first_line};
-use super::tree::{self, Blocks, Dialect, Tree, Word, digits, starts, without_prompt};
+use super::tree::{Blocks, Dialect, Tree, Word, starts, without_prompt};
 use super::write::{Names, lose_ranks, written};
-use crate::{Error, Lifetime, Position, Timestamp};
+use crate::{Error, Position, Timestamp};
 
 pub(super) const TABLE: Table = Table {
     name: "eos",
@@ -57,11 +59,6 @@ fn rank(command: &[Word<'_>]) -> Option<usize> {
         _ => None,
     }
 }
-
-/// Octets of the MAC of both algorithms.
-const MAC_LENGTH: usize = 12;
-/// A start that means none, because EOS has no lifetime with an end alone.
-const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(0);
 
 const ALGORITHMS: [(TcpAoAlgorithm, &str); 2] =
     [(TcpAoAlgorithm::HmacSha1, "hmac-sha1-96"), (TcpAoAlgorithm::Aes128Cmac, "aes-128-cmac-96")];
@@ -237,9 +234,9 @@ impl<'a> Drafts<'a> {
             let Some(uses) = self.use_of(subject) else { continue };
             let at = subject.at.position();
             if !self.by_name.contains_key(uses.profile) {
-                let sentence =
-                    format!("a neighbor uses the profile {:?}, which is not in this file", uses.profile);
-                content.remarks.push(Remark::warning("missing", Some(at), sentence));
+                content
+                    .remarks
+                    .push(Remark::missing(at, format_args!("profile {:?} of this neighbor", uses.profile)));
             }
             if subject.uses.is_some() && subject.password.is_some() {
                 let sentence = "the neighbor has a password for TCP MD5 and a profile for TCP-AO, and EOS uses one of them";
@@ -259,16 +256,16 @@ impl<'a> Drafts<'a> {
             let mut used = used.into_iter().flatten().peekable();
             let (name, position) = (profile.name, profile.at.position());
             if let Some(at) = undocumented.get(name) {
-                let sentence = format!("the profile {name:?} is used with hmac-sha-256, {UNDOCUMENTED}");
-                content.remarks.push(Remark::warning("left-out", Some(*at), sentence));
+                let remark = Remark::unknown_kdf(*at, "hmac-sha-256", "Arista");
+                content.remarks.push(remark.about(format_args!("profile {name:?} of this neighbor")));
             } else if used.peek().is_none() && self.of_others.contains(name) {
                 content
                     .skipped
                     .push(Skipped { position, what: "a shared-secret profile for another protocol" });
                 continue;
             } else if used.peek().is_none() {
-                let sentence = format!("no BGP neighbor in this file uses the profile {name:?}, {UNUSED}");
-                content.remarks.push(Remark::warning("left-out", Some(position), sentence));
+                let why = "no BGP neighbor in the file uses it, and the algorithm is given at the neighbor";
+                content.remarks.push(Remark::left_out(position, why).about(format_args!("profile {name:?}")));
             }
             // Allocate for all keys: a list that grew would leave secrets behind.
             let mut keys = Vec::with_capacity(profile.secrets.len());
@@ -278,7 +275,7 @@ impl<'a> Drafts<'a> {
                 }
             }
             if keys.is_empty() {
-                content.remarks.append(&mut remarks);
+                content.keep_remarks(name, remarks);
                 continue;
             }
             for (algorithm, neighbors) in used {
@@ -309,9 +306,6 @@ impl<'a> Drafts<'a> {
 
 /// The address of the peer on a link.
 const LINK_LOCAL: &str = "fe80::/10";
-const UNDOCUMENTED: &str =
-    "whose key derivation Arista does not document: its keys are left out for that neighbor";
-const UNUSED: &str = "and the algorithm stands at the neighbor: its keys are left out";
 const PROFILE: &[&str] = &["session", "shared-secret", "profile"];
 
 /// `ADDRESS`, `ADDRESS%INTERFACE` or a prefix; `None` for the name of a group.
@@ -330,115 +324,6 @@ fn group<'a>(command: &[Word<'a>]) -> Option<&'a str> {
         [group, name, ..] if group.is("peer-group") => Some(name.text()),
         _ => None,
     }
-}
-
-/// The key in `ID [0|7|8a] SECRET LIFETIMES`, with any algorithm; `None` if its id cannot be one of TCP-AO.
-fn key(at: &Word<'_>, values: &[Word<'_>], remarks: &mut Vec<Remark>) -> Result<Option<ChainKey>, Error> {
-    let Some((id, values)) = values.split_first() else { return Err(at.missing("secret")) };
-    let Some(id) = digits(id.text()).and_then(|id| u8::try_from(id).ok()) else {
-        let sentence = "a secret whose id is not a number from 0 to 255 is left out: TCP-AO has no other ids";
-        remarks.push(Remark::warning("left-out", Some(at.position()), sentence));
-        return Ok(None);
-    };
-    let (secret, mut rest) = secret(at, values)?;
-    let (mut send, mut accept, mut clock) = (None, None, Clock::Utc);
-    if let [both, after @ ..] = rest
-        && both.is("infinite")
-    {
-        (send, accept) = (Some(Lifetime::ALWAYS), Some(Lifetime::ALWAYS));
-        rest = after;
-    }
-    loop {
-        rest = match rest {
-            [word, after @ ..] if word.is("transmit-lifetime") && send.is_none() => {
-                let (lifetime, after) = lifetime(word, after, "transmit-lifetime")?;
-                send = Some(lifetime);
-                after
-            }
-            [word, after @ ..] if word.is("receive-lifetime") && accept.is_none() => {
-                let (lifetime, after) = lifetime(word, after, "receive-lifetime")?;
-                accept = Some(lifetime);
-                after
-            }
-            [word, after @ ..] if word.is("local-time") => {
-                clock = Clock::Local;
-                after
-            }
-            [word, ..] => {
-                remarks.push(Remark::not_understood(word.position()).of_key(id.into()));
-                break;
-            }
-            [] => break,
-        }
-    }
-    Ok(Some(ChainKey {
-        position: Some(at.position()),
-        key_id: id.into(),
-        send_id: KeyId(id),
-        recv_id: KeyId(id),
-        algorithm: TcpAoAlgorithm::HmacSha1,
-        mac_length: MAC_LENGTH,
-        options: OptionCoverage::Covered,
-        secret,
-        send: send.ok_or_else(|| at.missing("transmit-lifetime"))?,
-        accept: accept.ok_or_else(|| at.missing("receive-lifetime"))?,
-        clock,
-        preference: Preference::Ordinary,
-    }))
-}
-
-/// `[0] TEXT`, or `7 ...` or `8a ...`, which only EOS can decrypt; and what follows.
-fn secret<'w, 'a>(at: &Word<'_>, values: &'w [Word<'a>]) -> Result<(Secret, &'w [Word<'a>]), Error> {
-    let is = |word: &Word<'_>, names: &[&str]| names.iter().any(|name| word.is(name));
-    let is_kind = |word: &Word<'_>| is(word, &["0", "7", "8a"]);
-    let is_life = |word: &Word<'_>| is(word, &["infinite", "receive-lifetime", "transmit-lifetime"]);
-    match values {
-        [kind, text, rest @ ..] if is_kind(kind) && !is_life(text) => {
-            let secret = match kind.text() {
-                "0" => Secret::text(text.text()),
-                // DES with a key that Arista has not published.
-                "7" => Secret::encrypted("type 7 of EOS"),
-                _ => Secret::encrypted("type 8a"),
-            };
-            Ok((secret, rest))
-        }
-        // Published configurations often have the type or the lifetimes, and no secret.
-        [text, rest @ ..] if !is_kind(text) && !is_life(text) => Ok((Secret::text(text.text()), rest)),
-        _ => Err(at.refused("secret", "the secret is missing")),
-    }
-}
-
-/// `infinite`, or a start and an end; and what follows.
-fn lifetime<'w, 'a>(
-    at: &Word<'_>,
-    values: &'w [Word<'a>],
-    field: &'static str,
-) -> Result<(Lifetime, &'w [Word<'a>]), Error> {
-    let expected = "infinite, or YYYY-MM-DD HH:MM:SS and then infinite or YYYY-MM-DD HH:MM:SS";
-    let expected = || at.expected(field, expected);
-    let (from, until, rest) = match values {
-        [word, rest @ ..] if word.is("infinite") => return Ok((Lifetime::ALWAYS, rest)),
-        [date, time, word, rest @ ..] if word.is("infinite") => (moment(date, time), None, rest),
-        [date, time, end_date, end_time, rest @ ..] => {
-            let end = moment(end_date, end_time).ok_or_else(expected)?;
-            (moment(date, time), Some(end), rest)
-        }
-        _ => return Err(expected()),
-    };
-    let from = from.ok_or_else(expected)?;
-    let lifetime = Lifetime::new(Some(from).filter(|from| *from > FIRST_MOMENT), until);
-    Ok((lifetime.map_err(|_| at.refused(field, "must end after it begins"))?, rest))
-}
-
-/// A date `YYYY-MM-DD` or `MM/DD/YYYY`, and a time.
-fn moment(date: &Word<'_>, time: &Word<'_>) -> Option<Timestamp> {
-    let parts = |mark| {
-        let mut parts = date.text().split(mark).map(digits);
-        let three = [parts.next()??, parts.next()??, parts.next()??];
-        parts.next().is_none().then_some(three)
-    };
-    let american = || parts('/').map(|[month, day, year]| [year, month, day]);
-    tree::moment(parts('-').or_else(american)?, time.text(), "Z")
 }
 
 /// The chain with the keys of its first algorithm, each id once, without secrets that EOS takes only encrypted and without keys that

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use cidr::IpCidr;
 
-use super::file::{Content, Neighbor, Remark, Skipped};
-use super::ios_xe_keys::{Ao, ChainDraft, KeyDraft, MISMATCH};
-use super::tree::{Blocks, Dialect, Tree, Word};
+use super::super::file::{Content, Neighbor, Remark, Skipped, is_link_local};
+use super::super::tree::{Blocks, Dialect, Tree, Word};
+use super::keys::{Ao, ChainDraft, KeyDraft, MISMATCH};
 use crate::{Error, Position};
 
 const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
@@ -335,8 +335,8 @@ impl<'a> Drafts<'a> {
             }
             let is_there = self.by_name.get(ao.chain).is_some_and(|chain| self.chains[*chain].is_tcp);
             if !is_there && missing.insert(ao.chain) {
-                let sentence = "the key chain of this \"ao\" is not in the file, or is not for TCP-AO";
-                self.remarks.push(Remark::warning("no-chain", Some(ao.at.position()), sentence));
+                let chain = format_args!("\"key chain ... tcp\" with the name {:?}", ao.chain);
+                self.remarks.push(Remark::missing(ao.at.position(), chain));
             }
             users.entry(ao.chain).or_default().push((neighbor(*subject, settings), ao));
         }
@@ -371,11 +371,7 @@ fn subject<'a>(vrf: Option<&'a str>, name: &'a str) -> Subject<'a> {
 /// The neighbor that a subject is, if it is one. A link-local address is on the interface that its sessions come from.
 fn neighbor(subject: Subject<'_>, settings: &Settings<'_>) -> Option<Neighbor> {
     let Subject::Neighbor(vrf, address, interface) = subject else { return None };
-    let source = settings.interface.clone().filter(|_| is_link_local(&address));
+    let source = settings.interface.clone().filter(|_| address.is_host_address() && is_link_local(&address));
     let interface = interface.map(ToOwned::to_owned).or(source);
     Some(Neighbor { vrf: vrf.map(ToOwned::to_owned), address, interface })
-}
-
-pub(super) fn is_link_local(address: &IpCidr) -> bool {
-    matches!(address, IpCidr::V6(address) if address.is_host_address() && address.first_address().is_unicast_link_local())
 }

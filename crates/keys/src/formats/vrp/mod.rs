@@ -3,14 +3,16 @@
 //!
 //! A keychain has secrets, algorithms and lifetimes; `tcp ao` binds it and gives its keys their SendIDs and RecvIDs.
 
+mod write;
+
 use std::collections::{HashMap, HashSet};
 
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
+use self::write::{ALGORITHMS, FIRST_MOMENT, MAC_LENGTH, MAX_KEY_ID, MAX_TOLERANCE, name_of};
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
 use super::table::{Limits, Shows, Table, begins, first_line};
 use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once, starts, without_prompt};
-use super::vrp_writer::{self, ALGORITHMS, FIRST_MOMENT, MAC_LENGTH, MAX_KEY_ID, MAX_TOLERANCE, name_of};
 use super::write::written;
 use crate::{Error, Lifetime, Position, Timestamp};
 
@@ -30,8 +32,8 @@ pub(super) const TABLE: Table = Table {
         }
     },
     read: |text, _| read(text),
-    fit: |chain, _, losses| vrp_writer::that_can_be(chain, losses),
-    write: Some(|chains, losses| Ok(written(chains, |text| vrp_writer::write(text, chains, losses)))),
+    fit: |chain, _, losses| write::that_can_be(chain, losses),
+    write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
     change: None,
     limits: Limits {
         name: "vrp",
@@ -268,8 +270,8 @@ impl<'a> Drafts<'a> {
         let mut seen = HashSet::new();
         for (policy, neighbor) in self.users() {
             if !self.by_policy.contains_key(policy.text()) {
-                let sentence = "a peer uses a policy of \"tcp ao\" that is not in this file";
-                content.remarks.push(Remark::warning("missing", Some(policy.position()), sentence));
+                let what = format_args!("policy {:?} of \"tcp ao\"", policy.text());
+                content.remarks.push(Remark::missing(policy.position(), what));
             }
             let neighbor = neighbor.filter(|neighbor| seen.insert((policy.text(), neighbor.clone())));
             neighbors.entry(policy.text()).or_default().extend(neighbor);
@@ -281,8 +283,9 @@ impl<'a> Drafts<'a> {
                 continue;
             };
             let Some(index) = self.by_keychain.get(&name.text().to_ascii_lowercase()) else {
-                let sentence = "the keychain of the policy of \"tcp ao\" is not in this file";
-                content.remarks.push(missing(&name, sentence));
+                content
+                    .remarks
+                    .push(Remark::missing(name.position(), format_args!("keychain {:?}", name.text())));
                 continue;
             };
             let keychain = &mut self.keychains[*index];
@@ -293,7 +296,8 @@ impl<'a> Drafts<'a> {
             for (key_id, at, ids) in &policy.ids {
                 let ids = ids.ok_or_else(|| at.missing("send-id"))?;
                 let Some(index) = keychain.by_id.get(key_id).copied() else {
-                    remarks.push(missing(at, "the keychain has no key with this key-id"));
+                    remarks
+                        .push(Remark::missing(at.position(), format_args!("key {key_id} of its keychain")));
                     continue;
                 };
                 keychain.keys[index].is_bound = true;
@@ -305,7 +309,7 @@ impl<'a> Drafts<'a> {
                     .push(missing(&policy.at, "the policy of \"tcp ao\" gives no key of its keychain ids"));
             }
             if keys.is_empty() {
-                content.remarks.append(&mut remarks);
+                content.keep_remarks(policy.at.text(), remarks);
                 continue;
             }
             overlaps(&keys, &mut remarks);
@@ -372,9 +376,8 @@ impl<'a> Policy<'a> {
                 self.options = if is_covered { OptionCoverage::Covered } else { OptionCoverage::Excluded };
             }
             (_, [first, _]) if starts(own, &["accept-mismatch", "enable"]) => {
-                let sentence = "accepts connections from peers without TCP-AO (accept-mismatch enable)";
-                self.remarks
-                    .push(Remark::warning("accepts-mismatch", Some(first.position()), sentence).lost());
+                let at = Some(first.position());
+                self.remarks.push(Remark::accepts_mismatch(at, "its peers", "accept-mismatch enable"));
             }
             (_, [first, ..]) if !is_one(first, &OF_ALL) => {
                 self.remarks.push(Remark::not_understood(first.position()));
@@ -445,7 +448,7 @@ impl<'a> Keychain<'a> {
     fn remarks(&self) -> Vec<Remark> {
         let sentence =
             "its keys are valid periodically, which no other format has: they are read as always valid";
-        let periodic = self.periodic.map(|at| Remark::warning("periodic", Some(at), sentence).lost());
+        let periodic = self.periodic.map(|at| Remark::warning("assumed", Some(at), sentence).lost());
         self.remarks.iter().cloned().chain(periodic).collect()
     }
 
@@ -480,14 +483,18 @@ impl<'a> Keychain<'a> {
         }
         let word = algorithm.ok_or_else(|| key.at.missing("algorithm"))?;
         let Some((algorithm, _)) = ALGORITHMS.iter().find(|(_, name)| word.is(name)) else {
-            let id = key.key_id;
-            let reason = match () {
-                () if word.is("hmac-sha1-20") => "whose MAC has 20 octets and ours at most 16",
-                () if is_one(&word, &UNDOCUMENTED) => "whose key derivation Huawei does not document",
+            let remark = match () {
+                () if word.is("hmac-sha1-20") => {
+                    let why =
+                        "its algorithm is hmac-sha1-20, whose MAC has 20 octets and Wireseal's at most 16";
+                    Remark::left_out(word.position(), why)
+                }
+                () if is_one(&word, &UNDOCUMENTED) => {
+                    Remark::unknown_kdf(word.position(), word.text(), "Huawei")
+                }
                 () => return Err(word.expected("algorithm", "hmac-sha1-12 or aes-128-cmac")),
             };
-            let sentence = format!("key {id} has the algorithm {}, {reason}: it is left out", word.text());
-            remarks.push(Remark::warning("left-out", Some(word.position()), sentence));
+            remarks.push(remark.of_key(key.key_id));
             return Ok(None);
         };
         let position = Some(key.at.position());

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::cisco;
-use super::file::{Chain, ChainKey, Clock, Neighbor, Preference, Remark, Secret};
-use super::tree::{Word, once};
+use super::super::cisco;
+use super::super::file::{Chain, ChainKey, Clock, Neighbor, Preference, Remark, Secret, several};
+use super::super::tree::{Word, once};
 use crate::{Error, Lifetime, Position};
 
 /// The names of its algorithms. It has `hmac-sha-256` too, whose KDF Cisco does not document.
@@ -72,16 +72,13 @@ impl ChainDraft<'_> {
             }
         }
         if self.keys.is_empty() {
-            let remark = Remark::warning("no-chain", Some(self.at.position()), "has no key");
+            let remark = Remark::warning("missing", Some(self.at.position()), "has no key");
             self.remarks.push(remark.lost());
         }
-        let accepting: Vec<_> = users.iter().filter(|(_, ao)| ao.accepts_mismatch).collect();
-        if let Some((_, ao)) = accepting.first() {
-            let sentence = format!(
-                "accepts connections without TCP-AO from {} of its neighbors (accept-ao-mismatch)",
-                accepting.len()
-            );
-            self.remarks.push(Remark::warning("insecure", Some(ao.at.position()), sentence).lost());
+        let lax: Vec<_> = users.iter().filter(|(_, ao)| ao.accepts_mismatch).collect();
+        if let Some((_, ao)) = lax.first() {
+            let neighbors = lax.iter().filter_map(|(neighbor, _)| neighbor.as_ref());
+            self.remarks.push(Remark::accepts_mismatch(Some(ao.at.position()), several(neighbors), MISMATCH));
         }
         let has_neighbors = users.iter().any(|(neighbor, _)| neighbor.is_some());
         let all_included = included.iter().all(Option::is_some);
@@ -153,9 +150,8 @@ impl KeyDraft<'_> {
                 }
                 [] if name.is("include-tcp-options") => *included = Some(name.position()),
                 [] if name.is(MISMATCH) => {
-                    let sentence = "accepts segments that do not match it (accept-ao-mismatch)";
-                    let remark = Remark::warning("insecure", Some(name.position()), sentence);
-                    remarks.push(remark.of_key(key_id).lost());
+                    let at = Some(name.position());
+                    remarks.push(Remark::accepts_mismatch(at, "its neighbors", MISMATCH).of_key(key_id));
                 }
                 // They say what is the default.
                 [value] if name.is("no") && (value.is("include-tcp-options") || value.is(MISMATCH)) => {}
@@ -168,10 +164,8 @@ impl KeyDraft<'_> {
         let secret = secret.ok_or_else(|| missing("key-string"))?;
         let algorithm = algorithm.ok_or_else(|| missing("cryptographic-algorithm"))?;
         if algorithm.is(UNKNOWN_KDF) {
-            let sentence =
-                "has algorithm hmac-sha-256, whose KDF Cisco does not document: this key is left out";
-            let remark = Remark::warning("unknown-kdf", Some(self.at.position()), sentence);
-            remarks.push(remark.of_key(key_id).lost());
+            let remark = Remark::unknown_kdf(self.at.position(), UNKNOWN_KDF, "Cisco");
+            remarks.push(remark.of_key(key_id));
             return Ok(None);
         }
         let known = ALGORITHMS.iter().find(|(name, _)| algorithm.is(name)).map(|(_, known)| *known);

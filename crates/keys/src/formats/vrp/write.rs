@@ -6,8 +6,8 @@ use std::fmt::Write;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::file::{Chain, ChainKey, Neighbor};
-use super::write::{Names, key_ids, lose_ranks};
+use super::super::file::{Chain, ChainKey, Neighbor};
+use super::super::write::{Names, key_ids, lose_ranks};
 use crate::{Lifetime, Timestamp};
 
 /// Octets of the MAC of both algorithms.

@@ -1,14 +1,17 @@
 //! The formats of IOS XE and NX-OS, and writing IOS XE configuration.
 
+mod keys;
+mod read;
+
 use std::collections::HashSet;
 use std::fmt::Write;
 
 use wireseal_tcp_ao::OptionCoverage;
 
+use self::keys::{MAC_LENGTH, MAX_KEY_ID, name_of};
+use self::read::read;
 use super::cisco::{self, FIRST_MOMENT, LAST_YEAR, year};
-use super::file::{Chain, ChainKey, Clock, Neighbor, Remark};
-use super::ios_xe_keys::{MAC_LENGTH, MAX_KEY_ID, name_of};
-use super::ios_xe_read::{is_link_local, read};
+use super::file::{Chain, ChainKey, Clock, Neighbor, Remark, is_link_local};
 use super::obscured::to_cisco_seven;
 use super::table::{Limits, SendingRule, Shows, Table, first_line};
 use super::write::{Names, key_ids, lose_ranks, written};
@@ -65,7 +68,7 @@ pub(super) const NX_OS: Table = Table {
     read: |text, _| {
         let mut content = read(text)?;
         let sentence = "read as IOS XE: NX-OS's syntax is not published";
-        content.remarks.push(Remark::warning("read-as", None, sentence).into_note());
+        content.remarks.push(Remark::warning("assumed", None, sentence).into_note());
         Ok(content)
     },
     write: None,
@@ -137,7 +140,7 @@ fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
                 let _ = writeln!(text, "{margin}bgp listen range {address} peer-group {name}-peers");
             }
             match interface {
-                Some(interface) if is_link_local(address) => {
+                Some(interface) if address.is_host_address() && is_link_local(address) => {
                     let _ = writeln!(text, "{margin}neighbor {address} update-source {interface}");
                 }
                 Some(interface) => {
