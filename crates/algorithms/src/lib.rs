@@ -1,4 +1,4 @@
-//! The algorithms of TCP-AO and QUIC as closed enums: names, sizes and limits, and every vendor's spelling.
+//! The algorithms of TCP-AO and QUIC as closed enums: names, sizes and limits, and the spellings of Linux, BIRD, Junos, IOS XR and YANG.
 //!
 //! The enums are complete and not `non_exhaustive`: a `match` needs no catch-all arm, and when an algorithm is added the compiler reports
 //! every `match` that lacks it. Parse text into an algorithm once, when you read the configuration; after that no lookup can fail.

@@ -1,4 +1,4 @@
-//! Key chains: MKTs and the times at which to use them (RFC 8177), in TOML and JSON.
+//! Key chains: MKTs and the times at which to use them (RFC 8177), in TOML, JSON, XML, and the configurations of routers.
 //!
 //! | you want to | call |
 //! |---|---|

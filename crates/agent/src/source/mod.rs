@@ -95,7 +95,7 @@ impl PeerArgument {
 /// The configuration file is TOML:
 ///
 /// ```toml
-/// key-chains = "keys.toml"   # TOML, RFC 8177's JSON, or a configuration of BIRD, Junos or IOS XR; beside this file unless absolute
+/// key-chains = "keys.toml"   # TOML, RFC 8177's JSON, or a router's configuration; beside this file unless absolute
 /// key-chains-of = "this-end" # the default; "peer": the file is of the router at the other end, which sends with the SendIDs in it
 /// ports = [179]              # the default
 /// refuse-others = false      # the default: peers not listed are accepted without TCP-AO

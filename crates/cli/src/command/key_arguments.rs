@@ -74,7 +74,7 @@ impl FromStr for UtcOffset {
 /// Where keys come from.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeyArguments {
-    /// A key file: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input [repeatable]
+    /// A key file: TOML, RFC 8177 JSON, or a router's configuration; - for standard input [repeatable]
     #[arg(long = "keys", value_name = "FILE")]
     files: Vec<PathBuf>,
     /// A key, such as send=100,recv=100,alg=aes-128-cmac-96,secret-file=PATH[,mac=12][,options=excluded][,peer=PREFIX];

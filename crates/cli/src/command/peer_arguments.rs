@@ -13,7 +13,7 @@ use super::log;
 /// The peers and their keys, and the log.
 #[derive(Debug, clap::Args)]
 pub(super) struct PeerArguments {
-    /// A file of key chains: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR
+    /// A file of key chains: TOML, RFC 8177 JSON, or a router's configuration
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// The end that the file is of, which sends with the SendIDs in it: this-end, the default, or peer

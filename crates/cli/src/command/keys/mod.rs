@@ -44,7 +44,7 @@ enum Order {
 /// Exit codes: 0 no warnings, 1 warnings, 2 a file cannot be read.
 #[derive(Debug, clap::Args)]
 struct CheckArguments {
-    /// Key files: TOML, RFC 8177 JSON, or a configuration of BIRD, Junos or IOS XR; - for standard input
+    /// Key files: TOML, RFC 8177 JSON, or a router's configuration; - for standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The format of the files, if their names and contents do not show it

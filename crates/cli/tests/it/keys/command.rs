@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use wireseal_keys::{Format, Implementation};
 
-use crate::support::files::{Files, set_mode};
+use crate::support::files::{Files, set_mode, workspace_file};
 use crate::support::program::{Run, program, wireseal, wireseal_reading};
 
 const GOOD: &str = "[[key-chain]]\nname = \"core\"\naccept-tolerance = 60\n\n[[key-chain.key]]\nsend-id = 100\nrecv-id = \
@@ -248,4 +249,26 @@ fn a_name_cannot_send_commands_to_the_terminal() {
     let Run { code, out, err } = check(&path, &[]);
     assert_eq!(code, 1, "{out}{err}");
     assert!(out.contains("with a\u{fffd}[2Jb/1") && !out.contains('\x1b'), "{out}");
+}
+
+#[test]
+fn the_page_has_every_format_and_implementation() {
+    let page = String::from_utf8(workspace_file("../docs/keys.md")).unwrap();
+    let (_, table) = page.split_once("| `--format` |").unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<_> = rows.map(|row| row.split(" | ").collect::<Vec<_>>()).collect();
+    let mut described: Vec<_> =
+        rows.iter().map(|row| (row[0], row[2].trim_end_matches(" |") != "no")).collect();
+    let mut known: Vec<_> =
+        Format::ALL.iter().map(|format| (format!("| `{format}`"), format.is_written())).collect();
+    described.sort_unstable();
+    known.sort_unstable();
+    assert!(
+        described.into_iter().eq(known.iter().map(|(name, is_written)| (name.as_str(), *is_written))),
+        "{known:?}"
+    );
+    let option = page.lines().find(|line| line.starts_with("| `--for IMPLEMENTATION`")).unwrap();
+    for implementation in Implementation::all() {
+        assert!(option.contains(&format!("`{}`", implementation.name())), "{implementation}");
+    }
 }
