@@ -141,6 +141,16 @@ pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation])
     for remark in &file.remarks {
         findings.add_remark(&Chain::default(), remark);
     }
+    for skipped in &file.skipped {
+        let sentence = format!("{}: not for TCP-AO, and ignored", skipped.what);
+        findings.0.push(Finding {
+            weight: Weight::Note,
+            kind: "skipped",
+            subject: String::new(),
+            position: Some(skipped.position),
+            sentence,
+        });
+    }
     for (index, chain) in file.chains.iter().enumerate() {
         check_ids(&mut findings, &file.chains[..index], chain);
         // All keys of a chain may have been left out, which its remarks say.
@@ -205,6 +215,10 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     for key in &chain.keys {
         let mut warn = |kind, sentence: String| findings.warn(kind, chain, Some(key), sentence);
         let acceptance = chain.acceptance(key);
+        let shown = |moment: Timestamp| match key.clock {
+            Clock::Utc => moment.to_string(),
+            Clock::Local => moment.to_string().replace('Z', " local time"),
+        };
         match Usable::of(chain, key, now) {
             Usable::Whole => {}
             Usable::Unknown => {
@@ -218,12 +232,12 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
             Usable::Accepted => warn("not-yet", "is accepted, but not yet used for sending".into()),
             Usable::NotYet => {
                 let from = acceptance.from().or(key.send.from());
-                let from = from.map(|from| format!(" before {from}")).unwrap_or_default();
+                let from = from.map(|from| format!(" before {}", shown(from))).unwrap_or_default();
                 warn("not-yet", format!("is not usable{from}"));
             }
             Usable::Expired => {
                 let until = acceptance.until().max(key.send.until());
-                let until = until.map(|until| format!(" since {until}")).unwrap_or_default();
+                let until = until.map(|until| format!(" since {}", shown(until))).unwrap_or_default();
                 warn("expired", format!("has expired{until}"));
             }
         }

@@ -235,8 +235,18 @@ fn every_file_is_written_in_every_format() {
             };
             let again = read_again(&conversion.text, to);
             if Some(to) == file.format {
-                assert_eq!(conversion.losses, [""; 0], "{name} to {to}");
-                assert!(is_same(&again.chains, &file.chains), "{name} to {to}");
+                // In Cisco's guide, whose key this is, the two lifetimes differ, which IOS XR refuses.
+                let is_refused =
+                    |loss: &&String| loss.starts_with("key tcpao1/1: its send and accept lifetimes differ");
+                assert!(
+                    conversion.losses.iter().all(|loss| is_refused(&loss)),
+                    "{name} to {to}: {:?}",
+                    conversion.losses
+                );
+                assert!(
+                    !conversion.losses.is_empty() || is_same(&again.chains, &file.chains),
+                    "{name} to {to}"
+                );
             }
         }
     }
@@ -266,6 +276,8 @@ fn every_loss_has_a_line() {
         losses(Format::IosXr),
         [
             "key new_auth_key/1 is left out: IOS XR covers TCP options for all keys of a neighbor or for none",
+            "key new_auth_key/0: its send and accept lifetimes differ, which IOS XR refuses; both are the time that they share, and the \
+             chain's accept-tolerance is what is accepted around it",
             "chain \"new_auth_key\": its description, which IOS XR does not have",
         ]
     );

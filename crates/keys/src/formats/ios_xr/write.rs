@@ -162,6 +162,23 @@ pub(super) fn that_can_be(
         losses.push(format!("key {} is left out: {reason}", chain.name_of(key)));
         false
     });
+    // IOS XR refuses a key whose two lifetimes differ. The shorter one keeps the moment at which the next key takes over.
+    kept.keys.retain_mut(|key| {
+        if key.send == key.accept {
+            return true;
+        }
+        let name = chain.name_of(key);
+        let Some(both) = key.send.common(&key.accept) else {
+            losses.push(format!("key {name} is left out: its send and accept lifetimes never overlap"));
+            return false;
+        };
+        (key.send, key.accept) = (both, both);
+        losses.push(format!(
+            "key {name}: its send and accept lifetimes differ, which IOS XR refuses; both are the time that they share, and the chain's \
+             accept-tolerance is what is accepted around it"
+        ));
+        true
+    });
     if kept.keys.is_empty() {
         return None;
     }
