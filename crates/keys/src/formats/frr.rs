@@ -17,7 +17,8 @@ pub(super) const TABLE: Table = Table {
     ..TOML
 };
 
-const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
+const DIALECT: Dialect =
+    Dialect { blocks: Blocks::Indentation { has_prompts: true }, depth: 64, block: |_| "mode" };
 
 /// No key: a remark at each chain says why.
 fn read(text: &str) -> Result<Content, Error> {

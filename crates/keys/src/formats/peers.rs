@@ -7,6 +7,33 @@ use cidr::IpCidr;
 use super::file::{Neighbor, Remark};
 use super::tree::{Word, unescaped};
 
+/// How many groups and templates a neighbor may inherit from.
+pub(super) const MAX_GROUPS: usize = 16;
+
+/// The first thing that `has` finds: in a neighbor itself, in the first of its `groups` with all that this one inherits from, in the next one.
+/// An error if there are more than [`MAX_GROUPS`], as when they refer to each other in a circle.
+pub(super) fn inherited<I, T>(
+    neighbor: I,
+    has: impl Fn(&I) -> Option<T>,
+    groups: impl Fn(&I) -> [Option<I>; 2],
+) -> Result<Option<T>, String> {
+    let mut open = vec![neighbor];
+    for _ in 0..=MAX_GROUPS {
+        let Some(subject) = open.pop() else { return Ok(None) };
+        if let Some(found) = has(&subject) {
+            return Ok(Some(found));
+        }
+        open.extend(groups(&subject).into_iter().rev().flatten());
+    }
+    match open.is_empty() {
+        true => Ok(None),
+        false => {
+            Err(format!("its groups use more than {MAX_GROUPS} others: whether it uses TCP-AO is not known"))
+        }
+    }
+}
+
+/// The peers of routing protocols.
 #[derive(Default)]
 pub(super) struct Peers<'a> {
     protocols: Vec<Protocol<'a>>,

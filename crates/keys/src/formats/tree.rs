@@ -33,7 +33,10 @@ pub(super) enum Blocks {
         is_balanced: bool,
     },
     /// By indentation, each line a statement. Lines that start with `!` are comments.
-    Indentation,
+    Indentation {
+        /// Whether lines may have prompts before them.
+        has_prompts: bool,
+    },
     /// The same, also with `#` before comments; `#` in the first column ends every mode. If no command is indented, as in text that went
     /// through mail or a form, or of a session with prompts, statements contain others by their ranks.
     Ranks {
@@ -226,7 +229,7 @@ impl<'a> Tree<'a> {
             Blocks::Braces { has_commands, is_balanced, .. } => {
                 tree.with_braces(tokens, has_commands, is_balanced)
             }
-            Blocks::Indentation => tree.with_indentation(tokens, None),
+            Blocks::Indentation { .. } => tree.with_indentation(tokens, None),
             Blocks::Ranks { rank, .. } => {
                 tree.with_indentation(tokens, Some(rank).filter(|_| is_flat(text, rank)))
             }
@@ -437,15 +440,17 @@ fn is_flat(text: &str, rank: Rank) -> bool {
     })
 }
 
-/// A line without its prompt, such as `edge1(config-router-bgp)#`, `[~edge1-bgp]` or `<edge1>`.
-pub(super) fn without_prompt(line: &str) -> &str {
-    let word = line.split(char::is_whitespace).next().unwrap_or_default();
+/// A text without the prompt at its start, such as `edge1(config-router-bgp)#`, `RP/0/RP0/CPU0:edge1#`, `[~edge1-bgp]` or `<edge1>`.
+pub(super) fn without_prompt(text: &str) -> &str {
+    let word = text.split(char::is_whitespace).next().unwrap_or_default();
     let end = match word.chars().next() {
-        Some('[') => word.find(']').map(|at| at + 1),
-        Some('<') => word.find('>').map(|at| at + 1),
-        _ => word.find(")#").map(|at| at + 2),
+        Some('[') => word.find(']'),
+        Some('<') => word.find('>'),
+        // A comment.
+        Some('#') => None,
+        _ => word.rfind('#'),
     };
-    end.map_or(line, |end| line[end..].trim_start_matches([' ', '\t']))
+    end.map_or(text, |end| text[end + 1..].trim_start_matches([' ', '\t']))
 }
 
 impl<'a> Tokens<'a, '_> {
@@ -509,13 +514,14 @@ impl<'a> Tokens<'a, '_> {
                 return Ok(Some(word));
             }
             let Blocks::Braces { ends, escapes, .. } = self.dialect.blocks else {
-                let (has_hashes, has_quotes) = match self.dialect.blocks {
-                    Blocks::Ranks { has_quotes, .. } => (true, has_quotes),
-                    _ => (false, false),
+                let (has_prompts, has_hashes, has_quotes) = match self.dialect.blocks {
+                    Blocks::Ranks { has_quotes, .. } => (true, true, has_quotes),
+                    Blocks::Indentation { has_prompts } => (has_prompts, false, false),
+                    _ => (false, false, false),
                 };
                 let is_first = self.is_first_on_line();
                 let prompt = rest.len() - without_prompt(rest).len();
-                if has_hashes && is_first && prompt > 0 {
+                if has_prompts && is_first && prompt > 0 {
                     self.pass(prompt);
                     continue;
                 }

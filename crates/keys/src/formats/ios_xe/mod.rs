@@ -14,6 +14,7 @@ use super::cisco::{self, FIRST_MOMENT, LAST_YEAR, year};
 use super::file::{Chain, ChainKey, Clock, Neighbor, Remark, is_link_local};
 use super::obscured::to_cisco_seven;
 use super::table::{Limits, SendingRule, Shows, Table, first_line};
+use super::tree::without_prompt;
 use super::write::{Names, key_ids, lose_ranks, written};
 use crate::{Lifetime, Timestamp};
 
@@ -22,13 +23,11 @@ pub(super) const TABLE: Table = Table {
     about: "Cisco IOS XE configuration",
     extension: None,
     shows: |text| {
-        let words: Vec<_> = first_line(text).split_whitespace().take(5).collect();
+        let words: Vec<_> = without_prompt(first_line(text)).split_whitespace().take(5).collect();
         Shows::if_(match words[..] {
             // Junos has a statement `security`.
             ["security", "passwords" | "authentication", ..] => true,
-            ["key", "chain", _, "tcp", ..] | [_, "key", "chain", _, "tcp"] | ["neighbor", _, "ao", ..] => {
-                true
-            }
+            ["key", "chain", _, "tcp", ..] | ["neighbor", _, "ao", ..] => true,
             // The output of `show key chain`, which is refused.
             ["Key-chain", name] => name.ends_with(':'),
             ["Key-chain:", ..] | ["TCP", "key", "chain"] => true,

@@ -6,14 +6,13 @@ use std::collections::{HashMap, HashSet};
 use cidr::IpCidr;
 
 use super::super::file::{Content, Neighbor, Remark, Skipped, is_link_local};
+use super::super::peers::inherited;
 use super::super::tree::{Blocks, Dialect, Tree, Word};
 use super::keys::{Ao, ChainDraft, KeyDraft, MISMATCH};
 use crate::{Error, Position};
 
-const DIALECT: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
-
-/// How many templates and groups may refer to each other.
-const TEMPLATES: usize = 16;
+const DIALECT: Dialect =
+    Dialect { blocks: Blocks::Indentation { has_prompts: true }, depth: 64, block: |_| "mode" };
 
 /// The first words of the commands of a key.
 const PROPERTIES: [&str; 8] = [
@@ -83,6 +82,8 @@ enum Subject<'a> {
 
 #[derive(Default)]
 struct Settings<'a> {
+    /// The first of them.
+    at: Option<Position>,
     ao: Option<Ao<'a>>,
     template: Option<Subject<'a>>,
     group: Option<Subject<'a>>,
@@ -92,9 +93,6 @@ struct Settings<'a> {
 
 impl<'a> Drafts<'a> {
     fn take(&mut self, command: &[Word<'a>]) -> Result<(), Error> {
-        // A session at the command line has prompts, such as `Router(config-keychain)#`.
-        let is_prompt = |word: &&Word<'a>| word.text().ends_with('#') && word.text().contains("(config");
-        let command = &command[usize::from(command.first().filter(is_prompt).is_some())..];
         let Some(first) = command.first() else { return Ok(()) };
         let column = first.position().column;
         let outside = self.modes.iter().position(|mode| mode.is_indented && column <= mode.column);
@@ -267,7 +265,8 @@ impl<'a> Drafts<'a> {
         let vrf = self.vrf();
         let settings = self.settings.entry(subject).or_insert_with(|| {
             self.subjects.push(subject);
-            Settings::default()
+            let at = command.first().map(Word::position);
+            Settings { at, ..Settings::default() }
         });
         match command {
             [ao, chain, options @ ..] if ao.is("ao") => {
@@ -302,21 +301,16 @@ impl<'a> Drafts<'a> {
     }
 
     /// What a neighbor uses: its own setting, or else that of its template, or else that of its group.
-    fn ao_of(&self, subject: Subject<'a>) -> Option<Ao<'a>> {
-        let mut open = vec![subject];
-        for _ in 0..TEMPLATES {
-            let subject = open.pop()?;
-            let known = self.settings.get(&subject).or_else(|| match subject {
+    fn ao_of(&self, subject: Subject<'a>) -> Result<Option<Ao<'a>>, String> {
+        let settings = |subject: &Subject<'a>| {
+            self.settings.get(subject).or_else(|| match subject {
                 Subject::Group(Some(_), name) => self.settings.get(&Subject::Group(None, name)),
                 _ => None,
-            });
-            let Some(settings) = known else { continue };
-            if settings.ao.is_some() {
-                return settings.ao;
-            }
-            open.extend(settings.group.into_iter().chain(settings.template));
-        }
-        None
+            })
+        };
+        let groups =
+            |subject: &Subject<'a>| settings(subject).map_or([None; 2], |it| [it.template, it.group]);
+        inherited(subject, |subject| settings(subject)?.ao, groups)
     }
 
     fn finish(mut self, lines: &[&str]) -> Result<Content, Error> {
@@ -325,7 +319,10 @@ impl<'a> Drafts<'a> {
         for subject in &self.subjects {
             let Some(settings) = self.settings.get(subject) else { continue };
             let ao = match subject {
-                Subject::Neighbor(..) => self.ao_of(*subject),
+                Subject::Neighbor(..) => self.ao_of(*subject).unwrap_or_else(|sentence| {
+                    self.remarks.push(Remark::warning("not-understood", settings.at, sentence));
+                    None
+                }),
                 _ => settings.ao,
             };
             let Some(ao) = ao else { continue };

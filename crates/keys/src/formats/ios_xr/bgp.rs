@@ -6,11 +6,9 @@ use cidr::{IpCidr, IpInet};
 use wireseal_tcp_ao::OptionCoverage;
 
 use super::super::file::{Neighbor, Remark, is_link_local};
+use super::super::peers::inherited;
 use super::super::tree::Word;
 use crate::{Error, Position};
-
-/// How many groups may refer to each other.
-const GROUPS: usize = 16;
 
 /// The chain that a line with `ao` names.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -159,20 +157,14 @@ impl<'a> Bgp<'a> {
         Ok(())
     }
 
-    /// The first of a subject and of what it inherits from that has something: the subject itself, then its session group with those that
-    /// this one uses, then its neighbor group in the same way (BGP Configuration Guide for Cisco 8000 Series Routers, Precedence of
-    /// configuration template inheritance). `Err` if too many refer to each other.
-    fn inherited<T>(&self, id: Id<'a>, get: impl Fn(&Subject<'a>) -> Option<T>) -> Result<Option<T>, ()> {
-        let mut open = vec![id];
-        for _ in 0..GROUPS {
-            let Some(id @ (instance, _)) = open.pop() else { return Ok(None) };
-            let Some(subject) = self.subjects.get(&id) else { continue };
-            if let Some(found) = get(subject) {
-                return Ok(Some(found));
-            }
-            open.extend(subject.groups().rev().map(|(name, _)| (instance, name)));
-        }
-        if open.is_empty() { Ok(None) } else { Err(()) }
+    /// What a subject has or inherits: its session group goes before its neighbor group (BGP Configuration Guide for Cisco 8000 Series
+    /// Routers, Precedence of configuration template inheritance).
+    fn inherited<T>(&self, id: Id<'a>, get: impl Fn(&Subject<'a>) -> Option<T>) -> Result<Option<T>, String> {
+        let groups = |id: &Id<'a>| {
+            let groups = self.subjects.get(id).map_or([None; 2], Subject::groups);
+            groups.map(|group| group.map(|(name, _)| (id.0, name)))
+        };
+        inherited(id, |id| self.subjects.get(id).and_then(&get), groups)
     }
 
     /// Who uses which chain.
@@ -183,7 +175,7 @@ impl<'a> Bgp<'a> {
         let mut users = Vec::new();
         let mut missing = HashSet::new();
         for (id @ (instance, name), subject) in &subjects {
-            for (group, position) in subject.groups() {
+            for (group, position) in subject.groups().into_iter().flatten() {
                 if !self.subjects.contains_key(&(*instance, group)) && missing.insert((*instance, group)) {
                     let sentence = "the group that is used here is not in the file: whether its neighbors use TCP-AO is not known";
                     remarks.push(Remark::warning("missing", Some(position), sentence).into_note());
@@ -199,10 +191,7 @@ impl<'a> Bgp<'a> {
             let ao = match self.inherited(**id, |subject| subject.ao) {
                 Ok(Some(Ao::Chain(usage))) => usage,
                 Ok(_) => continue,
-                Err(()) => {
-                    let sentence = format!(
-                        "its groups use more than {GROUPS} others: whether it uses TCP-AO is not known"
-                    );
+                Err(sentence) => {
                     remarks.push(Remark::warning("not-understood", Some(subject.position), sentence));
                     continue;
                 }
@@ -238,10 +227,10 @@ impl<'a> Subject<'a> {
     }
 
     /// The groups that it uses, the one that goes first first.
-    fn groups(&self) -> impl DoubleEndedIterator<Item = (Name<'a>, Position)> + use<'a> {
+    fn groups(&self) -> [Option<(Name<'a>, Position)>; 2] {
         let session = self.session_group.map(|(name, position)| (Name::SessionGroup(name), position));
         let neighbor = self.neighbor_group.map(|(name, position)| (Name::NeighborGroup(name), position));
-        [session, neighbor].into_iter().flatten()
+        [session, neighbor]
     }
 }
 

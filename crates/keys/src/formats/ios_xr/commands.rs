@@ -1,10 +1,12 @@
 //! The commands of a configuration of IOS XR, each after the words of the modes that it is in: indented as the router prints them, whole on
 //! one line (`formal`), or without indentation, as sessions with prompts and mails have them.
 
-use super::super::tree::{Blocks, Dialect, Tree, Word};
+use super::super::tree::{Blocks, Dialect, Tree, Word, without_prompt};
 use crate::{Error, Position};
 
-const INDENTED: Dialect = Dialect { blocks: Blocks::Indentation, depth: 64, block: |_| "mode" };
+/// A prompt beside lines that are indented makes it unclear which mode a line is in, so it is not passed over.
+const INDENTED: Dialect =
+    Dialect { blocks: Blocks::Indentation { has_prompts: false }, depth: 64, block: |_| "mode" };
 
 /// Calls `give` for every command, with the words of its modes and its own, and how many of them are its modes'.
 pub(super) fn each<'a>(
@@ -20,16 +22,6 @@ pub(super) fn each<'a>(
         true => Tree::read(text, &INDENTED)?
             .each(|command, statement| give(command, command.len() - statement.words().len())),
         false => flat(text, give),
-    }
-}
-
-/// The text with its first line's prompt removed, such as `RP/0/RP0/CPU0:r1(config)#`.
-pub(super) fn without_prompt(text: &str) -> &str {
-    let word = text.split(char::is_whitespace).next().unwrap_or_default();
-    // A word that starts with `#` is a comment of a route policy.
-    match word.rfind('#').filter(|_| !word.starts_with('#')) {
-        Some(end) => text[end + 1..].trim_start_matches([' ', '\t']),
-        None => text,
     }
 }
 

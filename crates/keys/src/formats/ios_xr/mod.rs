@@ -18,7 +18,7 @@ use super::file::{
     Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped, is_link_local, several,
 };
 use super::table::{Limits, SendingRule, Shows, Table, begins, first_line};
-use super::tree::{Word, digits, once};
+use super::tree::{Word, digits, once, without_prompt};
 use super::write::written;
 use crate::{Error, Lifetime, Position, Problem, Timestamp};
 
@@ -50,7 +50,7 @@ pub(super) const TABLE: Table = Table {
 const MAC_LENGTH: usize = 12;
 
 fn shows(text: &str) -> Shows {
-    let line = commands::without_prompt(first_line(text));
+    let line = without_prompt(first_line(text));
     let word = |index: usize| line.split_whitespace().nth(index);
     let is = |index: usize, name: &str| word(index).is_some_and(|word| word.eq_ignore_ascii_case(name));
     match () {
