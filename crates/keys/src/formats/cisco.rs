@@ -2,15 +2,19 @@
 
 use std::fmt::Write;
 
-use super::file::{Notation, Secret};
-use super::obscured::cisco_seven;
+use wireseal_tcp_ao::OptionCoverage;
+
+use super::file::{Chain, ChainKey, Notation, Secret};
+use super::obscured::{cisco_seven, to_cisco_seven};
 use super::tree::{self, Word, digits};
 use crate::{Error, Lifetime, Timestamp};
 
 /// The earliest moment that Cisco's systems can express; a key that starts then has no start.
 pub(super) const FIRST_MOMENT: Timestamp = Timestamp::from_unix_seconds(725_846_400);
 /// The last year that Cisco's systems can express.
-pub(super) const LAST_YEAR: u16 = 2035;
+const LAST_YEAR: u16 = 2035;
+/// Why a key is left out that says something else about TCP options than the first one.
+pub(super) const ALL_OR_NONE: &str = "covers TCP options for all keys of a neighbor or for none";
 const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -82,8 +86,60 @@ pub(super) fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
     tree::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
 }
 
-pub(super) fn year(moment: Timestamp) -> u16 {
-    moment.to_string().get(..4).and_then(|year| year.parse().ok()).unwrap_or(0)
+/// Whether the first key covers TCP options, which a neighbor does for all of its keys or for none.
+pub(super) fn coverage(chain: &Chain) -> OptionCoverage {
+    chain.keys.first().map_or(OptionCoverage::Covered, |key| key.options)
+}
+
+/// Leaves out keys with other `options`, for which `why_not` gives the reason, and keys that expired before 1993.
+pub(super) fn keep_writable(
+    chain: &mut Chain,
+    title: &str,
+    options: OptionCoverage,
+    why_not: &str,
+    losses: &mut Vec<String>,
+) {
+    let names: Vec<_> = chain.keys.iter().map(|key| chain.name_of(key)).collect();
+    let mut names = names.iter();
+    chain.keys.retain(|key| {
+        let name = names.next().map_or("", String::as_str);
+        let reason = match () {
+            () if [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT)) => {
+                format!("it expired before 1993, where lifetimes of {title} begin")
+            }
+            () if key.options != options => format!("{title} {why_not}"),
+            () => return true,
+        };
+        losses.push(format!("key {name} is left out: {reason}"));
+        false
+    });
+}
+
+/// Records as a loss that a key has times before or after those of Cisco's systems.
+pub(super) fn lose_times(chain: &Chain, key: &ChainKey, title: &str, losses: &mut Vec<String>) {
+    let year =
+        |moment: Timestamp| moment.to_string().get(..4).and_then(|year| year.parse().ok()).unwrap_or(0);
+    let is_outside = |moment: Timestamp| moment <= FIRST_MOMENT || year(moment) > LAST_YEAR;
+    let moments = [key.send.from(), key.send.until(), key.accept.from(), key.accept.until()];
+    if moments.into_iter().flatten().any(is_outside) {
+        losses.push(format!(
+            "key {}: {title} has no times before 1993-01-01T00:00:01Z or after {LAST_YEAR}",
+            chain.name_of(key)
+        ));
+    }
+}
+
+/// Writes a secret after the word for plain text, or else after the word for type 7.
+pub(super) fn write_secret(text: &mut String, secret: &Secret, [plain, seven]: [&str; 2]) {
+    let octets = secret.expose();
+    // On the command line a question mark shows help.
+    if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
+        let _ = write!(text, "{plain} ");
+        text.extend(octets.iter().map(|octet| char::from(*octet)));
+    } else {
+        let _ = write!(text, "{seven} {}", to_cisco_seven(octets).as_str());
+    }
+    text.push('\n');
 }
 
 /// `00:00:00 january 31 2026`

@@ -173,6 +173,11 @@ pub(super) fn digits(text: &str) -> Option<u16> {
     text.bytes().all(|c| c.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
+/// The three numbers of a date, with this mark between them.
+pub(super) fn date(text: &str, mark: char) -> Option<[u16; 3]> {
+    text.split(mark).map(digits).collect::<Option<Vec<_>>>()?.try_into().ok()
+}
+
 /// A moment from year, month and day, a time `HH:MM` or `HH:MM:SS`, and an offset such as `+00:00`.
 pub(super) fn moment(date: [u16; 3], time: &str, offset: &str) -> Option<Timestamp> {
     let mut time = time.split(':').map(digits);

@@ -92,6 +92,16 @@ fn lines_without_indentation_are_told_apart_by_their_words() {
     assert!(is_same(&file, &again));
 }
 
+#[test]
+fn groups_in_a_circle_are_not_understood() {
+    let circle = "router bgp 64500\n neighbor G peer-group\n neighbor H peer-group\n neighbor G peer-group H\n neighbor H peer-group G\n \
+                  neighbor 192.0.2.1 remote-as 64501\n neighbor 192.0.2.1 peer-group G\n neighbor 192.0.2.2 ao core\n";
+    let text = chain("") + circle;
+    let file = read_text(&text);
+    assert_eq!(remarks(&file), [format!("Warning not-understood {}", text.lines().count() - 2)]);
+    assert_eq!(neighbors(&file.chains[0]), ["192.0.2.2"]);
+}
+
 /// Cisco's command reference (accept-ao-mismatch) shows a session with prompts, whose key has no algorithm; genielibs (configure_tcp_keychain,
 /// configure_bgp_tcpao) gives commands without indentation.
 #[test]

@@ -116,11 +116,6 @@ fn lifetime<'w, 'a>(
 
 /// A date `YYYY-MM-DD` or `MM/DD/YYYY`, and a time.
 fn moment(date: &Word<'_>, time: &Word<'_>) -> Option<Timestamp> {
-    let parts = |mark| {
-        let mut parts = date.text().split(mark).map(digits);
-        let three = [parts.next()??, parts.next()??, parts.next()??];
-        parts.next().is_none().then_some(three)
-    };
-    let american = || parts('/').map(|[month, day, year]| [year, month, day]);
-    tree::moment(parts('-').or_else(american)?, time.text(), "Z")
+    let american = || tree::date(date.text(), '/').map(|[month, day, year]| [year, month, day]);
+    tree::moment(tree::date(date.text(), '-').or_else(american)?, time.text(), "Z")
 }

@@ -10,9 +10,8 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use self::keys::{MAC_LENGTH, MAX_KEY_ID, name_of};
 use self::read::read;
-use super::cisco::{self, FIRST_MOMENT, LAST_YEAR, year};
-use super::file::{Chain, ChainKey, Clock, Neighbor, Remark, is_link_local};
-use super::obscured::to_cisco_seven;
+use super::cisco::{self, FIRST_MOMENT, coverage, lose_times, write_secret};
+use super::file::{Chain, Clock, Neighbor, Remark, is_link_local};
 use super::table::{Limits, SendingRule, Shows, Table, first_line};
 use super::tree::without_prompt;
 use super::write::{Names, key_ids, lose_ranks, written};
@@ -155,27 +154,10 @@ fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     text.push_str("!\n");
 }
 
-fn coverage(chain: &Chain) -> OptionCoverage {
-    chain.keys.first().map_or(OptionCoverage::Excluded, |key| key.options)
-}
-
 /// The chain without keys whose coverage of TCP options differs from the first one's, and without keys that expired before 1993.
 fn that_can_be(mut chain: Chain, losses: &mut Vec<String>) -> Option<Chain> {
-    let is_over =
-        |key: &ChainKey| [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT));
-    let first = coverage(&chain);
-    let whole = chain.clone();
-    chain.keys.retain(|key| {
-        let reason = if is_over(key) {
-            "it expired before 1993, where lifetimes of IOS XE begin"
-        } else if key.options != first {
-            "IOS XE covers TCP options for all keys of a neighbor or for none"
-        } else {
-            return true;
-        };
-        losses.push(format!("key {} is left out: {reason}", whole.name_of(key)));
-        false
-    });
+    let options = coverage(&chain);
+    cisco::keep_writable(&mut chain, "IOS XE", options, cisco::ALL_OR_NONE, losses);
     (!chain.keys.is_empty()).then_some(chain)
 }
 
@@ -184,30 +166,14 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<St
     for (key, id) in chain.keys.iter().zip(key_ids(chain, MAX_KEY_ID, losses)) {
         let _ =
             write!(text, " key {id}\n  send-id {}\n  recv-id {}\n  key-string ", key.send_id, key.recv_id);
-        let octets = key.secret.expose();
-        // On the command line a question mark shows help.
-        if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
-            text.push_str("0 ");
-            text.extend(octets.iter().map(|octet| char::from(*octet)));
-        } else {
-            text.push_str("7 ");
-            text.push_str(&to_cisco_seven(octets));
-        }
-        text.push('\n');
+        write_secret(text, &key.secret, ["0", "7"]);
         write_lifetime(text, "accept-lifetime", &key.accept, key.clock);
         write_lifetime(text, "send-lifetime", &key.send, key.clock);
         let _ = writeln!(text, "  cryptographic-algorithm {}", name_of(key.algorithm).unwrap_or_default());
         if key.options == OptionCoverage::Covered {
             text.push_str("  include-tcp-options\n");
         }
-        let is_outside = |moment: Timestamp| moment <= FIRST_MOMENT || year(moment) > LAST_YEAR;
-        let moments = [key.send.from(), key.send.until(), key.accept.from(), key.accept.until()];
-        if moments.into_iter().flatten().any(is_outside) {
-            losses.push(format!(
-                "key {}: IOS XE has no times before 1993-01-01T00:00:01Z or after {LAST_YEAR}",
-                chain.name_of(key)
-            ));
-        }
+        lose_times(chain, key, "IOS XE", losses);
     }
     text.push_str("!\n");
 }

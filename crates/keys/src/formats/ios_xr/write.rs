@@ -5,11 +5,12 @@ use std::fmt::Write;
 
 use wireseal_tcp_ao::OptionCoverage;
 
-use super::super::cisco::{FIRST_MOMENT, LAST_YEAR, write_moment, year};
+use super::super::cisco::{
+    ALL_OR_NONE, FIRST_MOMENT, coverage, keep_writable, lose_times, write_moment, write_secret,
+};
 use super::super::file::{Chain, ChainKey, Neighbor, is_link_local};
-use super::super::obscured::to_cisco_seven;
 use super::super::write::{Names, key_ids, lose_ranks};
-use crate::{Lifetime, Timestamp};
+use crate::Lifetime;
 
 /// The largest number of a key in a chain: six octets.
 pub(super) const MAX_KEY_ID: u64 = (1 << 48) - 1;
@@ -108,10 +109,6 @@ fn is_interface(name: &str) -> bool {
     name.bytes().all(|c| c.is_ascii_graphic()) && (is_fast || KINDS.into_iter().any(starts))
 }
 
-fn coverage(chain: &Chain) -> OptionCoverage {
-    chain.keys.first().map_or(OptionCoverage::Covered, |key| key.options)
-}
-
 /// Whether a lifetime has a start or an end.
 pub(super) fn is_bounded(key: &ChainKey) -> bool {
     [key.send, key.accept].iter().any(|lifetime| *lifetime != Lifetime::ALWAYS)
@@ -146,22 +143,11 @@ pub(super) fn that_can_be(
     // By default, a neighbor's options are covered.
     let is_said = !kept.neighbors.is_empty();
     let options = if is_said { coverage(&chain) } else { OptionCoverage::Covered };
-    kept.keys.retain(|key| {
-        let reason = match () {
-            () if [key.send, key.accept].iter().any(|lifetime| lifetime.is_over(FIRST_MOMENT)) => {
-                "it expired before 1993, where lifetimes of IOS XR begin"
-            }
-            () if key.options != options && is_said => {
-                "IOS XR covers TCP options for all keys of a neighbor or for none"
-            }
-            () if key.options != options => {
-                "IOS XR excludes TCP options at the neighbor, and its chain has no neighbor"
-            }
-            () => return true,
-        };
-        losses.push(format!("key {} is left out: {reason}", chain.name_of(key)));
-        false
-    });
+    let why_not = match is_said {
+        true => ALL_OR_NONE,
+        false => "excludes TCP options at the neighbor, and its chain has no neighbor",
+    };
+    keep_writable(&mut kept, "IOS XR", options, why_not, losses);
     // IOS XR refuses a key whose two lifetimes differ. The shorter one keeps the moment at which the next key takes over.
     kept.keys.retain_mut(|key| {
         if key.send == key.accept {
@@ -227,30 +213,14 @@ pub(super) fn write_chain(
         let _ = writeln!(text, " key {id}");
         write_lifetime(text, "accept-lifetime", &key.accept);
         text.push_str("  key-string ");
-        let octets = key.secret.expose();
-        // On the command line a question mark shows help.
-        if octets.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'?') {
-            text.push_str("clear ");
-            text.extend(octets.iter().map(|octet| char::from(*octet)));
-        } else {
-            text.push_str("password ");
-            text.push_str(&to_cisco_seven(octets));
-        }
-        text.push('\n');
+        write_secret(text, &key.secret, ["clear", "password"]);
         write_lifetime(text, "send-lifetime", &key.send);
         let _ = writeln!(
             text,
             "  cryptographic-algorithm {}\n !",
             key.algorithm.ios_xr_name().unwrap_or_default()
         );
-        let is_outside = |moment: Timestamp| moment <= FIRST_MOMENT || year(moment) > LAST_YEAR;
-        let moments = [key.send.from(), key.send.until(), key.accept.from(), key.accept.until()];
-        if moments.into_iter().flatten().any(is_outside) {
-            losses.push(format!(
-                "key {}: IOS XR has no times before 1993-01-01T00:00:01Z or after {LAST_YEAR}",
-                chain.name_of(key)
-            ));
-        }
+        lose_times(chain, key, "IOS XR", losses);
     }
     text.push_str("!\n");
 }

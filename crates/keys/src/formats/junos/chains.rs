@@ -9,7 +9,7 @@ use super::super::file::{
     Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret, Skipped, several,
 };
 use super::super::obscured::{JUNOS_NINE, junos_nine};
-use super::super::tree::{Kind, Word, digits, moment, once, unescaped};
+use super::super::tree::{self, Kind, Word, moment, once, unescaped};
 use super::groups::Statement;
 use super::users::Users;
 use crate::{Error, Lifetime, Position, Timestamp};
@@ -331,7 +331,6 @@ fn start_time(words: &[Word<'_>]) -> Option<Timestamp> {
     if parts.next().is_some() || !offset.is_ascii() || offset.len() != 5 {
         return None;
     }
-    let date: Vec<_> = date.split('-').map(digits).collect::<Option<_>>()?;
     let (hours, minutes) = offset.split_at(3);
-    moment(date.try_into().ok()?, time, &format!("{hours}:{minutes}"))
+    moment(tree::date(date, '-')?, time, &format!("{hours}:{minutes}"))
 }

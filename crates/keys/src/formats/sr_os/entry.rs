@@ -3,7 +3,7 @@
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use super::super::file::{Clock, Remark, Secret};
-use super::super::tree::{self, Kind, Word, digits, once, unescaped};
+use super::super::tree::{self, Kind, Word, once, unescaped};
 use crate::{Error, Timestamp};
 
 /// The algorithms for TCP-AO, those of RFC 5926. The others are for other protocols, or have a KDF that Nokia does not document.
@@ -283,8 +283,7 @@ fn moment(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<(Mo
                 Some(time) => (time, words.next()),
                 None => ("00:00", None),
             };
-            let date: Option<Vec<_>> = word.split('/').map(digits).collect();
-            let moment = date.and_then(|date| tree::moment(date.try_into().ok()?, time, "Z"));
+            let moment = tree::date(word, '/').and_then(|date| tree::moment(date, time, "Z"));
             let clock = match utc {
                 Some("UTC") => Some(Clock::Utc),
                 Some(_) => None,

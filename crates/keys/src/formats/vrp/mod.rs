@@ -12,7 +12,7 @@ use wireseal_tcp_ao::{KeyId, OptionCoverage};
 use self::write::{ALGORITHMS, FIRST_MOMENT, MAC_LENGTH, MAX_KEY_ID, MAX_TOLERANCE, name_of};
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
 use super::table::{Limits, Shows, Table, begins, first_line};
-use super::tree::{self, Blocks, Dialect, Tree, Word, digits, once, starts, without_prompt};
+use super::tree::{self, Blocks, Dialect, Tree, Word, once, starts, without_prompt};
 use super::write::written;
 use crate::{Error, Lifetime, Position, Timestamp};
 
@@ -566,7 +566,5 @@ fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<L
 const MAX_MINUTES: u32 = 26_280_000;
 
 fn moment(time: &Word<'_>, date: &Word<'_>) -> Option<Timestamp> {
-    let mut date = date.text().split('-').map(digits);
-    let day = [date.next()??, date.next()??, date.next()??];
-    tree::moment(day, time.text(), "Z").filter(|_| date.next().is_none())
+    tree::moment(tree::date(date.text(), '-')?, time.text(), "Z")
 }
