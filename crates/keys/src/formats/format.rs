@@ -19,7 +19,10 @@ use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 /// A format, in one line of the list below and one [`Table`] in its own file.
 macro_rules! formats {
     ($($(#[$about:meta])* $format:ident: $table:path,)+) => {
-        /// A format of keys.
+        /// A format of keys: the configuration of a router or of a BGP daemon, or a file of key chains that no one router reads.
+        ///
+        /// NX-OS, FRR, SR Linux and OpenConfig are only read ([`is_written`](Self::is_written)): it is not certain how they write keys for
+        /// TCP-AO, or that they have it.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum Format {
@@ -52,9 +55,9 @@ formats! {
     IosXr: ios_xr::TABLE,
     /// Cisco IOS XE configuration.
     IosXe: ios_xe::TABLE,
-    /// Cisco NX-OS configuration, read as IOS XE's.
+    /// Cisco NX-OS configuration. Only read, as IOS XE's: its own syntax is not published.
     NxOs: ios_xe::NX_OS,
-    /// FRR configuration, which has key chains but no TCP-AO.
+    /// FRR configuration. Only read, to say that its key chains are not for TCP-AO.
     Frr: frr::TABLE,
     /// Arista EOS configuration.
     Eos: eos::TABLE,
@@ -62,13 +65,13 @@ formats! {
     Vrp: vrp::TABLE,
     /// Nokia SR OS configuration: MD-CLI in braces or as commands, or classic CLI.
     SrOs: sr_os::TABLE,
-    /// Nokia SR Linux configuration, whose TCP-AO is not proven.
+    /// Nokia SR Linux configuration. Only read: no published model accepts an algorithm for TCP-AO.
     SrLinux: sr_linux::TABLE,
     /// GoBGP configuration, in TOML, YAML or JSON.
     GoBgp: gobgp::TABLE,
     /// Key chains in XML, as NETCONF has them (RFC 8177 with RFC 9648).
     Xml: netconf::TABLE,
-    /// OpenConfig key chains in JSON.
+    /// OpenConfig key chains in JSON. Only read: they have no SendID, RecvID or TCP options.
     OpenConfig: openconfig::TABLE,
 }
 
@@ -144,18 +147,20 @@ impl FromStr for Format {
     }
 }
 
-/// An implementation of TCP-AO: the one that reads a format. TOML and JSON are for Linux sockets.
+/// An implementation of TCP-AO: that of the router or BGP daemon whose configuration a format is, or Linux sockets for key chains that no one
+/// router reads (TOML, JSON, XML, OpenConfig) and for FRR.
 #[derive(Clone, Copy)]
 pub struct Implementation(&'static Limits);
 
 impl Implementation {
-    /// The implementation that reads a format; Linux's for keys that are in no file.
+    /// The implementation that uses the keys of a format; Linux's for keys that are in no file.
     #[must_use]
     pub fn reading(format: Option<Format>) -> Self {
         Self(&format.unwrap_or(Format::Toml).table().limits)
     }
 
-    /// Every implementation that has an algorithm.
+    /// Every implementation that is known to have TCP-AO, each once: NX-OS is IOS XE here, and SR Linux is left out, because no algorithm of
+    /// its is known.
     pub fn all() -> impl Iterator<Item = Self> {
         let all = Format::ALL.map(|format| Self::reading(Some(format)));
         // Some formats have the same implementation.
