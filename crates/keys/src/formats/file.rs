@@ -191,6 +191,9 @@ pub(super) fn several<'n>(mut neighbors: impl Iterator<Item = &'n Neighbor>) -> 
     }
 }
 
+/// The addresses that a neighbor can have that is known by its interface alone.
+pub(super) const LINK_LOCAL: &str = "fe80::/10";
+
 /// Whether the addresses are valid on their link only, so that an interface belongs to them.
 pub(super) fn is_link_local(address: &IpCidr) -> bool {
     matches!(address.first_address(), IpAddr::V6(address) if address.is_unicast_link_local())

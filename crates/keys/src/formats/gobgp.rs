@@ -10,7 +10,10 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MAX_MASTER_KEY_LENGTH, OptionCoverage};
 use zeroize::Zeroizing;
 
-use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Notation, Preference, Remark, Secret};
+use super::file::{
+    Chain, ChainKey, Clock, Content, LINK_LOCAL, Neighbor, Notation, Preference, Remark, Secret,
+    is_link_local,
+};
 use super::table::{Limits, SendingRule, Shows, Table, first_line};
 use super::values::{Value, has_member};
 use super::write::{Names, written};
@@ -270,9 +273,6 @@ impl Reading {
     }
 }
 
-/// The addresses of a neighbor that is known by its interface.
-const LINK_LOCAL: &str = "fe80::/10";
-
 fn key(value: &Value, remarks: &mut Vec<Remark>) -> Result<ChainKey, Error> {
     let config = value.get("config").ok_or_else(|| value.missing("config"))?;
     let member = |field| config.get(field).ok_or_else(|| config.missing(field));
@@ -454,11 +454,10 @@ fn write_key(text: &mut String, key: &ChainKey) -> fmt::Result {
 fn write_neighbor(text: &mut String, neighbor: &Neighbor) -> fmt::Result {
     let Neighbor { vrf, address, interface } = neighbor;
     text.push_str("\n[[neighbors]]\n  [neighbors.config]\n    ");
-    let is_link_local = LINK_LOCAL.parse().is_ok_and(|all: IpCidr| all.contains(&address.first_address()));
     let mut bound = None;
     match interface.as_deref() {
         Some(interface) if !address.is_host_address() => write_string(text, "neighbor-interface", interface)?,
-        Some(interface) if is_link_local => {
+        Some(interface) if is_link_local(address) => {
             write_string(text, "neighbor-address", &format!("{}%{interface}", address.first_address()))?;
         }
         interface => {

@@ -53,7 +53,7 @@ fn read(text: &str) -> Result<Content, Error> {
     let (mut keychains, mut peers) = (Keychains::default(), Peers::default());
     Tree::read(text, &dialect)?.each(|path, statement| {
         let words = statement.words();
-        // A command is complete, wherever it is.
+        // A command has its whole path, whatever block it stands in.
         let path = match words {
             [set, root, ..] if set.is("set") && root.is("/") => words,
             _ => path,

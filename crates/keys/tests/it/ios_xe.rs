@@ -106,13 +106,16 @@ fn groups_in_a_circle_are_not_understood() {
 /// configure_bgp_tcpao) gives commands without indentation.
 #[test]
 fn published_examples_are_read() {
+    const REST: &str =
+        "Router(config-keychain-key)# cryptographic-algorithm hmac-sha-1\nRouter(config)# end\n";
     let session = "Router(config)# key chain kc1 tcp\nRouter(config-keychain)# key 7890\nRouter(config-keychain-key)# send-id \
                    215\nRouter(config-keychain-key)# recv-id 215\nRouter(config-keychain-key)# key-string klomn\n\
                    Router(config-keychain-key)# accept-ao-mismatch\n";
+    let without_blanks = read_text(&(session.to_owned() + REST).replace("# ", "#"));
+    assert!(is_same(&without_blanks, &read_text(&(session.to_owned() + REST))));
     let error = error_of(session, Format::IosXe);
     assert_eq!(error, "router.cfg: line 2, column 26, cryptographic-algorithm: is missing",);
-    let text = session.to_owned()
-        + "Router(config-keychain-key)# cryptographic-algorithm hmac-sha-1\nRouter(config)# end\n";
+    let text = session.to_owned() + REST;
     let file = read_text(&text);
     let key = &file.chains[0].keys[0];
     assert_eq!((key.key_id, key.send_id.0, key.secret.expose()), (7890, 215, &b"klomn"[..]));

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use self::keys::{FIRST_MOMENT, MAC_LENGTH, key};
-use super::file::{Chain, ChainKey, Content, Neighbor, Remark, Skipped};
+use super::file::{Chain, ChainKey, Content, LINK_LOCAL, Neighbor, Remark, Skipped};
 use super::table::{Limits, SendingRule, Shows, Table, begins, first_line};
 use super::tree::{Blocks, Dialect, Tree, Word, starts, without_prompt};
 use super::write::{Names, lose_ranks, written};
@@ -91,7 +91,7 @@ struct Drafts<'a> {
     remarks: Vec<Remark>,
     /// Whether it is a router's whole configuration.
     is_whole: bool,
-    /// That of the routing protocols.
+    /// The value of `service routing protocols model`.
     model: Option<Word<'a>>,
 }
 
@@ -123,7 +123,7 @@ struct Use<'a> {
 }
 
 impl<'a> Drafts<'a> {
-    /// Takes a command, inside of the commands whose words are `around`.
+    /// Takes a command; `around` are the words of the commands whose modes it is in.
     fn take(&mut self, around: &[Word<'a>], own: &[Word<'a>]) -> Result<(), Error> {
         let begins = |names| starts(own, names);
         let profile =
@@ -304,8 +304,6 @@ impl<'a> Drafts<'a> {
     }
 }
 
-/// The address of the peer on a link.
-const LINK_LOCAL: &str = "fe80::/10";
 const PROFILE: &[&str] = &["session", "shared-secret", "profile"];
 
 /// `ADDRESS`, `ADDRESS%INTERFACE` or a prefix; `None` for the name of a group.

@@ -24,7 +24,7 @@ pub(super) fn name_of(algorithm: TcpAoAlgorithm) -> Option<&'static str> {
 pub(super) const MAC_LENGTH: usize = 12;
 /// The largest number of a key in a chain.
 pub(super) const MAX_KEY_ID: u64 = 2_147_483_647;
-/// The command that lets in segments and connections without a right MAC, at a key and at a neighbor.
+/// At a key or a neighbor: segments and connections whose MAC is missing or wrong are accepted.
 pub(super) const MISMATCH: &str = "accept-ao-mismatch";
 
 /// `ao CHAIN [include-tcp-options] [accept-ao-mismatch]` of a neighbor, a group or a template.
@@ -153,7 +153,7 @@ impl KeyDraft<'_> {
                     let at = Some(name.position());
                     remarks.push(Remark::accepts_mismatch(at, "its neighbors", MISMATCH).of_key(key_id));
                 }
-                // They say what is the default.
+                // This is the default.
                 [value] if name.is("no") && (value.is("include-tcp-options") || value.is(MISMATCH)) => {}
                 _ => remarks.push(Remark::not_understood(name.position()).of_key(key_id)),
             }

@@ -131,7 +131,7 @@ fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
                 let _ = writeln!(text, "{margin}! neighbor {address} remote-as ...");
                 let _ = writeln!(text, "{margin}neighbor {address} ao {name}{include}");
             } else {
-                // Peers whose addresses are not known one by one are those of a group.
+                // A prefix of peers is a listen range, which needs a peer group.
                 let _ = writeln!(text, "{margin}neighbor {name}-peers peer-group");
                 let _ = writeln!(text, "{margin}! neighbor {name}-peers remote-as ...");
                 let _ = writeln!(text, "{margin}neighbor {name}-peers ao {name}{include}");

@@ -114,7 +114,7 @@ impl<'a> Drafts<'a> {
             }
             ([first, ..], _) if first.is("router") || first.is("end") => self.modes.clear(),
             ([exit], _) if exit.is("exit") => {
-                // If its indentation has closed the mode, it closes nothing more.
+                // An `exit` whose indentation has closed the mode already closes no other.
                 self.modes
                     .truncate(self.modes.len() - usize::from(outside.is_none() && !self.modes.is_empty()));
             }
@@ -128,7 +128,7 @@ impl<'a> Drafts<'a> {
                 self.take_in_chain(chain, command, is_inside);
             }
             (_, Some(_)) => self.take_in_bgp(command),
-            // Lines that were cut out of their mode.
+            // A line without the lines above it that it belongs to.
             ([neighbor, _, ao, ..], None) if neighbor.is("neighbor") && ao.is("ao") => {
                 self.take_in_bgp(command);
             }
@@ -154,7 +154,7 @@ impl<'a> Drafts<'a> {
             let (keys, by_id, remarks) = (Vec::new(), HashMap::new(), Vec::new());
             self.chains.push(ChainDraft { at: *at, name: name.text(), is_tcp: false, keys, by_id, remarks });
         }
-        // Chains are next to each other in a configuration, so these lines were inside the one before.
+        // Chains are next to each other in a configuration, so the unclear lines were inside the one before.
         if let Some(Mode { kind: Kind::Chain(before), .. }) = self.modes.first() {
             let remarks = &mut self.chains[*before].remarks;
             remarks.extend(self.unclear.drain(..).map(Remark::not_understood));
@@ -187,7 +187,7 @@ impl<'a> Drafts<'a> {
             }
             (_, Some(key)) => {
                 draft.keys[key].commands.push(command.to_vec());
-                // The key goes on, so these lines were inside it.
+                // Another command of the key follows, so the unclear lines were inside the key.
                 draft.remarks.extend(self.unclear.drain(..).map(Remark::not_understood));
             }
             _ if first.is("description") => {}

@@ -65,14 +65,14 @@ pub(super) struct Entry<'a> {
     pub(super) begin: Option<Timestamp>,
     pub(super) end: Option<Timestamp>,
     pub(super) clock: Clock,
-    /// Half the tolerance in seconds: by so much is it accepted before its begin and after its end.
+    /// Half the tolerance in seconds: the entry is accepted this long before its begin and after its end.
     pub(super) tolerance: u32,
 }
 
 /// What an entry is.
 pub(super) enum Reading<'a> {
     Key(Entry<'a>),
-    /// Its key is left out, with a remark. In use for sending from this moment on.
+    /// Its key is left out, with a remark, but the router sends with it from this moment on.
     LeftOut(Option<Timestamp>),
     /// It is not in use, with a remark.
     Disabled,
@@ -190,7 +190,7 @@ impl<'a> Properties<'a> {
             return Ok(Some(0));
         } else if name.is("no") && values.first().is_some_and(is_keyword) {
             self.is_disabled &= !value()?.is("shutdown");
-        // It is for IS-IS alone.
+        // This is for IS-IS alone.
         } else if !name.is("option") {
             return Ok(None);
         }
@@ -242,7 +242,7 @@ fn name(direction: Direction, number: u8) -> String {
     format!("{direction}entry {number}")
 }
 
-/// Whether it is a word of the language, and therefore no secret: those are in quotes if they look like one.
+/// Whether it is a keyword, and so not a secret: a secret that looks like one is in quotes.
 fn is_keyword(word: &Word<'_>) -> bool {
     const WORDS: [&str; 8] = [
         "algorithm",
@@ -270,7 +270,7 @@ fn moment(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<(Mo
     };
     let mut words = values[..count].iter().flat_map(|word| word.text().split_whitespace());
     let word = words.next().ok_or_else(expected)?;
-    // When a key was made valid at once is not in the text, but it is over.
+    // `now` was the moment of the command. The text does not have it, but it has passed.
     if word == "forever" || word == "now" && field == "begin-time" {
         return Ok((Moment(None, Clock::Utc), count));
     }

@@ -186,7 +186,7 @@ impl<'a> Keychain<'a> {
             content.keep_remarks(&name, remarks);
             return Ok(());
         };
-        // The tolerance is that of an entry: what it exceeds the others' by is part of the accept lifetime.
+        // Each entry has a tolerance and a chain has one: what an entry has more is added to its accept lifetime.
         let keys = keys.into_iter().map(|(key, tolerance)| ChainKey {
             accept: key.accept.widened_by(tolerance - accept_tolerance),
             ..key
@@ -272,7 +272,7 @@ fn keys(drafts: &[Draft<'_>], remarks: &mut Vec<Remark>) -> Result<Vec<(ChainKey
 /// The key of two entries, or of one for both directions. It is used for sending until the next of all keys begins.
 fn key(send: &Entry<'_>, receive: &Entry<'_>, begins: &[Timestamp]) -> ChainKey {
     let next = send.begin.and_then(|begin| begins.get(begins.partition_point(|other| *other <= begin)));
-    // The encrypted one of a pair says less.
+    // Of two secrets, one may be encrypted and the other readable.
     let known = if send.secret.encryption().is_some() { receive } else { send };
     ChainKey {
         position: Some(send.at.position()),

@@ -68,7 +68,7 @@ fn read(text: &str) -> Result<Content, Error> {
     Tree::read(text, &dialect)?.each(|path, statement| {
         let words = statement.words();
         let Some(first) = words.first().filter(|first| !first.is("exit")) else { return Ok(()) };
-        // A command is complete, wherever it is.
+        // A command has its whole path, whatever block it stands in.
         let path = if first.is("/configure") || first.is("configure") { words } else { path };
         keychains.take(path, path.len() - words.len())?;
         users.take(path, path.len() - words.len());

@@ -51,7 +51,7 @@ pub(super) const TABLE: Table = Table {
 const DIALECT: Dialect =
     Dialect { blocks: Blocks::Ranks { rank, has_quotes: true }, depth: 64, block: |_| "view" };
 
-/// Commands of a keychain or of `tcp ao`, of a key in them, and of neither, which say nothing about TCP-AO.
+/// Commands of a keychain or of `tcp ao`, but not of a key in them.
 const OF_CHAINS: [&str; 9] = [
     "key-id",
     "receive-tolerance",
@@ -63,7 +63,9 @@ const OF_CHAINS: [&str; 9] = [
     "accept-mismatch",
     "option-authentication",
 ];
+/// Commands of a key.
 const OF_KEYS: [&str; 6] = ["algorithm", "key-string", "send-time", "receive-time", "default", "send-id"];
+/// Commands that say nothing about TCP-AO.
 const OF_ALL: [&str; 3] = ["quit", "commit", "return"];
 /// Commands of Comware's keychains, whose TCP option is not TCP-AO.
 const OF_COMWARE: [&str; 6] = [
@@ -159,7 +161,7 @@ struct Subject<'a> {
 }
 
 impl<'a> Drafts<'a> {
-    /// Takes a command, inside of the views whose commands' words are `around`.
+    /// Takes a command; `around` are the words of the commands whose views it is in.
     fn take(&mut self, around: &[Word<'a>], own: &[Word<'a>]) -> Result<(), Error> {
         let Some(first) = own.first() else { return Ok(()) };
         let key_id = |from: usize| {
@@ -519,7 +521,7 @@ impl<'a> Keychain<'a> {
             mac_length: MAC_LENGTH,
             options: OptionCoverage::Covered,
             secret: secret.ok_or_else(|| key.at.missing("key-string"))?,
-            // Keys that start later go before one that is always valid, which is then used when there is no other.
+            // The default key is sent with when no other is valid, as an always valid one is: keys that start later go before it.
             send: send.filter(|_| default.is_none()).unwrap_or_default(),
             accept: accept.unwrap_or_default(),
             clock: if self.is_utc { Clock::Utc } else { Clock::Local },
