@@ -25,7 +25,7 @@ fn read(text: &str) -> Result<Content, Error> {
     const WHY: &str =
         "FRR has no TCP-AO, so its keys have no SendID and RecvID: write them with ids, in TOML";
     let mut content = Content::default();
-    Tree::read(text, &DIALECT)?.each(|_, line| {
+    Tree::read(text, &DIALECT)?.each(|_, _, line| {
         if let [key, chain, _] = line.words()
             && key.is("key")
             && chain.is("chain")

@@ -51,14 +51,12 @@ fn read(text: &str) -> Result<Content, Error> {
     let has_braces = text.lines().any(|line| line.trim_end().ends_with(['{', '}']));
     let dialect = Dialect { blocks: Blocks::Lines { has_braces }, depth: 64, block: |_| "block" };
     let (mut keychains, mut peers) = (Keychains::default(), Peers::default());
-    Tree::read(text, &dialect)?.each(|path, statement| {
-        let words = statement.words();
+    Tree::read(text, &dialect)?.each(|path, own, _| {
         // A command has its whole path, whatever block it stands in.
-        let path = match words {
-            [set, root, ..] if set.is("set") && root.is("/") => words,
-            _ => path,
+        let (path, own) = match &path[own..] {
+            words @ [set, root, ..] if set.is("set") && root.is("/") => (words, 0),
+            _ => (path, own),
         };
-        let own = path.len() - words.len();
         let Some(at) = place(path, "keychain") else {
             if place(path, "bgp").is_some() {
                 peers.add(user(path));

@@ -373,10 +373,10 @@ impl<'a> Tree<'a> {
         self.statements(0..self.nodes.len())
     }
 
-    /// Calls `give` for every statement, with the words that lead to it and its own.
+    /// Calls `give` for every statement, with the words that lead to it and its own, and how many lead to it.
     pub(super) fn each(
         &self,
-        mut give: impl FnMut(&[Word<'a>], Statement<'_, 'a>) -> Result<(), Error>,
+        mut give: impl FnMut(&[Word<'a>], usize, Statement<'_, 'a>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut path = Vec::new();
         // For each enclosing statement, the first one after it, and how many words led to it.
@@ -385,9 +385,10 @@ impl<'a> Tree<'a> {
             while let Some((_, length)) = around.pop_if(|(after, _)| *after <= index) {
                 path.truncate(length);
             }
-            around.push((node.after, path.len()));
+            let own = path.len();
+            around.push((node.after, own));
             path.extend_from_slice(&self.words[node.words.clone()]);
-            give(&path, Statement { tree: self, index })?;
+            give(&path, own, Statement { tree: self, index })?;
         }
         Ok(())
     }

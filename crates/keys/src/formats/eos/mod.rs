@@ -72,10 +72,7 @@ fn name_of(algorithm: TcpAoAlgorithm) -> Option<&'static str> {
 /// A profile that neighbors use with both algorithms becomes two chains.
 fn read(text: &str) -> Result<Content, Error> {
     let mut drafts = Drafts::default();
-    Tree::read(text, &DIALECT)?.each(|path, statement| {
-        let own = statement.words();
-        drafts.take(&path[..path.len() - own.len()], own)
-    })?;
+    Tree::read(text, &DIALECT)?.each(|path, own, _| drafts.take(&path[..own], &path[own..]))?;
     drafts.finish()
 }
 

@@ -34,7 +34,7 @@ const OTHERS: [&str; 7] = ["aaa", "crypto", "interface", "ip", "line", "radius",
 /// A chain that neighbors use both with and without TCP options becomes two.
 pub(super) fn read(text: &str) -> Result<Content, Error> {
     let mut drafts = Drafts::default();
-    Tree::read(text, &DIALECT)?.each(|_, command| drafts.take(command.words()))?;
+    Tree::read(text, &DIALECT)?.each(|_, _, command| drafts.take(command.words()))?;
     drafts.finish(&text.split('\n').collect::<Vec<_>>())
 }
 

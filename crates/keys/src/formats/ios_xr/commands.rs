@@ -19,8 +19,7 @@ pub(super) fn each<'a>(
         homes(&start).is_some_and(|modes| !modes.is_empty())
     };
     match lines(text).any(|line| line.indentation > 0 && is_inside(&line)) {
-        true => Tree::read(text, &INDENTED)?
-            .each(|command, statement| give(command, command.len() - statement.words().len())),
+        true => Tree::read(text, &INDENTED)?.each(|command, own, _| give(command, own)),
         false => flat(text, give),
     }
 }

@@ -85,7 +85,7 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
     let mut level = CurrentLevel::default();
     // The level whose statements `show` prints.
     let mut shown: Vec<Word<'a>> = Vec::new();
-    Tree::read(text, &DIALECT)?.each(|path, statement| {
+    Tree::read(text, &DIALECT)?.each(|path, _, statement| {
         let is_outer = statement.block().is_some() && statement.inside().next().is_some();
         if is_outer || path.is_empty() {
             return Ok(());

@@ -65,13 +65,14 @@ fn read(text: &str) -> Result<Content, Error> {
     let has_braces = text.lines().any(|line| line.trim_end().ends_with(['{', '}']));
     let dialect = Dialect { blocks: Blocks::Lines { has_braces }, depth: 64, block: |_| "block" };
     let (mut keychains, mut users) = (Keychains::default(), Users::default());
-    Tree::read(text, &dialect)?.each(|path, statement| {
-        let words = statement.words();
+    Tree::read(text, &dialect)?.each(|path, own, _| {
+        let words = &path[own..];
         let Some(first) = words.first().filter(|first| !first.is("exit")) else { return Ok(()) };
         // A command has its whole path, whatever block it stands in.
-        let path = if first.is("/configure") || first.is("configure") { words } else { path };
-        keychains.take(path, path.len() - words.len())?;
-        users.take(path, path.len() - words.len());
+        let is_whole = first.is("/configure") || first.is("configure");
+        let (path, own) = if is_whole { (words, 0) } else { (path, own) };
+        keychains.take(path, own)?;
+        users.take(path, own);
         Ok(())
     })?;
     let (neighbors, remarks) = users.by_keychain();

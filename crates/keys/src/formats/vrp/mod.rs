@@ -98,10 +98,7 @@ fn rank(command: &[Word<'_>]) -> Option<usize> {
 /// The policies of `tcp ao`, each with the keys of the keychain that it binds and the peers that use it.
 fn read(text: &str) -> Result<Content, Error> {
     let mut drafts = Drafts::default();
-    Tree::read(text, &DIALECT)?.each(|path, statement| {
-        let own = statement.words();
-        drafts.take(&path[..path.len() - own.len()], own)
-    })?;
+    Tree::read(text, &DIALECT)?.each(|path, own, _| drafts.take(&path[..own], &path[own..]))?;
     drafts.finish()
 }
 
