@@ -79,7 +79,7 @@ pub struct Remark {
     pub position: Option<Position>,
     /// In words that follow the name of the key or the chain.
     pub sentence: Cow<'static, str>,
-    /// Whether it is a setting that no other format has, which a conversion loses.
+    /// Whether a conversion loses it: a setting that no other format has, or a key that is left out.
     pub is_lost: bool,
 }
 
