@@ -11,7 +11,7 @@ use wireseal_tcp_ao::MktError;
 use crate::timestamp::{ParseTimestampError, Timestamp};
 
 /// A place in a text, counted from 1.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Position {
     /// The line.
     pub line: usize,

@@ -1,14 +1,17 @@
 //! What an operator should know about a file of keys.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ptr;
 
 use wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH;
 
-use super::{Chain, ChainKey, Clock, Implementation, KeyFile, Notation, Preference, Remark, Weight};
+use super::{
+    Chain, ChainKey, Clock, Implementation, KeyFile, Neighbor, Notation, Preference, Remark, Weight,
+};
 use crate::{Position, Timestamp};
 
 /// Something that was found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Finding {
     /// How serious it is.
     pub weight: Weight,
@@ -42,10 +45,7 @@ impl Findings {
             position: key.and_then(|key| key.position),
             sentence: sentence.into(),
         };
-        // One chain of IOS XR or IOS XE may have become two, with the same findings.
-        if !self.0.contains(&finding) {
-            self.0.push(finding);
-        }
+        self.0.push(finding);
     }
 
     /// Adds what the reader has to say about a chain, or about the file if the chain has no name.
@@ -63,9 +63,7 @@ impl Findings {
             position: remark.position.or(key.and_then(|key| key.position)),
             sentence: remark.sentence.to_string(),
         };
-        if !self.0.contains(&finding) {
-            self.0.push(finding);
-        }
+        self.0.push(finding);
     }
 
     fn warn(
@@ -151,8 +149,14 @@ pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation])
             sentence,
         });
     }
+    let mut of_neighbor: HashMap<&Neighbor, Vec<usize>> = HashMap::new();
     for (index, chain) in file.chains.iter().enumerate() {
-        check_ids(&mut findings, &file.chains[..index], chain);
+        let before = chain.neighbors.iter().filter_map(|neighbor| of_neighbor.get(neighbor)).flatten();
+        let before: BTreeSet<usize> = before.copied().collect();
+        check_ids(&mut findings, before.iter().map(|index| &file.chains[*index]), chain);
+        for neighbor in &chain.neighbors {
+            of_neighbor.entry(neighbor).or_default().push(index);
+        }
         // All keys of a chain may have been left out, which its remarks say.
         if !chain.keys.is_empty() {
             check_lifetimes(&mut findings, chain, now);
@@ -171,15 +175,15 @@ pub fn check(file: &KeyFile, now: Timestamp, implementations: &[Implementation])
             }
         }
     }
+    // One chain of IOS XR or IOS XE may have become two, with the same findings.
+    let mut seen = HashSet::new();
+    findings.0.retain(|finding| seen.insert(finding.clone()));
     findings.0
 }
 
-/// Finds keys of one peer that share an id while both are accepted; `before` are the chains before this one.
-fn check_ids(findings: &mut Findings, before: &[Chain], chain: &Chain) {
-    let of_peer = before
-        .iter()
-        .filter(|other| other.neighbors.iter().any(|neighbor| chain.neighbors.contains(neighbor)));
-    let of_peer: Vec<_> = of_peer.flat_map(|chain| chain.keys.iter().map(move |key| (chain, key))).collect();
+/// Finds keys of one peer that share an id while both are accepted; `before` are the chains before this one that share a neighbor with it.
+fn check_ids<'a>(findings: &mut Findings, before: impl Iterator<Item = &'a Chain>, chain: &Chain) {
+    let of_peer: Vec<_> = before.flat_map(|chain| chain.keys.iter().map(move |key| (chain, key))).collect();
     for (index, key) in chain.keys.iter().enumerate() {
         let in_chain = chain.keys[..index].iter().map(|other| (chain, other));
         for (other_chain, other) in in_chain.chain(of_peer.iter().copied()) {

@@ -41,7 +41,7 @@ pub struct Skipped {
 }
 
 /// How serious something is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Weight {
     /// It will not work or is not safe.
     Warning,

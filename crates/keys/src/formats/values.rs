@@ -45,18 +45,20 @@ impl Value {
             let position = error.span().map(|span| Position::of(text, span.start));
             Fault::refused(error.message(), None).error.at(position)
         })?;
-        Self::of_toml(&Places::new(text), table.span().start, &DeValue::Table(table.into_inner()))
+        Self::of_toml(&Places::new(text), table.span().start, DeValue::Table(table.into_inner()))
     }
 
-    fn of_toml(places: &Places<'_>, offset: usize, value: &DeValue<'_>) -> Result<Self, Error> {
-        let of = |value: &Spanned<DeValue<'_>>| Self::of_toml(places, value.span().start, value.get_ref());
+    /// Takes the parser's value, so that each part of it is freed once it is read.
+    fn of_toml(places: &Places<'_>, offset: usize, value: DeValue<'_>) -> Result<Self, Error> {
+        let of = |value: Spanned<DeValue<'_>>| Self::of_toml(places, value.span().start, value.into_inner());
         let data = match value {
             DeValue::Table(table) => {
-                let members = table.iter().map(|(name, value)| Ok((name.get_ref().to_string(), of(value)?)));
+                let members =
+                    table.into_iter().map(|(name, value)| Ok((name.into_inner().into_owned(), of(value)?)));
                 Data::Table(members.collect::<Result<_, Error>>()?)
             }
-            DeValue::Array(list) => Data::List(list.iter().map(of).collect::<Result<_, _>>()?),
-            DeValue::String(text) => Data::scalar(text),
+            DeValue::Array(list) => Data::List(list.into_iter().map(of).collect::<Result<_, _>>()?),
+            DeValue::String(text) => Data::scalar(&text),
             DeValue::Integer(number) => Data::scalar(number.as_str()),
             DeValue::Float(number) => Data::scalar(number.as_str()),
             DeValue::Boolean(is_true) => Data::scalar(&is_true.to_string()),

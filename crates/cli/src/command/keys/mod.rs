@@ -2,6 +2,7 @@
 
 mod diff;
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -175,14 +176,16 @@ fn write_report(
         writeln!(output, "warning: {}: {}", subject(finding), Printable(&finding.sentence))?;
     }
     let mut notes: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut place: HashMap<&str, usize> = HashMap::new();
     for note in findings.iter().filter(|finding| finding.weight == Weight::Note) {
-        match notes.iter_mut().find(|(sentence, _)| *sentence == note.sentence) {
-            Some((_, subjects)) => subjects.push(subject(note)),
-            None => notes.push((&note.sentence, vec![subject(note)])),
+        let index = *place.entry(&note.sentence).or_insert(notes.len());
+        if index == notes.len() {
+            notes.push((&note.sentence, Vec::new()));
         }
+        notes[index].1.push(subject(note));
     }
     for (sentence, subjects) in notes {
-        writeln!(output, "note: {sentence}: {}", subjects.join(", "))?;
+        writeln!(output, "note: {sentence}: {}", some(subjects.into_iter()))?;
     }
     writeln!(output)
 }
@@ -201,18 +204,19 @@ fn keys(file: &KeyFile) -> impl Iterator<Item = (&Chain, &ChainKey)> {
     file.chains.iter().flat_map(|chain| chain.keys.iter().map(move |key| (chain, key)))
 }
 
-/// The most peers of a chain that the table names; `--json` has them all.
-const PEERS: usize = 8;
+/// The most peers of a chain, and the most keys of one note, that a line names; `--json` has them all.
+const NAMED: usize = 8;
+
+/// These names, or some of them and how many more there are.
+fn some(names: impl ExactSizeIterator<Item = String>) -> String {
+    let more = if names.len() > NAMED { names.len() - NAMED + 1 } else { 0 };
+    let shown = names.len() - more;
+    let text = names.take(shown).collect::<Vec<_>>().join(", ");
+    if more == 0 { text } else { format!("{text} and {more} more") }
+}
 
 fn peers(chain: &Chain) -> String {
-    let shown = if chain.neighbors.len() > PEERS { PEERS - 1 } else { PEERS };
-    let names =
-        chain.neighbors.iter().take(shown).map(|neighbor| Printable(&neighbor.to_string()).to_string());
-    let mut names = names.collect::<Vec<_>>().join(", ");
-    if let more @ 1.. = chain.neighbors.len().saturating_sub(shown) {
-        names += &format!(" and {more} more");
-    }
-    names
+    some(chain.neighbors.iter().map(|neighbor| Printable(&neighbor.to_string()).to_string()))
 }
 
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
