@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use super::file::{Chain, Content, Remark, Weight};
 use super::{End, Format, KeyFile};
 use crate::text::Collide;
-use crate::{Error, KeyChains};
+use crate::{Error, KeyChains, Position};
 
 /// The largest file of keys, in octets: larger than any router configuration.
 pub const MAX_KEY_FILE: usize = 64 << 20;
@@ -67,7 +67,13 @@ fn octets(path: &Path) -> io::Result<(Zeroizing<Vec<u8>>, Option<String>)> {
 }
 
 fn text<'a>(path: &Path, octets: &'a [u8]) -> Result<&'a str, Error> {
-    str::from_utf8(octets).map_err(|_| Error::text("not UTF-8 text").in_file(path))
+    str::from_utf8(octets).map_err(|error| {
+        // All before it is UTF-8.
+        let before = String::from_utf8_lossy(&octets[..error.valid_up_to()]);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let position = Position { line: before.matches('\n').count() + 1, column: line.chars().count() + 1 };
+        Error::text("not UTF-8 text").at(Some(position)).in_file(path)
+    })
 }
 
 /// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows. `expected` is the probable number of
@@ -150,7 +156,10 @@ fn no_key(format: Format, chains: &[Chain], remarks: &[Remark]) -> Error {
         return Error::text(format!("has no key for TCP-AO (read as {format})"));
     };
     let sentences: Vec<_> = warnings.iter().map(|(_, remark)| remark.sentence.as_ref()).collect();
-    let error = Error::text(sentences.join("; ")).at(remark.position);
+    // Another format may understand the line.
+    let read_as =
+        if remark.kind == "not-understood" { format!(" (read as {format})") } else { String::new() };
+    let error = Error::text(sentences.join("; ") + &read_as).at(remark.position);
     let error = remark.key_id.into_iter().fold(error, Error::in_key);
     chain.iter().fold(error, |error, chain| error.in_chain(&chain.name))
 }
