@@ -132,7 +132,13 @@ impl<'a> Drafts<'a> {
             ([neighbor, _, ao, ..], None) if neighbor.is("neighbor") && ao.is("ao") => {
                 self.take_in_bgp(command);
             }
-            ([property, ..], None) if property.is("send-id") || property.is("recv-id") => {
+            ([family, rest @ ..], None)
+                if family.is("address-family") && rest.iter().any(|word| word.is("vrf")) =>
+            {
+                self.enter(0, Kind::Bgp, column);
+                self.take_in_bgp(command);
+            }
+            ([property, ..], None) if ["send-id", "recv-id", "ao"].iter().any(|known| property.is(known)) => {
                 self.remarks.push(Remark::not_understood(property.position()));
             }
             _ => {}
@@ -248,8 +254,9 @@ impl<'a> Drafts<'a> {
                     _ => self.remarks.push(Remark::not_understood(prefix.position())),
                 }
             }
-            [no, rest @ ..] if no.is("no") && rest.iter().any(|word| word.is("ao")) => {
-                self.remarks.push(Remark::not_understood(no.position()));
+            // Such as `no neighbor A ao NAME`, or a mistyped word before it.
+            [first, rest @ ..] if !first.is("description") && rest.iter().any(|word| word.is("ao")) => {
+                self.remarks.push(Remark::not_understood(first.position()));
             }
             _ => self.take_setting(command),
         }
