@@ -8,7 +8,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::file::{Chain, Content, Remark, Weight};
+use super::file::{Content, Skipped, Weight};
 use super::{End, Format, KeyFile};
 use crate::text::Collide;
 use crate::{Error, KeyChains, Position};
@@ -114,9 +114,7 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
         let known = |text: &str| format.or_else(|| Format::of(path, text)).ok_or_else(|| unknown(text));
         let file = read_as(known, text, format.is_some(), Collide::Yes)?;
         match file.format {
-            Some(known) if file.chains.iter().all(|chain| chain.keys.is_empty()) => {
-                Err(no_key(known, &file.chains, &file.remarks))
-            }
+            Some(known) if file.chains.iter().all(|chain| chain.keys.is_empty()) => Err(no_key(known, &file)),
             _ => Ok(file),
         }
     };
@@ -146,14 +144,21 @@ fn unknown(text: &str) -> Error {
 }
 
 /// The error for a text without keys: why there is none, if the reader knows.
-fn no_key(format: Format, chains: &[Chain], remarks: &[Remark]) -> Error {
+fn no_key(format: Format, KeyFile { chains, remarks, skipped, .. }: &KeyFile) -> Error {
     let of_chains =
         chains.iter().flat_map(|chain| chain.remarks.iter().map(move |remark| (Some(chain), remark)));
     let all = of_chains.chain(remarks.iter().map(|remark| (None, remark)));
     // A keychain may have a reason for each direction.
     let warnings: Vec<_> = all.filter(|(_, remark)| remark.weight == Weight::Warning).take(2).collect();
     let Some((chain, remark)) = warnings.first() else {
-        return Error::text(format!("has no key for TCP-AO (read as {format})"));
+        let error = Error::text(format!("has no key for TCP-AO (read as {format})"));
+        return match skipped.first() {
+            Some(Skipped { position, what }) => {
+                Error::text(format!("has no key for TCP-AO (read as {format}); left out: {what}"))
+                    .at(*position)
+            }
+            None => error,
+        };
     };
     let sentences: Vec<_> = warnings.iter().map(|(_, remark)| remark.sentence.as_ref()).collect();
     // Another format may understand the line.
