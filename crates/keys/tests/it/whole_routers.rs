@@ -30,6 +30,13 @@ const ROUTERS: [(Format, &str, &[&str]); 8] = [
     ),
 ];
 
+#[test]
+fn type_7_may_be_in_quotes_as_nx_os_prints_it() {
+    let text = text_of(Format::NxOs).replace("011A08105E19091F", "\"011A08105E19091F\"");
+    let [plain, quoted] = [text_of(Format::NxOs), &text].map(|text| read_file(text, Format::NxOs));
+    assert!(plain.chains[0].keys[0].is_same_key(&quoted.chains[0].keys[0]));
+}
+
 fn text_of(format: Format) -> &'static str {
     ROUTERS.iter().find(|(known, ..)| *known == format).map(|(_, text, _)| *text).unwrap()
 }
