@@ -137,3 +137,31 @@ fn an_error_says_as_which_format_a_text_without_keys_was_read() {
     let error = read(Path::new("router"), text, None).unwrap_err().to_string();
     assert!(error.starts_with("router: line 2") && error.ends_with("(read as ios-xe)"), "{error}");
 }
+
+/// As in a list of commands that somebody wrote.
+#[test]
+fn a_command_that_removes_keys_or_neighbors_is_said() {
+    for (format, command) in [
+        (Format::IosXe, "no key chain CORE tcp"),
+        (Format::IosXe, "router bgp 64500\n no neighbor 192.0.2.2"),
+        (Format::IosXr, "no key chain CORE"),
+        (Format::IosXr, "no tcp ao"),
+        (Format::Vrp, "undo keychain core"),
+        (Format::Vrp, "undo tcp ao CORE"),
+        (Format::Eos, "management security\n   no session shared-secret profile CORE"),
+    ] {
+        let text = format!("{}\n{command}\n", text_of(format));
+        let said = remarks(&read_file(&text, format));
+        assert!(said.iter().any(|said| said.ends_with(NOT_UNDERSTOOD)), "{command}: {said:?}");
+    }
+}
+
+#[test]
+fn a_group_of_ios_xe_that_is_not_in_the_file_is_said() {
+    for line in ["peer-group NOWHERE", "inherit peer-session NOWHERE"] {
+        let to = format!(" neighbor 192.0.2.9 {line}\n neighbor 192.0.2.2 ao");
+        let said = new_remarks(Format::IosXe, " neighbor 192.0.2.2 ao", &to);
+        let sentence = "missing: the group or template of neighbor 192.0.2.9 is not in the file: whether it uses TCP-AO is not known";
+        assert!(said.iter().any(|said| said.ends_with(sentence)), "{said:?}");
+    }
+}

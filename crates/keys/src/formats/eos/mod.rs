@@ -170,6 +170,9 @@ impl<'a> Drafts<'a> {
             [no, _, _, password, ..] if begins(&["no", "neighbor"]) && password.is("password") => {
                 self.remarks.push(Remark::not_understood(no.position()));
             }
+            [no, ..] if begins(&["no", "session", "shared-secret"]) => {
+                self.remarks.push(Remark::not_understood(no.position()));
+            }
             [first, values @ ..] => match profile.map(|index| &mut self.profiles[index]) {
                 Some(profile) if first.is("secret") => profile.secrets.push((*first, values.to_vec())),
                 Some(_) if first.is("exit") => {}

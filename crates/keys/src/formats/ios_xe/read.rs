@@ -104,6 +104,9 @@ impl<'a> Drafts<'a> {
             ([key, chain, name, rest @ ..], _) if key.is("key") && chain.is("chain") => {
                 self.take_chain(key, name, rest);
             }
+            ([no, key, chain, ..], _) if no.is("no") && key.is("key") && chain.is("chain") => {
+                self.remarks.push(Remark::not_understood(no.position()));
+            }
             ([key, _, dashes, ..], _) if key.is("key") && dashes.is("--") => {
                 let reason = "this is the output of \"show key chain\", which has no neighbors: give that of \"show \
                               running-config\"";
@@ -254,6 +257,9 @@ impl<'a> Drafts<'a> {
                     _ => self.remarks.push(Remark::not_understood(prefix.position())),
                 }
             }
+            [no, neighbor, _] if no.is("no") && neighbor.is("neighbor") => {
+                self.remarks.push(Remark::not_understood(no.position()));
+            }
             // Such as `no neighbor A ao NAME`, or a mistyped word before it.
             [first, rest @ ..] if !first.is("description") && rest.iter().any(|word| word.is("ao")) => {
                 self.remarks.push(Remark::not_understood(first.position()));
@@ -325,6 +331,21 @@ impl<'a> Drafts<'a> {
         let mut missing = HashSet::new();
         for subject in &self.subjects {
             let Some(settings) = self.settings.get(subject) else { continue };
+            let is_there = |name: &Subject<'_>| {
+                let is_global = |name| matches!(name, Subject::Group(_, name) if self.settings.contains_key(&Subject::Group(None, name)));
+                self.settings.contains_key(name) || is_global(*name)
+            };
+            let named = settings.group.iter().chain(&settings.template);
+            if settings.ao.is_none() && named.clone().any(|name| !is_there(name)) {
+                let who = match subject {
+                    Subject::Neighbor(_, address, _) => format!("neighbor {address}"),
+                    Subject::Group(_, name) | Subject::Template(name) => format!("{name:?}"),
+                };
+                let sentence = format!(
+                    "the group or template of {who} is not in the file: whether it uses TCP-AO is not known"
+                );
+                self.remarks.push(Remark::warning("missing", None, sentence).into_note());
+            }
             let ao = match subject {
                 Subject::Neighbor(..) => self.ao_of(*subject).unwrap_or_else(|sentence| {
                     self.remarks.push(Remark::warning("not-understood", settings.at, sentence));
