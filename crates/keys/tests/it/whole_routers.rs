@@ -100,7 +100,7 @@ fn keys_in_a_block_with_a_mistyped_word_are_said() {
     text.push_str(other);
     let said = remarks(&read_file(&text, Format::SrOs));
     assert!(said.iter().any(|said| said.ends_with(NOT_UNDERSTOOD)), "{said:?}");
-    let missing = "missing: the keychain \"CORE\" of neighbor 192.0.2.2 is not in this file";
+    let missing = "missing: the keychain of neighbor 192.0.2.2 is not in this file";
     assert!(said.iter().any(|said| said.ends_with(missing)), "{said:?}");
 }
 

@@ -101,9 +101,9 @@ impl<'a> Keychains<'a> {
         }
         let mut missing: Vec<_> = neighbors.into_iter().collect();
         missing.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-        for (name, neighbors) in missing {
+        for (_, neighbors) in missing {
             let Some(first) = neighbors.first() else { continue };
-            let sentence = format!("the keychain {name:?} of neighbor {first} is not in this file");
+            let sentence = format!("the keychain of neighbor {first} is not in this file");
             content.remarks.push(Remark::warning("missing", None, sentence));
         }
         Ok(content)
