@@ -45,6 +45,7 @@ pub fn compare(
     report.tolerance();
     report.sending(window);
     for side in 0..2 {
+        report.own_limits(side);
         report.local_time(side);
         report.remarks(side);
     }
@@ -217,6 +218,18 @@ impl Report<'_> {
                 let mut keys = [None; 2];
                 keys[side] = Some(key);
                 self.add(Weight::Warning, "refused", keys, sentence);
+            }
+        }
+    }
+
+    /// What an end's implementation refuses in its own keys.
+    fn own_limits(&mut self, side: usize) {
+        let ConfiguredEnd { chain, implementation } = self.ends[side];
+        for key in &chain.keys {
+            for refusal in implementation.refusals_at_home(key) {
+                let mut keys = [None; 2];
+                keys[side] = Some(key);
+                self.add(Weight::Warning, "refused", keys, format!("{implementation} {refusal}"));
             }
         }
     }

@@ -6,8 +6,9 @@ use std::net::IpAddr;
 use cidr::IpCidr;
 
 use super::ConfiguredEnd;
+use super::compare::Disagreement;
 use super::pair::{Relation, pairs};
-use crate::{Chain, Difference, Error, Implementation, KeyFile};
+use crate::{Chain, Difference, Error, Format, Implementation, KeyFile, Weight};
 
 /// The two chains of a session.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +43,56 @@ impl MetBy {
             Self::Keys => "keys",
         }
     }
+}
+
+impl Meeting<'_> {
+    /// Why a session between the routers of these files may not use the chains: no neighbor uses one, or others than the other router's
+    /// addresses do. Only what the files show is said: one without addresses may be a part of a configuration.
+    #[must_use]
+    pub fn strangers(&self, files: [&KeyFile; 2], names: [&str; 2]) -> Vec<Disagreement> {
+        let mut found = Vec::new();
+        for side in 0..2 {
+            let chain = self.ends[side].chain;
+            let [is_router, is_peer_router] = [files[side], files[1 - side]].map(is_whole_router);
+            let addresses = own_addresses(files[1 - side]);
+            let is_for_peer = chain.neighbors.iter().any(|known| {
+                is_link_local(&known.address)
+                    || addresses.iter().any(|address| known.address.contains(address))
+            });
+            let (kind, sentence) = match chain.neighbors.first() {
+                None if is_router => {
+                    ("not-used", format!("no neighbor in the file of {} uses this chain", names[side]))
+                }
+                Some(first) if is_peer_router && !addresses.is_empty() && !is_for_peer => {
+                    let (more, none) = match chain.neighbors.len() {
+                        1 => (String::new(), "not this address"),
+                        count => (format!(" and {} others", count - 1), "none of these addresses"),
+                    };
+                    let [user, peer] = [names[side], names[1 - side]];
+                    (
+                        "other-neighbors",
+                        format!("{user} uses it for {first}{more}, and the file of {peer} has {none}"),
+                    )
+                }
+                _ => continue,
+            };
+            let mut subjects = [None, None];
+            subjects[side] = Some((chain.name.clone(), None));
+            found.push(Disagreement { weight: Weight::Warning, kind, subjects, sentence });
+        }
+        found
+    }
+}
+
+/// Whether a file has its router's interfaces, and not only keys or a daemon's part.
+fn is_whole_router(file: &KeyFile) -> bool {
+    const OTHERS: [Format; 6] =
+        [Format::Toml, Format::Json, Format::Xml, Format::OpenConfig, Format::Bird, Format::GoBgp];
+    !file.addresses.is_empty() && !file.format.is_some_and(|format| OTHERS.contains(&format))
+}
+
+fn is_link_local(address: &IpCidr) -> bool {
+    matches!(address, IpCidr::V6(address) if address.first_address().is_unicast_link_local())
 }
 
 /// Finds the chains that two files have for the sessions between them: by `names`, which is the name of both or `A:B`; else those whose

@@ -43,7 +43,8 @@ pub(super) fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, E
         }
         [text] => Ok(Secret::text(text.text())),
         [kind, text] if is(kind, plain) => Ok(Secret::text(text.text())),
-        [kind, text] if is(kind, seven) => match cisco_seven(text.text()) {
+        // NX-OS prints it in quotes.
+        [kind, text] if is(kind, seven) => match cisco_seven(text.text().trim_matches('"')) {
             Some(octets) => Ok(Secret::new(octets, Notation::CiscoSeven)),
             None => Err(text.expected(field, "a type 7 password")),
         },

@@ -252,10 +252,21 @@ impl Implementation {
                 "accepts this secret only as {obscured}: plain ones are printable ASCII characters without blanks"
             ));
         }
-        if self.0.has_one_lifetime && key.send != key.accept {
-            objections.push("requires equal send-lifetime and accept-lifetime for TCP-AO".to_owned());
-        }
+        objections.extend(self.unequal_lifetimes(key));
         objections
+    }
+
+    /// What it refuses in a key of its own configuration, whose numbers and spellings are its own: the session does without that key.
+    #[must_use]
+    pub fn refusals_at_home(self, key: &ChainKey) -> Vec<String> {
+        let mut refusals = self.refusals(key);
+        refusals.extend(self.unequal_lifetimes(key));
+        refusals
+    }
+
+    fn unequal_lifetimes(self, key: &ChainKey) -> Option<String> {
+        let is_refused = self.0.has_one_lifetime && key.send != key.accept;
+        is_refused.then(|| "requires equal send-lifetime and accept-lifetime for TCP-AO".to_owned())
     }
 }
 

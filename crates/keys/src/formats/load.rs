@@ -8,10 +8,10 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use super::file::{Chain, Content, Remark, Weight};
+use super::file::{Content, Skipped, Weight};
 use super::{End, Format, KeyFile};
 use crate::text::Collide;
-use crate::{Error, KeyChains};
+use crate::{Error, KeyChains, Position};
 
 /// The largest file of keys, in octets: larger than any router configuration.
 pub const MAX_KEY_FILE: usize = 64 << 20;
@@ -67,7 +67,13 @@ fn octets(path: &Path) -> io::Result<(Zeroizing<Vec<u8>>, Option<String>)> {
 }
 
 fn text<'a>(path: &Path, octets: &'a [u8]) -> Result<&'a str, Error> {
-    str::from_utf8(octets).map_err(|_| Error::text("not UTF-8 text").in_file(path))
+    str::from_utf8(octets).map_err(|error| {
+        // All before it is UTF-8.
+        let before = String::from_utf8_lossy(&octets[..error.valid_up_to()]);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let position = Position { line: before.matches('\n').count() + 1, column: line.chars().count() + 1 };
+        Error::text("not UTF-8 text").at(Some(position)).in_file(path)
+    })
 }
 
 /// Reads to the end, at most `limit` octets, without leaving copies behind when the buffer grows. `expected` is the probable number of
@@ -108,9 +114,7 @@ pub fn read(path: &Path, text: &str, format: Option<Format>) -> Result<KeyFile, 
         let known = |text: &str| format.or_else(|| Format::of(path, text)).ok_or_else(|| unknown(text));
         let file = read_as(known, text, format.is_some(), Collide::Yes)?;
         match file.format {
-            Some(known) if file.chains.iter().all(|chain| chain.keys.is_empty()) => {
-                Err(no_key(known, &file.chains, &file.remarks))
-            }
+            Some(known) if file.chains.iter().all(|chain| chain.keys.is_empty()) => Err(no_key(known, &file)),
             _ => Ok(file),
         }
     };
@@ -140,17 +144,27 @@ fn unknown(text: &str) -> Error {
 }
 
 /// The error for a text without keys: why there is none, if the reader knows.
-fn no_key(format: Format, chains: &[Chain], remarks: &[Remark]) -> Error {
+fn no_key(format: Format, KeyFile { chains, remarks, skipped, .. }: &KeyFile) -> Error {
     let of_chains =
         chains.iter().flat_map(|chain| chain.remarks.iter().map(move |remark| (Some(chain), remark)));
     let all = of_chains.chain(remarks.iter().map(|remark| (None, remark)));
     // A keychain may have a reason for each direction.
     let warnings: Vec<_> = all.filter(|(_, remark)| remark.weight == Weight::Warning).take(2).collect();
     let Some((chain, remark)) = warnings.first() else {
-        return Error::text(format!("has no key for TCP-AO (read as {format})"));
+        let error = Error::text(format!("has no key for TCP-AO (read as {format})"));
+        return match skipped.first() {
+            Some(Skipped { position, what }) => {
+                Error::text(format!("has no key for TCP-AO (read as {format}); left out: {what}"))
+                    .at(*position)
+            }
+            None => error,
+        };
     };
     let sentences: Vec<_> = warnings.iter().map(|(_, remark)| remark.sentence.as_ref()).collect();
-    let error = Error::text(sentences.join("; ")).at(remark.position);
+    // Another format may understand the line.
+    let read_as =
+        if remark.kind == "not-understood" { format!(" (read as {format})") } else { String::new() };
+    let error = Error::text(sentences.join("; ") + &read_as).at(remark.position);
     let error = remark.key_id.into_iter().fold(error, Error::in_key);
     chain.iter().fold(error, |error, chain| error.in_chain(&chain.name))
 }

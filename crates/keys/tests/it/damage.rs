@@ -24,8 +24,36 @@ fn read_damaged(text: &str, format: Format) {
 
 #[test]
 fn damaged_configurations_show_no_secret() {
-    let secrets = ["Vd8zqkT1p0wYhU3m", "k2Lr9sXw4Qe7Zb1N", "k2Lr9sXw 4Qe7Zb1N", "q8Wc5Rt1Yx6Lm0Zd"];
-    for (name, format) in [("eos.cfg", Format::Eos), ("vrp.cfg", Format::Vrp)] {
+    let secrets = [
+        "Vd8zqkT1p0wYhU3m",
+        "k2Lr9sXw4Qe7Zb1N",
+        "k2Lr9sXw 4Qe7Zb1N",
+        "q8Wc5Rt1Yx6Lm0Zd",
+        "hello321",
+        "bye123",
+        "c0ffee and cream",
+        "keys1keys1keys1",
+        "cisco123",
+        "two words",
+        "0 another",
+        "a \\\"quoted\\\" secret",
+        "Vd8zqkT1 p0wYh#3m",
+        "k2Lr9\\\"sXw4Qe7Zb1N",
+        "interop-b7Qx2mPz",
+        "no key of TCP-AO",
+    ];
+    for (name, format) in [
+        ("eos.cfg", Format::Eos),
+        ("vrp.cfg", Format::Vrp),
+        ("bird.conf", Format::Bird),
+        ("junos.conf", Format::Junos),
+        ("junos-set.conf", Format::Junos),
+        ("ios-xr.cfg", Format::IosXr),
+        ("ios-xe.cfg", Format::IosXe),
+        ("sr-os.cfg", Format::SrOs),
+        ("sr-os-classic.cfg", Format::SrOs),
+        ("sr-os-commands.cfg", Format::SrOs),
+    ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers").join(name);
         let text = std::fs::read_to_string(path).unwrap();
         let text = secrets.iter().fold(text, |text, secret| text.replace(secret, "hunter2"));

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use wireseal_keys::{
-    ConfiguredEnd, Disagreement, Format, Implementation, KeyFile, MetBy, Pair, Relation, Timestamp, Weight,
-    compare, meet, pairs, read,
+    ConfiguredEnd, Disagreement, Format, Implementation, KeyFile, Lifetime, MetBy, Pair, Relation, Timestamp,
+    Weight, compare, meet, pairs, read,
 };
 
 /// Two keys for each of two neighbors, and addresses of its own.
@@ -285,4 +285,59 @@ fn ends_that_choose_differently_among_valid_keys_are_noted() {
     let said = "while several keys are valid, A (Linux) signs with the one whose send lifetime started last; B (IOS XR) signs \
                 with any of them: which one is not documented";
     assert_eq!(notes(Format::IosXr), [("sending-rule", said.to_owned())]);
+}
+
+/// The other router of a session with that of `whole/junos.conf`, in BGP without the lines before and after.
+fn xr(neighbors: &str) -> KeyFile {
+    let text = format!(
+        "interface Loopback0\n ipv4 address 192.0.2.2 255.255.255.255\n!\nkey chain CORE\n key 1\n  accept-lifetime 00:00:00 january 01 \
+         2026 infinite\n  send-lifetime 00:00:00 january 01 2026 infinite\n  key-string password 011A08105E19091F\n  \
+         cryptographic-algorithm AES-128-CMAC-96\n !\n!\ntcp ao\n keychain CORE\n  key 1 SendID 1 ReceiveID 1\n !\n!\nrouter bgp \
+         64501\n{neighbors}!\n"
+    );
+    read(Path::new("xr"), &text, Some(Format::IosXr)).unwrap()
+}
+
+fn strangers(one: &KeyFile, other: &KeyFile) -> Vec<String> {
+    let meeting = meet([one, other], None).unwrap();
+    let found = meeting.strangers([one, other], ["A", "B"]);
+    found.into_iter().map(|found| format!("{}: {}", found.kind, found.sentence)).collect()
+}
+
+#[test]
+fn a_chain_that_the_other_router_is_not_for_is_said() {
+    let junos = include_str!("../data/whole/junos.conf");
+    let junos = read(Path::new("junos"), junos, None).unwrap();
+    let of = |address: &str| format!(" neighbor {address}\n  ao CORE include-tcp-options enable\n !\n");
+    assert_eq!(strangers(&junos, &xr(&of("192.0.2.1"))), [""; 0]);
+    assert_eq!(strangers(&junos, &xr(&of("192.0.2.0/24"))), [""; 0]);
+    assert_eq!(
+        strangers(&junos, &xr(" neighbor 192.0.2.1\n !\n")),
+        ["not-used: no neighbor in the file of B uses this chain"]
+    );
+    let other = "other-neighbors: B uses it for 192.0.2.9, and the file of A has not this address";
+    assert_eq!(strangers(&junos, &xr(&of("192.0.2.9"))), [other]);
+    let others = "other-neighbors: B uses it for 192.0.2.8 and 1 others, and the file of A has none of these addresses";
+    assert_eq!(strangers(&junos, &xr(&(of("192.0.2.8") + &of("192.0.2.9")))), [others]);
+    // A file of keys alone does not say whom they are for.
+    let keys = "[[key-chain]]\nname = \"CORE\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"cisco123\"\n";
+    let keys = read(Path::new("keys.toml"), keys, None).unwrap();
+    assert_eq!(strangers(&keys, &xr(&of("192.0.2.9"))), [""; 0]);
+}
+
+#[test]
+fn what_an_ends_own_implementation_refuses_is_said() {
+    let good = xr("");
+    let mut bad = good.clone();
+    bad.chains[0].keys[0].accept = Lifetime::ALWAYS;
+    let found = |file: &KeyFile| {
+        let found = compare(meet([file, &good], None).unwrap().ends, ["A", "B"], 0, [now(), Timestamp::MAX]);
+        found
+            .iter()
+            .filter(|found| found.kind == "refused")
+            .map(|found| found.sentence.clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(found(&good), [""; 0]);
+    assert_eq!(found(&bad), ["IOS XR requires equal send-lifetime and accept-lifetime for TCP-AO"]);
 }

@@ -158,7 +158,10 @@ fn errors_name_the_place() {
                 "key chain c\n accept-tolerance x",
                 "line 2, column 19, accept-tolerance: must be a whole number from 0 to 4294967295",
             ),
-            ("key chain c\n key 0\n  key-string hunter2hunter2", "has no key for TCP-AO (read as ios-xr)"),
+            (
+                "key chain c\n key 0\n  key-string hunter2hunter2",
+                "line 2, column 2: has no key for TCP-AO (read as ios-xr); left out: a key without ids in \"tcp ao\"",
+            ),
         ],
     );
 }

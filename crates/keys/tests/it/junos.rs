@@ -146,7 +146,7 @@ fn errors_name_the_place() {
             ("key-chain c { } }", "line 1, column 17, block: expected a statement"),
             (
                 "key-chain c { key 0 { secret hunter2hunter2; algorithm md5; } }",
-                "has no key for TCP-AO (read as junos)",
+                "line 1, column 15: has no key for TCP-AO (read as junos); left out: a key without algorithm ao",
             ),
         ],
     );

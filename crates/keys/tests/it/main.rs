@@ -39,3 +39,4 @@ mod sr_os;
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;
 mod vrp;
+mod whole_routers;

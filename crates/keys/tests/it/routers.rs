@@ -182,7 +182,7 @@ fn files_that_cannot_be_read_are_named() {
     let path = directory.path().join("keys.toml");
     std::fs::write(&path, b"hunter2hunter2\xff").expect("a file");
     let shown = load(&path, None).expect_err("no text").to_string();
-    assert_eq!(shown, format!("{}: not UTF-8 text", path.display()));
+    assert_eq!(shown, format!("{}: line 1, column 15: not UTF-8 text", path.display()));
     std::fs::write(&path, b"[[key-chain]]\nname = hunter2hunter2\n").expect("a file");
     let shown = load(&path, None).expect_err("no TOML").to_string();
     assert!(shown.contains("line 2, column") && !shown.contains(SECRET), "{shown}");

@@ -147,6 +147,18 @@ fn encrypted_secrets_are_keys_whose_secrets_are_not_known() {
     // A secret that is known is used.
     let file = read_text(&keychain(&(entry("receive", 9, "plain") + &entry("send", 2, "\"bbbb\" custom"))));
     assert_eq!(essence(&file.chains[0].keys[0]), "2/9 AES-128-CMAC-96 plain");
+    // MD-CLI prints the word in the quotes.
+    for how in ["hash", "hash2", "custom"] {
+        let file =
+            read_text(&keychain(&entry("bidirectional", 1, &format!("\"x0DmMKJGtBwWS02B/w== {how}\""))));
+        let key = &file.chains[0].keys[0];
+        assert_eq!((key.secret.encryption(), key.secret.expose()), (Some(how), &[] as &[u8]), "{how}");
+    }
+    let mut plain = read_text(&keychain(&entry("bidirectional", 1, "plain")));
+    let secret = zeroize::Zeroizing::new(b"that ends with hash2".to_vec());
+    plain.chains[0].keys[0].secret = wireseal_keys::Secret::new(secret, wireseal_keys::Notation::Text);
+    let refused = convert(&plain, Format::SrOs).unwrap_err().to_string();
+    assert!(refused.ends_with("ends with a word that says to SR OS that it is encrypted"), "{refused}");
     let error = error(&keychain(&entry("bidirectional", 1, "hash2")));
     assert_eq!(error, "keys: line 8, column 2, authentication-key: the secret is missing");
     assert_eq!(

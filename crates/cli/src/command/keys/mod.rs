@@ -42,7 +42,7 @@ enum Order {
 
 /// Show the keys in files, and warn about what will not work or is not safe.
 ///
-/// Exit codes: 0 no warnings, 1 warnings, 2 a file cannot be read.
+/// Exit codes: 0 no warnings, 1 warnings, 2 a file cannot be read; the others are reported all the same.
 #[derive(Debug, clap::Args)]
 struct CheckArguments {
     /// Key files: TOML, RFC 8177 JSON, or a router's configuration; - for standard input
@@ -106,9 +106,16 @@ pub(super) fn run(Arguments { order }: Arguments) -> Result {
 
 fn run_check(arguments: &CheckArguments) -> Result {
     let now = arguments.now.unwrap_or_else(Timestamp::now);
-    let mut reports = Vec::new();
+    let (mut reports, mut errors) = (Vec::new(), Vec::new());
     for path in &arguments.files {
-        let mut file = load(path, arguments.format)?;
+        let mut file = match load(path, arguments.format) {
+            Ok(file) => file,
+            // The other files are reported all the same.
+            Err(error) => {
+                errors.push(error);
+                continue;
+            }
+        };
         UtcOffset::apply(arguments.utc_offset, &mut file);
         warn_of(&file);
         let own = [Implementation::reading(file.format)];
@@ -116,6 +123,11 @@ fn run_check(arguments: &CheckArguments) -> Result {
             if arguments.implementations.is_empty() { &own } else { &arguments.implementations };
         let findings = check(&file, now, implementations);
         reports.push((path, file, findings));
+    }
+    let last = errors.pop();
+    errors.iter().for_each(say);
+    if let (true, Some(error)) = (reports.is_empty(), &last) {
+        return Err(error.clone().into());
     }
     let mut output = io::BufWriter::new(io::stdout().lock());
     if arguments.json {
@@ -128,6 +140,9 @@ fn run_check(arguments: &CheckArguments) -> Result {
         }
     }
     output.flush()?;
+    if let Some(error) = last {
+        return Err(error.into());
+    }
     let warns = |(_, file, findings): &(_, KeyFile, Vec<Finding>)| {
         !file.warnings.is_empty() || findings.iter().any(|finding| finding.weight == Weight::Warning)
     };

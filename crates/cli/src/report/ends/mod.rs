@@ -53,6 +53,7 @@ impl<'a> Ends<'a> {
         let skew_seconds = skew_minutes.saturating_mul(60);
         let names = names(paths);
         let mut findings = compare(meeting.ends, [&names[0], &names[1]], skew_seconds, [now, until]);
+        findings.extend(meeting.strangers(files, [&names[0], &names[1]]));
         for (side, file) in files.iter().enumerate() {
             findings.extend(file.remarks.iter().map(|remark| {
                 let mut subjects = [None, None];
@@ -106,9 +107,19 @@ impl<'a> Ends<'a> {
                 self.meeting.ends[side].chain.remarks.iter().filter(|remark| remark.kind != "local-time");
             let of_file =
                 file.remarks.iter().filter(|remark| ["not-understood", "left-out"].contains(&remark.kind));
-            let is_understood = |remark: &Remark| remark.is_lost && remark.kind != "left-out";
+            // The older option is another one than TCP-AO, whatever the keys are.
+            let is_understood =
+                |remark: &Remark| remark.is_lost && !["left-out", "older-option"].contains(&remark.kind);
             let is_doubt = |remark: &&Remark| remark.weight == Weight::Warning && !is_understood(remark);
-            if of_chain.chain(of_file).any(|remark| is_doubt(&remark)) {
+            let end = self.meeting.ends[side];
+            let is_refused = |key: &ChainKey| !end.implementation.refusals_at_home(key).is_empty();
+            let is_stranger = |finding: &Disagreement| {
+                ["not-used", "other-neighbors"].contains(&finding.kind) && finding.subjects[side].is_some()
+            };
+            if of_chain.chain(of_file).any(|remark| is_doubt(&remark))
+                || end.chain.keys.iter().any(is_refused)
+                || self.findings.iter().any(is_stranger)
+            {
                 doubts.push(format!(
                     "{} may do otherwise than its keys say: see the warnings",
                     self.names[side]
@@ -303,6 +314,8 @@ mod tests {
         let doubtful = "as far as the files show, the session works from 2026-06-01T00:00:00Z on, also if the clocks differ by up \
                         to 5 minutes; b may do otherwise than its keys say: see the warnings";
         other.chains[0].remarks = vec![remark("refused", Weight::Warning, false)];
+        assert_answer([&one, &other], Answer::NotJudged, doubtful);
+        other.chains[0].remarks = vec![remark("older-option", Weight::Warning, true)];
         assert_answer([&one, &other], Answer::NotJudged, doubtful);
         other.chains[0].remarks.clear();
         other.remarks = vec![remark("not-understood", Weight::Warning, false)];

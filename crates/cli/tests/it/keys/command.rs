@@ -86,6 +86,25 @@ fn warnings_have_exit_code_1_and_errors_2() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_leaves_the_others_their_reports() {
+    let (files, path) = file(GOOD);
+    let bad = files.file("bad.toml", "[[key-chain]]\nname = 1\n");
+    let missing = path.with_file_name("missing.toml");
+    for arguments in [&["keys", "check"] as &[_], &["keys", "check", "--json"]] {
+        let run = wireseal([arguments, &[as_text(&bad), as_text(&path), as_text(&missing)]].concat());
+        assert_eq!(run.code, 2, "{}", run.out);
+        assert!(run.out.contains("core/100"), "{}", run.out);
+        let lines: Vec<_> = run.err.lines().collect();
+        assert_eq!(lines.len(), 2, "{}", run.err);
+        assert!(
+            lines[0].contains("bad.toml: line 2") && lines[1].contains("missing.toml: No such file"),
+            "{}",
+            run.err
+        );
+    }
+}
+
+#[test]
 fn the_report_is_also_json() {
     let (_files, path) = file(&GOOD.replace("Vd8zqkT1p0wYhU3m", "hunter2"));
     let run = check(&path, &["--json", "--now", "2026-06-01T00:00:00Z"]);

@@ -81,7 +81,10 @@ fn read(text: &str) -> Result<Content, Error> {
         } else if word.is("include") {
             content.remarks.push(not_followed(&word));
         } else if word.is("protocol") || word.is("template") {
-            let Some(Header { name, from }) = Header::of(statement) else { continue };
+            let Some(Header { name, from }) = Header::of(statement) else {
+                content.remarks.extend(statement.inside().filter_map(stray_keys));
+                continue;
+            };
             let mut protocol = match from.map(|from| (from, known.get(unquoted(from.text())))) {
                 Some((_, Some(parent))) => parent.clone(),
                 Some((from, None)) => {
@@ -120,11 +123,21 @@ fn read(text: &str) -> Result<Content, Error> {
                 true => content.remarks.extend(remarks),
                 false => content.chains.push(Chain { keys, remarks, ..Chain::default() }),
             }
+        } else {
+            content.remarks.extend(stray_keys(statement));
+            content.remarks.extend(statement.inside().filter_map(stray_keys));
         }
     }
     let what = "the keys of a template that no protocol is made from";
     content.skipped.extend(unused.into_iter().map(|(_, position)| Skipped { position, what }));
     Ok(content)
+}
+
+/// For a block of keys in a statement that has none, such as one whose first word is mistyped.
+fn stray_keys(statement: Statement<'_, '_>) -> Option<Remark> {
+    let word = statement.word(0);
+    let is_block = statement.block().is_some() && (word.is("keys") || word.is("key"));
+    is_block.then(|| Remark::not_understood(word.position()))
 }
 
 /// `protocol bgp NAME from TEMPLATE {`; name and template are optional.
@@ -209,6 +222,9 @@ impl Protocol {
             } else if let Some(keys) = statement.words().iter().find(|word| word.is("keys")) {
                 // The `;` before it is missing.
                 self.remarks.push(Remark::not_understood(keys.position()));
+            } else {
+                self.remarks.extend(stray_keys(statement));
+                self.remarks.extend(statement.inside().filter_map(stray_keys));
             }
         }
         Ok(())

@@ -126,7 +126,12 @@ impl<'a> Drafts<'a> {
         let profile =
             around.len().checked_sub(4).map(|at| &around[at..]).filter(|last| starts(last, PROFILE));
         let profile = profile.and_then(|last| self.by_name.get(last[3].text()).copied());
-        let inside = around.get(3..).filter(|_| starts(around, &["router", "bgp"])).unwrap_or_default();
+        let inside = match around {
+            [_, _, _, inside @ ..] if starts(around, &["router", "bgp"]) => inside,
+            // A VRF without the lines above it.
+            [vrf, _] if vrf.is("vrf") => around,
+            _ => &[],
+        };
         let vrf =
             inside.iter().position(|word| word.is("vrf")).and_then(|at| inside.get(at + 1)).map(Word::text);
         match own {
@@ -151,8 +156,21 @@ impl<'a> Drafts<'a> {
                 let subject = self.subject(vrf, range, neighbor(vrf, range.text()));
                 subject.group = group(rest).or(subject.group);
             }
-            [_, name, command @ ..] if begins(&["neighbor"]) => self.take_neighbor(vrf, name, command)?,
+            [first, name, command @ ..] if begins(&["neighbor"]) => {
+                // What is above may be of another mode, if the line with `router bgp` was cut off.
+                if inside.is_empty()
+                    && around.iter().any(|word| word.is("vrf"))
+                    && starts(command, &["password", "shared-secret"])
+                {
+                    let sentence = "this neighbor is not below \"router bgp\", so its VRF is not known";
+                    self.remarks.push(Remark::warning("not-understood", Some(first.position()), sentence));
+                }
+                self.take_neighbor(vrf, name, command)?;
+            }
             [no, _, _, password, ..] if begins(&["no", "neighbor"]) && password.is("password") => {
+                self.remarks.push(Remark::not_understood(no.position()));
+            }
+            [no, ..] if begins(&["no", "session", "shared-secret"]) => {
                 self.remarks.push(Remark::not_understood(no.position()));
             }
             [first, values @ ..] => match profile.map(|index| &mut self.profiles[index]) {
@@ -161,6 +179,13 @@ impl<'a> Drafts<'a> {
                 Some(profile) => profile.remarks.push(Remark::not_understood(first.position())),
                 // The line with its profile is missing.
                 None if first.is("secret") => self.remarks.push(Remark::not_understood(first.position())),
+                // Such as one with a mistyped word before it.
+                None if own
+                    .windows(3)
+                    .any(|three| starts(three, &["password", "shared-secret", "profile"])) =>
+                {
+                    self.remarks.push(Remark::not_understood(first.position()));
+                }
                 None => {
                     let at = own.windows(2).position(|two| starts(two, &PROFILE[1..]));
                     self.of_others.extend(at.and_then(|at| own.get(at + 2)).map(Word::text));

@@ -104,6 +104,9 @@ impl<'a> Drafts<'a> {
             ([key, chain, name, rest @ ..], _) if key.is("key") && chain.is("chain") => {
                 self.take_chain(key, name, rest);
             }
+            ([no, key, chain, ..], _) if no.is("no") && key.is("key") && chain.is("chain") => {
+                self.remarks.push(Remark::not_understood(no.position()));
+            }
             ([key, _, dashes, ..], _) if key.is("key") && dashes.is("--") => {
                 let reason = "this is the output of \"show key chain\", which has no neighbors: give that of \"show \
                               running-config\"";
@@ -132,7 +135,13 @@ impl<'a> Drafts<'a> {
             ([neighbor, _, ao, ..], None) if neighbor.is("neighbor") && ao.is("ao") => {
                 self.take_in_bgp(command);
             }
-            ([property, ..], None) if property.is("send-id") || property.is("recv-id") => {
+            ([family, rest @ ..], None)
+                if family.is("address-family") && rest.iter().any(|word| word.is("vrf")) =>
+            {
+                self.enter(0, Kind::Bgp, column);
+                self.take_in_bgp(command);
+            }
+            ([property, ..], None) if ["send-id", "recv-id", "ao"].iter().any(|known| property.is(known)) => {
                 self.remarks.push(Remark::not_understood(property.position()));
             }
             _ => {}
@@ -248,8 +257,12 @@ impl<'a> Drafts<'a> {
                     _ => self.remarks.push(Remark::not_understood(prefix.position())),
                 }
             }
-            [no, rest @ ..] if no.is("no") && rest.iter().any(|word| word.is("ao")) => {
+            [no, neighbor, _] if no.is("no") && neighbor.is("neighbor") => {
                 self.remarks.push(Remark::not_understood(no.position()));
+            }
+            // Such as `no neighbor A ao NAME`, or a mistyped word before it.
+            [first, rest @ ..] if !first.is("description") && rest.iter().any(|word| word.is("ao")) => {
+                self.remarks.push(Remark::not_understood(first.position()));
             }
             _ => self.take_setting(command),
         }
@@ -318,6 +331,21 @@ impl<'a> Drafts<'a> {
         let mut missing = HashSet::new();
         for subject in &self.subjects {
             let Some(settings) = self.settings.get(subject) else { continue };
+            let is_there = |name: &Subject<'_>| {
+                let is_global = |name| matches!(name, Subject::Group(_, name) if self.settings.contains_key(&Subject::Group(None, name)));
+                self.settings.contains_key(name) || is_global(*name)
+            };
+            let named = settings.group.iter().chain(&settings.template);
+            if settings.ao.is_none() && named.clone().any(|name| !is_there(name)) {
+                let who = match subject {
+                    Subject::Neighbor(_, address, _) => format!("neighbor {address}"),
+                    Subject::Group(_, name) | Subject::Template(name) => format!("{name:?}"),
+                };
+                let sentence = format!(
+                    "the group or template of {who} is not in the file: whether it uses TCP-AO is not known"
+                );
+                self.remarks.push(Remark::warning("missing", None, sentence).into_note());
+            }
             let ao = match subject {
                 Subject::Neighbor(..) => self.ao_of(*subject).unwrap_or_else(|sentence| {
                     self.remarks.push(Remark::warning("not-understood", settings.at, sentence));

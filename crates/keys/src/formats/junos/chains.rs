@@ -116,8 +116,19 @@ impl<'a> Drafts<'a> {
         for draft in self.chains {
             let (keys, others): (Vec<_>, Vec<_>) =
                 draft.keys.iter().partition(|key| key.is_for_ao == Some(true));
-            let what = "a key without algorithm ao";
-            content.skipped.extend(others.iter().map(|key| Skipped { position: key.at.position(), what }));
+            for key in others {
+                let position = key.at.position();
+                if key.is_for_ao.is_none() && (key.send_id.is_some() || key.recv_id.is_some()) {
+                    let sentence = format!(
+                        "key {} of chain {:?} has ids for TCP-AO but not \"algorithm ao\", so Junos uses it for another option: it \
+                         is left out",
+                        key.key_id, draft.name
+                    );
+                    content.remarks.push(Remark::warning("left-out", Some(position), sentence));
+                } else {
+                    content.skipped.push(Skipped { position, what: "a key without algorithm ao" });
+                }
+            }
             let mut starts = Vec::with_capacity(keys.len());
             for key in &keys {
                 starts.extend(key.start()?.filter(|start| *start >= NO_START_BEFORE));

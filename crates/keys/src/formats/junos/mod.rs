@@ -27,7 +27,10 @@ pub(super) const TABLE: Table = Table {
             ["set security", "set protocols", "set groups", "set routing-instances", "set version"];
         Shows::if_(
             begins(text, &commands)
-                || begins(text, &["security", "authentication-key-chains"])
+                // Banners have sentences that begin with "Security".
+                || ["security", "security {"].contains(&line.trim_end())
+                || begins(text, &["security {", "security authentication-key-chains"])
+                || begins(text, &["authentication-key-chains"])
                 || begins(text, &["key-chain"]) && !line.contains('=')
                 || ["authentication-key-chain", "ao-attribute", "| display set"]
                     .iter()

@@ -160,9 +160,9 @@ impl<'a> Properties<'a> {
             let field = "authentication-key";
             let word = values.first().filter(|word| !is_keyword(word));
             let word = *word.ok_or_else(|| name.refused(field, "the secret is missing"))?;
-            let how = values.get(1).and_then(|word| ENCRYPTIONS.into_iter().find(|how| word.is(how)));
-            once(&mut self.secret, (word, how), name, field)?;
-            return Ok(Some(1 + usize::from(how.is_some())));
+            let after = values.get(1).and_then(|word| ENCRYPTIONS.into_iter().find(|how| word.is(how)));
+            once(&mut self.secret, (word, after.or_else(|| encryption_inside(word.text()))), name, field)?;
+            return Ok(Some(1 + usize::from(after.is_some())));
         }
         if name.is("begin-time") {
             let (moment, taken) = moment(name, values, "begin-time")?;
@@ -240,6 +240,12 @@ fn name(direction: Direction, number: u8) -> String {
         Direction::Receive => "receive ",
     };
     format!("{direction}entry {number}")
+}
+
+/// How a secret is encrypted that says so itself: MD-CLI prints `"SECRET hash2"`, with the word in the quotes.
+pub(super) fn encryption_inside(secret: &str) -> Option<&'static str> {
+    let (before, last) = secret.rsplit_once(' ')?;
+    ENCRYPTIONS.into_iter().find(|how| *how == last && !before.is_empty())
 }
 
 /// Whether it is a keyword, and so not a secret: a secret that looks like one is in quotes.

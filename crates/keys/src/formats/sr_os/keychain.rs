@@ -52,7 +52,15 @@ impl<'a> Keychains<'a> {
                         "is in no keychain: give the whole keychain, with its braces or its indentation";
                     return Err(entry.refused("entry", reason));
                 }
-                _ => return Ok(()),
+                _ => {
+                    let is_part = ["keychains", "bidirectional", "direction"]
+                        .iter()
+                        .any(|part| place(path, part).is_some());
+                    if is_part && path.get(own).is_some_and(|first| first.is("entry")) {
+                        self.remarks.push(Remark::not_understood(path[own].position()));
+                    }
+                    return Ok(());
+                }
             },
         };
         // Groups apply only where `apply-groups` says so, and what is deleted was there before.
@@ -90,6 +98,13 @@ impl<'a> Keychains<'a> {
         for keychain in self.keychains {
             let neighbors = neighbors.remove(&keychain.name).unwrap_or_default();
             keychain.finish(neighbors, &mut content)?;
+        }
+        let mut missing: Vec<_> = neighbors.into_iter().collect();
+        missing.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (_, neighbors) in missing {
+            let Some(first) = neighbors.first() else { continue };
+            let sentence = format!("the keychain of neighbor {first} is not in this file");
+            content.remarks.push(Remark::warning("missing", None, sentence));
         }
         Ok(content)
     }

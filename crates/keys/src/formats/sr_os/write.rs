@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::super::file::{Chain, ChainKey, Neighbor};
 use super::super::write::{Names, lose_ranks, push_escaped};
-use super::entry::{MAX_TOLERANCE, NO_START_BEFORE, algorithm_name};
+use super::entry::{MAX_TOLERANCE, NO_START_BEFORE, algorithm_name, encryption_inside};
 use crate::{Lifetime, Timestamp};
 
 /// The begin of the last of the keys without a start; the others' are minutes later.
@@ -44,7 +44,9 @@ pub(super) fn that_can_be(
 fn refusal(key: &ChainKey, others: &[ChainKey], are_pairs: bool) -> Option<&'static str> {
     let lifetimes = [key.send, key.accept];
     let secret = key.secret.expose();
-    if lifetimes.iter().any(|lifetime| lifetime.is_over(NO_START_BEFORE)) {
+    if str::from_utf8(secret).is_ok_and(|secret| encryption_inside(secret).is_some()) {
+        Some("its secret ends with a word that says to SR OS that it is encrypted")
+    } else if lifetimes.iter().any(|lifetime| lifetime.is_over(NO_START_BEFORE)) {
         Some("it expired before 2000, and SR OS is younger")
     } else if others.iter().any(|other| other.send_id == key.send_id || other.recv_id == key.recv_id) {
         Some("another key has its SendID or RecvID, which SR OS uses as numbers of entries")

@@ -197,6 +197,12 @@ impl<'a> Drafts<'a> {
                 self.others.extend(neighbor(vrf, id).map(|neighbor| (*name, neighbor)));
                 Ok(())
             }
+            (_, [undo, what, ..])
+                if undo.is("undo") && (what.is("keychain") || starts(&own[1..], &["tcp", "ao"])) =>
+            {
+                self.remarks.push(Remark::not_understood(undo.position()));
+                Ok(())
+            }
             // A part of a keychain without its first line, or another way to use a policy.
             _ if is_one(first, &["key-string", "send-time", "receive-time", "send-id"])
                 || own.iter().any(|word| word.is("tcp-ao")) =>
