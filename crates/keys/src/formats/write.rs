@@ -54,6 +54,25 @@ pub(super) fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
     if is_blank(&text[start..range.start]) && is_blank(&text[range.end..end]) { start..end } else { range }
 }
 
+/// Writes statements in braces, each on a line of its own, as commands of one line that begin with this path.
+pub(super) fn write_flat(text: &mut String, path: &str, braces: &str) {
+    let mut path = vec![path];
+    for line in braces.lines().map(str::trim) {
+        if let Some(block) = line.strip_suffix(" {") {
+            path.push(block);
+        } else if line == "}" {
+            path.pop();
+        } else {
+            for word in &path {
+                text.push_str(word);
+                text.push(' ');
+            }
+            text.push_str(line.strip_suffix(';').unwrap_or(line));
+            text.push('\n');
+        }
+    }
+}
+
 /// The inside of a string, with a backslash before each quote and backslash.
 pub(super) fn push_escaped(text: &mut String, characters: impl Iterator<Item = char>) {
     for c in characters {

@@ -29,6 +29,7 @@ mod netconf;
 mod openconfig;
 mod outages;
 mod roll;
+mod roll_commands;
 mod roll_gobgp;
 mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
