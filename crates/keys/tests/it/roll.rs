@@ -81,7 +81,7 @@ pub(crate) fn secret() -> Secret {
 
 #[test]
 fn a_plan_between_any_two_formats_loses_nothing() {
-    assert_eq!(formats().count(), 7);
+    assert_eq!(formats().count(), 8);
     for (one, other) in formats().flat_map(|one| formats().map(move |other| (one, other))) {
         let files = files(&texts(one, other));
         let plan = plan(&files, wish()).unwrap();
@@ -196,8 +196,8 @@ fn what_cannot_be_changed_without_loss_is_said() {
     let expected = "IOS XE closes its sessions when a chain in use is edited, as its guide says";
     assert_eq!(of(Format::IosXe), expected);
     assert_eq!(
-        of(Format::Eos),
-        "eos is written as a whole file only: commands that change a chain in use are not certain"
+        of(Format::OpenConfig),
+        "openconfig is written as a whole file only: commands that change a chain in use are not certain"
     );
     for format in Format::ALL.into_iter().filter(|format| !format.is_written()) {
         assert!(format.cannot_change().is_some(), "{format}");

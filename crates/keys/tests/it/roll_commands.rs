@@ -106,3 +106,66 @@ fn sr_os_without_a_name_or_in_the_classic_cli_gets_no_commands() {
     let error = with_toml(&alone, Format::SrOs).unwrap_err().to_string();
     assert!(error.contains("the name of the keychain is not in this file"), "{error}");
 }
+
+/// The neighbor without which an EOS profile has no algorithm.
+const EOS_NEIGHBOR: &str =
+    "router bgp 1\n   neighbor 192.0.2.2 password shared-secret profile core algorithm aes-128-cmac-96\n";
+
+#[test]
+fn eos_gets_the_new_secret_and_the_end_of_the_old_one() {
+    let texts = texts(Format::Eos, Format::Bird);
+    let (_, steps) = steps(&texts[0].1, &files(&texts), wish()).unwrap();
+    let expected = [
+        "management security".to_owned(),
+        "session shared-secret profile core".to_owned(),
+        format!(
+            "secret 11 0 {NEXT} receive-lifetime 2026-11-30 23:55:00 infinite transmit-lifetime 2026-12-01 00:00:00 infinite"
+        ),
+        format!(
+            "secret 10 0 {SECRET} receive-lifetime infinite transmit-lifetime 1970-01-01 00:00:00 2026-12-01 01:00:00"
+        ),
+    ];
+    assert_eq!(lines(&steps[0]), expected);
+    assert_eq!(
+        lines(&steps[1]),
+        ["management security", "session shared-secret profile core", "no secret 10"]
+    );
+    let chain = chain(&format!("{}{EOS_NEIGHBOR}", steps[0]), Format::Eos);
+    assert_eq!(chain.keys[0].send.from(), Some(moment(AT)));
+    assert_eq!(
+        (chain.keys[1].send.until(), chain.keys[1].accept.until()),
+        (Some(moment("2026-12-01T01:00:00Z")), None)
+    );
+}
+
+/// The switch has what it has: only the end of the lifetime is new.
+#[test]
+fn eos_secrets_that_only_the_switch_can_decrypt_are_given_again_as_they_are() {
+    for (old, again) in [
+        ("secret 10 7 $1c$9k2Xl== infinite", "secret 10 7 $1c$9k2Xl=="),
+        (
+            "secret 10 8a SGk+x receive-lifetime 2020-01-01 00:00:00 infinite transmit-lifetime 01/02/2020 00:00:00 infinite",
+            "secret 10 8a SGk+x",
+        ),
+        ("secret 10 the-old-secret-of-both infinite", "secret 10 the-old-secret-of-both"),
+    ] {
+        let text = format!(
+            "management security\n   session shared-secret profile core\n      {old}\n{EOS_NEIGHBOR}"
+        );
+        let steps = with_toml(&text, Format::Eos).unwrap();
+        let line = lines(&steps[0])[3];
+        assert!(line.starts_with(&format!("{again} receive-lifetime ")), "{line}");
+        assert!(line.ends_with(" 2026-12-01 01:00:00"), "{line}");
+        // Without indentation, too.
+        let flat: Vec<_> = text.lines().map(str::trim).collect();
+        assert_eq!(with_toml(&flat.join("\n"), Format::Eos).unwrap(), steps);
+    }
+}
+
+#[test]
+fn eos_needs_one_id_and_one_algorithm() {
+    let texts = texts(Format::Eos, Format::Toml);
+    let other = Wish { algorithm: Some("HMAC-SHA-1-96".parse().unwrap()), ..wish() };
+    let error = plan(&files(&texts), other).unwrap_err().to_string();
+    assert!(error.contains("EOS has one algorithm for all keys of a neighbor"), "{error}");
+}
