@@ -49,6 +49,12 @@ impl Format {
         self.table().change.as_ref().map_or("", |change| change.apply)
     }
 
+    /// Whether a change is commands for a router, not a whole file.
+    #[must_use]
+    pub fn is_changed_by_commands(self) -> bool {
+        self.table().change.as_ref().is_some_and(|change| matches!(change.written, Written::Commands(_)))
+    }
+
     /// The commands that show which keys are in use, in which `{chain}` stands for the chain's name. Empty if
     /// [it cannot be changed](Self::cannot_change).
     #[must_use]

@@ -81,7 +81,7 @@ pub(crate) fn secret() -> Secret {
 
 #[test]
 fn a_plan_between_any_two_formats_loses_nothing() {
-    assert_eq!(formats().count(), 8);
+    assert_eq!(formats().count(), 9);
     for (one, other) in formats().flat_map(|one| formats().map(move |other| (one, other))) {
         let files = files(&texts(one, other));
         let plan = plan(&files, wish()).unwrap();

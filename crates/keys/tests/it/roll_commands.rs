@@ -169,3 +169,79 @@ fn eos_needs_one_id_and_one_algorithm() {
     let error = plan(&files(&texts), other).unwrap_err().to_string();
     assert!(error.contains("EOS has one algorithm for all keys of a neighbor"), "{error}");
 }
+
+#[test]
+fn vrp_ends_the_old_send_time_where_the_new_one_begins() {
+    let texts = texts(Format::Vrp, Format::Bird);
+    let (plan, steps) = steps(&texts[0].1, &files(&texts), wish()).unwrap();
+    assert_eq!(plan.ends[0].tolerance_seconds, 0);
+    let next = format!("key-string plain {NEXT}");
+    let expected = [
+        "keychain core mode absolute",
+        "key-id 7",
+        "send-time 00:00 1970-01-01 to 00:00 2026-12-01",
+        "quit",
+        "key-id 8",
+        "algorithm aes-128-cmac",
+        &next,
+        "send-time 00:00 2026-12-01 duration infinite",
+        "receive-time 23:55 2026-11-30 duration infinite",
+        "quit",
+        "quit",
+        "tcp ao core",
+        "key-id 8",
+        "send-id 11 receive-id 21",
+        "quit",
+        "quit",
+    ];
+    assert_eq!(lines(&steps[0]), expected);
+    let expected =
+        ["tcp ao core", "undo key-id 7", "quit", "keychain core mode absolute", "undo key-id 7", "quit"];
+    assert_eq!(lines(&steps[1]), expected);
+    let whole = format!("{}tcp ao core\n binding keychain core\n", steps[0]);
+    let utc = whole.replace("mode absolute\n", "mode absolute\n time mode utc\n");
+    let added = file(&utc, Format::Vrp).chains.swap_remove(0);
+    assert_eq!((added.keys.len(), added.keys[0].key_id, added.keys[0].send.from()), (1, 8, Some(moment(AT))));
+}
+
+/// Its keychain as a person wrote it.
+fn vrp(old: &str, more: &str) -> String {
+    format!(
+        "#\nkeychain \"Of Core\" mode absolute\n time mode utc\n #\n key-id 10\n  algorithm aes-128-cmac\n  key-string plain {SECRET}\n  {old}\n  \
+         receive-time 00:00 2020-01-01 duration infinite\n{more}#\ntcp ao policy1\n binding keychain \"of core\"\n key-id 10\n  send-id 10 receive-id 10\n#\nbgp \
+         1\n peer 192.0.2.2 tcp-ao policy policy1\n"
+    )
+}
+
+#[test]
+fn vrp_names_the_keychain_that_the_policy_binds() {
+    let steps = with_toml(&vrp("send-time 00:00 2020-01-01 duration infinite", ""), Format::Vrp).unwrap();
+    let add = lines(&steps[0]);
+    assert_eq!(
+        add[..3],
+        ["keychain \"of core\" mode absolute", "key-id 10", "send-time 00:00 2020-01-01 to 00:00 2026-12-01"]
+    );
+    assert!(add.contains(&"tcp ao policy1"), "{add:?}");
+    // Nothing ends a default key: the new one is sent with from its start on.
+    let steps = with_toml(&vrp("default send-key-id", ""), Format::Vrp).unwrap();
+    assert!(!steps[0].contains("key-id 10"), "{}", steps[0]);
+    assert!(steps[1].contains("undo key-id 10"), "{}", steps[1]);
+}
+
+#[test]
+fn vrp_keys_that_the_policy_does_not_have_are_not_replaced() {
+    let more = " #\n key-id 11\n  algorithm hmac-sha-256\n  key-string cipher %^%#x%^%#\n";
+    let error =
+        with_toml(&vrp("send-time 00:00 2020-01-01 duration infinite", more), Format::Vrp).unwrap_err();
+    assert!(error.to_string().contains("its keychain has a key-id 11"), "{error}");
+}
+
+/// VRP has minutes, so a change within one begins early there, which the peer does not accept.
+#[test]
+fn vrp_changes_at_whole_minutes() {
+    let texts = texts(Format::Vrp, Format::Toml);
+    let files = files(&texts);
+    let at = Wish { at: moment("2026-12-01T00:00:30Z"), skew_seconds: 0, ..wish() };
+    let gaps = gaps(&plan(&files, at).unwrap(), &files);
+    assert!(gaps[0].sentence.contains("edge-a signs with core/8"), "{gaps:?}");
+}
