@@ -2,7 +2,7 @@
 
 use wireseal_keys::{Chain, Error, Format, KeyFile, Preference, Side};
 
-use crate::roll::{NEXT, SECRET, file, gaps, plan, secret, text_of_toml};
+use crate::roll::{NEXT, SECRET, file, gaps, plan, secret, text_of_toml, wish};
 
 /// The old secret in Base64.
 const BASE64: &str = "dGhlLW9sZC1zZWNyZXQtb2YtYm90aA==";
@@ -10,7 +10,7 @@ const BASE64: &str = "dGhlLW9sZC1zZWNyZXQtb2YtYm90aA==";
 /// The texts of the three steps of one end, whose peer has a TOML file.
 fn steps(text: &str) -> Result<Vec<String>, Error> {
     let files = [file(text, Format::GoBgp), file(&text_of_toml(), Format::Toml)];
-    let plan = plan(&files, crate::roll::wish())?;
+    let plan = plan(&files, wish())?;
     assert_eq!(gaps(&plan, &files), []);
     let changes = plan.changes(Side::One, &files[0], text, &secret())?;
     assert!(changes.iter().all(|change| change.is_file && change.losses.is_empty()));
@@ -136,6 +136,10 @@ fn what_does_not_change_over_is_said() {
     let both = text(&(user("192.0.2.2", 10) + &user("192.0.2.3", 30)));
     let error = steps(&both).unwrap_err().to_string();
     assert!(error.contains("its neighbors start with different keys"), "{error}");
+    let wide = text(&user("192.0.2.2", 10))
+        .replace("\n[[keychains.keys]]", &format!("\n{:99}[[keychains.keys]]", ""));
+    let error = steps(&wide).unwrap_err().to_string();
+    assert!(error.contains("cannot be edited in this text"), "{error}");
     // A group's neighbors change over with it.
     let group = "[[peer-groups]]\n[peer-groups.config]\npeer-group-name = \"g\"\n[peer-groups.tcp-ao.config]\nkeychain = \
                  \"core\"\nsend-id = 10\n[[neighbors]]\n[neighbors.config]\nneighbor-address = \"192.0.2.2\"\npeer-group = \"g\"\n";

@@ -48,7 +48,10 @@ pub(super) fn edited(
         }
         (true, false) => edits.push((first, new)),
         (false, kept) => {
+            let is_table = matches!(places[0].form, Form::Table { .. });
+            let blank_line = if is_table && kept { "\n" } else { "" };
             edits.push((first.start..first.start, new));
+            edits.push((first.start..first.start, Zeroizing::new(blank_line.to_owned())));
             edits.extend((!kept).then(|| (first, Zeroizing::default())));
         }
     }
@@ -114,6 +117,9 @@ enum Form {
     Braces { separator: &'static str },
 }
 
+/// The widest indentation, and the widest header of a table: the buffer for a new key has room for these.
+const WIDEST: usize = 64;
+
 impl Element {
     /// The key that begins here; `None` if it is written in a way that is not known.
     fn at(text: &str, position: Position) -> Option<Self> {
@@ -147,7 +153,8 @@ impl Element {
             };
             let end = end(&is_other);
             let form = Form::Table { name, indentation: before.to_owned() };
-            return is_blank(before).then(|| Self { range: line..end, form });
+            let is_line = is_blank(before) && before.len().max(rest.find('\n')?) <= WIDEST;
+            return is_line.then_some(Self { range: line..end, form });
         }
         let indentation = before.trim_end().strip_suffix('-').filter(|blanks| is_blank(blanks));
         let Some(indentation) = indentation else {
@@ -157,7 +164,8 @@ impl Element {
             return is_table.then_some(Self { range: at..at + braces(rest)?, form });
         };
         let end = end(&|line| line.len() - line.trim_start().len() <= indentation.len());
-        Some(Self { range: line..end, form: Form::Item { indentation: indentation.to_owned() } })
+        (indentation.len() <= WIDEST)
+            .then(|| Self { range: line..end, form: Form::Item { indentation: indentation.to_owned() } })
     }
 
     /// Writes another key in the same way.
