@@ -140,6 +140,10 @@ fn what_does_not_change_over_is_said() {
         .replace("\n[[keychains.keys]]", &format!("\n{:99}[[keychains.keys]]", ""));
     let error = steps(&wide).unwrap_err().to_string();
     assert!(error.contains("cannot be edited in this text"), "{error}");
+    let error = steps(&text("")).unwrap_err().to_string();
+    let expected =
+        "edge-a: no neighbor in its file uses the chain \"core\", and GoBGP ranks keys only for neighbors";
+    assert_eq!(error, expected);
     // A group's neighbors change over with it.
     let group = "[[peer-groups]]\n[peer-groups.config]\npeer-group-name = \"g\"\n[peer-groups.tcp-ao.config]\nkeychain = \
                  \"core\"\nsend-id = 10\n[[neighbors]]\n[neighbors.config]\nneighbor-address = \"192.0.2.2\"\npeer-group = \"g\"\n";
