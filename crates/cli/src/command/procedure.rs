@@ -65,6 +65,13 @@ fn write(
          end only, and remove them at last.",
         plan.skew_seconds, plan.made, one.file, other.file
     )?;
+    for (end, _) in plan.ends.iter().zip(formats).filter(|(_, format)| format.is_changed_by_commands()) {
+        writeln!(
+            text,
+            "The commands for {} are as its guides have them, not seen on a device: try them on one without traffic first.",
+            end.name
+        )?;
+    }
     for warning in of_other_neighbors(plan) {
         writeln!(text, "\nNote: {warning}")?;
     }

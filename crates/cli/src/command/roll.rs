@@ -262,7 +262,8 @@ fn write_all(
     let secret = fresh_secret(plan)?;
     let changes = |side: Side| {
         let loaded = &loaded[side as usize];
-        plan.changes(side, &loaded.file, loaded.text(), &secret)
+        let changes = plan.changes(side, &loaded.file, loaded.text(), &secret);
+        changes.map_err(|error| format!("{}: {error}", loaded.path))
     };
     let changes = [changes(Side::One)?, changes(Side::Other)?];
     let folder = arguments.out.as_deref();

@@ -149,7 +149,7 @@ impl PlannedEnd {
             accept: if is_one && !has_ranks { ended(key.accept, over) } else { key.accept.into() },
         };
         let number = free_number(chain, present, send_id, format.max_key_id());
-        let [send, accept] = match (has_ranks, is_one) {
+        let [send, accept] = match (has_ranks, format.has_one_start()) {
             (true, _) => [Lifetime::ALWAYS; 2],
             (false, true) => [Lifetime::starting(wish.at); 2],
             (false, false) => [wish.at, wish.at.earlier_by(wish.skew_seconds)].map(Lifetime::starting),

@@ -182,6 +182,14 @@ impl Plan {
         for state in &mut states[1..] {
             *state = format.as_written(state)?;
         }
+        let first = states[1].keys.iter().min_by_key(|key| key.preference);
+        if has_ranks && first.is_some_and(|key| key.key_id == end.new.key_id) {
+            let why = format!(
+                "no neighbor in its file uses the chain {:?}, and {implementation} ranks keys only for neighbors",
+                end.chain
+            );
+            return Err(end.refused(why));
+        }
         Ok(states)
     }
 }

@@ -49,6 +49,12 @@ impl Format {
         self.table().change.as_ref().map_or("", |change| change.apply)
     }
 
+    /// Whether a change is commands for a router, not a whole file.
+    #[must_use]
+    pub fn is_changed_by_commands(self) -> bool {
+        self.table().change.as_ref().is_some_and(|change| matches!(change.written, Written::Commands(_)))
+    }
+
     /// The commands that show which keys are in use, in which `{chain}` stands for the chain's name. Empty if
     /// [it cannot be changed](Self::cannot_change).
     #[must_use]
@@ -59,6 +65,12 @@ impl Format {
     /// Whether a key has one lifetime for sending and accepting.
     pub(crate) const fn has_one_lifetime(self) -> bool {
         self.table().limits.has_one_lifetime
+    }
+
+    /// Whether a key may have one start for sending and accepting.
+    pub(crate) const fn has_one_start(self) -> bool {
+        let limits = &self.table().limits;
+        limits.has_one_lifetime || limits.has_one_start
     }
 
     /// The largest SendID and RecvID, and whether they are one.
@@ -76,9 +88,11 @@ impl Format {
     /// # Errors
     /// [`Error`] if the format cannot express all of its keys.
     pub(crate) fn as_written(self, chain: &Chain) -> Result<Chain, Error> {
-        // Neither secrets that only the router can decrypt nor short ones keep a key from being written.
-        let blank = || Secret::new(Zeroizing::new(vec![b'k'; 32]), Notation::Text);
-        let keys = chain.keys.iter().map(|key| ChainKey { secret: blank(), ..key.clone() });
+        // Neither secrets that only the router can decrypt nor short ones keep a key from being written. SR OS has no two keys with one.
+        let blank =
+            |number| Secret::new(Zeroizing::new(format!("{number:0>32}").into_bytes()), Notation::Text);
+        let keys = chain.keys.iter().enumerate();
+        let keys = keys.map(|(number, key)| ChainKey { secret: blank(number), ..key.clone() });
         let blank = Chain { keys: keys.collect(), ..chain.clone() };
         let conversion = convert(&KeyFile { chains: vec![blank], ..KeyFile::default() }, self)?;
         let mut file = read(Path::new(""), &conversion.text, Some(self))?;
@@ -116,7 +130,7 @@ pub fn change(
     let today = &file.chains[index];
     match format.table().change.as_ref().map(|change| change.written) {
         Some(Written::Commands(commands)) => {
-            Ok(Changed { text: commands(before, after), is_file: false, losses: Vec::new() })
+            Ok(Changed { text: commands(text, before, after)?, is_file: false, losses: Vec::new() })
         }
         Some(Written::Edited(edit)) => {
             let is_shared = |key: &ChainKey| {

@@ -51,8 +51,8 @@ pub(super) enum Written {
     Anew,
     /// The text that has the first chain, with the places of its keys edited.
     Edited(fn(&str, &Chain, &Chain) -> Result<Zeroizing<String>, Error>),
-    /// Commands for a router that has the first chain.
-    Commands(fn(&Chain, &Chain) -> Zeroizing<String>),
+    /// Commands for a router that has the first chain, which may look at today's text.
+    Commands(fn(&str, &Chain, &Chain) -> Result<Zeroizing<String>, Error>),
 }
 
 /// What an implementation of TCP-AO can be configured with.
@@ -83,6 +83,8 @@ pub(super) struct Limits {
     pub(super) has_only_text: bool,
     /// Whether the send and the accept lifetime must be equal.
     pub(super) has_one_lifetime: bool,
+    /// Whether a key may have one start for both directions, so that only the chain's tolerance lets it be accepted earlier.
+    pub(super) has_one_start: bool,
     /// The largest SendID and RecvID.
     pub(super) max_id: u8,
     /// Whether a key's SendID is also its RecvID.
@@ -142,6 +144,7 @@ impl Limits {
         obscured: None,
         has_only_text: false,
         has_one_lifetime: false,
+        has_one_start: false,
         max_id: u8::MAX,
         has_one_id: false,
         has_local_time: false,

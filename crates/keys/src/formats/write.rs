@@ -1,6 +1,7 @@
 //! Shared by all formats' writers: a buffer that leaves no secrets behind, names and numbers.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use zeroize::Zeroizing;
 
@@ -27,6 +28,49 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     write(&mut text);
     debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
     text
+}
+
+/// The text with parts of it replaced, which do not overlap.
+pub(super) fn spliced(text: &str, mut edits: Vec<(Range<usize>, Zeroizing<String>)>) -> Zeroizing<String> {
+    // What is put in comes before what is taken out at the same place.
+    edits.sort_by_key(|(range, _)| (range.start, range.end));
+    let room = text.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>();
+    let mut edited = Zeroizing::new(String::with_capacity(room));
+    let mut from = 0;
+    for (range, new) in &edits {
+        edited.push_str(&text[from..range.start]);
+        edited.push_str(new);
+        from = range.end;
+    }
+    edited.push_str(&text[from..]);
+    edited
+}
+
+/// The range with its indentation and line end, if nothing else is on its lines.
+pub(super) fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
+    let start = text[..range.start].rfind('\n').map_or(0, |line| line + 1);
+    let end = text[range.end..].find('\n').map_or(text.len(), |line| range.end + line + 1);
+    let is_blank = |part: &str| part.trim().is_empty();
+    if is_blank(&text[start..range.start]) && is_blank(&text[range.end..end]) { start..end } else { range }
+}
+
+/// Writes statements in braces, each on a line of its own, as commands of one line that begin with this path.
+pub(super) fn write_flat(text: &mut String, path: &str, braces: &str) {
+    let mut path = vec![path];
+    for line in braces.lines().map(str::trim) {
+        if let Some(block) = line.strip_suffix(" {") {
+            path.push(block);
+        } else if line == "}" {
+            path.pop();
+        } else {
+            for word in &path {
+                text.push_str(word);
+                text.push(' ');
+            }
+            text.push_str(line.strip_suffix(';').unwrap_or(line));
+            text.push('\n');
+        }
+    }
 }
 
 /// The inside of a string, with a backslash before each quote and backslash.

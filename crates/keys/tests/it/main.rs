@@ -29,6 +29,8 @@ mod netconf;
 mod openconfig;
 mod outages;
 mod roll;
+mod roll_commands;
+mod roll_gobgp;
 mod routers;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]

@@ -10,20 +10,20 @@ use wireseal_keys::{
 };
 use zeroize::Zeroizing;
 
-const SECRET: &str = "the-old-secret-of-both";
-const NEXT: &str = "Next9secretOfThirtyTwoCharacters";
-const AT: &str = "2026-12-01T00:00:00Z";
+pub(crate) const SECRET: &str = "the-old-secret-of-both";
+pub(crate) const NEXT: &str = "Next9secretOfThirtyTwoCharacters";
+pub(crate) const AT: &str = "2026-12-01T00:00:00Z";
 
 /// The formats whose keys can be changed.
 fn formats() -> impl Iterator<Item = Format> {
     Format::ALL.into_iter().filter(|format| format.cannot_change().is_none())
 }
 
-fn moment(text: &str) -> Timestamp {
+pub(crate) fn moment(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn file(text: &str, format: Format) -> KeyFile {
+pub(crate) fn file(text: &str, format: Format) -> KeyFile {
     read(Path::new("keys"), text, Some(format)).unwrap()
 }
 
@@ -38,12 +38,18 @@ fn text(format: Format, send_id: u8, recv_id: u8, peer: &str) -> String {
     convert(&keys, format).unwrap().text.to_string()
 }
 
-/// Both ends' files.
-fn texts(one: Format, other: Format) -> [(Format, String); 2] {
-    [(one, text(one, 10, 20, "192.0.2.2")), (other, text(other, 20, 10, "192.0.2.1"))]
+/// The RecvID of the first end's key, whose SendID is 10. EOS has one id for both directions.
+fn recv_id(formats: [Format; 2]) -> u8 {
+    if formats.contains(&Format::Eos) { 10 } else { 20 }
 }
 
-fn wish() -> Wish {
+/// Both ends' files.
+pub(crate) fn texts(one: Format, other: Format) -> [(Format, String); 2] {
+    let recv_id = recv_id([one, other]);
+    [(one, text(one, 10, recv_id, "192.0.2.2")), (other, text(other, recv_id, 10, "192.0.2.1"))]
+}
+
+pub(crate) fn wish() -> Wish {
     Wish {
         now: moment("2026-11-30T12:00:00Z"),
         at: moment(AT),
@@ -53,34 +59,35 @@ fn wish() -> Wish {
     }
 }
 
-fn today<'a>(name: &'a str, file: &'a KeyFile) -> Today<'a> {
+pub(crate) fn today<'a>(name: &'a str, file: &'a KeyFile) -> Today<'a> {
     Today { name, path: "keys", sha256: "", file }
 }
 
-fn plan(files: &[KeyFile; 2], wish: Wish) -> Result<Plan, Error> {
+pub(crate) fn plan(files: &[KeyFile; 2], wish: Wish) -> Result<Plan, Error> {
     Plan::new([today("edge-a", &files[0]), today("edge-b", &files[1])], None, wish)
 }
 
-fn files(texts: &[(Format, String); 2]) -> [KeyFile; 2] {
+pub(crate) fn files(texts: &[(Format, String); 2]) -> [KeyFile; 2] {
     [&texts[0], &texts[1]].map(|(format, text)| file(text, *format))
 }
 
-fn gaps(plan: &Plan, files: &[KeyFile; 2]) -> Vec<Gap> {
+pub(crate) fn gaps(plan: &Plan, files: &[KeyFile; 2]) -> Vec<Gap> {
     plan.gaps([&files[0], &files[1]]).unwrap()
 }
 
-fn secret() -> Secret {
+pub(crate) fn secret() -> Secret {
     Secret::new(Zeroizing::new(NEXT.as_bytes().to_vec()), Notation::Text)
 }
 
 #[test]
 fn a_plan_between_any_two_formats_loses_nothing() {
-    assert_eq!(formats().count(), 5);
+    assert_eq!(formats().count(), 9);
     for (one, other) in formats().flat_map(|one| formats().map(move |other| (one, other))) {
         let files = files(&texts(one, other));
         let plan = plan(&files, wish()).unwrap();
         assert_eq!(gaps(&plan, &files), [], "{one} and {other}: {plan:#?}");
-        for (end, ids) in plan.ends.iter().zip([[11, 21], [21, 11]]) {
+        let next = recv_id([one, other]) + 1;
+        for (end, ids) in plan.ends.iter().zip([[11, next], [next, 11]]) {
             assert_eq!([end.new.send_id, end.new.recv_id], ids, "the next ids, in both roles");
             assert_eq!(end.old.iter().map(|key| key.send_id).collect::<Vec<_>>(), [ids[0] - 1]);
         }
@@ -124,7 +131,7 @@ fn what_a_person_makes_lossy_is_found() {
             let last = plan.ends[0].steps.len() - 1;
             plan.ends[0].steps[last].from = moment("2026-11-30T13:00:00Z");
         });
-        lossy("other ids", &|plan| plan.ends[0].new.send_id = 99);
+        lossy("other ids", &|plan| (plan.ends[0].new.send_id, plan.ends[0].new.recv_id) = (63, 63));
         // Nothing is done in time.
         lossy("never", &|plan| plan.ends[0].steps[0].until = None);
         if !has_no_clock(&mut good.clone(), 0) && !has_no_clock(&mut good.clone(), 1) {
@@ -189,8 +196,8 @@ fn what_cannot_be_changed_without_loss_is_said() {
     let expected = "IOS XE closes its sessions when a chain in use is edited, as its guide says";
     assert_eq!(of(Format::IosXe), expected);
     assert_eq!(
-        of(Format::Eos),
-        "eos is written as a whole file only: commands that change a chain in use are not certain"
+        of(Format::OpenConfig),
+        "openconfig is written as a whole file only: commands that change a chain in use are not certain"
     );
     for format in Format::ALL.into_iter().filter(|format| !format.is_written()) {
         assert!(format.cannot_change().is_some(), "{format}");
@@ -288,12 +295,12 @@ fn bird_keeps_everything_but_the_keys() {
     assert_eq!(changes[2].text.matches("secret \"").count(), 1);
 }
 
-fn text_of_toml() -> String {
+pub(crate) fn text_of_toml() -> String {
     text(Format::Toml, 10, 10, "192.0.2.1")
 }
 
 /// The words of commands, one line each.
-fn lines(text: &str) -> Vec<&str> {
+pub(crate) fn lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| *line != "!").collect()
 }
 

@@ -363,3 +363,36 @@ fn the_documented_procedure_is_real() {
         assert!(row.is_some_and(|row| row.contains("| yes |")), "no row for {format}");
     }
 }
+
+#[test]
+fn routers_get_commands_that_no_device_has_seen() {
+    let files = ends([7, 7]);
+    let secret = OLD.replace(' ', "-");
+    files.file("left.toml", fs::read_to_string(files.path("left.toml")).unwrap().replace(OLD, &secret));
+    let eos = format!(
+        "management security\n   session shared-secret profile core\n      secret 7 0 {secret} infinite\nrouter bgp 1\n   neighbor 192.0.2.1 \
+         password shared-secret profile core algorithm aes-128-cmac-96\n"
+    );
+    files.file("right.cfg", eos);
+    let run = roll(&files, &format!("left.toml right.cfg --at {AT} --now {NOW} --out roll"));
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    let procedure = fs::read_to_string(files.path("roll/procedure.txt")).unwrap();
+    let note = "The commands for right are as its guides have them, not seen on a device: try them on one without traffic first.\n";
+    assert!(procedure.contains(note) && !procedure.contains("commands for left"), "{procedure}");
+    assert!(procedure.contains("    copy flash:1-right-add.txt session-config\n"), "{procedure}");
+    let commands = fs::read_to_string(files.path("roll/1-right-add.txt")).unwrap();
+    let new = new_secret(&files.path("roll/3-left-remove.toml"));
+    assert!(commands.contains(&format!("secret 8 0 {new} ")), "{commands}");
+
+    // The commands of another CLI are not known.
+    let classic = format!(
+        "/configure system security keychain \"core\"\n tcp-option-number send tcp-ao receive tcp-ao\n direction bi entry 7 key \"{secret}\" \
+         algorithm aes-128-cmac-96\n begin-time 2020-01-01T00:00:00Z\n"
+    );
+    files.file("right.cfg", classic);
+    let run = roll(&files, &format!("left.toml right.cfg --at {AT} --now {NOW} --out classic"));
+    let expected = "wireseal: right.cfg: key chain \"core\": this is the classic CLI, and only commands of MD-CLI are written: give the output of MD-CLI's \
+                    admin show configuration\n";
+    assert_eq!((run.code, run.err.as_str()), (2, expected));
+    assert!(!files.path("classic").exists());
+}

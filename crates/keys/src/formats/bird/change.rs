@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::super::file::{Chain, ChainKey};
 use super::super::tree::{Kind, Statement, Tree, Word};
-use super::super::write::written;
+use super::super::write::{spliced, whole_lines, written};
 use super::write::write_key;
 use crate::Error;
 
@@ -68,18 +68,7 @@ pub(super) fn edited(
         }
         edits.push((at..at, own));
     }
-    // What is put in comes before what is taken out at the same place.
-    edits.sort_by_key(|(range, _)| (range.start, range.end));
-    let room = text.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>();
-    let mut edited = Zeroizing::new(String::with_capacity(room));
-    let mut from = 0;
-    for (range, new) in &edits {
-        edited.push_str(&text[from..range.start]);
-        edited.push_str(new);
-        from = range.end;
-    }
-    edited.push_str(&text[from..]);
-    Ok(edited)
+    Ok(spliced(text, edits))
 }
 
 /// The end of a statement that this mark ends: after its `;`, if there is one.
@@ -91,12 +80,4 @@ fn past_semicolon(text: &str, mark: Word<'_>) -> usize {
     let rest = &text[at + 1..];
     let blanks = rest.len() - rest.trim_start().len();
     at + 1 + if rest[blanks..].starts_with(';') { blanks + 1 } else { 0 }
-}
-
-/// The range with its indentation and line end, if nothing else is on its lines.
-fn whole_lines(text: &str, range: Range<usize>) -> Range<usize> {
-    let start = text[..range.start].rfind('\n').map_or(0, |line| line + 1);
-    let end = text[range.end..].find('\n').map_or(text.len(), |line| range.end + line + 1);
-    let is_blank = |part: &str| part.trim().is_empty();
-    if is_blank(&text[start..range.start]) && is_blank(&text[range.end..end]) { start..end } else { range }
 }

@@ -10,7 +10,7 @@ use super::super::write::written;
 use super::write::{is_bounded, write_chain, write_lifetime};
 
 pub(super) const CHANGE: Change = Change {
-    written: Written::Commands(change),
+    written: Written::Commands(|_, before, after| Ok(change(before, after))),
     apply: "configure\nload {file}\ncommit\nend",
     show: "show tcp authentication keychain {chain} detail",
 };

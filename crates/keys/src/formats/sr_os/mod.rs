@@ -1,6 +1,7 @@
 //! Nokia SR OS configuration: MD-CLI in braces or as commands, and classic CLI (Nokia, YANG model nokia-conf, release 20; System Management
 //! Guide, "TCP Enhanced Authentication Option").
 
+mod change;
 mod entry;
 mod keychain;
 mod write;
@@ -11,7 +12,7 @@ use self::entry::{MAC_LENGTH, MAX_ID, algorithm_name};
 use self::keychain::Keychains;
 use super::file::{Content, Neighbor, Remark};
 use super::peers::{Peers, Use};
-use super::table::{Limits, Shows, Table, begins, first_line};
+use super::table::{Change, Limits, Shows, Table, Written, begins, first_line};
 use super::tree::{Blocks, Dialect, Tree, Word, place};
 use super::write::written;
 use crate::Error;
@@ -24,7 +25,13 @@ pub(super) const TABLE: Table = Table {
     read: |text, _| read(text),
     fit: write::that_can_be,
     write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
-    change: None,
+    change: Some(Change {
+        written: Written::Commands(|text, before, after| {
+            change::commands(&Tree::read(text, &dialect(text))?, before, after)
+        }),
+        apply: change::APPLY,
+        show: change::SHOW,
+    }),
     limits: Limits {
         name: "sr-os",
         about: "Nokia SR OS",
@@ -33,6 +40,8 @@ pub(super) const TABLE: Table = Table {
         mac_lengths: [MAC_LENGTH, MAC_LENGTH],
         covers_options: true,
         has_only_text: true,
+        // An entry for both directions has one begin-time.
+        has_one_start: true,
         max_id: MAX_ID,
         ..Limits::NONE
     },
@@ -60,12 +69,15 @@ fn shows(text: &str) -> Shows {
     )
 }
 
+fn dialect(text: &str) -> Dialect {
+    let has_braces = text.lines().any(|line| line.trim_end().ends_with(['{', '}']));
+    Dialect { blocks: Blocks::Lines { has_braces }, depth: 64, block: |_| "block" }
+}
+
 /// The keychains for TCP-AO, with the BGP neighbors and LDP peers that use them.
 fn read(text: &str) -> Result<Content, Error> {
-    let has_braces = text.lines().any(|line| line.trim_end().ends_with(['{', '}']));
-    let dialect = Dialect { blocks: Blocks::Lines { has_braces }, depth: 64, block: |_| "block" };
     let (mut keychains, mut users) = (Keychains::default(), Users::default());
-    Tree::read(text, &dialect)?.each(|path, own, _| {
+    Tree::read(text, &dialect(text))?.each(|path, own, _| {
         let words = &path[own..];
         let Some(first) = words.first().filter(|first| !first.is("exit")) else { return Ok(()) };
         // A command has its whole path, whatever block it stands in.

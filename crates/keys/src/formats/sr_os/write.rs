@@ -148,12 +148,12 @@ fn lose_what_entries_have_not(chain: &Chain, key: &ChainKey, losses: &mut Vec<St
 }
 
 /// When an entry begins. Those without a start get different ones, the first key the latest.
-fn begin(lifetime: Lifetime, chain: &Chain, index: usize) -> Timestamp {
+pub(super) fn begin(lifetime: Lifetime, chain: &Chain, index: usize) -> Timestamp {
     let later = 60 * (chain.keys.len() - 1 - index) as u32;
     lifetime.from().unwrap_or_else(|| NO_START.later_by(later))
 }
 
-fn begin_entry(text: &mut String, number: u8, key: &ChainKey, begin: Timestamp) {
+pub(super) fn begin_entry(text: &mut String, number: u8, key: &ChainKey, begin: Timestamp) {
     let _ = write!(
         text,
         "                        entry {number} {{\n                            authentication-key \""
@@ -165,18 +165,23 @@ fn begin_entry(text: &mut String, number: u8, key: &ChainKey, begin: Timestamp) 
 }
 
 /// The rest of an entry, for one that is received with the tolerance and the end.
-fn end_entry(text: &mut String, received: Option<(u32, Option<Timestamp>)>) {
+pub(super) fn end_entry(text: &mut String, received: Option<(u32, Option<Timestamp>)>) {
     if let Some((tolerance, end)) = received {
         if let Some(end) = end {
             write_moment(text, "end-time", end);
         }
-        text.push_str("                            tolerance ");
-        let _ = match tolerance {
-            u32::MAX => writeln!(text, "infinite"),
-            half => writeln!(text, "{}", half.saturating_mul(2).min(MAX_TOLERANCE)),
-        };
+        text.push_str("                            ");
+        write_tolerance(text, tolerance);
     }
     text.push_str("                        }\n");
+}
+
+/// The tolerance of an entry, half of which is for each end of its lifetime.
+pub(super) fn write_tolerance(text: &mut String, tolerance: u32) {
+    let _ = match tolerance {
+        u32::MAX => writeln!(text, "tolerance infinite"),
+        half => writeln!(text, "tolerance {}", half.saturating_mul(2).min(MAX_TOLERANCE)),
+    };
 }
 
 /// `2026-01-31T00:00:00.0Z`

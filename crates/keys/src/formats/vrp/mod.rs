@@ -3,6 +3,7 @@
 //!
 //! A keychain has secrets, algorithms and lifetimes; `tcp ao` binds it and gives its keys their SendIDs and RecvIDs.
 
+mod change;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -11,7 +12,7 @@ use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 use self::write::{ALGORITHMS, FIRST_MOMENT, MAC_LENGTH, MAX_KEY_ID, MAX_TOLERANCE, name_of};
 use super::file::{Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Secret, Skipped};
-use super::table::{Limits, Shows, Table, begins, first_line};
+use super::table::{Change, Limits, Shows, Table, Written, begins, first_line};
 use super::tree::{self, Blocks, Dialect, Tree, Word, once, starts, without_prompt};
 use super::write::written;
 use crate::{Error, Lifetime, Position, Timestamp};
@@ -34,7 +35,13 @@ pub(super) const TABLE: Table = Table {
     read: |text, _| read(text),
     fit: |chain, _, losses| write::that_can_be(chain, losses),
     write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
-    change: None,
+    change: Some(Change {
+        written: Written::Commands(|text, before, after| {
+            change::commands(&Tree::read(text, &DIALECT)?, before, after)
+        }),
+        apply: change::APPLY,
+        show: change::SHOW,
+    }),
     limits: Limits {
         name: "vrp",
         about: "Huawei VRP",

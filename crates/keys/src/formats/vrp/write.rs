@@ -183,13 +183,8 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<St
     let default = chain.keys.iter().position(is_always).filter(|_| chain.keys.len() > 1);
     let ids = key_ids(chain, MAX_KEY_ID, losses);
     for (index, (key, id)) in chain.keys.iter().zip(&ids).enumerate() {
-        let _ =
-            writeln!(text, " #\n key-id {id}\n  algorithm {}", name_of(key.algorithm).unwrap_or_default());
-        let octets = key.secret.expose();
-        let quote = if octets.contains(&b' ') { "\"" } else { "" };
-        let _ = write!(text, "  key-string plain {quote}");
-        text.extend(octets.iter().map(|octet| char::from(*octet)));
-        let _ = writeln!(text, "{quote}");
+        text.push_str(" #\n");
+        write_key(text, *id, key);
         if default == Some(index) {
             text.push_str("  default send-key-id\n");
         } else if default.is_some() && is_always(key) {
@@ -211,7 +206,17 @@ fn write_chain(text: &mut String, name: &str, chain: &Chain, losses: &mut Vec<St
     }
 }
 
-fn write_lifetime(text: &mut String, field: &str, lifetime: Lifetime) {
+/// Writes a key of a keychain without its lifetimes.
+pub(super) fn write_key(text: &mut String, id: u64, key: &ChainKey) {
+    let _ = writeln!(text, " key-id {id}\n  algorithm {}", name_of(key.algorithm).unwrap_or_default());
+    let octets = key.secret.expose();
+    let quote = if octets.contains(&b' ') { "\"" } else { "" };
+    let _ = write!(text, "  key-string plain {quote}");
+    text.extend(octets.iter().map(|octet| char::from(*octet)));
+    let _ = writeln!(text, "{quote}");
+}
+
+pub(super) fn write_lifetime(text: &mut String, field: &str, lifetime: Lifetime) {
     // 2026-01-31T00:00:00Z as 00:00 2026-01-31
     let written = |moment: Timestamp| {
         let moment = moment.to_string();

@@ -1,24 +1,24 @@
 //! GoBGP's configuration in TOML, YAML or JSON: `keychains`, and the neighbors and peer groups with `tcp-ao` (GoBGP,
 //! docs/sources/tcp-ao.md and tools/pyang_plugins/gobgp.yang).
 
+mod change;
+mod write;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt::{self, Write};
 
 use base64ct::{Base64, Encoding};
 use cidr::IpCidr;
-use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, MAX_MASTER_KEY_LENGTH, OptionCoverage};
 use zeroize::Zeroizing;
 
+use self::write::{ALGORITHMS, SEND_ID, algorithm_name};
 use super::file::{
     Chain, ChainKey, Clock, Content, LINK_LOCAL, Neighbor, Notation, Preference, Remark, Secret,
-    is_link_local,
 };
-use super::table::{Limits, SendingRule, Shows, Table, first_line};
+use super::table::{Change, Limits, SendingRule, Shows, Table, Written, first_line};
 use super::values::{Value, has_member};
-use super::write::{Names, written};
+use super::write::written;
 use super::yaml;
-use crate::toml::write_string;
 use crate::{Error, Lifetime, Position, Problem};
 
 pub(super) const TABLE: Table = Table {
@@ -27,11 +27,18 @@ pub(super) const TABLE: Table = Table {
     extension: Some(&["toml", "json", "yaml", "yml"]),
     shows,
     read: |text, _| read(text),
-    fit: that_can_be,
+    fit: write::that_can_be,
     write: Some(|chains, losses| {
-        Ok(written(chains, |text| write(text, chains, losses).expect("a String takes every write")))
+        Ok(written(chains, |text| write::write(text, chains, losses).expect("a String takes every write")))
     }),
-    change: None,
+    change: Some(Change {
+        written: Written::Edited(|text, before, after| {
+            let edited = change::edited(&values(text)?, text, before, after)?;
+            is_changed(read(text)?, after, &read(&edited)?).then_some(edited).ok_or_else(change::lost)
+        }),
+        apply: change::APPLY,
+        show: change::SHOW,
+    }),
     limits: Limits {
         name: "gobgp",
         about: "GoBGP, which uses Linux's TCP-AO",
@@ -48,20 +55,6 @@ pub(super) const TABLE: Table = Table {
         ..Limits::NONE
     },
 };
-
-/// The names of `crypto-algorithm`, with the octets of their MACs. GoBGP sets Linux's algorithms, KDF included.
-const ALGORITHMS: [(&str, TcpAoAlgorithm, usize); 4] = [
-    ("hmac_sha_1_96", TcpAoAlgorithm::HmacSha1, 12),
-    ("aes_128_cmac_96", TcpAoAlgorithm::Aes128Cmac, 12),
-    ("hmac_sha_256_96", TcpAoAlgorithm::LinuxHmacSha256, 12),
-    ("hmac_sha_256_128", TcpAoAlgorithm::LinuxHmacSha256, 16),
-];
-
-fn algorithm_name(algorithm: TcpAoAlgorithm, mac_length: usize) -> Option<&'static str> {
-    let known =
-        ALGORITHMS.into_iter().find(|(_, known, length)| (*known, *length) == (algorithm, mac_length));
-    known.map(|(name, ..)| name)
-}
 
 fn shows(text: &str) -> Shows {
     let line = first_line(text).trim_end();
@@ -166,8 +159,6 @@ impl Reading {
         let Some(ao) = value.get("tcp-ao") else { return Ok(None) };
         unknown(ao, &["config"], &mut self.content.remarks);
         let Some(config) = ao.get("config") else { return Ok(None) };
-        // Development versions of GoBGP had "preferred-send-id" before it became "send-id" in review.
-        const SEND_ID: [&str; 2] = ["send-id", "preferred-send-id"];
         unknown(config, &["keychain", SEND_ID[0], SEND_ID[1]], &mut self.content.remarks);
         let mut send_ids = SEND_ID.into_iter().filter_map(|field| Some((field, config.get(field)?)));
         let send_id = send_ids.next().map(|(field, value)| value.key_id(field)).transpose()?;
@@ -323,161 +314,15 @@ fn secret(value: &Value) -> Result<Secret, Error> {
     Ok(Secret::new(octets, Notation::Base64))
 }
 
-/// The chain without keys whose ids another key has, and without neighbors that have a chain already.
-fn that_can_be(mut chain: Chain, taken: &mut HashSet<Neighbor>, losses: &mut Vec<String>) -> Option<Chain> {
-    let (mut send_ids, mut recv_ids) = (HashSet::new(), HashSet::new());
-    let names: Vec<_> = chain.keys.iter().map(|key| chain.name_of(key)).collect();
-    let mut names = names.iter();
-    chain.keys.retain(|key| {
-        let name = names.next().map_or("", String::as_str);
-        let is_free = !send_ids.contains(&key.send_id) && !recv_ids.contains(&key.recv_id);
-        if is_free {
-            send_ids.insert(key.send_id);
-            recv_ids.insert(key.recv_id);
-        } else {
-            losses.push(format!(
-                "key {name} is left out: GoBGP refuses a second key with its SendID or RecvID"
-            ));
-        }
-        is_free
-    });
-    chain.neighbors.retain(|neighbor| {
-        let is_free = taken.insert(Neighbor::from(neighbor.address));
-        if !is_free {
-            losses.push(format!("chain {:?}: {neighbor}, which uses another chain", chain.name));
-        }
-        is_free
-    });
-    Some(chain)
-}
-
-/// Writes the chains, then their neighbors; prefixes as ranges of a peer group.
-fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) -> fmt::Result {
-    let mut names = Names::new(|_| true);
-    text.push_str("# Add [global.config], and the peer-as of each neighbor and peer group.\n");
-    for chain in chains {
-        lose_what_gobgp_lacks(chain, losses);
-        let name = names.name(chain, losses);
-        text.push_str("\n[[keychains]]\n  [keychains.config]\n    ");
-        write_string(text, "name", &name)?;
-        chain.keys.iter().try_for_each(|key| write_key(text, key))?;
-        let first = start(chain).map_or(KeyId(0), |key| key.send_id);
-        let (hosts, ranges): (Vec<_>, Vec<_>) = chain.neighbors.iter().partition(|neighbor| is_one(neighbor));
-        for neighbor in hosts {
-            write_neighbor(text, neighbor)?;
-            write_attachment(text, "neighbors", &name, first)?;
-        }
-        if ranges.is_empty() {
-            continue;
-        }
-        text.push_str("\n[[peer-groups]]\n  [peer-groups.config]\n    ");
-        write_string(text, "peer-group-name", &name)?;
-        write_attachment(text, "peer-groups", &name, first)?;
-        for range in ranges {
-            for lost in [&range.vrf, &range.interface].into_iter().flatten() {
-                losses.push(format!("chain {:?}: {lost} of {}", chain.name, range.address));
-            }
-            write!(
-                text,
-                "\n[[dynamic-neighbors]]\n  [dynamic-neighbors.config]\n    prefix = \"{:#}\"\n    ",
-                range.address
-            )?;
-            write_string(text, "peer-group", &name)?;
-        }
-    }
-    Ok(())
-}
-
-/// Whether it is a neighbor of its own, not a range of them.
-fn is_one(neighbor: &Neighbor) -> bool {
-    neighbor.address.is_host_address()
-        || neighbor.interface.is_some() && LINK_LOCAL.parse() == Ok(neighbor.address)
-}
-
-/// The key that neighbors start with: a preferred one, or else the first that is not deprecated.
-fn start(chain: &Chain) -> Option<&ChainKey> {
-    chain.keys.iter().min_by_key(|key| key.preference)
-}
-
-fn lose_what_gobgp_lacks(chain: &Chain, losses: &mut Vec<String>) {
-    let start = start(chain).map(|key| key.send_id);
-    for key in &chain.keys {
-        let name = chain.name_of(key);
-        if key.key_id != u64::from(key.send_id.0) {
-            losses.push(format!("key {name}: its number, because GoBGP identifies keys by their SendIDs"));
-        }
-        if (key.send, key.accept) != (Lifetime::ALWAYS, Lifetime::ALWAYS) {
-            losses.push(format!("key {name}: its lifetimes, which GoBGP does not have"));
-        }
-        let is_start = Some(key.send_id) == start && !chain.neighbors.is_empty();
-        match key.preference {
-            Preference::Deprecated => {
-                losses.push(format!("key {name}: its being deprecated, which GoBGP does not have"));
-            }
-            Preference::Preferred if !is_start => {
-                losses
-                    .push(format!("key {name}: its being preferred, which GoBGP has once for each neighbor"));
-            }
-            Preference::Ordinary if is_start => {
-                losses.push(format!(
-                    "key {name} is preferred, because GoBGP's neighbors need one key to start with"
-                ));
-            }
-            _ => {}
-        }
-    }
-    if chain.accept_tolerance != 0 {
-        losses.push(format!("chain {:?}: its tolerance, which GoBGP does not have", chain.name));
-    }
-    if chain.description.is_some() {
-        losses.push(format!("chain {:?}: its description, which GoBGP does not have", chain.name));
-    }
-}
-
-fn write_key(text: &mut String, key: &ChainKey) -> fmt::Result {
-    let octets = key.secret.expose();
-    let mut base64 = Zeroizing::new(vec![0; Base64::encoded_len(octets)]);
-    let secret = Base64::encode(octets, &mut base64).map_err(|_| fmt::Error)?;
-    let algorithm = algorithm_name(key.algorithm, key.mac_length).unwrap_or_default();
-    writeln!(
-        text,
-        "\n  [[keychains.keys]]\n    [keychains.keys.config]\n      key-id = {}\n      receive-id = {}\n      \
-         crypto-algorithm = \"{algorithm}\"\n      secret-key = \"{secret}\"",
-        key.send_id, key.recv_id
-    )?;
-    if key.options == OptionCoverage::Excluded {
-        text.push_str("      exclude-tcp-options = true\n");
-    }
-    Ok(())
-}
-
-fn write_neighbor(text: &mut String, neighbor: &Neighbor) -> fmt::Result {
-    let Neighbor { vrf, address, interface } = neighbor;
-    text.push_str("\n[[neighbors]]\n  [neighbors.config]\n    ");
-    let mut bound = None;
-    match interface.as_deref() {
-        Some(interface) if !address.is_host_address() => write_string(text, "neighbor-interface", interface)?,
-        Some(interface) if is_link_local(address) => {
-            write_string(text, "neighbor-address", &format!("{}%{interface}", address.first_address()))?;
-        }
-        interface => {
-            bound = interface;
-            writeln!(text, "neighbor-address = \"{}\"", address.first_address())?;
-        }
-    }
-    if let Some(vrf) = vrf {
-        text.push_str("    ");
-        write_string(text, "vrf", vrf)?;
-    }
-    if let Some(interface) = bound {
-        text.push_str("  [neighbors.transport.config]\n    ");
-        write_string(text, "bind-interface", interface)?;
-    }
-    Ok(())
-}
-
-fn write_attachment(text: &mut String, of: &str, keychain: &str, send_id: KeyId) -> fmt::Result {
-    write!(text, "  [{of}.tcp-ao.config]\n    ")?;
-    write_string(text, "keychain", keychain)?;
-    writeln!(text, "    send-id = {send_id}")
+/// Whether the new text has the keys of `after`, and of all other keychains what the old one has.
+fn is_changed(old: Content, after: &Chain, new: &Content) -> bool {
+    let is_same_key =
+        |one: &ChainKey, new: &ChainKey| ChainKey { key_id: new.key_id, ..one.clone() }.is_same_key(new);
+    let is_same = |chain: &Chain, new: &Chain| {
+        let keys = || chain.keys.iter().zip(&new.keys);
+        (&chain.name, &chain.neighbors, chain.keys.len()) == (&new.name, &new.neighbors, new.keys.len())
+            && keys().all(|(one, new)| is_same_key(one, new))
+    };
+    let expected = old.chains.iter().map(|chain| if chain.name == after.name { after } else { chain });
+    old.chains.len() == new.chains.len() && expected.zip(&new.chains).all(|(chain, new)| is_same(chain, new))
 }
