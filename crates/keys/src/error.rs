@@ -118,6 +118,12 @@ impl Error {
         Problem::Text(message.into()).into()
     }
 
+    /// Whether an algorithm is known, but not one of TCP-AO: its key can be left out, and the others be used.
+    #[cfg(feature = "formats")]
+    pub(crate) fn is_of_other_algorithm(&self) -> bool {
+        matches!(self.0.problem, Problem::Algorithm(reason) if reason != ParseAlgorithmError::Unknown)
+    }
+
     pub(crate) fn field(mut self, field: impl Into<Cow<'static, str>>) -> Self {
         self.0.field = Some(field.into());
         self

@@ -52,6 +52,33 @@ fn a_neighbor_may_have_a_name() {
     assert_eq!(peers(&read_text(text, Format::Bird)[0]), ["2001:db8::7"]);
 }
 
+/// BIRD signs with all of Linux's hashes, but only some of them are TCP-AO's.
+#[test]
+fn a_key_with_another_hash_is_left_out_and_the_others_are_read() {
+    let text = |algorithm: &str| {
+        format!(
+            "keys {{\n key {{ id 1; algorithm {algorithm}; secret \"x\"; }};\n key {{ id 2; secret \"y\"; }};\n}}"
+        )
+    };
+    for (algorithm, reason) in
+        [("hmac md5", "MD5 is broken"), ("hmac sha512", "no RFC or working group draft defines")]
+    {
+        let file = read_file(&text(algorithm), Format::Bird);
+        assert_eq!(keys(&file.chains[0]), ["2: 2/2 HMAC-SHA-1-96 y"]);
+        let said = remarks(&file);
+        assert!(
+            said.len() == 1 && said[0].starts_with(&format!("2 left-out: is left out: {reason}")),
+            "{said:?}"
+        );
+        let alone = text(algorithm).replace(" key { id 2; secret \"y\"; };\n", "");
+        let error = error_of(Format::Bird, &alone);
+        assert!(
+            error.starts_with("router.conf: line 2, column 24, key 1: ") && error.contains(reason),
+            "{error}"
+        );
+    }
+}
+
 #[test]
 fn errors_name_the_place() {
     check(
@@ -102,12 +129,9 @@ fn errors_name_the_place() {
             ("protocol bgp x { password \"hunter2hunter2\"; }", "has no key for TCP-AO (read as bird)"),
         ],
     );
-    for (algorithm, reason) in [
-        ("hmac md5", "MD5 is broken"),
-        ("hmac sha512", "no RFC or working group draft defines"),
-        ("hunter2hunter2", "unknown TCP-AO algorithm"),
-        ("hmac(sha1)", "unknown TCP-AO algorithm"),
-    ] {
+    for (algorithm, reason) in
+        [("hunter2hunter2", "unknown TCP-AO algorithm"), ("hmac(sha1)", "unknown TCP-AO algorithm")]
+    {
         let text = format!("keys {{\n key {{ id 1; algorithm {algorithm}; secret \"x\"; }};\n}}");
         let error = error_of(Format::Bird, &text);
         assert!(

@@ -125,11 +125,17 @@ fn errors_name_the_place() {
             "line 6, column 14, start-time: expected a start time such as \"2026-01-31.00:00:00 +0000\"",
         );
     }
-    let error = error_of(Format::Junos, &key("  ao-attribute { cryptographic-algorithm hmac-md5; }"));
-    assert!(
-        error.starts_with("router.conf: line 4, column 42, cryptographic-algorithm: MD5 is broken"),
-        "{error}"
-    );
+    let ids = "send-id 1; recv-id 1;";
+    let other = format!("  secret x;\n  ao-attribute {{ {ids} cryptographic-algorithm hmac-md5; }}");
+    let error = error_of(Format::Junos, &key(&other));
+    assert!(error.starts_with("router.conf: ") && error.contains("MD5 is broken"), "{error}");
+    // Another key of the chain is read all the same.
+    let good =
+        format!(" key 1 {{\n  algorithm ao; secret y; ao-attribute {{ {} }}\n }}\n}}", ids.replace('1', "2"));
+    let both = key(&other).trim_end_matches('}').to_owned() + &good;
+    let file = read_file(&both, Format::Junos);
+    assert_eq!(keys(&file.chains[0]), ["c/1: 2/2 HMAC-SHA-1-96 y"]);
+    assert!(remarks(&file).iter().any(|said| said.starts_with("5 left-out: is left out: MD5 is broken")));
     check(
         Format::Junos,
         &[

@@ -264,7 +264,7 @@ impl Protocol {
             if !self.keys.is_empty() {
                 let what = "the keys of a protocol with another authentication than ao";
                 content.skipped.push(Skipped { position: at.position(), what });
-            } else if is_ao {
+            } else if is_ao && self.remarks.iter().all(|remark| remark.kind != "left-out") {
                 self.remarks.push(refused("BIRD refuses \"authentication ao;\" in a protocol without keys"));
             }
             // Keys may be in what is not read.

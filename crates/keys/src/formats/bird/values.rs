@@ -67,7 +67,14 @@ impl<'a> Defined<'a> {
                 return Err(first.expected("keys", "key { ... };"));
             }
             block(statement, "key")?;
-            read.push(self.key(statement)?);
+            match self.key(statement) {
+                Ok(key) => read.push(key),
+                Err(error) if error.is_of_other_algorithm() => {
+                    let at = error.position().unwrap_or(first.position());
+                    remarks.push(Remark { key_id: error.0.key_id, ..Remark::left_out(at, error.problem()) });
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }
@@ -97,7 +104,10 @@ impl<'a> Defined<'a> {
             } else if word.is("secret") {
                 secret = Some(self.secret(&value)?);
             } else if word.is("algorithm") {
-                algorithm = Some(read_algorithm(statement)?);
+                algorithm = match read_algorithm(statement) {
+                    Err(error) if !error.is_of_other_algorithm() => return Err(error),
+                    read => Some(read),
+                };
                 continue;
             } else if word.is("preferred") && preference != Preference::Deprecated {
                 (preference, length) = (Preference::Preferred, 1);
@@ -118,7 +128,9 @@ impl<'a> Defined<'a> {
             key_id: send_id.0.into(),
             send_id,
             recv_id: recv_id.ok_or_else(|| at.missing("recv id"))?,
-            algorithm: algorithm.unwrap_or(TcpAoAlgorithm::HmacSha1),
+            algorithm: algorithm
+                .unwrap_or(Ok(TcpAoAlgorithm::HmacSha1))
+                .map_err(|error| error.in_key(send_id.0.into()))?,
             mac_length: MAC_LENGTH,
             options: OptionCoverage::Covered,
             secret: secret.ok_or_else(|| at.missing("secret"))?,

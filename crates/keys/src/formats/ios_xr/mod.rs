@@ -8,7 +8,7 @@ mod write;
 
 use std::collections::{HashMap, HashSet};
 
-use wireseal_algorithms::{ParseAlgorithmError, TcpAoAlgorithm};
+use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 use self::bgp::{Bgp, Use, Users};
@@ -20,7 +20,7 @@ use super::file::{
 use super::table::{Limits, SendingRule, Shows, Table, begins, first_line};
 use super::tree::{Word, digits, once, without_prompt};
 use super::write::written;
-use crate::{Error, Lifetime, Position, Problem, Timestamp};
+use crate::{Error, Lifetime, Position, Timestamp};
 
 pub(super) const TABLE: Table = Table {
     name: "ios-xr",
@@ -253,7 +253,7 @@ impl<'a> Drafts<'a> {
                 };
                 match key.finish(key_id, ids, draft.time(self.clock), &mut remarks) {
                     Ok(key) => keys.push(key),
-                    Err(error) if is_of_others(&error) => {
+                    Err(error) if error.is_of_other_algorithm() => {
                         remarks.push(Remark::left_out(key.at.position(), error.problem()).of_key(key_id));
                         left_out.get_or_insert(error);
                     }
@@ -441,11 +441,6 @@ fn remarks_of(users: &[(Neighbor, Use<'_>)]) -> Vec<Remark> {
         remarks.push(Remark::warning("missing", Some(usage.position), sentence).into_note().lost());
     }
     remarks
-}
-
-/// Whether an error is about an algorithm that IOS XR has, but not for TCP-AO. Other keys of the file are good all the same.
-fn is_of_others(error: &Error) -> bool {
-    matches!(error.problem(), Problem::Algorithm(reason) if *reason != ParseAlgorithmError::Unknown)
 }
 
 /// Seconds from `HOURS [MINUTES]`, or from a name of universal time; `None` for other regions.

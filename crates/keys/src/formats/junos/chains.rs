@@ -67,6 +67,8 @@ struct KeyDraft<'a> {
     options: Option<OptionCoverage>,
     start: Option<Vec<Word<'a>>>,
     not_understood: Vec<Position>,
+    /// That it is left out, because TCP-AO does not have its algorithm.
+    left_out: Option<Remark>,
 }
 
 impl<'a> Drafts<'a> {
@@ -137,8 +139,11 @@ impl<'a> Drafts<'a> {
             let mut remarks: Vec<_> =
                 draft.not_understood.iter().map(|at| Remark::not_understood(*at)).collect();
             remarks.extend(refusals(&keys)?);
-            let keys = keys.iter().map(|key| key.finish(&starts)).collect::<Result<Vec<_>, _>>()?;
+            remarks.extend(keys.iter().filter_map(|key| key.left_out.clone()));
+            let keys = keys.iter().filter(|key| key.left_out.is_none());
+            let keys = keys.map(|key| key.finish(&starts)).collect::<Result<Vec<_>, _>>()?;
             if keys.is_empty() {
+                content.keep_remarks(draft.name, remarks);
                 continue;
             }
             let used = used.remove(draft.name).unwrap_or_default();
@@ -207,6 +212,7 @@ impl<'a> ChainDraft<'a> {
                 options: None,
                 start: None,
                 not_understood: Vec::new(),
+                left_out: None,
             });
         }
         &mut self.keys[index]
@@ -254,7 +260,14 @@ impl<'a> KeyDraft<'a> {
             }
             [name, value] if name.is("cryptographic-algorithm") => {
                 let field = "cryptographic-algorithm";
-                set(&mut self.algorithm, value.algorithm(field)?, name, field, is_inherited)
+                match value.algorithm(field) {
+                    Err(error) if error.is_of_other_algorithm() => {
+                        let remark = Remark::left_out(value.position(), error.problem());
+                        self.left_out = Some(remark.of_key(self.key_id));
+                        Ok(())
+                    }
+                    algorithm => set(&mut self.algorithm, algorithm?, name, field, is_inherited),
+                }
             }
             [] => Ok(()),
             [name, ..] if is_other(name) => Ok(()),
