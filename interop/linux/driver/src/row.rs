@@ -123,12 +123,17 @@ impl<'a> Both<'a> {
 
     /// Waits until each has counted a bad segment.
     pub async fn bad(&self) -> Result<Refusal> {
-        let bad = async |(guest, before): &(&Guest, Counted)| {
-            let counted = guest.await_counted(before, Counted::bad(1)).await?;
+        self.refused(Counted::bad(1)).await
+    }
+
+    /// Waits until each has counted these.
+    pub async fn refused(&self, wanted: Counted) -> Result<Refusal> {
+        let refused = async |(guest, before): &(&Guest, Counted)| {
+            let counted = guest.await_counted(before, wanted).await?;
             anyhow::Ok(Refusal::by(&guest.port().to_string(), &counted))
         };
         let [first, second] = &self.0;
-        let (first, second) = tokio::try_join!(bad(first), bad(second))?;
+        let (first, second) = tokio::try_join!(refused(first), refused(second))?;
         Ok(first.and(second))
     }
 }

@@ -14,7 +14,8 @@ use crate::Error;
 /// The commands that carry out a changed file.
 pub(super) const APPLY: &str = "bird -p -c {file}\ncp {file} {target}\nbirdc configure";
 /// The commands that show which keys are in use.
-pub(super) const SHOW: &str = "birdc show protocols all {chain}";
+pub(super) const SHOW: &str = "birdc show protocols all {chain}\n\
+                               # \"Current key\" is the SendID in use, \"RNext key\" the RecvID asked for; BIRD lists no others";
 
 /// The text of a configuration that has the keys of `before`, with those of `after`: new keys stand before the first, and keys that both
 /// have lose a rank that they have no more. Everything else stays as it is, comments included.

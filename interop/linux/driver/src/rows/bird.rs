@@ -61,6 +61,10 @@ pub struct State {
     pub imported: usize,
     /// Routes to the peer, of both families.
     pub exported: usize,
+    /// The SendID of the key that it signs with.
+    pub current_key: Option<u8>,
+    /// The RecvID of the key that it asks the peer for.
+    pub rnext_key: Option<u8>,
 }
 
 /// BIRD's configuration of a session with these keys, which have the other end's ids.
@@ -149,7 +153,16 @@ impl<'a> Bird<'a> {
     /// Changes what protects the sessions.
     pub async fn configure(&self, protection: &str) -> Result<()> {
         self.configured.borrow_mut().0 = protection.to_owned();
-        let contents = configuration(self.remote, &self.configured.borrow());
+        self.replace(self.text()).await
+    }
+
+    /// Its configuration, as it was last generated.
+    pub fn text(&self) -> String {
+        configuration(self.remote, &self.configured.borrow())
+    }
+
+    /// Puts another configuration in the place of its own, and makes BIRD read it.
+    pub async fn replace(&self, contents: String) -> Result<()> {
         write(self.program.guest, contents).await?;
         let said = self.ask("configure").await?;
         ensure!(said.contains("Reconfigur"), "BIRD rejected its configuration: {said}");
@@ -191,6 +204,8 @@ impl<'a> Bird<'a> {
                     state.since = Since::read(since)?;
                     state.state = rest.join(" ");
                 }
+                ["Current", "key:", id] => state.current_key = id.parse().ok(),
+                ["RNext", "key:", id] => state.rnext_key = id.parse().ok(),
                 ["Routes:", counts @ ..] => {
                     for count in counts.chunks_exact(2) {
                         match count[1].trim_end_matches(',') {

@@ -3,8 +3,10 @@
 
 mod daemon;
 mod gateway;
+mod keys_roll;
 mod pages;
 mod pair;
+mod planned;
 mod program;
 mod run;
 
@@ -20,6 +22,7 @@ use crate::wait::Program;
 pub fn rows() -> Vec<Row> {
     let mut rows = run::daemons();
     rows.extend([pair::bgp(), pair::ldp(), run::vrf(), program::row(), run::service(), second_days()]);
+    rows.extend(keys_roll::rows());
     rows.extend(gateway::rows());
     rows.extend(pages::rows());
     rows

@@ -15,7 +15,7 @@ use crate::rows::bgp::{
 use crate::wait::Program;
 
 /// Routes that FRR announces.
-const ROUTES: usize = 1_000;
+pub(super) const ROUTES: usize = 1_000;
 const ALGORITHMS: [&str; 3] = ["AES-128-CMAC-96", "HMAC-SHA-1-96", "hmac(sha256)"];
 /// Seconds from one moment of the key chain to the next: a key is accepted from one moment before its send lifetime to one after.
 const STEP: i64 = 1000;
@@ -60,8 +60,13 @@ fn mkts(secret: &str) -> Result<Vec<Mkt>> {
     Ok(chain.keys().iter().map(|key| key.mkt().clone()).collect())
 }
 
-/// Starts both, FRR on the second guest and GoBGP on the first.
-async fn start<'a>(lab: &'a Lab, secrets: [&str; 2]) -> Result<[Program<'a>; 2]> {
+/// The key files of GoBGP's end and of FRR's.
+fn pair_key_files(secrets: [&str; 2]) -> [String; 2] {
+    [pair_key_file(false, secrets[0]), pair_key_file(true, secrets[1])]
+}
+
+/// Starts both with their key files at a moment, GoBGP on the first guest and FRR on the second.
+pub(super) async fn start<'a>(lab: &'a Lab, keys: &[String; 2], moment: i64) -> Result<[Program<'a>; 2]> {
     let south = lab.south().await?;
     let frr = Speaker { routes: ROUTES, ..Speaker::of_bird(Port::South) };
     let gobgp = Speaker {
@@ -73,10 +78,10 @@ async fn start<'a>(lab: &'a Lab, secrets: [&str; 2]) -> Result<[Program<'a>; 2]>
         vrf: None,
         routes: 0,
     };
-    set_clocks(lab, 0).await?;
+    set_guest_clocks([&lab.north, south], moment).await?;
     Ok([
-        supervise(&lab.north, Daemon::GoBgp, &gobgp, &pair_key_file(false, secrets[0])).await?,
-        supervise(south, Daemon::Frr, &frr, &pair_key_file(true, secrets[1])).await?,
+        supervise(&lab.north, Daemon::GoBgp, &gobgp, &keys[0]).await?,
+        supervise(south, Daemon::Frr, &frr, &keys[1]).await?,
     ])
 }
 
@@ -86,7 +91,7 @@ async fn set_clocks(lab: &Lab, step: i64) -> Result<()> {
 }
 
 /// FRR's established sessions, how often each was established, and the routes announced in all of them.
-async fn established(guest: &Guest) -> Result<(usize, u64, u64)> {
+pub(super) async fn established(guest: &Guest) -> Result<(usize, u64, u64)> {
     let said = guest.shell("vtysh -c 'show bgp ipv4 unicast summary json' 2>/dev/null").await?;
     let summary: serde_json::Value = serde_json::from_str(&said)?;
     let peers = summary["peers"].as_object().context("there are peers")?;
@@ -98,7 +103,7 @@ async fn established(guest: &Guest) -> Result<(usize, u64, u64)> {
 async fn run(lab: &Lab) -> Result<Evidence> {
     let south = lab.south().await?;
     let before = Both::of(&lab.north, south).await?;
-    let [gobgp, frr] = start(lab, ["what both ends know"; 2]).await?;
+    let [gobgp, frr] = start(lab, &pair_key_files(["what both ends know"; 2]), FIRST).await?;
     let expected = (2, 2, 2 * ROUTES as u64);
     let are_up = async || Ok(established(south).await? == expected);
     frr.wait("FRR's routes", are_up).await?;
@@ -140,7 +145,8 @@ async fn run(lab: &Lab) -> Result<Evidence> {
 async fn twin(lab: &Lab) -> Result<Refusal> {
     let south = lab.south().await?;
     let before = Both::of(&lab.north, south).await?;
-    let [gobgp, frr] = start(lab, ["what one end knows", "what the other knows"]).await?;
+    let [gobgp, frr] =
+        start(lab, &pair_key_files(["what one end knows", "what the other knows"]), FIRST).await?;
     let refusal = before.bad().await?;
     for end in [gobgp, frr] {
         end.await_log("bad MAC under the", 1).await?;

@@ -135,7 +135,7 @@ async fn start<'a>(
 }
 
 /// The key chain with its ids the other way round.
-fn mirrored(keys: &str) -> String {
+pub(super) fn mirrored(keys: &str) -> String {
     keys.replace("send-id", "own-id").replace("recv-id", "send-id").replace("own-id", "recv-id")
 }
 
