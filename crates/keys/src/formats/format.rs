@@ -341,7 +341,8 @@ impl KeyFile {
     /// The keys to check a capture against, each once for every neighbor of its chain. They may share ids.
     ///
     /// A send lifetime is cut to the accept lifetime if that does not cover it. Lifetimes in local time are extended by
-    /// [`Clock::UNCERTAINTY`] at each end. Keys whose secrets are [encrypted](super::Secret::encryption) are left out.
+    /// [`Clock::UNCERTAINTY`], before their start and after their end. Keys whose secrets are [encrypted](super::Secret::encryption) are
+    /// left out.
     ///
     /// # Errors
     /// [`Error`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC does not have 4 to 16
