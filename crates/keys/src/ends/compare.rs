@@ -1,4 +1,4 @@
-//! What the two ends of a session have configured differently, and what that does.
+//! How the configurations of a session's two ends differ, and what follows from that.
 
 use super::pair::{Pair, Relation, pairs};
 use super::{ConfiguredEnd, Difference};
@@ -6,21 +6,21 @@ use wireseal_tcp_ao::OptionCoverage;
 
 use crate::{ChainKey, Clock, Lifetime, Position, SendingRule, Timestamp, Weight, hexadecimal};
 
-/// Something that was found about a session's two ends.
+/// A finding about the two ends of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Disagreement {
     /// How serious it is.
     pub weight: Weight,
     /// Its kind, as `keys diff --json` spells it, such as `ids-not-crossed`.
     pub kind: &'static str,
-    /// What it is about at each end: the name of a key or a chain, and its place in the text. `None` at an end that it is not about.
+    /// The key or chain that it is about at each end: its name and its place in the text. `None` for an end that it is not about.
     pub subjects: [Option<(String, Option<Position>)>; 2],
-    /// It in words, with the names of the ends.
+    /// The finding as a sentence, with the names of the ends.
     pub sentence: String,
 }
 
-/// Compares the chains of two ends, field by field. Whether the session works, [`outages()`](super::outages()) tells. `names` are those of
-/// the ends; `from` and `until` are the time to look at.
+/// Compares the chains of two ends, field by field. [`outages()`](super::outages()) says whether the session works. `names` are the names
+/// of the ends; `from` and `until` bound the period that matters.
 #[must_use]
 pub fn compare(
     ends: [ConfiguredEnd<'_>; 2],
@@ -107,7 +107,7 @@ impl Report<'_> {
         }
     }
 
-    /// Everything that makes the MAC.
+    /// The fields that change the MAC.
     fn fields(&mut self, keys: [&ChainKey; 2]) {
         let [first, second] = self.names;
         for difference in Difference::between(keys[0], keys[1]) {
@@ -153,7 +153,7 @@ impl Report<'_> {
         sentence
     }
 
-    /// Times at which one end may sign with a key that the other does not accept, seen from this key alone.
+    /// Times at which one end may sign with this key when the other does not accept it, whatever other keys they have.
     fn lifetimes(&mut self, keys: [&ChainKey; 2], skew_seconds: u32, window: Lifetime) {
         // Local times at different places cannot be compared.
         if keys.iter().any(|key| key.clock == Clock::Local) {
@@ -202,7 +202,7 @@ impl Report<'_> {
         }
     }
 
-    /// Why the peer's implementation cannot have the other side of a key.
+    /// Why the peer's implementation cannot have the matching key.
     fn impossible(&mut self, pair: &Pair<'_>) {
         for side in 0..2 {
             let Some(key) = pair.keys[side] else { continue };
@@ -294,7 +294,7 @@ impl Report<'_> {
         }
     }
 
-    /// What the reader of an end's text has to say about its chain.
+    /// What the format's reader remarked about an end's chain.
     fn remarks(&mut self, side: usize) {
         let chain = self.ends[side].chain;
         // Local time is said once, and only if the offset is not given.
@@ -309,7 +309,7 @@ impl Report<'_> {
     }
 }
 
-/// What two different secrets have in common, without a part of either.
+/// How two different secrets are alike, without revealing any part of them.
 fn secrets([one, other]: [&ChainKey; 2]) -> &'static str {
     let [one, other] = [one, other].map(|key| key.secret.expose());
     let is_digits_of = |text: &[u8], octets: &[u8]| {

@@ -1,18 +1,18 @@
-//! In what two ends' keys of one id differ.
+//! How the two ends' versions of a key differ.
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::OptionCoverage;
 
 use crate::ChainKey;
 
-/// A field that both ends must have alike, because it changes the MAC (RFC 5925 §3.1), with the values that the two ends have.
+/// A field that changes the MAC, so both ends must agree on it (RFC 5925 §3.1), with the two ends' values.
 ///
-/// Ids and lifetimes are not among them: an id leads to a key, a lifetime says when it is used.
+/// Ids and lifetimes are not included: an id selects a key, and a lifetime says when it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Difference {
-    /// KDF and MAC.
+    /// The algorithm: KDF and MAC.
     Algorithm([TcpAoAlgorithm; 2]),
-    /// Octets of the MAC.
+    /// The length of the MAC in octets.
     MacLength([usize; 2]),
     /// Whether the MAC covers the other TCP options.
     Options([OptionCoverage; 2]),

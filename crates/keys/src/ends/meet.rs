@@ -1,4 +1,4 @@
-//! Which key chain of one file meets which of another.
+//! Finds which key chain of one file and which of another are for the same session.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -22,13 +22,13 @@ pub struct Meeting<'a> {
 /// How the two chains of a session were found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MetBy {
-    /// Their names were given.
+    /// By the names that the caller gave.
     Name,
-    /// A neighbor of one is an address of the other's router.
+    /// By a neighbor of one, which is an address of the other's router.
     Address,
-    /// There are no others.
+    /// There is no other choice.
     Only,
-    /// Their keys match best.
+    /// By their keys, which match best.
     Keys,
 }
 
@@ -46,8 +46,8 @@ impl MetBy {
 }
 
 impl Meeting<'_> {
-    /// Why a session between the routers of these files may not use the chains: no neighbor uses one, or others than the other router's
-    /// addresses do. Only what the files show is said: one without addresses may be a part of a configuration.
+    /// Why a session between the routers of these files may not use the chains: no neighbor uses one, or only neighbors that are not the
+    /// other router. A file without addresses may be only part of a configuration, so it causes no warning.
     #[must_use]
     pub fn strangers(&self, files: [&KeyFile; 2], names: [&str; 2]) -> Vec<Disagreement> {
         let mut found = Vec::new();
@@ -84,7 +84,7 @@ impl Meeting<'_> {
     }
 }
 
-/// Whether a file has its router's interfaces, and not only keys or a daemon's part.
+/// Whether a file is a router's configuration with its interfaces, rather than only keys or a daemon's configuration.
 fn is_whole_router(file: &KeyFile) -> bool {
     const OTHERS: [Format; 6] =
         [Format::Toml, Format::Json, Format::Xml, Format::OpenConfig, Format::Bird, Format::GoBgp];
@@ -95,8 +95,8 @@ fn is_link_local(address: &IpCidr) -> bool {
     matches!(address, IpCidr::V6(address) if address.first_address().is_unicast_link_local())
 }
 
-/// Finds the chains that two files have for the sessions between them: by `names`, which is the name of both or `A:B`; else those whose
-/// neighbors are [addresses](KeyFile::addresses) of the other file; else the only ones; else those with most keys in common.
+/// Finds the chains that two files have for the sessions between them: by `names`, which is one name for both or `A:B`; else those whose
+/// neighbors are [addresses](KeyFile::addresses) of the other file; else the only ones; else those with the most keys in common.
 ///
 /// # Errors
 /// [`Error`] if a file has no chain of that name, or if several chains remain.
@@ -155,7 +155,7 @@ pub fn meet<'a>(files: [&'a KeyFile; 2], names: Option<&str>) -> Result<Meeting<
     }
 }
 
-/// The two names, which both files have.
+/// Splits `names` into a chain name of the first file and one of the second.
 fn named<'n>(chains: &[Vec<&Chain>; 2], names: &'n str) -> Result<[&'n str; 2], Error> {
     let has = |side: usize, name: &str| chains[side].iter().any(|chain| chain.name == name);
     // A name may have a colon itself.
@@ -178,7 +178,7 @@ fn own_addresses(file: &KeyFile) -> Vec<&IpAddr> {
     file.addresses.iter().filter(|address| !hosts.contains(address)).collect()
 }
 
-/// How many keys two chains have in common, and how many at least by their ids.
+/// How many keys two chains have in common, and how many have at least matching ids.
 fn in_common(chains: [&Chain; 2]) -> [usize; 2] {
     let crossed = pairs(chains).into_iter().filter(|pair| pair.relation == Relation::Crossed);
     let crossed: Vec<_> = crossed.filter_map(|pair| pair.both()).collect();

@@ -1,5 +1,4 @@
-//! The two ends of a session: whether each accepts what the other signs, when, what they have configured differently, and how they change
-//! to the next key.
+//! The two ends of a session: when each accepts what the other signs, how their configurations differ, and how they change to a new key.
 
 mod compare;
 mod difference;

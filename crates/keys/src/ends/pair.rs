@@ -1,4 +1,4 @@
-//! Which key of one chain is which of another.
+//! Matches the keys of one end's chain with those of the other's.
 
 use std::collections::HashSet;
 
@@ -8,13 +8,13 @@ use crate::{Chain, ChainKey};
 /// A key as both ends have it, or one that only one end has.
 #[derive(Clone, Copy, Debug)]
 pub struct Pair<'a> {
-    /// The key at each end; at least one is there.
+    /// The key at each end; at least one is `Some`.
     pub keys: [Option<&'a ChainKey>; 2],
     /// What the two have in common.
     pub relation: Relation,
 }
 
-/// What the keys of two ends have in common that makes them one key, the best first.
+/// Why two ends' keys are taken to be the same key, the strongest reason first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Relation {
     /// Each end's SendID is the other's RecvID, as it should be.
@@ -25,12 +25,12 @@ pub enum Relation {
     OneWay,
     /// Only the secrets are the same.
     Secret,
-    /// There is only one key.
+    /// Only one end has the key.
     Alone,
 }
 
 impl<'a> Pair<'a> {
-    /// Both keys, if both are there.
+    /// Both keys, if both ends have it.
     #[must_use]
     pub fn both(&self) -> Option<[&'a ChainKey; 2]> {
         let [one, other] = self.keys;
@@ -38,8 +38,8 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// Pairs the keys of two ends, each with the one that it has most in common with. In order of the first end's keys; those that only the
-/// second has are last.
+/// Pairs each key with the one of the other end that it has most in common with. The pairs are in the order of the first end's keys; keys
+/// that only the second end has come last.
 #[must_use]
 pub fn pairs<'a>([one, other]: [&'a Chain; 2]) -> Vec<Pair<'a>> {
     let mut possible = Vec::new();

@@ -1,4 +1,4 @@
-//! A plan for a new key at both ends: what a person reads and may edit, and what a script reads.
+//! A plan for a new key at both ends, for people to read and edit and for scripts to read.
 
 use serde::{Deserialize, Serialize};
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -15,13 +15,13 @@ pub struct Plan {
     pub made: Timestamp,
     /// When the ends begin to sign with the new key.
     pub at: Timestamp,
-    /// For how many seconds from then on the old keys may still be used.
+    /// For how many seconds after `at` the old keys may still be used.
     pub overlap_seconds: u32,
     /// By how many seconds the clocks of the two ends may differ.
     pub skew_seconds: u32,
     /// The new key's algorithm.
     pub algorithm: TcpAoAlgorithmName,
-    /// Octets of its MAC.
+    /// The length of its MAC in octets.
     pub mac_length: usize,
     /// The two ends.
     pub ends: [PlannedEnd; 2],
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for TcpAoAlgorithmName {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlannedEnd {
-    /// What people call it.
+    /// Its name in messages.
     pub name: String,
     /// Today's file.
     pub file: String,
@@ -58,13 +58,13 @@ pub struct PlannedEnd {
     pub format: String,
     /// The name of the chain that gets the key.
     pub chain: String,
-    /// The neighbors of the chain, if the file tells.
+    /// The neighbors of the chain, if the file names them.
     pub neighbors: Vec<String>,
     /// The chain's tolerance from the first step on, in seconds.
     pub tolerance_seconds: u32,
-    /// The keys that go, with their lifetimes from the first step on.
+    /// The keys to remove, with their lifetimes as the first step sets them.
     pub old: Vec<PlannedKey>,
-    /// The key that comes.
+    /// The key to add.
     pub new: PlannedKey,
     /// What to do, in order.
     pub steps: Vec<Step>,
@@ -86,7 +86,7 @@ pub struct PlannedKey {
     pub accept: Span,
 }
 
-/// A lifetime as a plan has it; `null` for no start or no end.
+/// A lifetime in a plan; `null` means no start or no end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Span {
@@ -106,11 +106,11 @@ impl From<Lifetime> for Span {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// What is done.
+    /// What to do.
     pub action: Action,
-    /// When it may be done at the earliest.
+    /// The earliest time to do it.
     pub from: Timestamp,
-    /// When it must have been done; `None` if it can wait.
+    /// The deadline; `None` if it can wait.
     pub until: Option<Timestamp>,
 }
 
@@ -118,7 +118,7 @@ pub struct Step {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
-    /// Adds the new key, and gives the old ones their end.
+    /// Adds the new key, and sets the end of the old ones.
     Add,
     /// Signs with the new key, where keys have ranks instead of lifetimes.
     Prefer,
@@ -127,7 +127,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// Its name in plans and names of files.
+    /// Its name in plans and file names.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -14,7 +14,7 @@ use crate::{
     Chain, ChainKey, Clock, Error, Format, Implementation, KeyFile, Lifetime, SendingRule, Timestamp,
 };
 
-/// What a plan is made for.
+/// What a plan has to achieve.
 #[derive(Clone, Copy, Debug)]
 pub struct Wish {
     /// The present time.
@@ -32,7 +32,7 @@ pub struct Wish {
 /// Today's file of one end.
 #[derive(Clone, Copy, Debug)]
 pub struct Today<'a> {
-    /// What people call the end.
+    /// The end's name in messages.
     pub name: &'a str,
     /// The path of the file.
     pub path: &'a str,
@@ -53,7 +53,7 @@ impl Today<'_> {
 }
 
 impl Plan {
-    /// Plans a new key, with ids that are free at both ends, for the chains that [`meet`] finds by these names. [`Self::gaps`] tells whether
+    /// Plans a new key, with ids that are free at both ends, for the chains that [`meet`] finds by these names. [`Self::gaps`] says whether
     /// the plan loses segments.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Plan {
         plan.with_tolerances(ends.map(|end| end.file))
     }
 
-    /// The plan with the tolerances that its lifetimes need, where one cannot be accepted earlier than it may be used.
+    /// Raises the tolerance of an end that could otherwise not accept the new key before its peer may sign with it.
     fn with_tolerances(mut self, files: [&KeyFile; 2]) -> Result<Self, Error> {
         let early = self.at.earlier_by(self.skew_seconds);
         for side in Side::BOTH {
@@ -181,12 +181,13 @@ impl PlannedEnd {
     }
 }
 
-/// A lifetime cut at this moment, as a plan has it.
+/// The lifetime, ending at this moment at the latest.
 fn ended(lifetime: Lifetime, at: Timestamp) -> Span {
     Span { until: Some(lifetime.until().map_or(at, |until| until.min(at))), ..lifetime.into() }
 }
 
-/// A number for a key of the chain: the SendID if all others have theirs, or else the next one after the present key's.
+/// A free number for a key of the chain: its SendID if the numbers of all others are their SendIDs, or else the next one after the present
+/// key's.
 fn free_number(chain: &Chain, present: &ChainKey, send_id: u8, most: u64) -> Option<u64> {
     let used: HashSet<_> = chain.keys.iter().map(|key| key.key_id).collect();
     let send_id = u64::from(send_id);
@@ -202,8 +203,8 @@ fn free_number(chain: &Chain, present: &ChainKey, send_id: u8, most: u64) -> Opt
     candidates.into_iter().find(|number| !used.contains(number))
 }
 
-/// A SendID and a RecvID of the first end that no key of either end's sessions has in any role: one for both directions if the present key
-/// has one, or if an end requires it.
+/// A SendID and a RecvID for the first end that no key of either end's sessions uses as either: one id for both directions if the present
+/// key has one, or if an end requires it.
 fn free_ids(ends: [Today<'_>; 2], chains: [&Chain; 2], present: &ChainKey) -> Result<[u8; 2], Error> {
     let mut used = HashSet::new();
     for (end, chain) in ends.iter().zip(chains) {

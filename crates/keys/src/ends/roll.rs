@@ -1,8 +1,8 @@
 //! The proof that a plan for a new key loses no segment, and the changes of its steps.
 //!
-//! Each end accepts the next key before either may sign with it, and the old one until neither does. An end whose implementation has
-//! lifetimes changes over by its clock; one that ranks its keys (BIRD) does so in a step of its own. The proof simulates every pair of
-//! states that the two ends can be in at the same time, since people take steps in any order within the times that the plan gives.
+//! Each end accepts the new key before either may sign with it, and the old one until neither does. An end whose implementation has
+//! lifetimes changes over by its clock; one that ranks its keys (such as BIRD) needs a separate step. People may take the steps in any
+//! order within the times that the plan gives, so the proof simulates every pair of states that the two ends can be in at the same time.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::{
     Secret, SendingRule, Timestamp, change,
 };
 
-/// A time in which segments may be lost.
+/// A period in which segments may be lost.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Gap {
     /// Its first moment.
@@ -31,7 +31,7 @@ pub struct Gap {
 const AFTERWARDS: u32 = 86_400;
 
 impl Plan {
-    /// How many characters the secret of the new key has best: 32, or as many as both ends accept.
+    /// The best length for the new key's secret: 32 characters, or as many as both ends accept.
     ///
     /// # Errors
     /// [`Error`] for a format that does not exist.
@@ -44,8 +44,8 @@ impl Plan {
         Ok(length)
     }
 
-    /// Every time in which segments may be lost, in any order in which the steps may be taken; none if the plan loses none. `files` are
-    /// those of today, from before the first step.
+    /// Every period in which segments may be lost, in whatever order the steps are taken; empty if the plan loses none. `files` are
+    /// today's, from before the first step.
     ///
     /// # Errors
     /// [`Error`] if the plan is not for these files, or does not make sense.
@@ -86,7 +86,7 @@ impl Plan {
         Ok(gaps.into_iter().map(|(gap, _)| gap).collect())
     }
 
-    /// The time in which an end may be in the state after this many steps.
+    /// The period in which an end may be in the state after this many steps.
     fn span(&self, end: usize, state: usize, horizon: Timestamp) -> (Timestamp, Timestamp) {
         let steps = &self.ends[end].steps;
         let from = if state == 0 { self.made } else { steps[state - 1].from };
@@ -222,7 +222,7 @@ impl PlannedEnd {
     }
 }
 
-/// Stands for the new key's secret where no secret matters.
+/// A placeholder for the new key's secret, where its value does not matter.
 pub(super) fn blank() -> Secret {
     Secret::new(Zeroizing::new(vec![b'k'; 32]), Notation::Text)
 }

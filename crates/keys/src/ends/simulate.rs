@@ -1,8 +1,8 @@
-//! When one end signs what the other does not accept.
+//! Finds when one end signs segments that the other does not accept.
 //!
-//! An end signs with the key that its implementation chooses among those whose send lifetime contains its clock, or with the one that its
-//! peer asks for (RNextKeyID, RFC 5925 §7.3). The other end accepts it if it has a key with that RecvID whose accept lifetime, with
-//! tolerance, contains its own clock, and which is the same in all that makes the MAC.
+//! An end signs with the key that its implementation chooses among those that are valid for sending by its clock, or with the one that its
+//! peer requests (RNextKeyID, RFC 5925 §7.3). The other end accepts the segment if it has a key with that RecvID that agrees in every field
+//! that changes the MAC, and its own clock is within that key's accept lifetime, with tolerance.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -18,11 +18,11 @@ use crate::{Chain, ChainKey, Clock, Implementation, Lifetime, SendingRule, Times
 pub struct ConfiguredEnd<'a> {
     /// Its keys, as this end has them: it sends their SendIDs.
     pub chain: &'a Chain,
-    /// What chooses among them.
+    /// The implementation, which chooses among them.
     pub implementation: Implementation,
 }
 
-/// One of the two ends that were given.
+/// One of the two ends of a session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Side {
     /// The first.
@@ -35,7 +35,7 @@ impl Side {
     /// Both, in order.
     pub const BOTH: [Self; 2] = [Self::One, Self::Other];
 
-    /// The opposite one.
+    /// The other end.
     #[must_use]
     pub const fn peer(self) -> Self {
         match self {
@@ -45,12 +45,12 @@ impl Side {
     }
 }
 
-/// A time in which segments of one end may be refused.
+/// A period in which the peer may refuse segments of one end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Outage {
     /// Its first moment, by the clock of the end that signs.
     pub from: Timestamp,
-    /// The first moment after it, or the end of the time that was simulated.
+    /// The first moment after it, or the end of the simulated period.
     pub until: Timestamp,
     /// The end that signs.
     pub signer: Side,
@@ -60,8 +60,8 @@ pub struct Outage {
     pub reason: Reason,
 }
 
-/// Why the peer does not accept a segment. Keys are named as [`Chain::name_of`] names them; the peer's is the one that the segment's KeyID
-/// leads to.
+/// Why the peer does not accept a segment. Keys are named as [`Chain::name_of`] names them; the peer's key is the one that the segment's
+/// KeyID selects.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Reason {
     /// The signing end has no key whose send lifetime contains its clock, so it sends nothing.
@@ -91,8 +91,8 @@ impl Reason {
 }
 
 impl Outage {
-    /// What happens, in words: `edge-a signs with core/101, which edge-b does not accept before 2026-07-01T01:00:00Z`. `names` are those
-    /// of the two ends.
+    /// The outage as a sentence: `edge-a signs with core/101, which edge-b does not accept before 2026-07-01T01:00:00Z`. `names` are the
+    /// names of the two ends.
     #[must_use]
     pub fn sentence(&self, names: [&str; 2]) -> String {
         let [signer, peer] = [self.signer, self.signer.peer()].map(|side| names[side as usize]);
@@ -131,7 +131,7 @@ impl Outage {
     }
 }
 
-/// The peer's name of a key, where it is another one.
+/// The peer's name for a key, if it differs.
 fn same_or_named(key: &str, of_peer: &str) -> String {
     if key == of_peer { String::new() } else { format!(" (as {})", called(of_peer)) }
 }
@@ -149,13 +149,13 @@ fn written(moment: Timestamp, clock: Clock) -> String {
     }
 }
 
-/// Every time between two moments in which a segment that one end may sign is not accepted by the other, in order of their starts; empty if
-/// the session works throughout.
+/// Every period between `from` and `until` in which the other end does not accept a segment that one end may sign, in order of start; empty
+/// if the session works throughout.
 ///
-/// An end's clock is taken to be right while it signs, and that of its peer to be up to `skew_seconds` ahead or behind. Lifetimes in
-/// [local time](Clock::Local) are taken to be up to [`Clock::UNCERTAINTY`] off, by the same amount for all keys of an end. If two
-/// of the peer's keys have the RecvID of a segment, both must accept it. A secret that only the router can decrypt is taken to be
-/// the right one: [`Difference::can_compare_secrets`] tells.
+/// The signing end's clock is taken to be right, and its peer's to be up to `skew_seconds` ahead or behind. Lifetimes in [local
+/// time](Clock::Local) are taken to be up to [`Clock::UNCERTAINTY`] off, by the same amount for all keys of an end. If two of the peer's
+/// keys have the RecvID of a segment, both must accept it. A secret that only the router can decrypt is assumed to be right:
+/// [`Difference::can_compare_secrets`] is false for such keys.
 ///
 /// ```
 /// use std::path::Path;
@@ -218,7 +218,7 @@ pub fn outages(
     outages
 }
 
-/// What an end's clock may show: universal time, and its local time.
+/// What an end's clock may show: UTC, and its local time.
 #[derive(Clone, Copy)]
 struct Reading {
     utc: Timestamp,
@@ -234,13 +234,13 @@ impl Reading {
     }
 }
 
-/// An end with the moments at which something changes for it.
+/// An end, and the moments at which the keys that it signs with or accepts may change.
 struct Rules<'a> {
     end: ConfiguredEnd<'a>,
     acceptances: Vec<Lifetime>,
     /// The starts and ends of lifetimes in local time.
     local: Vec<Timestamp>,
-    /// In universal time, all moments at which what the end may do changes.
+    /// All moments at which the keys that the end may use change, in UTC.
     events: Vec<Timestamp>,
 }
 
@@ -265,7 +265,7 @@ impl<'a> Rules<'a> {
         Self { end, acceptances, local, events }
     }
 
-    /// One reading for each of the states that this end can be in when another's clock shows `at`.
+    /// One reading for each state that this end can be in when the other end's clock shows `at`.
     fn readings(&self, at: Timestamp, skew_seconds: u32) -> Vec<Reading> {
         let mut readings = Vec::new();
         for utc in within(&self.events, at, skew_seconds) {
@@ -279,7 +279,7 @@ impl<'a> Rules<'a> {
         readings
     }
 
-    /// The keys that its implementation may choose for sending, which are also those that it asks for.
+    /// The keys that its implementation may choose for sending, which are also those that it requests with RNextKeyID.
     fn choices(&self, reading: Reading) -> Vec<usize> {
         let keys = &self.end.chain.keys;
         let valid = || (0..keys.len()).filter(|key| reading.is_in(&keys[*key].send, keys[*key].clock));
@@ -313,7 +313,7 @@ impl<'a> Rules<'a> {
     }
 }
 
-/// The first moment of the time up to `distance` seconds before and after `at`, and all of these that are in it.
+/// The moment `distance` seconds before `at`, then each of `moments` from there to `distance` seconds after `at`.
 fn within(moments: &[Timestamp], at: Timestamp, distance: u32) -> impl Iterator<Item = Timestamp> {
     let (first, last) = (at.earlier_by(distance), at.later_by(distance));
     let [from, until] = [first, last].map(|end| moments.partition_point(|moment| *moment <= end));
@@ -360,7 +360,7 @@ fn failures(
     found
 }
 
-/// Why a segment under this key of the peer is not accepted.
+/// Why the receiver does not accept a segment signed with this key; `None` if it does.
 fn refusal(signed: &ChainKey, receiver: &Rules<'_>, reading: Reading) -> Option<Reason> {
     let keys = receiver.end.chain.keys.iter().zip(&receiver.acceptances);
     let with_id: Vec<_> = keys.filter(|(key, _)| key.recv_id == signed.send_id).collect();

@@ -9,14 +9,14 @@ use super::table::Written;
 use super::{Chain, ChainKey, Format, KeyFile, Notation, Secret, convert, read};
 use crate::Error;
 
-/// What changes a chain of a file into another.
+/// A change of one chain of a file.
 #[derive(Clone)]
 pub struct Changed {
     /// The text, secrets included.
     pub text: Zeroizing<String>,
-    /// Whether it is a whole file to replace today's by. Otherwise it is commands.
+    /// Whether the text is a whole file that replaces today's. Otherwise it is commands.
     pub is_file: bool,
-    /// What a whole file loses of today's, one sentence each.
+    /// What of today's file is missing from a whole file, one sentence each.
     pub losses: Vec<String>,
 }
 
@@ -28,8 +28,8 @@ impl fmt::Debug for Changed {
 }
 
 impl Format {
-    /// Why an implementation that reads it cannot change keys without losing segments, or cannot be told to by this program; `None` if it
-    /// can.
+    /// Why keys in this format cannot be changed without losing segments, or why the commands for that are not known; `None` if they can be
+    /// changed.
     #[must_use]
     pub fn cannot_change(self) -> Option<String> {
         let limits = &self.table().limits;
@@ -42,14 +42,14 @@ impl Format {
         }
     }
 
-    /// The commands that carry out a file of changes, in which `{file}` stands for it and `{target}` for today's file. Empty if
-    /// [it cannot be changed](Self::cannot_change).
+    /// The commands that apply a file of changes: `{file}` stands for that file, and `{target}` for today's file. Empty if [it cannot be
+    /// changed](Self::cannot_change).
     #[must_use]
     pub fn apply_commands(self) -> &'static str {
         self.table().change.as_ref().map_or("", |change| change.apply)
     }
 
-    /// Whether a change is commands for a router, not a whole file.
+    /// Whether a change is a list of commands for a router rather than a whole file.
     #[must_use]
     pub fn is_changed_by_commands(self) -> bool {
         self.table().change.as_ref().is_some_and(|change| matches!(change.written, Written::Commands(_)))
@@ -73,7 +73,7 @@ impl Format {
         limits.has_one_lifetime || limits.has_one_start
     }
 
-    /// The largest SendID and RecvID, and whether they are one.
+    /// The largest SendID and RecvID, and whether a key has one id for both.
     pub(crate) const fn ids(self) -> (u8, bool) {
         (self.table().limits.max_id, self.table().limits.has_one_id)
     }
@@ -83,7 +83,7 @@ impl Format {
         self.table().limits.max_key_id
     }
 
-    /// The chain with the lifetimes, tolerance and ranks that this format gives it, as its reader understands what its writer writes.
+    /// The chain with the lifetimes, tolerance and ranks that it has after it is written in this format and read back.
     ///
     /// # Errors
     /// [`Error`] if the format cannot express all of its keys.
@@ -111,11 +111,11 @@ impl Format {
     }
 }
 
-/// What turns a chain of a file into another chain, `after`: commands for a router that has the chain `before`, or the whole file, made of
-/// today's, `text`, in which the chain has this index.
+/// Changes a chain of a file to `after`. The result is commands for a router that has the chain `before`, or a whole file made from today's
+/// `text`, in which the chain has this index.
 ///
 /// # Errors
-/// [`Error`] if the [format cannot be changed](Format::cannot_change), or its text cannot be edited so.
+/// [`Error`] if the [format cannot be changed](Format::cannot_change), or if its text cannot be edited.
 pub fn change(
     file: &KeyFile,
     text: &str,

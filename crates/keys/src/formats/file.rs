@@ -17,12 +17,12 @@ use crate::{Error, Key, KeyChain, Lifetime, Position, Problem};
 pub(super) struct Content {
     pub(super) chains: Vec<Chain>,
     pub(super) skipped: Vec<Skipped>,
-    /// Remarks about no chain in particular.
+    /// Remarks that are about no chain in particular.
     pub(super) remarks: Vec<Remark>,
 }
 
 impl Content {
-    /// Keeps the remarks of a chain of which no key is left.
+    /// Keeps the remarks of a chain that has no keys left.
     pub(super) fn keep_remarks(&mut self, chain: &str, remarks: impl IntoIterator<Item = Remark>) {
         self.remarks.extend(remarks.into_iter().map(|remark| match remark.key_id {
             Some(key_id) => Remark { key_id: None, ..remark }.about(format_args!("key {chain}/{key_id}")),
@@ -45,11 +45,11 @@ pub struct Skipped {
 pub enum Weight {
     /// It will not work or is not safe.
     Warning,
-    /// It would not work with another implementation, or should be known.
+    /// It would not work with another implementation, or is worth knowing.
     Note,
 }
 
-/// What a format's reader has to say: a line that it does not understand, a setting that the router refuses, or one that lets a peer in
+/// A remark of a format's reader, such as a line that it does not understand, a setting that the router refuses, or one that lets a peer in
 /// without TCP-AO.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Remark {
@@ -63,21 +63,21 @@ pub struct Remark {
     /// | `missing` | something that is used here is not in the file, or is empty |
     /// | `not-followed` | an included file, or a value that the router computes, is not read |
     /// | `refused` | the router itself refuses it |
-    /// | `left-out` | a key is left out: its algorithm's KDF is not documented, or it cannot be one of TCP-AO |
+    /// | `left-out` | a key is left out: its algorithm's KDF is not documented, or it cannot be a TCP-AO key |
     /// | `not-in-use` | a key or a keychain is disabled, and left out |
     /// | `accepts-mismatch` | connections without TCP-AO are accepted |
-    /// | `older-option` | something uses the TCP option that was there before TCP-AO |
-    /// | `assumed` | the file does not say it, or says what no key of this library can have: it is read as this |
+    /// | `older-option` | something uses the vendor's older TCP option, not TCP-AO |
+    /// | `assumed` | the file leaves it open, or has a value that no key of this library can have; the sentence says what is assumed |
     /// | `local-time` | lifetimes are in the router's local time |
     /// | `disputed` | guides and routers disagree about it |
-    /// | `pairing` | which two entries are one key is not certain |
+    /// | `pairing` | it is not certain which two entries form one key |
     /// | `ranks` | the neighbors of a chain start with different keys |
     pub kind: &'static str,
     /// The number of the key it is about; `None` for its whole chain or file.
     pub key_id: Option<u64>,
     /// Where it is in the text.
     pub position: Option<Position>,
-    /// In words that follow the name of the key or the chain.
+    /// The remark in words that follow the name of the key or the chain.
     pub sentence: Cow<'static, str>,
     /// Whether a conversion loses it: a setting that no other format has, or a key that is left out.
     pub is_lost: bool,
@@ -94,22 +94,22 @@ impl Remark {
         Self { weight: Weight::Warning, kind, key_id: None, position, sentence, is_lost: false }
     }
 
-    /// The same as a note.
+    /// Makes it a note.
     pub(super) fn into_note(self) -> Self {
         Self { weight: Weight::Note, ..self }
     }
 
-    /// The same about one key of the chain.
+    /// Makes it about one key of the chain.
     pub(super) fn of_key(self, key_id: u64) -> Self {
         Self { key_id: Some(key_id), ..self }
     }
 
-    /// The same about something that has no name in reports: the sentence begins with it.
+    /// Makes it about something that has no name in reports: the sentence begins with `subject`.
     pub(super) fn about(self, subject: impl fmt::Display) -> Self {
         Self { sentence: format!("{subject} {}", self.sentence).into(), ..self }
     }
 
-    /// The same about a setting that a conversion loses.
+    /// Marks it as about a setting that a conversion loses.
     pub(super) fn lost(self) -> Self {
         Self { is_lost: true, ..self }
     }
@@ -137,7 +137,7 @@ impl Remark {
         )
     }
 
-    /// Neighbors with which the router uses the option that was there before TCP-AO (kind 253 or 254), because of a setting.
+    /// Neighbors with which a setting makes the router use the option from before TCP-AO (kind 253 or 254).
     pub(super) fn older_option(position: Option<Position>, who: impl fmt::Display, setting: &str) -> Self {
         let sentence = format!("not TCP-AO but the older TCP option is used with {who} ({setting})");
         Self::warning("older-option", position, sentence)
@@ -157,17 +157,17 @@ impl Remark {
 /// A list of keys for some neighbors.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Chain {
-    /// Its name, for BIRD that of the protocol; empty if the text has none.
+    /// Its name (for BIRD, the protocol's); empty if the text has none.
     pub name: String,
     /// Its description.
     pub description: Option<String>,
-    /// By how many seconds every accept lifetime is extended at each end.
+    /// By how many seconds every accept lifetime is extended, before its start and after its end.
     pub accept_tolerance: u32,
     /// The neighbors that use it; empty if the text does not say.
     pub neighbors: Vec<Neighbor>,
     /// Its keys, in order.
     pub keys: Vec<ChainKey>,
-    /// What the reader has to say about it.
+    /// The reader's remarks about it.
     pub remarks: Vec<Remark>,
 }
 
@@ -182,7 +182,7 @@ pub struct Neighbor {
     pub interface: Option<String>,
 }
 
-/// The first of some neighbors, and how many more there are. A group may have none in the file.
+/// Names the first of some neighbors, and how many more there are; a group may have none in the file.
 pub(super) fn several<'n>(mut neighbors: impl Iterator<Item = &'n Neighbor>) -> String {
     let Some(first) = neighbors.next() else { return "a group of neighbors".to_owned() };
     match neighbors.count() {
@@ -191,10 +191,10 @@ pub(super) fn several<'n>(mut neighbors: impl Iterator<Item = &'n Neighbor>) -> 
     }
 }
 
-/// The addresses that a neighbor can have that is known by its interface alone.
+/// The addresses that a neighbor may have if only its interface is known.
 pub(super) const LINK_LOCAL: &str = "fe80::/10";
 
-/// Whether the addresses are valid on their link only, so that an interface belongs to them.
+/// Whether the addresses are link-local, so that they need an interface.
 pub(super) fn is_link_local(address: &IpCidr) -> bool {
     matches!(address.first_address(), IpAddr::V6(address) if address.is_unicast_link_local())
 }
@@ -222,7 +222,7 @@ impl From<IpCidr> for Neighbor {
 /// A key of a chain.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ChainKey {
-    /// Where it begins in the text, if known.
+    /// Where it begins in the text, if that is known.
     pub position: Option<Position>,
     /// Its number in the chain.
     pub key_id: u64,
@@ -232,7 +232,7 @@ pub struct ChainKey {
     pub recv_id: KeyId,
     /// KDF and MAC.
     pub algorithm: TcpAoAlgorithm,
-    /// Octets of the MAC, possibly an impossible number.
+    /// The length of the MAC in octets, possibly an impossible one.
     pub mac_length: usize,
     /// Whether the MAC covers the other TCP options.
     pub options: OptionCoverage,
@@ -242,7 +242,7 @@ pub struct ChainKey {
     pub send: Lifetime,
     /// When the peer may send with it, before the chain's tolerance.
     pub accept: Lifetime,
-    /// The clock that its lifetimes are read from.
+    /// The clock that its lifetimes are in.
     pub clock: Clock,
     /// Its rank for sending, if the format has one.
     pub preference: Preference,
@@ -251,15 +251,15 @@ pub struct ChainKey {
 /// The clock that a router compares lifetimes with.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Clock {
-    /// Universal time.
+    /// UTC.
     #[default]
     Utc,
-    /// The router's local time, whose offset the text does not tell: moments are as written, and up to [`Clock::UNCERTAINTY`] seconds off.
+    /// The router's local time, whose offset the text does not give: moments are as written, and up to [`Clock::UNCERTAINTY`] seconds off.
     Local,
 }
 
 impl Clock {
-    /// Seconds by which local times differ from universal time at most: 14 hours, in Kiribati.
+    /// The most that a local time can differ from UTC, in seconds: 14 hours, in Kiribati.
     pub const UNCERTAINTY: u32 = 14 * 3600;
 }
 
@@ -268,7 +268,7 @@ impl Clock {
 pub enum Preference {
     /// Used for sending, and requested from the peer.
     Preferred,
-    /// Neither.
+    /// Neither preferred nor deprecated.
     #[default]
     Ordinary,
     /// Accepted, and used for sending only if there is no other.
@@ -278,7 +278,7 @@ pub enum Preference {
 /// How a secret is written in its text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Notation {
-    /// As it is.
+    /// As plain text.
     Text,
     /// In hexadecimal digits.
     Hexadecimal,
@@ -290,7 +290,7 @@ pub enum Notation {
     Base64,
     /// Encrypted in this way, such as `type 6`, with a key that is not in the text. The secret is not known.
     Encrypted(&'static str),
-    /// Not in a text: in a file, the environment or the kernel's keyring.
+    /// Not in the text, but in a file, the environment or the kernel's keyring.
     Elsewhere,
 }
 
@@ -308,7 +308,7 @@ impl Secret {
         Self { octets, notation }
     }
 
-    /// A secret that is written as it is.
+    /// A secret written as plain text.
     pub(super) fn text(text: &str) -> Self {
         Self::new(Zeroizing::new(text.as_bytes().to_vec()), Notation::Text)
     }
@@ -349,7 +349,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The end of the connections whose configuration a file is. That end sends with the SendIDs in the file.
+/// The end that a file belongs to. That end sends with the SendIDs in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum End {
@@ -367,9 +367,9 @@ pub struct ConfiguredKey {
     pub name: String,
     /// The MKT as that end has it (it sends the SendID), with its lifetimes.
     pub key: Key,
-    /// By how many seconds the accept lifetime is extended at each end.
+    /// By how many seconds the accept lifetime is extended, before its start and after its end.
     pub accept_tolerance: u32,
-    /// The peers that the key is for; `None` for all, and then it is unknown which end of a connection has it.
+    /// The peers that the key is for; `None` for all, and then it is not known which end of a connection has it.
     pub peer: Option<IpCidr>,
 }
 
@@ -429,12 +429,13 @@ impl ChainKey {
         rest(self) == rest(other) && is_readable && self.secret.expose() == other.secret.expose()
     }
 
-    /// The key as an MKT with lifetimes, the send lifetime cut to the accept lifetime, and local times with their uncertainty. The error names the field that prevents it.
+    /// The key as an MKT with lifetimes: the send lifetime is cut to the accept lifetime, and lifetimes in local time are extended by their
+    /// uncertainty. The error names the field that is wrong.
     pub(super) fn key(&self) -> Result<Key, Error> {
         self.key_of(End::ThisEnd)
     }
 
-    /// The same key from this end's view, if `end` has the file.
+    /// The same key as this end uses it; `end` is the one that the file belongs to.
     pub(super) fn key_of(&self, end: End) -> Result<Key, Error> {
         let (send_id, recv_id) = match end {
             End::ThisEnd => (self.send_id, self.recv_id),

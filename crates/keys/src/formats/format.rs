@@ -16,13 +16,14 @@ use super::{
 };
 use crate::{Error, KeyChains, Lifetime, Problem, Timestamp};
 
-/// A format, in one line of the list below and one [`Table`] in its own file.
+/// Defines the formats: each has one line in the list below, and one [`Table`] in its own file.
 macro_rules! formats {
     ($($(#[$about:meta])* $format:ident: $table:path,)+) => {
-        /// A format of keys: the configuration of a router or of a BGP daemon, or a file of key chains that no one router reads.
+        /// A format of keys: the configuration of a router or of a BGP daemon, or a file of key chains that belongs to no particular
+        /// router.
         ///
         /// NX-OS, FRR, SR Linux and OpenConfig are only read ([`is_written`](Self::is_written)): it is not certain how they write keys for
-        /// TCP-AO, or that they have it.
+        /// TCP-AO, or whether they support it.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         #[non_exhaustive]
         pub enum Format {
@@ -76,7 +77,7 @@ formats! {
 }
 
 impl Format {
-    /// The format that a file's name or text shows. Of the text, the first line that only one format has decides, or else the first that
+    /// The format that a file's name or text shows. In the text, the first line that only one format has decides, or else the first that
     /// several have. If several formats have the name's extension, the text decides between them.
     #[must_use]
     pub fn of(path: &Path, text: &str) -> Option<Self> {
@@ -118,13 +119,13 @@ impl Format {
         self.table().write.is_some()
     }
 
-    /// As `--format` and `--to` spell it.
+    /// Its name in `--format` and `--to`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.table().name
     }
 
-    /// A description of it.
+    /// A short description.
     #[must_use]
     pub const fn about(self) -> &'static str {
         self.table().about
@@ -147,8 +148,8 @@ impl FromStr for Format {
     }
 }
 
-/// An implementation of TCP-AO: that of the router or BGP daemon whose configuration a format is, or Linux sockets for key chains that no one
-/// router reads (TOML, JSON, XML, OpenConfig) and for FRR.
+/// An implementation of TCP-AO: that of the router or BGP daemon whose configuration a format is, or Linux sockets for key chains that
+/// belong to no particular router (TOML, JSON, XML, OpenConfig) and for FRR.
 #[derive(Clone, Copy)]
 pub struct Implementation(&'static Limits);
 
@@ -159,8 +160,8 @@ impl Implementation {
         Self(&format.unwrap_or(Format::Toml).table().limits)
     }
 
-    /// Every implementation that is known to have TCP-AO, each once: NX-OS is IOS XE here, and SR Linux is left out, because no algorithm of
-    /// its is known.
+    /// Every implementation that is known to support TCP-AO, each once: NX-OS counts as IOS XE, and SR Linux is left out, because it is not
+    /// known which algorithms it supports.
     pub fn all() -> impl Iterator<Item = Self> {
         let all = Format::ALL.map(|format| Self::reading(Some(format)));
         // Some formats have the same implementation.
@@ -169,19 +170,19 @@ impl Implementation {
             .filter(|Self(limits)| TcpAoAlgorithm::ALL.into_iter().any(|it| (limits.algorithm)(it).is_some()))
     }
 
-    /// As `--for` spells it.
+    /// Its name in `--for`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.0.name
     }
 
-    /// A description of it.
+    /// A short description.
     #[must_use]
     pub const fn about(self) -> &'static str {
         self.0.about
     }
 
-    /// Why it cannot have such a key in any configuration.
+    /// Why no configuration of it can have such a key; empty if one can.
     #[must_use]
     pub fn refusals(self, key: &ChainKey) -> Vec<String> {
         let mut refusals = Vec::new();
@@ -226,19 +227,19 @@ impl Implementation {
         self.0.sending
     }
 
-    /// Octets of the longest secret, if that is known.
+    /// The length of the longest secret in octets, if that is known.
     #[must_use]
     pub const fn max_secret(self) -> Option<usize> {
         self.0.max_secret
     }
 
-    /// What its configuration says to cover the TCP options; `None` if it always does.
+    /// The setting that makes MACs cover the TCP options; `None` if they always do.
     #[must_use]
     pub fn options_setting(self) -> Option<&'static str> {
         Some(self.0.options_setting).filter(|setting| !setting.is_empty())
     }
 
-    /// What its configuration refuses, though another number or spelling of the same key would be accepted.
+    /// What it refuses in a key as it is written, although it would accept the same key with another number, lifetime or spelling.
     #[must_use]
     pub fn objections(self, key: &ChainKey) -> Vec<String> {
         let mut objections = Vec::new();
@@ -256,7 +257,8 @@ impl Implementation {
         objections
     }
 
-    /// What it refuses in a key of its own configuration, whose numbers and spellings are its own: the session does without that key.
+    /// What it refuses in a key that was read from its own configuration, so its number and spelling are right. The session cannot use such
+    /// a key.
     #[must_use]
     pub fn refusals_at_home(self, key: &ChainKey) -> Vec<String> {
         let mut refusals = self.refusals(key);
@@ -311,16 +313,16 @@ pub struct KeyFile {
     pub chains: Vec<Chain>,
     /// The keys that are not for TCP-AO.
     pub skipped: Vec<Skipped>,
-    /// What the reader has to say about no chain in particular.
+    /// The reader's remarks that are about no chain in particular.
     pub remarks: Vec<Remark>,
-    /// The addresses that the text says are its end's own, such as those of its interfaces.
+    /// The end's own addresses, if the text has them, such as those of its interfaces.
     pub addresses: BTreeSet<IpAddr>,
     /// Warnings for people: who else can read the secrets.
     pub warnings: Vec<String>,
 }
 
 impl KeyFile {
-    /// Makes lifetimes in the router's local time universal ones, for a router whose clock is `seconds` ahead of universal time.
+    /// Converts lifetimes in the router's local time to UTC, for a router whose clock is `seconds` ahead of UTC.
     pub fn set_utc_offset(&mut self, seconds: i32) {
         let universal = |moment: Timestamp| match seconds {
             0.. => moment.earlier_by(seconds.unsigned_abs()),
@@ -338,8 +340,9 @@ impl KeyFile {
 
     /// The keys to check a capture against, each once for every neighbor of its chain. They may share ids.
     ///
-    /// A send lifetime is cut to the accept lifetime if that does not cover it. Lifetimes in local time are made longer by
-    /// [`Clock::UNCERTAINTY`]. Keys whose secrets are [encrypted](super::Secret::encryption) are left out.
+    /// A send lifetime is cut to the accept lifetime if that does not cover it. Lifetimes in local time are extended by
+    /// [`Clock::UNCERTAINTY`], before their start and after their end. Keys whose secrets are [encrypted](super::Secret::encryption) are
+    /// left out.
     ///
     /// # Errors
     /// [`Error`] for a key that cannot be an MKT: its secret is empty or longer than 80 octets, or its MAC does not have 4 to 16
@@ -374,10 +377,11 @@ impl KeyFile {
         }
     }
 
-    /// The chains for this end to sign and verify with, if `end` has the file. BIRD's preferred keys come first, its deprecated ones last.
+    /// The chains for this end to sign and verify with; `end` is the one that the file belongs to. BIRD's preferred keys come first, its
+    /// deprecated ones last.
     ///
-    /// A chain cannot be used if a key cannot be an MKT or its lifetimes contradict each other, if its keys collide, or if another chain has
-    /// its name; one with TCP options and one without are one chain of a Cisco router that neighbors use in both ways. Such chains are left out:
+    /// A chain cannot be used if a key cannot be an MKT or its lifetimes contradict each other, if its keys collide, or if another chain
+    /// has its name, as when neighbors of a Cisco router use one chain both with and without TCP options. Such chains are left out:
     /// [`KeyChains::unusable`] says why.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use super::tree::{Word, unescaped};
 /// How many groups and templates a neighbor may inherit from.
 pub(super) const MAX_GROUPS: usize = 16;
 
-/// The first thing that `has` finds: in a neighbor itself, in the first of its `groups` with all that this one inherits from, in the next one.
-/// An error if there are more than [`MAX_GROUPS`], as when they refer to each other in a circle.
+/// The first value that `has` finds: in the neighbor itself, then in the first of its `groups` and everything that this group inherits
+/// from, then in the next group. An error if there are more than [`MAX_GROUPS`], as when groups refer to each other in a circle.
 pub(super) fn inherited<I, T>(
     neighbor: I,
     has: impl Fn(&I) -> Option<T>,
@@ -46,9 +46,9 @@ pub(super) struct Use<'a> {
     pub(super) protocol: &'static str,
     /// `None` for the router's main routing table.
     pub(super) vrf: Option<Word<'a>>,
-    /// The group that is meant, or that of the peer.
+    /// The peer's group, or without a peer the group that the statement is about.
     pub(super) group: Option<Word<'a>>,
-    /// An address or a prefix; without it, the group is meant, or the protocol.
+    /// An address or a prefix; without it, the statement is about the group, or without a group about the protocol.
     pub(super) peer: Option<Word<'a>>,
     pub(super) keychain: Option<Word<'a>>,
 }
@@ -100,7 +100,7 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// The neighbors of each keychain, by its name, and a remark for each peer that is not understood.
+    /// The neighbors of each keychain, by the keychain's name, and a remark for each peer that is not understood.
     pub(super) fn by_keychain(self) -> (HashMap<String, Vec<Neighbor>>, Vec<Remark>) {
         let (mut users, mut remarks) = (HashMap::<_, Vec<_>>::new(), Vec::new());
         for protocol in self.protocols {
@@ -120,7 +120,7 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// An address or prefix, for link-local ones with `-INTERFACE` or `%INTERFACE`.
+/// Reads an address or a prefix; link-local ones have `-INTERFACE` or `%INTERFACE`.
 fn read_address(text: &str) -> Option<(IpCidr, Option<String>)> {
     if let Ok(address) = text.parse() {
         return Some((address, None));

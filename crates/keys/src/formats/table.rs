@@ -14,14 +14,14 @@ type Write = fn(&[Chain], &mut Vec<String>) -> Result<Zeroizing<String>, Error>;
 
 /// The properties of a format.
 pub(super) struct Table {
-    /// As `--format` and `--to` spell it.
+    /// Its name in `--format` and `--to`.
     pub(super) name: &'static str,
-    /// A description of it.
+    /// A short description.
     pub(super) about: &'static str,
     /// The extensions of its files, if they have any of their own. Several formats may share one: then the text decides.
     pub(super) extension: Option<&'static [&'static str]>,
-    /// Whether the first line of this text shows this format. The text starts at the first character of some line of the file, and goes on
-    /// to the file's end.
+    /// Whether the first line of this text shows this format. The text starts at the beginning of a line of the file, and runs to the
+    /// file's end.
     pub(super) shows: fn(&str) -> Shows,
     /// Reads its chains and what was skipped, for the end that has the file. Refuses colliding keys only if it has no room for them.
     pub(super) read: fn(&str, Collide) -> Result<Content, Error>,
@@ -44,38 +44,38 @@ pub(super) struct Change {
     pub(super) show: &'static str,
 }
 
-/// How a change from one chain to another is written. Keys are the same if their numbers are.
+/// How a change from one chain to another is written. Two keys are the same key if they have the same number.
 #[derive(Clone, Copy)]
 pub(super) enum Written {
-    /// The whole file, by the format's writer.
+    /// The format's writer writes the whole file again.
     Anew,
-    /// The text that has the first chain, with the places of its keys edited.
+    /// Edits the text of the first chain's file where its keys are, and nowhere else.
     Edited(fn(&str, &Chain, &Chain) -> Result<Zeroizing<String>, Error>),
-    /// Commands for a router that has the first chain, which may look at today's text.
+    /// Writes commands for a router that has the first chain; today's text is given, too.
     Commands(fn(&str, &Chain, &Chain) -> Result<Zeroizing<String>, Error>),
 }
 
 /// What an implementation of TCP-AO can be configured with.
 pub(super) struct Limits {
-    /// As `--for` spells it.
+    /// Its name in `--for`.
     pub(super) name: &'static str,
-    /// A description of it.
+    /// A short description.
     pub(super) about: &'static str,
     /// Its name in sentences.
     pub(super) title: &'static str,
-    /// Its name of an algorithm, if it has it.
+    /// Its name for an algorithm; `None` if it does not support it.
     pub(super) algorithm: fn(TcpAoAlgorithm) -> Option<&'static str>,
-    /// Octets of the shortest and the longest MAC.
+    /// The lengths of the shortest and the longest MAC, in octets.
     pub(super) mac_lengths: [usize; 2],
-    /// Whether it has this algorithm with a MAC of this length, which is one of those.
+    /// Whether it supports this algorithm with a MAC of this length, which is within those limits.
     pub(super) has_mac: fn(TcpAoAlgorithm, usize) -> bool,
     /// The largest number of a key in a chain.
     pub(super) max_key_id: u64,
-    /// Octets of the longest secret, if that is known.
+    /// The length of the longest secret in octets, if that is known.
     pub(super) max_secret: Option<usize>,
     /// Whether MACs always cover the TCP options.
     pub(super) covers_options: bool,
-    /// What its configuration says to cover them; empty if it always does.
+    /// The setting that makes MACs cover them; empty if they always do.
     pub(super) options_setting: &'static str,
     /// How it obscures secrets; `None` if plain secrets may have any characters.
     pub(super) obscured: Option<&'static str>,
@@ -115,14 +115,14 @@ pub enum SendingRule {
 pub(super) enum Shows {
     /// Nothing.
     Nothing,
-    /// Some formats have such a line, and this is the likeliest of them, unless another line is certain.
+    /// Several formats have such a line; this is the likeliest of them, unless another line is certain.
     Perhaps,
     /// Only this format has such a line.
     Certainly,
 }
 
 impl Shows {
-    /// Certain if this holds.
+    /// `Certainly` if `holds`, or else `Nothing`.
     pub(super) const fn if_(holds: bool) -> Self {
         if holds { Self::Certainly } else { Self::Nothing }
     }

@@ -15,7 +15,7 @@ use crate::error::Fault;
 use crate::place::{self, one_line};
 use crate::{Error, Position, Problem};
 
-/// How many tables and lists can be within each other: far more than any configuration needs, and few enough for the stack.
+/// How deeply tables and lists may be nested: far more than any configuration needs, and few enough levels for the stack.
 pub(super) const MAX_DEPTH: usize = 64;
 
 /// A value of a text.
@@ -34,7 +34,7 @@ pub(super) enum Data {
     Scalar(Zeroizing<String>),
     /// A list.
     List(Vec<Value>),
-    /// A table, in the order of the text or of the names. No name is there twice.
+    /// A table, in the order of the text or of the names. No name occurs twice.
     Table(Vec<(String, Value)>),
 }
 
@@ -48,7 +48,7 @@ impl Value {
         Self::of_toml(&Places::new(text), table.span().start, DeValue::Table(table.into_inner()))
     }
 
-    /// Takes the parser's value, so that each part of it is freed once it is read.
+    /// Consumes the parser's value, so that each part of it is freed once it is read.
     fn of_toml(places: &Places<'_>, offset: usize, value: DeValue<'_>) -> Result<Self, Error> {
         let of = |value: Spanned<DeValue<'_>>| Self::of_toml(places, value.span().start, value.into_inner());
         let data = match value {
@@ -104,7 +104,7 @@ impl Value {
         self.members().iter().find_map(|(other, value)| (other == name).then_some(value))
     }
 
-    /// The members of a table; none of anything else.
+    /// The members of a table; empty for any other value.
     pub(super) fn members(&self) -> &[(String, Self)] {
         match &self.data {
             Data::Table(members) => members,
@@ -165,7 +165,7 @@ impl Data {
         Self::Scalar(Zeroizing::new(text.to_owned()))
     }
 
-    /// A table, if no name is there twice.
+    /// A table; an error if a name occurs twice.
     pub(super) fn table(members: Vec<(String, Value)>) -> Result<Self, Error> {
         let mut names = HashSet::with_capacity(members.len());
         match members.iter().find(|(name, _)| !names.insert(name.as_str())) {
@@ -263,7 +263,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
 /// Finds lines and columns without counting from the start of the text, or of a long line, each time.
 pub(super) struct Places<'a> {
     text: &'a str,
-    /// Some octets' places: at least every line's start, and one in each [`Self::STEP`] octets.
+    /// Known places of some octets: at least each line's start, and one in every [`Self::STEP`] octets.
     known: Vec<(usize, Position)>,
 }
 
