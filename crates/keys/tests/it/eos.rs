@@ -4,9 +4,11 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Chain, ChainKey, Clock, End, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight,
-    check, convert, load, read,
+    Clock, End, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight, check, convert, load,
+    read,
 };
+
+use super::routers::{keys, lifetime, neighbors};
 
 fn read_text(text: &str) -> KeyFile {
     read(Path::new("edge1.cfg"), text, Some(Format::Eos)).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -22,23 +24,6 @@ fn profile(lines: &str) -> String {
         "management security\n   session shared-secret profile P\n{lines}!\nrouter bgp 64501\n   neighbor 192.0.2.2 password \
          shared-secret profile P algorithm hmac-sha1-96\n"
     )
-}
-
-fn keys(chain: &Chain) -> Vec<String> {
-    let key = |key: &ChainKey| {
-        let secret = String::from_utf8_lossy(key.secret.expose()).into_owned();
-        format!("{}: {}/{} {} {secret}", chain.name_of(key), key.send_id, key.recv_id, key.algorithm)
-    };
-    chain.keys.iter().map(key).collect()
-}
-
-fn neighbors(chain: &Chain) -> Vec<String> {
-    chain.neighbors.iter().map(ToString::to_string).collect()
-}
-
-fn lifetime(from: &str, until: &str) -> Lifetime {
-    let moment = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
-    Lifetime::new(moment(from), moment(until)).unwrap()
 }
 
 fn findings(file: &KeyFile) -> Vec<Finding> {

@@ -1,6 +1,6 @@
 //! Configurations of IOS XE, and of NX-OS and FRR, which have key chains like it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 use wireseal_keys::{
@@ -9,9 +9,7 @@ use wireseal_keys::{
 };
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers").join(name)
-}
+use super::routers::{data, lifetime, neighbors};
 
 fn read_text(text: &str) -> KeyFile {
     read(Path::new("router.cfg"), text, None).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -19,10 +17,6 @@ fn read_text(text: &str) -> KeyFile {
 
 fn error_of(text: &str, format: Format) -> String {
     read(Path::new("router.cfg"), text, Some(format)).expect_err(text).to_string()
-}
-
-fn neighbors(chain: &Chain) -> Vec<String> {
-    chain.neighbors.iter().map(ToString::to_string).collect()
 }
 
 /// The remarks as `weight kind line`, those of the file first.
@@ -40,11 +34,6 @@ fn is_same(one: &KeyFile, other: &KeyFile) -> bool {
     let keys = |file: &KeyFile| file.chains.iter().flat_map(|chain| chain.keys.clone()).collect::<Vec<_>>();
     one.chains.iter().map(chain).eq(other.chains.iter().map(chain))
         && keys(one).iter().zip(&keys(other)).all(|(key, other)| key.is_same_key(other))
-}
-
-fn lifetime(from: &str, until: &str) -> Lifetime {
-    let moment = |text: &str| (!text.is_empty()).then(|| text.parse::<Timestamp>().unwrap());
-    Lifetime::new(moment(from), moment(until)).unwrap()
 }
 
 /// A chain with one key, with more lines in the key.

@@ -1,19 +1,16 @@
 //! SR OS: keychains in MD-CLI and classic CLI, the neighbors that use them, and what is said of keys that are not, or may not be, for TCP-AO.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 use wireseal_keys::{
-    Chain, ChainKey, Clock, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight, check, convert,
-    load, read,
+    Chain, ChainKey, Clock, Format, Implementation, KeyFile, Timestamp, Weight, check, convert, load, read,
 };
 use wireseal_tcp_ao::OptionCoverage;
 
-const FILES: [&str; 3] = ["sr-os.cfg", "sr-os-classic.cfg", "sr-os-commands.cfg"];
+use super::routers::{data, lifetime, neighbors};
 
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers").join(name)
-}
+const FILES: [&str; 3] = ["sr-os.cfg", "sr-os-classic.cfg", "sr-os-commands.cfg"];
 
 fn read_text(text: &str) -> KeyFile {
     read(Path::new("keys"), text, None).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -46,19 +43,10 @@ fn remarks(file: &KeyFile) -> Vec<String> {
     findings.collect()
 }
 
-fn lifetime(from: &str, until: &str) -> Lifetime {
-    let moment = |text: &str| (!text.is_empty()).then(|| text.parse().expect("a moment"));
-    Lifetime::new(moment(from), moment(until)).expect("a lifetime")
-}
-
 /// A key as `SendID/RecvID algorithm secret`.
 fn essence(key: &ChainKey) -> String {
     let secret = String::from_utf8_lossy(key.secret.expose()).into_owned();
     format!("{}/{} {} {secret}", key.send_id, key.recv_id, key.algorithm)
-}
-
-fn neighbors(chain: &Chain) -> Vec<String> {
-    chain.neighbors.iter().map(ToString::to_string).collect()
 }
 
 /// A keychain for TCP-AO with this content.

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Chain, ChainKey, Clock, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight, check,
-    convert, load, read,
+    Clock, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight, check, convert, load, read,
 };
 use wireseal_tcp_ao::OptionCoverage;
+
+use super::routers::{keys, lifetime, neighbors};
 
 fn read_text(text: &str) -> KeyFile {
     read(Path::new("DeviceA.cfg"), text, Some(Format::Vrp)).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -28,23 +29,6 @@ fn policy(of_key: &str, more: &str) -> String {
         "keychain k mode absolute\n time mode utc\n key-id 1\n{of_key}#\ntcp ao P\n binding keychain k\n key-id 1\n  send-id 1 \
          receive-id 2\n{more}"
     )
-}
-
-fn keys(chain: &Chain) -> Vec<String> {
-    let key = |key: &ChainKey| {
-        let secret = String::from_utf8_lossy(key.secret.expose()).into_owned();
-        format!("{}: {}/{} {} {secret}", chain.name_of(key), key.send_id, key.recv_id, key.algorithm)
-    };
-    chain.keys.iter().map(key).collect()
-}
-
-fn neighbors(chain: &Chain) -> Vec<String> {
-    chain.neighbors.iter().map(ToString::to_string).collect()
-}
-
-fn lifetime(from: &str, until: &str) -> Lifetime {
-    let moment = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
-    Lifetime::new(moment(from), moment(until)).unwrap()
 }
 
 fn findings(text: &str, weight: Weight) -> Vec<Finding> {
