@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret, Skipped};
 use super::table::{Change, Limits, Shows, Table, Written, begins};
 use super::values::Value;
-use super::write::{Names, lose_what_bird_has};
+use super::write::{Names, lose_ranks_and_links};
 use crate::json::Read;
 use crate::place::{DEPTH, LISTS, Value as _};
 use crate::{Error, Key, KeyChain, KeyChains};
@@ -117,7 +117,7 @@ pub(super) fn write(
     let mut names = Names::new(is_kept);
     let mut written = Vec::new();
     for chain in chains {
-        lose_what_bird_has(chain, losses);
+        lose_ranks_and_links(chain, losses);
         if !chain.neighbors.is_empty() {
             losses
                 .push(format!("chain {:?}: its peers, which key chains of RFC 8177 do not have", chain.name));

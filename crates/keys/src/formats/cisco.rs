@@ -1,4 +1,4 @@
-//! What the configurations of Cisco's systems, and of those that follow them, have in common: secrets, lifetimes and dates.
+//! What configurations of IOS XR, IOS XE and NX-OS have in common: secrets, lifetimes and dates.
 
 use std::fmt::Write;
 

@@ -147,9 +147,8 @@ pub(super) fn lose_ranks(chain: &Chain, losses: &mut Vec<String>) {
     }
 }
 
-/// Records as losses what BIRD and GoBGP have: preferred and deprecated keys, and neighbors on an interface or in a
-/// VRF.
-pub(super) fn lose_what_bird_has(chain: &Chain, losses: &mut Vec<String>) {
+/// Records as losses the ranks of keys, and the interfaces and VRFs of neighbors.
+pub(super) fn lose_ranks_and_links(chain: &Chain, losses: &mut Vec<String>) {
     lose_ranks(chain, losses);
     for Neighbor { vrf, address, interface } in &chain.neighbors {
         if let Some(interface) = interface {

@@ -227,7 +227,7 @@ fn templates_give_their_keys_to_what_is_made_from_them() {
         of(4)
     );
     let file = file(&text);
-    // Of several blocks of keys the last one counts, one without keys does not, and a name that is taken is passed over.
+    // The last block of keys counts unless it is empty, and a protocol without a name gets the next free number.
     assert_eq!(
         chains(&file),
         [

@@ -4,7 +4,7 @@
 use super::super::tree::{Blocks, Dialect, Tree, Word, without_prompt};
 use crate::{Error, Position};
 
-/// A prompt beside lines that are indented makes it unclear which mode a line is in, so it is not passed over.
+/// Next to indented lines, a line with a prompt may be in any mode, so a prompt is not skipped.
 const INDENTED: Dialect =
     Dialect { blocks: Blocks::Indentation { has_prompts: false }, depth: 64, block: |_| "mode" };
 

@@ -20,7 +20,7 @@ pub(super) const MAX_KEY_ID: u64 = 63;
 pub(super) const MAC_LENGTH: usize = 12;
 /// The default tolerance for clock skew, in seconds.
 const TOLERANCE: u32 = 3600;
-/// Keys that start before this, in 1970, have no start: Junos requires a start for every key, and each a different one.
+/// Junos requires a start for every key, and no two keys of a chain with the same one. Those in 1970 stand for no start.
 pub(super) const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
 /// The largest tolerance in seconds.
 pub(super) const MAX_TOLERANCE: u32 = 999_999_999;
