@@ -172,7 +172,7 @@ impl End {
                 }
                 Err(error) => Err(error),
             };
-            assert_eq!(phases_with_keys(&self.one_rtt), derived, "opening derives no keys");
+            assert_eq!(phases_with_keys(&self.one_rtt), derived, "opening leaves no new keys");
             let counted = self.failures.count() - failures;
             assert_eq!(counted, u64::from(result == Err(OpenError::AuthenticationFailed)));
             match result {
