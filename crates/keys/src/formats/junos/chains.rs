@@ -20,7 +20,7 @@ pub(super) const MAX_KEY_ID: u64 = 63;
 pub(super) const MAC_LENGTH: usize = 12;
 /// The default tolerance for clock skew, in seconds.
 const TOLERANCE: u32 = 3600;
-/// Junos requires a start for every key, and no two keys of a chain with the same one. Those in 1970 stand for no start.
+/// A start before this, in 1970, stands for none: Junos requires a start for every key, and that those of a chain differ.
 pub(super) const NO_START_BEFORE: Timestamp = Timestamp::from_unix_seconds(31_536_000);
 /// The largest tolerance in seconds.
 pub(super) const MAX_TOLERANCE: u32 = 999_999_999;
