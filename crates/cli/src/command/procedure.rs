@@ -116,8 +116,8 @@ fn write(
             )?;
             write_commands(text, &format!("wireseal keys roll --status {plan_file} --wait"))?;
             writeln!(text, "Elsewhere, this looks at a capture of the session (exit code 1: not yet):")?;
-            let capture = "wireseal keys roll --status {plan_file} --capture session.pcap --keys KEYS"
-                .replace("{plan_file}", plan_file);
+            let capture =
+                format!("wireseal keys roll --status {plan_file} --capture session.pcap --keys KEYS");
             write_commands(text, &capture)?;
         }
     }

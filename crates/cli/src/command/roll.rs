@@ -46,10 +46,10 @@ pub(super) struct Arguments {
     #[arg(long)]
     algorithm: Option<TcpAoAlgorithm>,
     /// How long both keys may be used from the change on, such as 90m
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = seconds)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = seconds, conflicts_with_all = ["check", "status"])]
     overlap: u32,
     /// How much the clocks of the two ends may differ
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = seconds)]
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = seconds, conflicts_with_all = ["check", "status"])]
     skew: u32,
     /// The key chains of the session, if that is not clear: the name that both have, or A:B
     #[arg(long, value_name = "NAME")]
@@ -151,9 +151,11 @@ pub(super) fn run(arguments: Arguments) -> Result {
     }
     let [one, other] = &arguments.ends[..] else { return Err("give the files of both ends".into()) };
     let loaded = [Loaded::read(one)?, Loaded::read(other)?];
-    if let Some(why) = loaded.iter().find_map(|loaded| Some((loaded, loaded.format().cannot_change()?))) {
-        say(format_args!("{}: refused: {}", why.0.path, why.1));
-        return Ok(Outcome::Failed);
+    for end in &loaded {
+        if let Some(why) = end.format().cannot_change() {
+            say(format_args!("{}: refused: {why}", end.path));
+            return Ok(Outcome::Failed);
+        }
     }
     let plan = match &arguments.check {
         Some(path) => {

@@ -126,11 +126,16 @@ impl Plan {
             let names: Vec<_> = expected.iter().map(|action| action.name()).collect();
             return Err(end.refused(format!("{format} has the steps {}", names.join(", "))));
         }
-        if let Some(step) = end.steps.iter().find(|step| step.until.is_some_and(|until| until <= step.from)) {
-            let name = step.action.name();
-            return Err(
-                end.refused(format!("there is no time for the step {name:?}, which begins at {}", step.from))
-            );
+        // A state that no moment belongs to would be proved without being simulated.
+        let mut begins = self.made;
+        for step in &end.steps {
+            begins = begins.max(step.from);
+            if step.until.is_some_and(|until| until <= begins) {
+                let name = step.action.name();
+                return Err(
+                    end.refused(format!("there is no time for the step {name:?}, which begins at {begins}"))
+                );
+            }
         }
         if today.keys.iter().any(|key| key.key_id == end.new.key_id) {
             return Err(end.refused(format!("its chain has a key {} already", end.new.key_id)));

@@ -49,6 +49,17 @@ pub enum Weight {
     Note,
 }
 
+impl Weight {
+    /// Its name in reports: `warning` or `note`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
 /// A remark of a format's reader, such as a line that it does not understand, a setting that the router refuses, or one that lets a peer in
 /// without TCP-AO.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -179,6 +179,21 @@ fn what_cannot_be_planned_is_said() {
         at_once,
         "edge-b: there is no time for the step \"prefer\", which begins at 2026-12-01T00:00:00Z"
     );
+    // States that could not occur by the plan's times are not proved.
+    let whole = plan(&files, wish()).unwrap();
+    let edited = |edit: &dyn Fn(&mut Plan)| {
+        let mut plan = whole.clone();
+        edit(&mut plan);
+        plan.gaps([&files[0], &files[1]]).unwrap_err().to_string()
+    };
+    let over = "there is no time for the step";
+    let made = edited(&|plan| plan.made = plan.at);
+    assert_eq!(made, format!("edge-a: {over} \"add\", which begins at {AT}"));
+    let swapped = edited(&|plan| {
+        let [add, prefer, _] = &mut plan.ends[1].steps[..] else { panic!("BIRD has three steps") };
+        (prefer.from, prefer.until) = (add.from.earlier_by(1), Some(add.from));
+    });
+    assert_eq!(swapped, format!("edge-b: {over} \"prefer\", which begins at {}", whole.made));
     let [_, other] = texts(Format::Junos, Format::Junos);
     let same = [file(&other.1, other.0), file(&other.1, other.0)];
     assert!(of(wish(), &same).contains("have no key in common"));

@@ -237,10 +237,7 @@ fn peers(chain: &Chain) -> String {
 fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp) -> Value {
     let finding = |finding: &Finding| {
         json!({
-            "weight": match finding.weight {
-                Weight::Warning => "warning",
-                Weight::Note => "note",
-            },
+            "weight": finding.weight.name(),
             "kind": finding.kind,
             "subject": finding.subject,
             "line": finding.position.map(|at| at.line),

@@ -1,7 +1,7 @@
 //! The comparison for programs. `docs/keys.md` describes it.
 
 use serde_json::{Value, json};
-use wireseal_keys::{Timestamp, Weight};
+use wireseal_keys::Timestamp;
 
 use super::{Answer, Ends};
 use crate::report::chain_key::key_object;
@@ -45,10 +45,7 @@ impl Ends<'_> {
                     .map(|(name, position)| json!({ "name": name, "line": position.map(|at| at.line) }))
             };
             json!({
-                "weight": match finding.weight {
-                    Weight::Warning => "warning",
-                    Weight::Note => "note",
-                },
+                "weight": finding.weight.name(),
                 "kind": finding.kind,
                 "subjects": [subject(0), subject(1)],
                 "sentence": finding.sentence,

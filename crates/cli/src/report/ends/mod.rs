@@ -149,7 +149,7 @@ impl<'a> Ends<'a> {
                 let when = if possible.from <= self.now {
                     "now".to_owned()
                 } else {
-                    Self::span(joined(&self.outages))
+                    Self::span(together(&self.outages)[0])
                 };
                 format!(
                     "{works} while both clocks are right, but may fail {when} {skew}: {}",
@@ -157,7 +157,7 @@ impl<'a> Ends<'a> {
                 )
             }
             (Some(first), _) if first.from <= self.now => {
-                let until = match joined(&self.certain)[1] {
+                let until = match together(&self.certain)[0][1] {
                     until if until < self.until => format!(" until {until}"),
                     _ => String::new(),
                 };
@@ -166,7 +166,7 @@ impl<'a> Ends<'a> {
             (Some(first), _) => {
                 format!(
                     "{works} now; {} it {does} not: {}",
-                    Self::span(joined(&self.certain)),
+                    Self::span(together(&self.certain)[0]),
                     self.said(first)
                 )
             }
@@ -228,12 +228,16 @@ impl<'a> Ends<'a> {
     }
 }
 
-/// From the first outage to the end of the last one that touches those before it.
-fn joined(outages: &[Outage]) -> [Timestamp; 2] {
-    let mut outages = outages.iter().map(|outage| [outage.from, outage.until]);
-    let first = outages.next().unwrap_or([Timestamp::MAX; 2]);
-    outages
-        .fold(first, |[from, until], next| [from, if next[0] <= until { until.max(next[1]) } else { until }])
+/// The periods of outages that are in order of start, joined where they overlap or touch.
+fn together(outages: &[Outage]) -> Vec<[Timestamp; 2]> {
+    let mut joined: Vec<[Timestamp; 2]> = Vec::new();
+    for outage in outages {
+        match joined.last_mut() {
+            Some([_, until]) if outage.from <= *until => *until = outage.until.max(*until),
+            _ => joined.push([outage.from, outage.until]),
+        }
+    }
+    joined
 }
 
 /// The names of two ends: those of their files without the extension if these differ.

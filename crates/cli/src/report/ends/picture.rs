@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use wireseal_keys::{Lifetime, Timestamp};
 
-use super::Ends;
+use super::{Ends, together};
 
 /// The least time after the last change that is shown, if there is no end.
 const AFTER: u32 = 30 * 86_400;
@@ -92,7 +92,7 @@ impl Picture {
             Timestamp::MAX => last.later_by(AFTER),
             until => until,
         });
-        Self { rows, outages: together(ends), moments: places(&moments) }
+        Self { rows, outages: together(&ends.outages), moments: places(&moments) }
     }
 
     /// Where a moment is, from 0 to 1.
@@ -186,18 +186,6 @@ impl Picture {
         }
         [labels, ticks].map(|cells| cells.into_iter().collect())
     }
-}
-
-/// The outages, joined where they overlap or touch.
-fn together(ends: &Ends<'_>) -> Vec<[Timestamp; 2]> {
-    let mut joined: Vec<[Timestamp; 2]> = Vec::new();
-    for outage in &ends.outages {
-        match joined.last_mut() {
-            Some([_, until]) if outage.from <= *until => *until = outage.until.max(*until),
-            _ => joined.push([outage.from, outage.until]),
-        }
-    }
-    joined
 }
 
 /// Where each of at least two moments is.

@@ -70,10 +70,9 @@ impl Ends<'_> {
             writeln!(output, "and {more} more outages")?;
         }
         for weight in [Weight::Warning, Weight::Note] {
-            let name = if weight == Weight::Warning { "warning" } else { "note" };
             for finding in self.findings.iter().filter(|finding| finding.weight == weight) {
                 let subjects = Printable(&self.subjects(finding)).to_string();
-                writeln!(output, "{name}: {subjects}: {}", Printable(&finding.sentence))?;
+                writeln!(output, "{}: {subjects}: {}", weight.name(), Printable(&finding.sentence))?;
             }
         }
         writeln!(output)?;

@@ -113,6 +113,11 @@ fn an_edited_plan_is_proved_again() {
     let check = |plan: &str, more: &str| roll(&files, &format!("--check {plan} left.toml right.toml {more}"));
     let run = check("roll/plan.json", "");
     assert!(run.code == 0 && run.out.starts_with("no segment is lost: left and right"), "{}", run.out);
+    // The plan has its own.
+    for option in ["--skew 10m", "--overlap 2h"] {
+        let run = check("roll/plan.json", option);
+        assert!(run.code == 2 && run.err.contains("cannot be used with"), "{option}: {}", run.err);
+    }
 
     let text = fs::read_to_string(files.path("roll/plan.json")).unwrap();
     let edited = |name: &str, edit: &dyn Fn(&mut Value)| {
