@@ -21,7 +21,7 @@ fn error(text: &str) -> String {
 }
 
 /// The findings that are about the file, not about its lifetimes and secrets, as `kind subject line: sentence`.
-fn remarks(file: &KeyFile) -> Vec<String> {
+fn findings(file: &KeyFile) -> Vec<String> {
     let now = "2026-03-01T00:00:00Z".parse().unwrap();
     let about = [
         "not-understood",
@@ -94,7 +94,7 @@ fn keychains_are_the_same_in_every_form() {
             ["198.51.100.0/24", "192.0.2.117", "2001:db8:1002:103::111"],
             "{name}"
         );
-        assert_eq!(remarks(&file), [""; 0], "{name}");
+        assert_eq!(findings(&file), [""; 0], "{name}");
     }
     let file = load(&data(FILES[0]), None).unwrap();
     assert_eq!(file.skipped.len(), 1, "the keychain for IS-IS");
@@ -114,7 +114,7 @@ fn encrypted_secrets_are_keys_whose_secrets_are_not_known() {
     let file = read_text(&keychain(&(entry("receive", 9, one) + &entry("send", 2, one))));
     let [key] = &file.chains[0].keys[..] else { panic!("one key") };
     assert_eq!((key.send_id.0, key.recv_id.0, key.secret.encryption()), (2, 9, Some("hash")));
-    assert_eq!(remarks(&file), [""; 0], "the encrypted secrets are equal");
+    assert_eq!(findings(&file), [""; 0], "the encrypted secrets are equal");
     // hash2 may encrypt one secret in two ways.
     let file = read_text(&keychain(
         &(entry("receive", 9, "\"aaaa\" hash2")
@@ -124,7 +124,7 @@ fn encrypted_secrets_are_keys_whose_secrets_are_not_known() {
     let [key] = &file.chains[0].keys[..] else { panic!("one key") };
     assert_eq!((key.send_id.0, key.recv_id.0, key.secret.encryption()), (2, 9, Some("hash2")));
     assert_eq!(
-        remarks(&file),
+        findings(&file),
         [
             "pairing k 14: receive entry 10 has no send entry with its secret and algorithm, so its key is left out: an MKT is for \
              both directions",
@@ -181,7 +181,7 @@ fn entries_are_paired_by_secret_algorithm_and_begin() {
     assert_eq!(file.chains[0].keys[0].send, lifetime("2026-01-01T00:00:00Z", "2026-02-01T00:00:00Z"));
     let alone = "pairing k 8: send entry 2 has no receive entry with its secret and algorithm, so its key is left out: an MKT is for \
                  both directions";
-    assert_eq!(remarks(&file), [alone]);
+    assert_eq!(findings(&file), [alone]);
 }
 
 #[test]
@@ -208,10 +208,10 @@ fn without_tcp_ao_in_both_directions_keys_are_not_for_tcp_ao() {
     );
     let other = "keychain \"o\" {\n bidirectional {\n entry 1 {\n authentication-key x\n algorithm password\n }\n }\n}\n";
     let file = read_text(&(good.clone() + other));
-    assert_eq!((remarks(&file), file.skipped.len()), (vec![], 1));
+    assert_eq!((findings(&file), file.skipped.len()), (vec![], 1));
     let user = "router \"Base\" {\n bgp {\n neighbor 192.0.2.1 {\n authentication-keychain o\n }\n }\n}\n";
     assert_eq!(
-        remarks(&read_text(&(good + other + user))),
+        findings(&read_text(&(good + other + user))),
         [
             format!("older-option  14: keychain \"o\" sends {older} by default {write} send tcp-ao\""),
             format!("older-option  14: keychain \"o\" expects {older} by default {write} receive tcp-ao\"")
@@ -240,7 +240,7 @@ fn keys_that_are_left_out_are_said() {
     assert_eq!(ids, [1, 5, 6]);
     // The key that is left out is used for sending.
     assert_eq!(file.chains[0].keys[0].send.until(), Some("2026-02-01T00:00:00Z".parse().unwrap()));
-    let found = remarks(&file);
+    let found = findings(&file);
     let expected = [
         "not-in-use k 8: entry 2 is disabled, so its key is left out",
         "left-out k 9: entry 3 is left out: its algorithm is hmac-sha-256-128, whose KDF Nokia does not document",
@@ -365,7 +365,7 @@ fn braces_may_be_on_one_line() {
                 { group \"g\" { router \"Base\" { bgp { neighbor \"<.*>\" { authentication-keychain \"k\" } } } } }\n";
     let file = read_text(text);
     assert_eq!(file.chains[0].keys.iter().map(essence).collect::<Vec<_>>(), ["1/1 HMAC-SHA-1-96 x{y"]);
-    assert_eq!(remarks(&file), ["not-understood  2: this line is not understood, and ignored"], "a group");
+    assert_eq!(findings(&file), ["not-understood  2: this line is not understood, and ignored"], "a group");
 }
 
 /// As `info` prints it in the keychain's own context, and with lines that are not of the configuration.

@@ -1,6 +1,6 @@
 //! Writing EOS configuration: one profile for each chain, and the neighbors that use it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -66,15 +66,15 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
         written.push((name, chain));
     }
     text.push_str("!\n! Replace AS with the AS number.\nrouter bgp AS\n");
-    let mut vrfs = vec![None];
+    // The lines of each VRF, those of none first.
+    let mut vrfs: Vec<(Option<&str>, Vec<String>)> = vec![(None, Vec::new())];
+    let mut place_of: HashMap<Option<&str>, usize> = HashMap::from([(None, 0)]);
     // A neighbor has one profile. EOS knows it by its address and VRF.
     let mut taken = HashSet::new();
-    let mut lines: Vec<(Option<&str>, String)> = Vec::new();
     for (name, chain) in &written {
         let algorithm = chain.keys.first().and_then(|key| name_of(key.algorithm)).unwrap_or_default();
         let group = format!("{name}-{algorithm}");
-        let before = lines.len();
-        let mut needs_group = false;
+        let (mut needs_group, mut has_neighbor) = (false, false);
         for Neighbor { vrf, address, interface } in &chain.neighbors {
             let vrf = vrf.as_deref();
             let link = interface.as_ref().filter(|_| address.to_string() == LINK_LOCAL);
@@ -85,8 +85,9 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
                 losses.push(format!("chain {:?}: {address}, which uses another chain", chain.name));
                 continue;
             }
-            if !vrfs.contains(&vrf) {
-                vrfs.push(vrf);
+            let place = *place_of.entry(vrf).or_insert(vrfs.len());
+            if place == vrfs.len() {
+                vrfs.push((vrf, Vec::new()));
             }
             let line = match link {
                 Some(link) => format!("neighbor interface {link} peer-group {group} remote-as AS"),
@@ -96,23 +97,23 @@ pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String
                 None => format!("bgp listen range {address} peer-group {group} remote-as AS"),
             };
             needs_group |= !address.is_host_address();
-            lines.push((vrf, line));
+            has_neighbor = true;
+            vrfs[place].1.push(line);
         }
         // The algorithm stands at a neighbor or a group, so without neighbors there is a group.
-        if needs_group || lines.len() == before {
-            lines.push((None, format!("neighbor {group} peer group")));
-            lines.push((
-                None,
-                format!("neighbor {group} password shared-secret profile {name} algorithm {algorithm}"),
+        if needs_group || !has_neighbor {
+            vrfs[0].1.push(format!("neighbor {group} peer group"));
+            vrfs[0].1.push(format!(
+                "neighbor {group} password shared-secret profile {name} algorithm {algorithm}"
             ));
         }
     }
-    for vrf in vrfs {
+    for (vrf, lines) in vrfs {
         let indent = if vrf.is_some() { "      " } else { "   " };
         if let Some(vrf) = vrf {
             let _ = writeln!(text, "   vrf {vrf}");
         }
-        for (_, line) in lines.iter().filter(|(of, _)| *of == vrf) {
+        for line in lines {
             let _ = writeln!(text, "{indent}{line}");
         }
     }
