@@ -85,7 +85,9 @@ fn write(
         for (index, (end, format)) in plan.ends.iter().zip(formats).enumerate() {
             let step = end.steps.iter().position(|step| step.action == action);
             let Some(place) = step else {
-                writeln!(text, "{}: by itself at {}, by its own clock.", end.name, plan.at)?;
+                // The lifetime decides, whatever an edited plan has as the moment of the change.
+                let at = end.new.send.from.unwrap_or(plan.at);
+                writeln!(text, "{}: by itself at {at}, by its own clock.", end.name)?;
                 continue;
             };
             let step = &end.steps[place];

@@ -95,6 +95,9 @@ fn is_link_local(address: &IpCidr) -> bool {
     matches!(address, IpCidr::V6(address) if address.first_address().is_unicast_link_local())
 }
 
+/// The most choices that the error for several chains names.
+const SHOWN: usize = 8;
+
 /// Finds the chains that two files have for the sessions between them: by `names`, which is one name for both or `A:B`; else those whose
 /// neighbors are [addresses](KeyFile::addresses) of the other file; else the only ones; else those with the most keys in common.
 ///
@@ -122,15 +125,22 @@ pub fn meet<'a>(files: [&'a KeyFile; 2], names: Option<&str>) -> Result<Meeting<
         }
     }
     let [ours, theirs] = &chains;
-    let mut left: Vec<_> =
-        ours.iter().flat_map(|one| theirs.iter().map(move |other| [*one, *other])).collect();
-    if left.len() > 1 {
-        let scores: Vec<_> = left.iter().map(|chains| in_common(*chains)).collect();
-        if let Some(best) = scores.iter().max().filter(|best| **best != [0, 0]) {
-            let mut scores = scores.iter();
-            left.retain(|_| scores.next() == Some(best));
-            by = MetBy::Keys;
+    let has_choice = ours.len() * theirs.len() > 1;
+    // As many as the error shows and one more, because large files have millions.
+    let mut left = Vec::new();
+    let mut best = [0, 0];
+    for chains in ours.iter().flat_map(|one| theirs.iter().map(move |other| [*one, *other])) {
+        let score = if has_choice { in_common(chains) } else { best };
+        if score > best {
+            best = score;
+            left.clear();
         }
+        if score == best && left.len() <= SHOWN {
+            left.push(chains);
+        }
+    }
+    if best != [0, 0] {
+        by = MetBy::Keys;
     }
     match left[..] {
         [[one, other]] => {
@@ -142,7 +152,6 @@ pub fn meet<'a>(files: [&'a KeyFile; 2], names: Option<&str>) -> Result<Meeting<
         }
         [] => Err(Error::text("one of the files has no key for TCP-AO")),
         _ => {
-            const SHOWN: usize = 8;
             let shown = left.iter().take(SHOWN).map(|[one, other]| format!("{}:{}", one.name, other.name));
             let mut shown: Vec<_> = shown.collect();
             shown.dedup();
