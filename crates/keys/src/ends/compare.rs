@@ -277,11 +277,7 @@ impl Report<'_> {
 
     fn local_time(&mut self, side: usize) {
         let chain = self.ends[side].chain;
-        let is_local = |key: &&ChainKey| {
-            key.clock == Clock::Local
-                && [key.send, key.accept].iter().any(|lifetime| *lifetime != Lifetime::ALWAYS)
-        };
-        if let Some(key) = chain.keys.iter().find(is_local) {
+        if let Some(key) = chain.keys.iter().find(|key| key.depends_on_local_time()) {
             let mut keys = [None; 2];
             keys[side] = Some(key);
             let sentence = format!(

@@ -120,11 +120,11 @@ impl Outage {
             }
             Reason::NotYet(moment, clock, name) => {
                 let key = same_or_named(own, name);
-                format!(", which {peer} does not accept{key} before {}", written(*moment, *clock))
+                format!(", which {peer} does not accept{key} before {}", clock.shown(*moment))
             }
             Reason::NoLonger(moment, clock, name) => {
                 let key = same_or_named(own, name);
-                format!(", which {peer} does not accept{key} from {} on", written(*moment, *clock))
+                format!(", which {peer} does not accept{key} from {} on", clock.shown(*moment))
             }
         };
         format!("{signer} signs with {key}{what}")
@@ -139,14 +139,6 @@ fn same_or_named(key: &str, of_peer: &str) -> String {
 /// The name of a key in a sentence: in a chain without a name, it is only a number.
 fn called(name: &str) -> Cow<'_, str> {
     if name.parse::<u64>().is_ok() { format!("key {name}").into() } else { name.into() }
-}
-
-/// A moment as the clock shows it.
-fn written(moment: Timestamp, clock: Clock) -> String {
-    match clock {
-        Clock::Utc => moment.to_string(),
-        Clock::Local => moment.to_string().replace('Z', " local time"),
-    }
 }
 
 /// Every period between `from` and `until` in which the other end does not accept a segment that one end may sign, in order of start; empty

@@ -219,10 +219,7 @@ fn check_lifetimes(findings: &mut Findings, chain: &Chain, now: Timestamp) {
     for key in &chain.keys {
         let mut warn = |kind, sentence: String| findings.warn(kind, chain, Some(key), sentence);
         let acceptance = chain.acceptance(key);
-        let shown = |moment: Timestamp| match key.clock {
-            Clock::Utc => moment.to_string(),
-            Clock::Local => moment.to_string().replace('Z', " local time"),
-        };
+        let shown = |moment| key.clock.shown(moment);
         match Usable::of(chain, key, now) {
             Usable::Whole => {}
             Usable::Unknown => {

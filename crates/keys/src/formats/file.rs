@@ -10,7 +10,7 @@ use wireseal_tcp_ao::{KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 use zeroize::Zeroizing;
 
 use crate::error::Fault;
-use crate::{Error, Key, KeyChain, Lifetime, Position, Problem};
+use crate::{Error, Key, KeyChain, Lifetime, Position, Problem, Timestamp};
 
 /// The content of a text.
 #[derive(Default)]
@@ -272,6 +272,14 @@ pub enum Clock {
 impl Clock {
     /// The most that a local time can differ from UTC, in seconds: 14 hours, in Kiribati.
     pub const UNCERTAINTY: u32 = 14 * 3600;
+
+    /// A moment as this clock shows it.
+    pub(crate) fn shown(self, moment: Timestamp) -> String {
+        match self {
+            Self::Utc => moment.to_string(),
+            Self::Local => moment.to_string().replace('Z', " local time"),
+        }
+    }
 }
 
 /// The rank of a key, in BIRD and GoBGP.

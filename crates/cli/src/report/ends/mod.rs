@@ -203,11 +203,7 @@ impl<'a> Ends<'a> {
 
     /// Whether lifetimes of an end are in its local time.
     fn is_local(&self) -> bool {
-        let keys = self.meeting.ends.into_iter().flat_map(|end| &end.chain.keys);
-        keys.into_iter().any(|key| {
-            let is_bounded = [key.send, key.accept].iter().any(|lifetime| *lifetime != Lifetime::ALWAYS);
-            key.clock == Clock::Local && is_bounded
-        })
+        self.meeting.ends.into_iter().flat_map(|end| &end.chain.keys).any(ChainKey::depends_on_local_time)
     }
 
     /// The fields in which the keys of a pair differ.
