@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use wireseal_keys::{Action, Plan, Timestamp};
-use wireseal_tcp_ao::Endpoint;
 
 use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
@@ -86,14 +86,14 @@ pub(super) fn of_capture(plan: &Plan, capture: &Path, keys: &KeyArguments, now: 
     let keys = keys.keys()?;
     let mut reader = Reader::open(capture).map_err(|error| format!("{}: {error}", capture.display()))?;
     let mut verifier = Verifier::new(&keys, VerifyOptions::default());
-    let mut last: BTreeMap<[String; 2], u8> = BTreeMap::new();
+    // By connection, because one that still uses the old key must not be hidden by another one of the same hosts.
+    let mut last: BTreeMap<[SocketAddr; 2], u8> = BTreeMap::new();
     let mut each = |found: VerifyEvent<'_>| {
         if let VerifyEvent::Segment { ends, segment, .. } = found
             && let SegmentReport { sender, key_ids: Some([key_id, _]), verdict: Verdict::Good, .. } = segment
         {
-            let address = |end: &Endpoint| end.address().to_string();
-            let [from, to] = [sender, sender.other()].map(|sender| address(&ends[sender as usize]));
-            last.insert([from, to], key_id.0);
+            let ends = [sender, sender.other()].map(|sender| SocketAddr::from(ends[sender as usize]));
+            last.insert(ends, key_id.0);
         }
         Ok::<_, Infallible>(())
     };
@@ -107,12 +107,12 @@ pub(super) fn of_capture(plan: &Plan, capture: &Path, keys: &KeyArguments, now: 
     }
     let end_of =
         |peer: &str| plan.ends.iter().find(|end| end.neighbors.iter().any(|neighbor| neighbor == peer));
-    let both = last.keys().flat_map(|[from, to]| [[from.clone(), to.clone()], [to.clone(), from.clone()]]);
-    let both: BTreeSet<_> = both.collect();
+    let both: BTreeSet<_> = last.keys().flat_map(|[from, to]| [[*from, *to], [*to, *from]]).collect();
     let found = both.into_iter().map(|ends| {
         let with = last.get(&ends).map_or(Used::Nothing, |key_id| Used::of(plan, *key_id));
         let [from, to] = ends;
-        let name = end_of(&to).map_or(from.clone(), |end| format!("{} ({from})", end.name));
+        let name =
+            end_of(&to.ip().to_string()).map_or(from.to_string(), |end| format!("{} ({from})", end.name));
         Signs { who: format!("{name}, to {to},"), with }
     });
     let (text, outcome) = conclude(plan, &found.collect::<Vec<_>>(), now.unwrap_or_else(Timestamp::now));

@@ -280,7 +280,7 @@ fn a_capture_tells_when_both_ends_have_changed_over() {
     let [old, new] = [(OLD, 0), (new.as_str(), 1)].map(|(secret, more)| {
         [10, 20].map(|id| Signing::new(TcpAoAlgorithm::Aes128Cmac, secret.as_bytes(), id + more))
     });
-    let mut session = Session::new([1000, 5000], old);
+    let mut session = Session::new([1000, 5000], old.clone());
     let mut status = |change: &dyn Fn(&mut Session), now: &str| {
         change(&mut session);
         session.talk();
@@ -294,14 +294,14 @@ fn a_capture_tells_when_both_ends_have_changed_over() {
     };
     let run = status(&Session::shake_hands, NOW);
     assert_eq!(run.code, 1, "{}", run.err);
-    let expected = "192.0.2.1, to 192.0.2.2, signs with the old key (KeyID 10)\n192.0.2.2, to 192.0.2.1, signs with the old key (KeyID \
+    let expected = "192.0.2.1:50000, to 192.0.2.2:179, signs with the old key (KeyID 10)\n192.0.2.2:179, to 192.0.2.1:50000, signs with the old key (KeyID \
                     20)\nnot yet: the change is at 2026-12-01T00:00:00Z\n";
     assert_eq!(run.out, expected);
     let after = "2026-12-01T02:00:00Z";
     let run = status(&|session| session.signing[0] = new[0].clone(), after);
     assert_eq!(run.code, 1);
     run.assert_says("not yet: the old key is still in use, so it must stay");
-    run.assert_says("192.0.2.1, to 192.0.2.2, signs with the new key (KeyID 11)");
+    run.assert_says("192.0.2.1:50000, to 192.0.2.2:179, signs with the new key (KeyID 11)");
     let run = status(&|session| session.signing[1] = new[1].clone(), "2026-12-01T00:30:00Z");
     assert_eq!(run.code, 1);
     run.assert_says("not yet: both ends have changed over; the old key may go from 2026-12-01T01:05:00Z on");
@@ -315,7 +315,7 @@ fn a_capture_tells_when_both_ends_have_changed_over() {
     );
     let run = roll(&files, &format!("--status roll/plan.json --capture session.pcap --now {after} {of_one}"));
     assert_eq!(run.code, 1, "{}", run.out);
-    run.assert_says("192.0.2.2, to 192.0.2.1, signs with nothing that verifies\nnot yet");
+    run.assert_says("192.0.2.2:179, to 192.0.2.1:50000, signs with nothing that verifies\nnot yet");
     // Forged segments with the old KeyID change nothing.
     let forged = Signing::new(TcpAoAlgorithm::Aes128Cmac, b"a guess", 10);
     let run = status(&|session| session.signing[0] = forged.clone(), after);
@@ -325,6 +325,17 @@ fn a_capture_tells_when_both_ends_have_changed_over() {
         "--status roll/plan.json --capture session.pcap --key send=99,alg=aes-128-cmac-96,secret=x",
     );
     assert!(run.code == 2 && run.err.contains("no segment verifies with these keys"), "{}", run.err);
+    // Another connection of the same hosts, which came before and still uses the old key, is not hidden by this one.
+    let mut both = Session::new([7000, 9000], old);
+    both.ends[0] = wireseal_tcp_ao::Endpoint::new([192, 0, 2, 1], 50_001);
+    both.shake_hands();
+    both.talk();
+    both.packets.extend(session.packets.iter().cloned());
+    files.file("both.pcap", pcap(&both));
+    let with_both = "--status roll/plan.json --capture both.pcap --keys roll/1-left-add.toml --now";
+    let run = roll(&files, &format!("{with_both} {after}"));
+    assert_eq!(run.code, 1, "{}", run.out);
+    run.assert_says("192.0.2.1:50001, to 192.0.2.2:179, signs with the old key (KeyID 10)");
 }
 
 #[test]
