@@ -1,5 +1,6 @@
 //! Capture files as packets, and packets as TCP segments.
 
+mod annotate;
 mod content;
 mod formats;
 mod reader;
@@ -11,6 +12,7 @@ use std::{fmt, io};
 use serde::{Serialize, Serializer};
 use wireseal_keys::Timestamp;
 
+pub use annotate::{Copied, annotate};
 pub use content::{CapturedSegment, Content, Unreadable};
 pub use reader::Reader;
 pub use source::Progress;

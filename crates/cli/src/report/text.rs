@@ -209,14 +209,9 @@ impl<'a, W: Write> Text<'a, W> {
             counted(totals.packets, "packet"),
             counted(totals.connections, "connection")
         )?;
-        let standings = [
-            (summary.good, "good"),
-            (summary.failed, "failed"),
-            (summary.not_open, "not open"),
-            (summary.not_judged, "not judged"),
-        ];
-        for (count, name) in standings.iter().filter(|(count, _)| *count > 0) {
-            write!(self.output, ", {} {name}", grouped(*count))?;
+        let by_verdict = summary.connections();
+        if !by_verdict.is_empty() {
+            write!(self.output, ", {by_verdict}")?;
         }
         writeln!(self.output)?;
         if totals.connections > 1 && summary.failed > 0 {

@@ -8,7 +8,7 @@ use wireseal_tcp_ao::Endpoint;
 use super::groups::Groups;
 use crate::capture::{Place, Time};
 use crate::keys::Keys;
-use crate::text::{counted, grouped};
+use crate::text::{Printable, counted, grouped};
 use crate::verify::report::{
     ConnectionReport, Counts, Diagnosis, KeyUse, Standing, Totals, Verdict, failed, not_judged,
 };
@@ -29,7 +29,7 @@ pub(super) const VERDICTS: [&str; Verdict::KINDS] = [
 ];
 
 /// A verdict in words, with what is wrong with malformed options.
-pub(super) struct VerdictInWords(pub(super) Verdict);
+pub(crate) struct VerdictInWords(pub(crate) Verdict);
 
 impl fmt::Display for VerdictInWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -284,6 +284,37 @@ impl Summary {
             Self { good: 1.., .. } => Standing::Good,
             _ => Standing::Empty,
         }
+    }
+
+    /// Answer, counts and reasons in a few lines.
+    pub(super) fn in_short(&self, totals: &Totals) -> String {
+        let mut lines = vec![
+            format!("wireseal verify {}: {}", env!("CARGO_PKG_VERSION"), self.answer(totals)),
+            format!("{}: {}", counted(totals.counts.iter().sum(), "segment"), counts(&totals.counts)),
+            format!("{}: {}", counted(totals.connections, "connection"), self.connections()),
+        ];
+        for Cause { kind, segments, connections, sentence, .. } in &self.causes {
+            let [segments, connections] =
+                [counted(*segments, "segment"), counted(*connections, "connection")];
+            lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
+        }
+        lines.extend(skipped(totals).map(|what| format!("skipped: {what}")));
+        lines.extend(totals.damage.clone());
+        let lines: Vec<_> = lines.iter().map(|line| Printable(line).to_string()).collect();
+        lines.join("\n")
+    }
+
+    /// Connections by verdict: `1 good, 2 failed`.
+    pub(super) fn connections(&self) -> String {
+        let standings = [
+            (self.good, "good"),
+            (self.failed, "failed"),
+            (self.not_open, "not open"),
+            (self.not_judged, "not judged"),
+        ];
+        let above_zero = standings.iter().filter(|(count, _)| *count > 0);
+        let counted: Vec<_> = above_zero.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
+        counted.join(", ")
     }
 
     /// The causes for this standing, and the one that explains most of them, the first if several do.

@@ -153,6 +153,9 @@ pub struct SegmentReport {
     /// KeyID and RNextKeyID of its TCP-AO option.
     #[serde(flatten, serialize_with = "key_ids")]
     pub key_ids: Option<[KeyId; 2]>,
+    /// The key that verified: its index in [`Keys`](crate::keys::Keys).
+    #[serde(skip)]
+    pub key: Option<usize>,
     /// The SNE its MAC was checked with.
     #[serde(serialize_with = "sne")]
     pub sne: Option<Sne>,

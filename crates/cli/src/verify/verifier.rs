@@ -324,6 +324,7 @@ impl LiveConnection {
             acknowledgment: segment.flags().ack().then_some(segment.acknowledgment()),
             payload_length: observed.payload_length() as u32,
             key_ids,
+            key: judgement.candidate.map(|candidate| candidate.key as usize),
             sne: judgement.sne,
             is_retransmission: learned.is_retransmission,
             verdict,
