@@ -282,10 +282,7 @@ fn write_direction(
     if direction.retransmissions > 0 {
         write!(output, ", {}", counted(direction.retransmissions, "retransmission"))?;
     }
-    match direction.isn {
-        Some(isn) => write!(output, ", ISN {}", isn.0)?,
-        None => write!(output, ", ISN not seen")?,
-    }
+    write!(output, ", ISN {}", words::isn(direction))?;
     if let Some(sne) = direction.sne {
         write!(output, ", SNE {}", sne.0)?;
     }

@@ -10,7 +10,8 @@ use crate::capture::{Place, Time};
 use crate::keys::Keys;
 use crate::text::{Printable, counted, grouped};
 use crate::verify::report::{
-    ConnectionReport, Counts, Diagnosis, KeyUse, Standing, Totals, Verdict, failed, not_judged,
+    ConnectionReport, Counts, Diagnosis, DirectionReport, IsnSource, KeyUse, Standing, Totals, Verdict,
+    failed, not_judged,
 };
 
 /// How many runs of a KeyID are shown per direction: routers roll over rarely, and a forger may write any KeyID.
@@ -55,6 +56,18 @@ pub(super) fn key(KeyUse { key_id, key_name, .. }: &KeyUse) -> String {
         Some(name) if *name != key_id.to_string() => format!("KeyID {key_id} ({name})"),
         _ => format!("KeyID {key_id}"),
     }
+}
+
+/// The ISN of a direction, and where it is from if its SYN or SYN-ACK was not seen.
+pub(super) fn isn(direction: &DirectionReport) -> String {
+    let Some(isn) = direction.isn else { return "not seen".to_owned() };
+    let source = match direction.isn_source {
+        Some(IsnSource::Inferred { is_confirmed: true }) => " (inferred: confirmed by a MAC)",
+        Some(IsnSource::Inferred { is_confirmed: false }) => " (inferred)",
+        Some(IsnSource::Given) => " (given)",
+        Some(IsnSource::Seen) | None => "",
+    };
+    format!("{}{source}", isn.0)
 }
 
 /// The words before a run of a KeyID. Only segments that verify show that the key was rolled over.

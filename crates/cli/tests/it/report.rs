@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wireseal::keys::Keys;
 use wireseal::report::{Format, Report, Subject};
-use wireseal::verify::report::{ConnectionReport, Standing, Totals, Verdict};
+use wireseal::verify::report::{ConnectionReport, IsnSource, Standing, Totals, Verdict};
 use wireseal_tcp_ao::{Endpoint, KeyId};
 
 use crate::support::files::{Files, assert_documented, workspace_file};
@@ -378,6 +378,26 @@ fn captures_without_times_have_a_page() {
     let (text, page) = report(&[connection], TEXT, true);
     assert!(text.contains("\n  packets 1 to 8\n"));
     assert_eq!(page.matches("<g class=\"mark\"").count(), 8);
+}
+
+#[test]
+fn an_isn_that_was_not_seen_looks_different() {
+    let rows = [
+        (IsnSource::Seen, "seen", ""),
+        (IsnSource::Inferred { is_confirmed: true }, "inferred", " (inferred: confirmed by a MAC)"),
+        (IsnSource::Inferred { is_confirmed: false }, "inferred", " (inferred)"),
+        (IsnSource::Given, "given", " (given)"),
+    ];
+    for (source, name, words) in rows {
+        let mut connection = rollover();
+        let isn = connection.directions[1].isn.unwrap().0;
+        connection.directions[1].isn_source = Some(source);
+        let (text, page) = report(&[connection.clone()], TEXT, false);
+        assert!(text.contains(&format!(", ISN {isn}{words}, SNE")), "{text}");
+        assert!(page.contains(&format!("<dd>{isn}{words}</dd>")));
+        let (json, _) = report(&[connection], JSON, false);
+        assert!(json.contains(&format!("\"isn\":{isn},\"isn_source\":\"{name}\"")), "{json}");
+    }
 }
 
 #[test]
