@@ -86,7 +86,10 @@ impl<'a, W: Write> Text<'a, W> {
 
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         let ConnectionReport { number, ends: [opener, listener], first, last, .. } = connection;
-        let name = format!("connection {number}: {opener} -> {listener}");
+        let mut name = format!("connection {number}: {opener} -> {listener}");
+        if !connection.scope.is_none() {
+            name += &format!(" ({})", connection.scope);
+        }
         let (style, words) = in_words(connection.standing(), false);
         let standing = self.styled(style, words);
         writeln!(self.output, "{}  {standing}", self.styled(HEADING, name))?;
