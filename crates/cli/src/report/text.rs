@@ -241,7 +241,10 @@ fn write_connection(
     connection: &ConnectionReport,
 ) -> io::Result<()> {
     let ConnectionReport { number, ends: [opener, listener], first, last, .. } = connection;
-    let name = format!("connection {number}: {opener} -> {listener}");
+    let mut name = format!("connection {number}: {opener} -> {listener}");
+    if !connection.scope.is_none() {
+        name += &format!(" ({})", connection.scope);
+    }
     let (style, words) = in_words(connection.standing(), false);
     let standing = colours.styled(style, words);
     writeln!(output, "{}  {standing}", colours.styled(HEADING, name))?;

@@ -125,28 +125,21 @@ pub(super) fn time_after(start: Option<Time>, time: Time) -> String {
     }
 }
 
-/// What was not judged, with its count if there is any.
-pub(super) fn skipped(totals: &Totals) -> impl Iterator<Item = String> {
-    let counts = [
-        (
-            totals.fragments,
-            "IP fragment, which is not reassembled",
-            "IP fragments, which are not reassembled",
-        ),
-        (
-            totals.unreadable,
-            "packet with an unknown link type or unreadable headers",
-            "packets with an unknown link type or unreadable headers",
-        ),
-        (
-            totals.left_out,
-            "TCP packet that --peer or --port leaves out",
-            "TCP packets that --peer or --port leaves out",
-        ),
-        (totals.other, "packet that is not TCP", "packets that are not TCP"),
-    ];
-    let above_zero = counts.into_iter().filter(|(count, ..)| *count > 0);
-    above_zero.map(|(count, one, many)| format!("{} {}", grouped(count), if count == 1 { one } else { many }))
+/// What was not judged, with its count.
+pub(super) fn skipped(totals: &Totals) -> Vec<String> {
+    let mut skipped: Vec<_> = totals
+        .skipped
+        .kinds()
+        .into_iter()
+        .map(|(kind, packets)| match kind {
+            Some(kind) => kind.counted(packets),
+            None => format!("{} of other kinds", counted(packets, "packet")),
+        })
+        .collect();
+    if totals.left_out > 0 {
+        skipped.push(format!("{} that --peer or --port leaves out", counted(totals.left_out, "TCP packet")));
+    }
+    skipped
 }
 
 /// The time between two packets in a suitable unit; `None` if the clock went back.
@@ -311,7 +304,7 @@ impl Summary {
                 [counted(*segments, "segment"), counted(*connections, "connection")];
             lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
         }
-        lines.extend(skipped(totals).map(|what| format!("skipped: {what}")));
+        lines.extend(skipped(totals).into_iter().map(|what| format!("skipped: {what}")));
         lines.extend(totals.damage.clone());
         let lines: Vec<_> = lines.iter().map(|line| Printable(line).to_string()).collect();
         lines.join("\n")

@@ -230,7 +230,8 @@ fn the_text_has_what_an_engineer_looks_for() {
         "  [2001:db8::2]:179 sent 4 segments: 1 bad MAC, 1 no TCP-AO option, 1 two TCP-AO options, 1 cut off",
         " bad MAC                     5 ",
         "<i>session</i>.pcap: 49 packets, 3 connections, 1 good, 2 failed",
-        "skipped: 2 IP fragments, which are not reassembled",
+        "skipped: 2 IP fragments of TCP (IP protocol 6), without the rest of their packet",
+        "skipped: 1 packet of ARP (EtherType 0x0806)",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }
