@@ -1,9 +1,10 @@
-//! Capture files as packets, and packets as TCP segments.
+//! Capture files as packets and back, and packets as TCP segments.
 
 mod content;
 mod formats;
 mod reader;
 mod source;
+mod write;
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -14,6 +15,7 @@ use wireseal_keys::Timestamp;
 pub use content::{CapturedSegment, Content, Unreadable};
 pub use reader::Reader;
 pub use source::Progress;
+pub use write::{InterfaceDescription, Statistics, Writer};
 
 /// A packet of a capture file, as recorded.
 #[derive(Clone, Copy, Debug)]

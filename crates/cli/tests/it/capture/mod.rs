@@ -3,3 +3,4 @@
 mod content;
 mod damage;
 mod formats;
+mod write;
