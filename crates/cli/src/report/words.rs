@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use wireseal_tcp_ao::Endpoint;
 
+use super::groups::Groups;
 use crate::capture::{Place, Time};
 use crate::keys::Keys;
 use crate::text::{counted, grouped};
@@ -211,21 +212,40 @@ pub(super) struct Summary {
     pub(super) not_judged: u64,
     /// The diagnoses by kind, in the order of first mention.
     pub(super) causes: Vec<Cause>,
+    /// How many segments the good connections have.
+    pub(super) good_segments: u64,
+    /// Those that failed, by reason and peer.
+    pub(super) failed_by: Groups,
+    /// The same of those that did not open.
+    pub(super) not_open_by: Groups,
+    /// The same of those that were not judged.
+    pub(super) not_judged_by: Groups,
 }
 
 impl Summary {
     pub(super) fn add(&mut self, connection: &ConnectionReport) {
-        match connection.standing() {
-            Standing::Good => self.good += 1,
+        let standing = connection.standing();
+        match standing {
+            Standing::Good => {
+                self.good += 1;
+                self.good_segments += connection.counts().iter().sum::<u64>();
+            }
             Standing::Failed => {
                 self.failed += 1;
+                self.failed_by.add(connection, standing);
                 // Connections come in the order in which they end.
                 let place = self.first_failed.partition_point(|number| *number < connection.number);
                 self.first_failed.insert(place, connection.number);
                 self.first_failed.truncate(FAILED_NAMED);
             }
-            Standing::NotOpen => self.not_open += 1,
-            Standing::NotJudged => self.not_judged += 1,
+            Standing::NotOpen => {
+                self.not_open += 1;
+                self.not_open_by.add(connection, standing);
+            }
+            Standing::NotJudged => {
+                self.not_judged += 1;
+                self.not_judged_by.add(connection, standing);
+            }
             Standing::Empty => {}
         }
         for (place, diagnosis) in connection.diagnoses.iter().enumerate() {

@@ -8,5 +8,6 @@ mod derive_quic;
 mod html_in_chromium;
 mod keys;
 mod report;
+mod report_many;
 mod support;
 mod verify;
