@@ -29,7 +29,7 @@ pub(super) const VERDICTS: [&str; Verdict::KINDS] = [
 ];
 
 /// A verdict in words, with what is wrong with malformed options.
-pub(super) struct VerdictInWords(pub(super) Verdict);
+pub(crate) struct VerdictInWords(pub(crate) Verdict);
 
 impl fmt::Display for VerdictInWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,8 +41,19 @@ impl fmt::Display for VerdictInWords {
     }
 }
 
+/// A verdict on a connection or a capture, such as `FAILED`.
+pub(crate) const fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good => "good",
+        Standing::Failed => "FAILED",
+        Standing::NotOpen => "NOT OPEN",
+        Standing::NotJudged => "not judged",
+        Standing::Empty => "empty",
+    }
+}
+
 /// The counts above zero: `19 good, 1 bad MAC`.
-pub(super) fn counts(counts: &Counts) -> String {
+pub(crate) fn counts(counts: &Counts) -> String {
     let above_zero = counts.iter().zip(VERDICTS).filter(|(count, _)| **count > 0);
     let counted: Vec<_> = above_zero.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
     counted.join(", ")
@@ -131,6 +142,11 @@ pub(super) fn skipped(totals: &Totals) -> impl Iterator<Item = String> {
             "TCP packets that --peer or --port leaves out",
         ),
         (totals.other, "packet that is not TCP", "packets that are not TCP"),
+        (
+            totals.dropped,
+            "packet that the kernel dropped, so verdicts about gaps are uncertain",
+            "packets that the kernel dropped, so verdicts about gaps are uncertain",
+        ),
     ];
     let above_zero = counts.into_iter().filter(|(count, ..)| *count > 0);
     above_zero.map(|(count, one, many)| format!("{} {}", grouped(count), if count == 1 { one } else { many }))

@@ -302,6 +302,8 @@ pub struct Totals {
     pub left_out: u64,
     /// Packets whose link type or headers could not be read.
     pub unreadable: u64,
+    /// Packets that the kernel dropped, because they were not read in time.
+    pub dropped: u64,
     /// Where and how the file is damaged, if it is.
     pub damage: Option<String>,
 }
@@ -310,7 +312,7 @@ impl Totals {
     /// Whether the capture may hold segments that were not seen.
     #[must_use]
     pub const fn is_incomplete(&self) -> bool {
-        self.fragments + self.unreadable > 0 || self.damage.is_some()
+        self.fragments + self.unreadable + self.dropped > 0 || self.damage.is_some()
     }
 }
 

@@ -7,6 +7,7 @@ mod derive_quic;
 #[cfg(feature = "chromium")]
 mod html_in_chromium;
 mod keys;
+mod live;
 mod report;
 mod report_many;
 mod support;
