@@ -5,3 +5,4 @@ pub mod generate;
 pub mod program;
 pub mod reports;
 pub mod session;
+pub mod wrap;
