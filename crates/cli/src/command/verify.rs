@@ -76,7 +76,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let limits = SearchLimits::default();
     let options = VerifyOptions { peers, ports, isns, nat, keep_segments, limits };
     let mut verifier = Verifier::new(&keys, options);
-    let mut each = |found: VerifyEvent<'_>| match found {
+    let each = |report: &mut Report<'_, _>, found: VerifyEvent<'_>| match found {
         VerifyEvent::Segment { connection, ends, segment } if segments => {
             report.segment(connection, ends, &segment)
         }
@@ -88,10 +88,11 @@ pub(super) fn run(arguments: Arguments) -> Result {
             None => break None,
             Some(Ok(packet)) => {
                 let number = packet.number;
-                verifier.packet(&packet, &mut each)?;
+                verifier.packet(&packet, |found| each(&mut report, found))?;
                 // The next packet may take a while to arrive.
                 if !reader.is_ahead() {
-                    verifier.judge_queued(&mut each)?;
+                    verifier.judge_queued(|found| each(&mut report, found))?;
+                    report.flush()?;
                 }
                 if number.is_multiple_of(PROGRESS_INTERVAL) {
                     bar.show(reader.progress());
@@ -102,7 +103,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         }
     };
     bar.clear();
-    let totals = verifier.finish(damage, &mut each)?;
+    let totals = verifier.finish(damage, |found| each(&mut report, found))?;
     let standing = report.standing();
     report.finish(&totals)?;
     Ok(match standing {

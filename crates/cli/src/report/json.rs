@@ -49,6 +49,10 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         let connection = ConnectionObject::from(connection);
         match &mut self.segments {

@@ -114,6 +114,17 @@ impl<'a, W: Write> Report<'a, W> {
         self.page.as_mut().map_or(Ok(()), |page| page.connection(connection))
     }
 
+    /// Passes on what was reported so far. Call it before a pause.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.output {
+            Output::Text(text) => text.flush(),
+            Output::Json(json) => json.flush(),
+        }
+    }
+
     /// The verdict on the capture, once all connections are reported: that of the worst.
     #[must_use]
     pub const fn standing(&self) -> Standing {

@@ -84,6 +84,10 @@ impl<'a, W: Write> Text<'a, W> {
         writeln!(self.output, " {verdict}")
     }
 
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         let ConnectionReport { number, ends: [opener, listener], first, last, .. } = connection;
         let mut name = format!("connection {number}: {opener} -> {listener}");

@@ -4,3 +4,4 @@ mod content;
 mod damage;
 mod encapsulations;
 mod formats;
+mod fragments;

@@ -5,4 +5,6 @@ mod diagnosis;
 mod no_panic;
 mod not_open;
 mod program;
+mod scopes;
+mod streams;
 mod verdicts;
