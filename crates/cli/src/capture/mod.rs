@@ -5,6 +5,7 @@
 //!                                                     fragments <-> (IP fragments wait for the rest)
 //! ```
 
+mod annotate;
 mod content;
 mod formats;
 mod fragments;
@@ -22,6 +23,7 @@ use std::{fmt, io};
 use serde::{Serialize, Serializer};
 use wireseal_keys::Timestamp;
 
+pub use annotate::{Copied, annotate};
 pub use content::{Content, Decoder};
 pub use fragments::GivenUp;
 pub use layers::CapturedSegment;

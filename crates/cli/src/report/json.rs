@@ -1,4 +1,5 @@
-//! The report for programs: one object, written as the capture is read. `docs/verify-json.md` describes it.
+//! The report for programs, written as the capture is read: one object, or one for each element on a line of its own.
+//! `docs/verify-json.md` describes both.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -49,10 +50,6 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
-    }
-
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         let connection = ConnectionObject::from(connection);
         match &mut self.segments {
@@ -61,6 +58,10 @@ impl<W: Write> Json<W> {
         }
         self.connections += 1;
         Ok(())
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 
     pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
@@ -72,6 +73,60 @@ impl<W: Write> Json<W> {
         write!(self.output, "\n],\n\"totals\": ")?;
         serde_json::to_writer(&mut self.output, &TotalsObject::new(totals, summary))?;
         write!(self.output, "\n}}\n")?;
+        self.output.flush()
+    }
+}
+
+/// The same elements as lines.
+#[derive(Debug)]
+pub(super) struct JsonLines<W> {
+    output: W,
+    with_segments: bool,
+}
+
+/// A line, whose first member `type` says what it is.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line<'a> {
+    Capture { schema: u32, capture: &'a str },
+    Key(KeyObject<'a>),
+    Segment(SegmentObject<'a>),
+    Connection(ConnectionObject<'a>),
+    Totals(TotalsObject<'a>),
+}
+
+impl<W: Write> JsonLines<W> {
+    pub(super) fn begin(output: W, with_segments: bool, subject: Subject<'_>) -> io::Result<Self> {
+        let mut lines = Self { output, with_segments };
+        lines.line(&Line::Capture { schema: SCHEMA, capture: subject.capture })?;
+        for key in &subject.keys.keys {
+            lines.line(&Line::Key(key.into()))?;
+        }
+        Ok(lines)
+    }
+
+    fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
+        serde_json::to_writer(&mut self.output, line)?;
+        self.output.write_all(b"\n")
+    }
+
+    pub(super) fn segment(&mut self, connection: u64, segment: &SegmentReport) -> io::Result<()> {
+        if !self.with_segments {
+            return Ok(());
+        }
+        self.line(&Line::Segment(SegmentObject { connection, segment }))
+    }
+
+    pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
+        self.line(&Line::Connection(connection.into()))
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
+        self.line(&Line::Totals(TotalsObject::new(totals, summary)))?;
         self.output.flush()
     }
 }

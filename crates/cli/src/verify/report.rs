@@ -153,6 +153,9 @@ pub struct SegmentReport {
     /// KeyID and RNextKeyID of its TCP-AO option.
     #[serde(flatten, serialize_with = "key_ids")]
     pub key_ids: Option<[KeyId; 2]>,
+    /// The key that verified: its index in [`Keys`](crate::keys::Keys).
+    #[serde(skip)]
+    pub key: Option<usize>,
     /// The SNE its MAC was checked with.
     #[serde(serialize_with = "sne")]
     pub sne: Option<Sne>,
@@ -184,12 +187,39 @@ pub struct KeyUse {
     pub outside_lifetime: u64,
 }
 
+/// Where an ISN is from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IsnSource {
+    /// The end's own SYN or SYN-ACK.
+    Seen,
+    /// The numbers of later segments, or the acknowledgment of a SYN that the capture lacks.
+    Inferred {
+        /// Whether a MAC verified with it when it was inferred.
+        is_confirmed: bool,
+    },
+    /// `--isn`.
+    Given,
+}
+
+/// `seen`, `inferred` or `given`.
+impl Serialize for IsnSource {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Seen => "seen",
+            Self::Inferred { .. } => "inferred",
+            Self::Given => "given",
+        })
+    }
+}
+
 /// One direction of a connection.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct DirectionReport {
     /// The sender's ISN, if known.
     #[serde(serialize_with = "isn")]
     pub isn: Option<Isn>,
+    /// Where the ISN is from; `None` if it is not known.
+    pub isn_source: Option<IsnSource>,
     /// Segments by verdict.
     #[serde(rename = "segments", serialize_with = "by_verdict")]
     pub counts: Counts,

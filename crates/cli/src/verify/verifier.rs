@@ -15,7 +15,7 @@ use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment, judge};
 use super::key_table::{Agreement, KeyTable};
 use super::learn::{Handshake, Wait};
 use super::options::VerifyOptions;
-use super::report::{ConnectionReport, SegmentReport, Totals, Verdict};
+use super::report::{ConnectionReport, IsnSource, SegmentReport, Totals, Verdict};
 use crate::capture::{CapturedSegment, Content, Decoder, GivenUp, Packet, Place, Scope, Skipped, Unreadable};
 use crate::keys::Keys;
 
@@ -212,7 +212,9 @@ impl<'k> Verifier<'k> {
         let ends = &self.home(ends, segment);
         let begins_another = segment.flags().syn()
             && self.connections.get(ends).is_some_and(|live| live.connection.is_followed_by(segment));
+        let mut answered = None;
         if begins_another && let Some(before) = self.connections.remove(ends) {
+            answered = before.connection.syn_answered_by(segment);
             self.scopes.end(ends);
             self.finished.push_back(before);
         }
@@ -222,7 +224,9 @@ impl<'k> Verifier<'k> {
                 self.totals.connections += 1;
                 let number = self.totals.connections;
                 self.opening.push_back(Due { ends: *ends, number, since: place });
-                let connection = TcpConnection::new(number, place, segment, &self.table);
+                let mut connection = TcpConnection::new(number, place, segment, &self.table);
+                let receiver = connection.sender(&segment.destination());
+                connection.direction_mut(receiver).seen.syn = answered;
                 self.scopes.begin(ends);
                 let live = LiveConnection::new(connection, ends.scope);
                 self.connections.entry(*ends).or_insert(Box::new(live))
@@ -367,6 +371,7 @@ impl LiveConnection {
             acknowledgment: segment.flags().ack().then_some(segment.acknowledgment()),
             payload_length: observed.payload_length() as u32,
             key_ids,
+            key: judgement.candidate.map(|candidate| candidate.key as usize),
             sne: judgement.sne,
             is_retransmission: learned.is_retransmission,
             verdict,
@@ -388,7 +393,13 @@ impl LiveConnection {
         let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
         let has_opened = Handshake::of(&connection, now).has_opened();
         let TcpConnection { number, ends, first, last, directions, .. } = connection;
+        let is_proved = directions.iter().any(|direction| direction.good() > 0);
         let mut directions = directions.map(|direction| direction.report);
+        for source in directions.iter_mut().filter_map(|direction| direction.isn_source.as_mut()) {
+            if let IsnSource::Inferred { is_confirmed } = source {
+                *is_confirmed |= is_proved;
+            }
+        }
         for key_use in directions.iter_mut().flat_map(|direction| &mut direction.key_uses) {
             key_use.key_name = key_use.key.map(|key| table.name(key).to_owned());
         }

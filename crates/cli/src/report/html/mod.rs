@@ -393,7 +393,7 @@ fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>) -> Mar
                     @if direction.retransmissions > 0 {
                         dt { "retransmitted" } dd { (counted(direction.retransmissions, "segment")) }
                     }
-                    dt { "ISN" } dd { @if let Some(isn) = direction.isn { (isn.0) } @else { "not seen" } }
+                    dt { "ISN" } dd { (words::isn(direction)) }
                     @if let Some(sne) = direction.sne { dt { "SNE" } dd { (sne.0) } }
                     @if direction.signed_resets + direction.other_resets > 0 {
                         dt { "resets" }

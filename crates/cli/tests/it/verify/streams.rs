@@ -153,14 +153,18 @@ fn a_connection_is_reported_as_soon_as_it_is_over() {
     second.time = first.time + 60_000_000_000;
     second.shake_hands();
     let (syn, rest) = second.packets.split_first().unwrap();
-    let mut stream = Stream::new(&[]);
-    stream.write(&pcap_header());
-    for packet in first.packets.iter().chain([syn]) {
-        stream.write(&pcap_record(packet));
+    for (arguments, start) in
+        [(["--all"], "connection 1: "), (["--json-lines"], "{\"type\":\"connection\",\"number\":1,")]
+    {
+        let mut stream = Stream::new(&arguments);
+        stream.write(&pcap_header());
+        for packet in first.packets.iter().chain([syn]) {
+            stream.write(&pcap_record(packet));
+        }
+        stream.wait_for(start);
+        for packet in rest {
+            stream.write(&pcap_record(packet));
+        }
+        assert_eq!(stream.finish(), 0);
     }
-    stream.wait_for("connection 1: ");
-    for packet in rest {
-        stream.write(&pcap_record(packet));
-    }
-    assert_eq!(stream.finish(), 0);
 }
