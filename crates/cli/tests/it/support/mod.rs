@@ -6,3 +6,4 @@ pub mod namespace;
 pub mod program;
 pub mod reports;
 pub mod session;
+pub mod wrap;
