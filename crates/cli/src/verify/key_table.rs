@@ -1,10 +1,6 @@
 //! The keys, arranged for judging segments.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
-
 use cidr::IpCidr;
-use foldhash::fast::RandomState;
 use wireseal_keys::Lifetime;
 use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
 
@@ -131,55 +127,5 @@ impl Candidate {
             Some(_) => key_id == recv_id,
             None => key_id == send_id || key_id == recv_id,
         }
-    }
-}
-
-/// How many pairs of addresses are remembered.
-const MOST_PAIRS: usize = 1 << 14;
-/// How many keys of a sender are kept.
-const MOST_KEYS: usize = 16;
-
-/// What all connections of each pair of addresses show of the keys at both ends. If each end opens a connection of its own and the
-/// other drops its SYNs, no single connection shows that their secrets differ.
-#[derive(Default, Debug)]
-pub(super) struct Agreement {
-    /// By sender and receiver.
-    seen: HashMap<[IpAddr; 2], SeenKeys, RandomState>,
-}
-
-/// Indices of keys, see [`Candidate::key`].
-#[derive(Default, Debug)]
-struct SeenKeys {
-    /// Keys under which a segment verified.
-    verified: Vec<u32>,
-    /// Keys that a segment named although nothing explains its MAC.
-    unexplained: Vec<u32>,
-}
-
-impl Agreement {
-    pub(super) fn note_verified(&mut self, from: IpAddr, to: IpAddr, key: u32) {
-        self.note(from, to, key, |seen| &mut seen.verified);
-    }
-
-    pub(super) fn note_unexplained(&mut self, from: IpAddr, to: IpAddr, key: u32) {
-        self.note(from, to, key, |seen| &mut seen.unexplained);
-    }
-
-    fn note(&mut self, from: IpAddr, to: IpAddr, key: u32, list: fn(&mut SeenKeys) -> &mut Vec<u32>) {
-        // If both ends have one address, it does not show which end sent what.
-        if from == to || self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&[from, to]) {
-            return;
-        }
-        let keys = list(self.seen.entry([from, to]).or_default());
-        if keys.len() < MOST_KEYS && !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-
-    /// Whether a key verifies segments of `right` to `wrong` and none of `wrong`, some of whose segments name it and remain unexplained.
-    pub(super) fn is_key_of_only(&self, right: IpAddr, wrong: IpAddr, key: u32) -> bool {
-        let seen = |from, to| self.seen.get(&[from, to]);
-        let (Some(right), Some(wrong)) = (seen(right, wrong), seen(wrong, right)) else { return false };
-        right.verified.contains(&key) && wrong.unexplained.contains(&key) && !wrong.verified.contains(&key)
     }
 }

@@ -4,8 +4,9 @@ use wireseal_tcp_ao::{Endpoint, OptionError};
 
 use crate::capture::Place;
 use crate::text::counted;
+use crate::verify::across::Agreement;
 use crate::verify::connection::TcpConnection;
-use crate::verify::key_table::{Agreement, KeyTable};
+use crate::verify::key_table::KeyTable;
 use crate::verify::learn::{Handshake, first, has_failed};
 use crate::verify::report::{Diagnosis, Sender, Standing, Verdict};
 
@@ -291,11 +292,11 @@ fn unanswered(
              most likely the two ends have different secrets",
             "Correct the secret at {other_address}, or at {own_address} and here."
         )
-    } else if direction.good() == 0 {
+    } else if has_failed(direction) {
         explain!(
             kind,
-            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}, which do not verify here either",
-            "An end with TCP-AO silently drops what it cannot verify: first mend what makes these segments fail. Or the {what}s do not \
+            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
+            "An end with TCP-AO silently drops what it cannot verify: first mend what makes segments of {own} fail here. Or the {what}s do not \
              reach it{otherwise}."
         )
     } else {
