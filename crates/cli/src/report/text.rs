@@ -104,9 +104,10 @@ impl<'a, W: Write> Text<'a, W> {
         for (end, direction) in connection.ends.iter().zip(&connection.directions) {
             self.direction(end, direction, first.time)?;
         }
-        for (sentence, explained) in words::reasons(connection) {
-            let why = self.styled(FAILED, "why:");
-            writeln!(self.output, "  {why} {}\n       ({explained})", Printable(&sentence))?;
+        for (word, sentence, explained) in words::reasons(connection) {
+            let style = if word == "note" { NOT_JUDGED } else { FAILED };
+            let word = self.styled(style, word);
+            writeln!(self.output, "  {word}: {}\n       ({explained})", Printable(&sentence))?;
         }
         writeln!(self.output)
     }

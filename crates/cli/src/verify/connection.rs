@@ -256,6 +256,8 @@ pub(super) struct Seen {
     pub(super) signed: u64,
     /// The KeyID of the last segment that had one.
     pub(super) key_id: Option<KeyId>,
+    /// Good segments with octets behind the option that are not padding, and the first of them.
+    pub(super) odd_ends: Option<(u64, Place)>,
     /// Segments with TCP-MD5 and without TCP-AO.
     pub(super) md5: u64,
     /// Resets without a TCP-AO option.

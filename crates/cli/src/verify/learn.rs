@@ -261,6 +261,10 @@ impl Direction {
                 self.seen.signed += 1;
                 self.seen.key_id = Some(ao.key_id);
                 let key = judgement.candidate.map(|candidate| candidate.key as usize);
+                if observed.odd_end.is_some() && key.is_some() {
+                    let (before, first) = self.seen.odd_ends.unwrap_or((0, place));
+                    self.seen.odd_ends = Some((before + 1, first));
+                }
                 let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key, &place));
                 return self.use_key(ao.key_id, key, place, is_outside);
             }

@@ -239,7 +239,7 @@ pub struct DirectionReport {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnosis {
     /// `Failed` if it says why segments failed, `NotOpen` if it says why the connection did not open, and `NotJudged` if it says
-    /// why either could not be judged.
+    /// why either could not be judged. `Good` if it is a remark on segments that verify.
     pub about: Standing,
     /// Whose segments.
     pub sender: Sender,

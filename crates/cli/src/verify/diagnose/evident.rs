@@ -51,7 +51,7 @@ pub(super) fn segments(count: u64) -> String {
 /// What is wrong with the segments of one end.
 pub(super) fn diagnoses(sender: Sender, connection: &TcpConnection) -> impl Iterator<Item = Diagnosis> {
     let ends = Ends::of(connection, sender);
-    let looks = [unsigned, odd_options, isn_not_seen, cut_off];
+    let looks = [unsigned, odd_options, odd_ends, isn_not_seen, cut_off];
     looks.into_iter().filter_map(move |look| look(connection, sender, ends))
 }
 
@@ -69,10 +69,24 @@ fn odd_options(connection: &TcpConnection, sender: Sender, Ends { own, .. }: End
     let their = segments(count);
     let explanation = explain!(
         "malformed-options",
-        "{their} of {own} with TCP options that are malformed or that RFC 5925 §2.2 forbids: every receiver drops them",
+        "{their} of {own} with TCP options that cannot be read or that RFC 5925 §2.2 forbids: Linux drops them, as that section demands \
+         of what it forbids",
         "{own}'s implementation or a device on the path is at fault, or they are forged."
     );
     Some(explanation.diagnosis(sender, first, count))
+}
+
+fn odd_ends(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
+    let (count, first) = connection.direction(sender).seen.odd_ends?;
+    let (their, are) = (segments(count), if count == 1 { "is" } else { "are" });
+    let explanation = explain!(
+        "octets-behind-option",
+        "{their} of {own} {are} good, but the octets behind TCP-AO are not padding",
+        "Linux accepts that, because it does not look at the last 4 octets of the options; another receiver may drop it. Linux itself \
+         left such octets behind MACs of odd length in acknowledgments and resets outside of connections until July 2026 (commit \
+         e1a9d3cc1182): update the kernel of {own}, or give the MAC 12 or 16 octets at both ends."
+    );
+    Some(Diagnosis { about: Standing::Good, ..explanation.diagnosis(sender, first, count) })
 }
 
 fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<Diagnosis> {
