@@ -203,6 +203,9 @@ impl<'a, W: Write> Text<'a, W> {
         for what in words::skipped(totals) {
             writeln!(self.output, "skipped: {what}")?;
         }
+        for hint in &totals.unused_hints {
+            writeln!(self.output, "not used: {hint}, which is about no connection that was checked")?;
+        }
         if let Some(damage) = &totals.damage {
             writeln!(self.output, "{}", self.styled(FAILED, Printable(damage)))?;
         }

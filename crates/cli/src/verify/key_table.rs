@@ -1,8 +1,11 @@
 //! The keys, arranged for judging segments.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+
 use cidr::IpCidr;
 use wireseal_keys::Lifetime;
-use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
+use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
 
 use super::options::{NatHint, VerifyOptions};
 use super::report::Sender;
@@ -15,6 +18,9 @@ pub(super) struct KeyTable<'k> {
     keys: &'k Keys,
     rows: Vec<Row>,
     pub(super) options: VerifyOptions,
+    /// Which hints of the options are about a connection of the capture.
+    used_isns: Box<[AtomicBool]>,
+    used_nat: Box<[AtomicBool]>,
 }
 
 #[derive(Debug)]
@@ -42,7 +48,30 @@ impl<'k> KeyTable<'k> {
                 acceptance: (acceptance != Lifetime::ALWAYS).then_some(acceptance),
             }
         };
-        Self { keys, rows: keys.keys.iter().map(row).collect(), options }
+        let unused = |hints: usize| (0..hints).map(|_| AtomicBool::new(false)).collect();
+        Self {
+            keys,
+            rows: keys.keys.iter().map(row).collect(),
+            used_isns: unused(options.isns.len()),
+            used_nat: unused(options.nat.len()),
+            options,
+        }
+    }
+
+    /// The ISNs that `--isn` gives for a connection between these ends.
+    pub(super) fn given_isns(&self, ends: &[Endpoint; 2]) -> Option<[Isn; 2]> {
+        let mut hints = self.options.isns.iter().zip(&self.used_isns);
+        hints.find_map(|(hint, used)| hint.isns(ends).inspect(|_| used.store(true, Relaxed)))
+    }
+
+    /// The hints that are about no connection of the capture, as written on the command line.
+    pub(super) fn unused_hints(&self) -> Vec<String> {
+        let is_unused = |used: &AtomicBool| !used.load(Relaxed);
+        let isns = self.options.isns.iter().zip(&self.used_isns);
+        let isns = isns.filter(|(_, used)| is_unused(used)).map(|(hint, _)| format!("--isn {hint}"));
+        let nat = self.options.nat.iter().zip(&self.used_nat);
+        let nat = nat.filter(|(_, used)| is_unused(used)).map(|(hint, _)| format!("--nat {hint}"));
+        isns.chain(nat).collect()
     }
 
     /// One translation of addresses on the path, or all of them.
@@ -54,6 +83,11 @@ impl<'k> KeyTable<'k> {
     /// The keys that may belong to a connection between these ends, in the order given. A key's peer may be the address of an
     /// end on the other side of a translation.
     pub(super) fn candidates(&self, ends: &[Endpoint; 2]) -> Box<[Candidate]> {
+        for (hint, used) in self.options.nat.iter().zip(&self.used_nat) {
+            if ends.iter().any(|end| hint.other_side(end).is_some()) {
+                used.store(true, Relaxed);
+            }
+        }
         let is_of = |peer: IpCidr, end: &Endpoint| {
             let mut other_sides = self.options.nat.iter().filter_map(|hint| hint.other_side(end));
             peer.contains(&end.address()) || other_sides.any(|end| peer.contains(&end.address()))

@@ -255,7 +255,7 @@ impl<'k> Verifier<'k> {
             let report = live.into_report(&self.table, &self.agreement, self.now);
             each(VerifyEvent::Connection(Box::new(report)))?;
         }
-        Ok(Totals { damage, ..self.totals })
+        Ok(Totals { damage, unused_hints: self.table.unused_hints(), ..self.totals })
     }
 
     /// How many connections are live.
