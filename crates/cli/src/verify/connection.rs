@@ -257,6 +257,8 @@ pub(super) struct Seen {
     pub(super) odd_ends: Option<(u64, Place)>,
     /// Segments with TCP-MD5 and without TCP-AO.
     pub(super) md5: u64,
+    /// Segments with what looks like a TCP Enhanced Authentication Option, and without TCP-AO.
+    pub(super) enhanced: u64,
     /// Resets without a TCP-AO option.
     pub(super) unsigned_resets: u64,
     /// The first segment of each verdict, at [`Verdict::index`].

@@ -133,6 +133,15 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
             "{own} signs with TCP-MD5 (RFC 2385), not with TCP-AO, and the two do not interoperate",
             "Change the authentication for {other} at {own}."
         )
+    } else if seen.enhanced == count && seen.signed == 0 {
+        // In every segment it is what it looks like; in SYNs alone it may be another experiment.
+        let likely = if seen.syns + seen.syn_acks < count { "" } else { "most likely " };
+        explain!(
+            "tcp-enhanced-authentication",
+            "{likely}{own} signs with the older TCP Enhanced Authentication Option (kind 253 or 254, draft-bonica-tcp-auth), not with TCP-AO, \
+             and the two do not interoperate",
+            "Change the authentication for {other} at {own} to TCP-AO: a key chain alone may mean the older option there (SR OS: write tcp-option-number send tcp-ao)."
+        )
     } else if seen.signed > 0 && only_resets {
         let resets = counted(count, "reset");
         explain!(
