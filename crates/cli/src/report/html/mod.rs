@@ -187,6 +187,9 @@ pub(super) fn section(subject: Subject<'_>, totals: &Totals, summary: &Summary) 
             @for what in skipped(totals) {
                 p.note { "Skipped: " (what) "." }
             }
+            @for hint in &totals.unused_hints {
+                p.note { "Not used: " code { (hint) } ", which is about no connection that was checked." }
+            }
             // The answer already names a single cause.
             @if summary.causes.len() > 1 {
                 h2 { "Why" }
@@ -349,7 +352,7 @@ fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup 
                 }
                 @if connection.is_failed_before_open() { " · never opened" }
             }
-            @for (sentence, explained) in words::reasons(connection) {
+            @for (_, sentence, explained) in words::reasons(connection) {
                 div class=(format!("diagnosis {badge_class}")) {
                     p { (sentence) }
                     small { (explained) }
