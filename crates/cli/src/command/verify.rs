@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use cidr::{IpCidr, IpInet};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::annotate::Annotations;
 use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
 use super::verify_live::{self, LiveArguments};
@@ -54,6 +55,9 @@ pub(super) struct Arguments {
     /// Also write an HTML page with a timeline of each connection
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write the capture again as pcapng, with verdict and reason as a comment on each packet
+    #[arg(long, conflicts_with = "interfaces", value_name = "FILE")]
+    annotate: Option<PathBuf>,
 }
 
 fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
@@ -64,8 +68,21 @@ fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { capture, live, keys, peers, ports, isns, nat, segments, all, json, json_lines, html } =
-        arguments;
+    let Arguments {
+        capture,
+        live,
+        keys,
+        peers,
+        ports,
+        isns,
+        nat,
+        segments,
+        all,
+        json,
+        json_lines,
+        html,
+        annotate,
+    } = arguments;
     let is_live = !live.interfaces.is_empty();
     match &capture {
         Some(capture) if is_live => {
@@ -92,10 +109,17 @@ pub(super) fn run(arguments: Arguments) -> Result {
         return verify_live::run(live, wanted);
     };
     let name = capture.display().to_string();
-    let mut reader = Reader::open(&capture).map_err(|error| match error {
+    let in_words = |error| match error {
         CaptureError::Open { .. } => error.to_string(),
         error => format!("{name}: {error}"),
-    })?;
+    };
+    let (mut reader, mut annotations) = match &annotate {
+        None => (Reader::open(&capture).map_err(in_words)?, None),
+        Some(path) => {
+            let (reader, annotations) = Annotations::open(&capture, path, &keys)?;
+            (reader.map_err(in_words)?, Some(annotations))
+        }
+    };
     let bar = Bar::new();
     let subject = Subject { capture: &name, keys: &keys };
     let mut report = Report::new(bar.output(json || json_lines), format, subject)?;
@@ -105,11 +129,14 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let mut verifier = Verifier::new(&keys, options);
     let report = RefCell::new(report);
     let mut each = |found: VerifyEvent<'_>| match found {
-        VerifyEvent::Segment { connection, ends, segment } if segments => {
-            report.borrow_mut().segment(connection, ends, &segment)
+        VerifyEvent::Segment { connection, ends, segment } => {
+            annotations.as_mut().map_or(Ok(()), |annotations| annotations.segment(connection, &segment))?;
+            if segments { report.borrow_mut().segment(connection, ends, &segment) } else { Ok(()) }
         }
-        VerifyEvent::Segment { .. } => Ok(()),
-        VerifyEvent::Connection(connection) => report.borrow_mut().connection(&connection),
+        VerifyEvent::Connection(connection) => {
+            annotations.as_mut().map_or(Ok(()), |annotations| annotations.connection(&connection))?;
+            report.borrow_mut().connection(&connection)
+        }
     };
     let damage = loop {
         match reader.next_packet() {
@@ -134,7 +161,10 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let totals = verifier.finish(damage, &mut each)?;
     let report = report.into_inner();
     let standing = report.standing();
+    // Both before the first error: neither is lost because the other cannot be written.
+    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals));
     report.finish(&totals)?;
+    annotated.transpose()?;
     Ok(match standing {
         Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
         standing => standing.into(),

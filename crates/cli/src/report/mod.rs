@@ -22,7 +22,7 @@ use self::words::Summary;
 use crate::verify::report::{ConnectionReport, SegmentReport, Standing, Totals};
 
 pub use words::Subject;
-pub(crate) use words::{counts as counts_in_words, standing as standing_in_words};
+pub(crate) use words::{VerdictInWords, counts as counts_in_words, standing as standing_in_words};
 
 /// How the report on standard output is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,6 +145,12 @@ impl<'a, W: Write> Report<'a, W> {
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.summary.standing()
+    }
+
+    /// The verdict on the capture in a few lines, to put into a file of packets. It is the same in every format.
+    #[must_use]
+    pub fn in_short(&self, totals: &Totals) -> String {
+        self.summary.in_short(totals)
     }
 
     /// Ends the report, writes the page and flushes both.

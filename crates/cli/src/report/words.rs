@@ -8,9 +8,10 @@ use wireseal_tcp_ao::Endpoint;
 use super::groups::Groups;
 use crate::capture::{Place, Time};
 use crate::keys::Keys;
-use crate::text::{counted, grouped};
+use crate::text::{Printable, counted, grouped};
 use crate::verify::report::{
-    ConnectionReport, Counts, Diagnosis, KeyUse, Standing, Totals, Verdict, failed, not_judged,
+    ConnectionReport, Counts, Diagnosis, DirectionReport, IsnSource, KeyUse, Standing, Totals, Verdict,
+    failed, not_judged,
 };
 
 /// How many runs of a KeyID are shown per direction: routers roll over rarely, and a forger may write any KeyID.
@@ -68,6 +69,18 @@ pub(super) fn key(KeyUse { key_id, key_name, .. }: &KeyUse) -> String {
     }
 }
 
+/// The ISN of a direction, and where it is from if its SYN or SYN-ACK was not seen.
+pub(super) fn isn(direction: &DirectionReport) -> String {
+    let Some(isn) = direction.isn else { return "not seen".to_owned() };
+    let source = match direction.isn_source {
+        Some(IsnSource::Inferred { is_confirmed: true }) => " (inferred: confirmed by a MAC)",
+        Some(IsnSource::Inferred { is_confirmed: false }) => " (inferred)",
+        Some(IsnSource::Given) => " (given)",
+        Some(IsnSource::Seen) | None => "",
+    };
+    format!("{}{source}", isn.0)
+}
+
 /// The words before a run of a KeyID. Only segments that verify show that the key was rolled over.
 pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> {
     let before = uses[..place].iter().rev().find(|key_use| key_use.key.is_some());
@@ -123,33 +136,25 @@ pub(super) fn time_after(start: Option<Time>, time: Time) -> String {
     }
 }
 
-/// What was not judged, with its count if there is any.
-pub(super) fn skipped(totals: &Totals) -> impl Iterator<Item = String> {
-    let counts = [
-        (
-            totals.fragments,
-            "IP fragment, which is not reassembled",
-            "IP fragments, which are not reassembled",
-        ),
-        (
-            totals.unreadable,
-            "packet with an unknown link type or unreadable headers",
-            "packets with an unknown link type or unreadable headers",
-        ),
-        (
-            totals.left_out,
-            "TCP packet that --peer or --port leaves out",
-            "TCP packets that --peer or --port leaves out",
-        ),
-        (totals.other, "packet that is not TCP", "packets that are not TCP"),
-        (
-            totals.dropped,
-            "packet that the kernel dropped, so verdicts about gaps are uncertain",
-            "packets that the kernel dropped, so verdicts about gaps are uncertain",
-        ),
-    ];
-    let above_zero = counts.into_iter().filter(|(count, ..)| *count > 0);
-    above_zero.map(|(count, one, many)| format!("{} {}", grouped(count), if count == 1 { one } else { many }))
+/// What was not judged, with its count.
+pub(super) fn skipped(totals: &Totals) -> Vec<String> {
+    let mut skipped: Vec<_> = totals
+        .skipped
+        .kinds()
+        .into_iter()
+        .map(|(kind, packets)| match kind {
+            Some(kind) => kind.counted(packets),
+            None => format!("{} of other kinds", counted(packets, "packet")),
+        })
+        .collect();
+    if totals.left_out > 0 {
+        skipped.push(format!("{} that --peer or --port leaves out", counted(totals.left_out, "TCP packet")));
+    }
+    if totals.dropped > 0 {
+        let dropped = counted(totals.dropped, "packet");
+        skipped.push(format!("{dropped} that the kernel dropped, so verdicts about gaps are uncertain"));
+    }
+    skipped
 }
 
 /// The time between two packets in a suitable unit; `None` if the clock went back.
@@ -300,6 +305,37 @@ impl Summary {
             Self { good: 1.., .. } => Standing::Good,
             _ => Standing::Empty,
         }
+    }
+
+    /// Answer, counts and reasons in a few lines.
+    pub(super) fn in_short(&self, totals: &Totals) -> String {
+        let mut lines = vec![
+            format!("wireseal verify {}: {}", env!("CARGO_PKG_VERSION"), self.answer(totals)),
+            format!("{}: {}", counted(totals.counts.iter().sum(), "segment"), counts(&totals.counts)),
+            format!("{}: {}", counted(totals.connections, "connection"), self.connections()),
+        ];
+        for Cause { kind, segments, connections, sentence, .. } in &self.causes {
+            let [segments, connections] =
+                [counted(*segments, "segment"), counted(*connections, "connection")];
+            lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
+        }
+        lines.extend(skipped(totals).into_iter().map(|what| format!("skipped: {what}")));
+        lines.extend(totals.damage.clone());
+        let lines: Vec<_> = lines.iter().map(|line| Printable(line).to_string()).collect();
+        lines.join("\n")
+    }
+
+    /// Connections by verdict: `1 good, 2 failed`.
+    pub(super) fn connections(&self) -> String {
+        let standings = [
+            (self.good, "good"),
+            (self.failed, "failed"),
+            (self.not_open, "not open"),
+            (self.not_judged, "not judged"),
+        ];
+        let above_zero = standings.iter().filter(|(count, _)| *count > 0);
+        let counted: Vec<_> = above_zero.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
+        counted.join(", ")
     }
 
     /// The causes for this standing, and the one that explains most of them, the first if several do.

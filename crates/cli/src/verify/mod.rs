@@ -13,6 +13,7 @@ pub mod report;
 mod connection;
 mod diagnose;
 mod drops;
+mod ends;
 mod judge;
 mod key_table;
 mod learn;
