@@ -80,7 +80,10 @@ pub(super) struct Row {
     pub(super) first: Option<Place>,
 }
 
-/// Why a connection has this standing: the kinds of its diagnoses in words, such as `options coverage, altered`.
+/// Abbreviations in the kinds of diagnoses, which are in small letters there.
+const ABBREVIATIONS: [&str; 10] = ["ack", "cmac", "id", "isn", "mac", "md5", "mss", "sne", "syn", "tcp"];
+
+/// Why a connection has this standing: the kinds of its diagnoses in words, such as `options coverage, ISN not seen`.
 pub(super) fn reason(connection: &ConnectionReport, standing: Standing) -> String {
     let mut kinds = Vec::new();
     for diagnosis in connection.diagnoses.iter().filter(|diagnosis| diagnosis.about == standing) {
@@ -88,7 +91,14 @@ pub(super) fn reason(connection: &ConnectionReport, standing: Standing) -> Strin
             kinds.push(diagnosis.kind);
         }
     }
-    if kinds.is_empty() { "no reason found".to_owned() } else { kinds.join(", ").replace('-', " ") }
+    if kinds.is_empty() {
+        return "no reason found".to_owned();
+    }
+    let word = |word: &str| {
+        if ABBREVIATIONS.contains(&word) { word.to_uppercase() } else { word.to_owned() }
+    };
+    let in_words = |kind: &&str| kind.split('-').map(word).collect::<Vec<_>>().join(" ");
+    kinds.iter().map(in_words).collect::<Vec<_>>().join(", ")
 }
 
 impl Groups {

@@ -261,7 +261,7 @@ fn write_connection(
     }
     for (sentence, explained) in words::reasons(connection) {
         let why = colours.styled(FAILED, "why:");
-        writeln!(output, "  {why} {}\n       ({explained})", Printable(&sentence))?;
+        writeln!(output, "  {why} {}\n      ({explained})", Printable(&sentence))?;
     }
     writeln!(output)
 }
