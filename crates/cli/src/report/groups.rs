@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use wireseal_tcp_ao::Endpoint;
 
-use crate::capture::Place;
+use crate::capture::{Place, Scope};
 use crate::verify::report::{ConnectionReport, Standing, failed, not_judged};
 
 /// Up to this many connections, a report shows each of them.
@@ -39,11 +39,13 @@ struct Group {
 struct Peers {
     opener: IpAddr,
     listener: Endpoint,
+    scope: Scope,
 }
 
 impl fmt::Display for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} -> {}", self.opener, self.listener)
+        write!(f, "{} -> {}", self.opener, self.listener)?;
+        if self.scope.is_none() { Ok(()) } else { write!(f, " ({})", self.scope) }
     }
 }
 
@@ -117,7 +119,7 @@ impl Groups {
         };
         let one = Tally { connections: 1, segments, first: connection.first };
         let [opener, listener] = connection.ends;
-        let peers = Peers { opener: opener.address(), listener };
+        let peers = Peers { opener: opener.address(), listener, scope: connection.scope };
         let none = Tally { connections: 0, segments: 0, ..one };
         let group = self.by_reason.entry(reason).or_insert(Group { all: none, by_peers: HashMap::new() });
         group.all.add(&one);

@@ -9,7 +9,7 @@ use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::Endpoint;
 
 use super::words::{Cause, Subject, Summary};
-use crate::capture::Place;
+use crate::capture::{Place, Scope, SkippedCounts};
 use crate::keys::ConfiguredKey;
 use crate::text;
 use crate::verify::report::{
@@ -197,6 +197,8 @@ struct ConnectionObject<'a> {
     number: u64,
     opener: EndObject,
     listener: EndObject,
+    #[serde(skip_serializing_if = "Scope::is_none")]
+    scope: Scope,
     verdict: Standing,
     open: Option<bool>,
     first: Place,
@@ -214,6 +216,7 @@ impl<'a> From<&'a ConnectionReport> for ConnectionObject<'a> {
             number: connection.number,
             opener,
             listener,
+            scope: connection.scope,
             verdict: connection.standing(),
             open: connection.has_opened,
             first: connection.first,
@@ -267,9 +270,11 @@ struct TotalsObject<'a> {
     segments: Counts,
     connections: ConnectionsObject,
     fragments: u64,
+    reassembled: u64,
     other: u64,
     left_out: u64,
     unreadable: u64,
+    skipped: &'a SkippedCounts,
     damage: Option<&'a str>,
     causes: &'a [Cause],
     answer: String,
@@ -294,9 +299,11 @@ impl<'a> TotalsObject<'a> {
             segments: totals.counts,
             connections: ConnectionsObject { all: totals.connections, good, failed, not_open, not_judged },
             fragments: totals.fragments,
+            reassembled: totals.reassembled,
             other: totals.other,
             left_out: totals.left_out,
             unreadable: totals.unreadable,
+            skipped: &totals.skipped,
             damage: totals.damage.as_deref(),
             causes,
             answer: summary.answer(totals),

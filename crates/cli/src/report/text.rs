@@ -241,7 +241,10 @@ fn write_connection(
     connection: &ConnectionReport,
 ) -> io::Result<()> {
     let ConnectionReport { number, ends: [opener, listener], first, last, .. } = connection;
-    let name = format!("connection {number}: {opener} -> {listener}");
+    let mut name = format!("connection {number}: {opener} -> {listener}");
+    if !connection.scope.is_none() {
+        name += &format!(" ({})", connection.scope);
+    }
     let (style, words) = in_words(connection.standing(), false);
     let standing = colours.styled(style, words);
     writeln!(output, "{}  {standing}", colours.styled(HEADING, name))?;
@@ -282,10 +285,7 @@ fn write_direction(
     if direction.retransmissions > 0 {
         write!(output, ", {}", counted(direction.retransmissions, "retransmission"))?;
     }
-    match direction.isn {
-        Some(isn) => write!(output, ", ISN {}", isn.0)?,
-        None => write!(output, ", ISN not seen")?,
-    }
+    write!(output, ", ISN {}", words::isn(direction))?;
     if let Some(sne) = direction.sne {
         write!(output, ", SNE {}", sne.0)?;
     }

@@ -10,7 +10,8 @@ use crate::capture::{Place, Time};
 use crate::keys::Keys;
 use crate::text::{Printable, counted, grouped};
 use crate::verify::report::{
-    ConnectionReport, Counts, Diagnosis, KeyUse, Standing, Totals, Verdict, failed, not_judged,
+    ConnectionReport, Counts, Diagnosis, DirectionReport, IsnSource, KeyUse, Standing, Totals, Verdict,
+    failed, not_judged,
 };
 
 /// How many runs of a KeyID are shown per direction: routers roll over rarely, and a forger may write any KeyID.
@@ -55,6 +56,18 @@ pub(super) fn key(KeyUse { key_id, key_name, .. }: &KeyUse) -> String {
         Some(name) if *name != key_id.to_string() => format!("KeyID {key_id} ({name})"),
         _ => format!("KeyID {key_id}"),
     }
+}
+
+/// The ISN of a direction, and where it is from if its SYN or SYN-ACK was not seen.
+pub(super) fn isn(direction: &DirectionReport) -> String {
+    let Some(isn) = direction.isn else { return "not seen".to_owned() };
+    let source = match direction.isn_source {
+        Some(IsnSource::Inferred { is_confirmed: true }) => " (inferred: confirmed by a MAC)",
+        Some(IsnSource::Inferred { is_confirmed: false }) => " (inferred)",
+        Some(IsnSource::Given) => " (given)",
+        Some(IsnSource::Seen) | None => "",
+    };
+    format!("{}{source}", isn.0)
 }
 
 /// The words before a run of a KeyID. Only segments that verify show that the key was rolled over.
@@ -112,28 +125,21 @@ pub(super) fn time_after(start: Option<Time>, time: Time) -> String {
     }
 }
 
-/// What was not judged, with its count if there is any.
-pub(super) fn skipped(totals: &Totals) -> impl Iterator<Item = String> {
-    let counts = [
-        (
-            totals.fragments,
-            "IP fragment, which is not reassembled",
-            "IP fragments, which are not reassembled",
-        ),
-        (
-            totals.unreadable,
-            "packet with an unknown link type or unreadable headers",
-            "packets with an unknown link type or unreadable headers",
-        ),
-        (
-            totals.left_out,
-            "TCP packet that --peer or --port leaves out",
-            "TCP packets that --peer or --port leaves out",
-        ),
-        (totals.other, "packet that is not TCP", "packets that are not TCP"),
-    ];
-    let above_zero = counts.into_iter().filter(|(count, ..)| *count > 0);
-    above_zero.map(|(count, one, many)| format!("{} {}", grouped(count), if count == 1 { one } else { many }))
+/// What was not judged, with its count.
+pub(super) fn skipped(totals: &Totals) -> Vec<String> {
+    let mut skipped: Vec<_> = totals
+        .skipped
+        .kinds()
+        .into_iter()
+        .map(|(kind, packets)| match kind {
+            Some(kind) => kind.counted(packets),
+            None => format!("{} of other kinds", counted(packets, "packet")),
+        })
+        .collect();
+    if totals.left_out > 0 {
+        skipped.push(format!("{} that --peer or --port leaves out", counted(totals.left_out, "TCP packet")));
+    }
+    skipped
 }
 
 /// The time between two packets in a suitable unit; `None` if the clock went back.
@@ -298,7 +304,7 @@ impl Summary {
                 [counted(*segments, "segment"), counted(*connections, "connection")];
             lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
         }
-        lines.extend(skipped(totals).map(|what| format!("skipped: {what}")));
+        lines.extend(skipped(totals).into_iter().map(|what| format!("skipped: {what}")));
         lines.extend(totals.damage.clone());
         let lines: Vec<_> = lines.iter().map(|line| Printable(line).to_string()).collect();
         lines.join("\n")

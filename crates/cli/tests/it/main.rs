@@ -4,6 +4,7 @@ mod capture;
 mod commands;
 mod derive;
 mod derive_quic;
+mod explain;
 #[cfg(feature = "chromium")]
 mod html_in_chromium;
 mod keys;
