@@ -68,6 +68,12 @@ pub(super) fn run(arguments: Arguments) -> Result {
     let Arguments { capture, keys, peers, ports, isns, nat, segments, all, json, json_lines, html, annotate } =
         arguments;
     keys.check_input("capture", &capture)?;
+    if let Some(path) = &annotate {
+        keys.check_output("--annotate", path)?;
+        if html.as_ref() == Some(path) {
+            return Err("--html and --annotate name the same file".into());
+        }
+    }
     let keys = keys.keys()?;
     let name = capture.display().to_string();
     let in_words = |error| match error {
@@ -123,16 +129,16 @@ pub(super) fn run(arguments: Arguments) -> Result {
                     bar.show(reader.progress());
                 }
             }
-            Some(Err(error @ CaptureError::Damaged { .. })) => break Some(error.to_string()),
-            Some(Err(error)) => return Err(error.into()),
+            Some(Err(error)) => break Some(error),
         }
     };
     bar.clear();
-    let totals = verifier.finish(damage, &mut each)?;
+    let end = damage.as_ref().and_then(CaptureError::offset);
+    let totals = verifier.finish(damage.map(|damage| damage.to_string()), &mut each)?;
     let report = report.into_inner();
     let standing = report.standing();
     // Both before the first error: neither is lost because the other cannot be written.
-    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals));
+    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals, end));
     report.finish(&totals)?;
     annotated.transpose()?;
     Ok(match standing {
