@@ -365,6 +365,14 @@ fn a_file_that_cannot_be_written_changes_nothing() {
         assert!(run.err.contains(words), "{}", run.err);
     }
 
+    let run = wireseal(["verify", "-i", "lo", "--key", IPV4_KEY, "--annotate", output]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.err.contains("'--interface <INTERFACE>' cannot be used with '--annotate <FILE>'"),
+        "{}",
+        run.err
+    );
+
     // As private as the capture; an older file is replaced.
     let output = files.file("output.pcapng", "an older file");
     for mode in [0o600, 0o640] {
