@@ -267,7 +267,7 @@ fn write_connection(
     }
     for (word, sentence, explained) in words::reasons(connection) {
         let word = colours.styled(if word == "note" { NOT_JUDGED } else { FAILED }, word);
-        writeln!(output, "  {word}: {}\n       ({explained})", Printable(&sentence))?;
+        writeln!(output, "  {word}: {}\n      ({explained})", Printable(&sentence))?;
     }
     writeln!(output)
 }
