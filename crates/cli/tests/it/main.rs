@@ -9,5 +9,6 @@ mod explain;
 mod html_in_chromium;
 mod keys;
 mod report;
+mod schemas;
 mod support;
 mod verify;

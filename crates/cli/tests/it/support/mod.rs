@@ -4,4 +4,5 @@ pub mod files;
 pub mod generate;
 pub mod program;
 pub mod reports;
+pub mod schema;
 pub mod session;

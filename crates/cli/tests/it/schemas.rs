@@ -1,0 +1,204 @@
+//! The JSON of every command is as docs/schemas says.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use wireseal::explain::Catalogue;
+
+use crate::support::files::{Files, crates};
+use crate::support::program::{program, wireseal};
+use crate::support::schema::Schema;
+
+const ROUTERS: [&str; 13] = [
+    "bird.conf",
+    "eos.cfg",
+    "gobgp.toml",
+    "ios-xe.cfg",
+    "ios-xr-formal.cfg",
+    "ios-xr.cfg",
+    "junos-set.conf",
+    "junos.conf",
+    "nx-os.cfg",
+    "sr-os-classic.cfg",
+    "sr-os-commands.cfg",
+    "sr-os.cfg",
+    "vrp.cfg",
+];
+
+const NOW: &str = "2026-06-01T00:00:00Z";
+
+fn router(name: &str) -> String {
+    crates().join("keys/tests/data/routers").join(name).to_str().unwrap().to_owned()
+}
+
+/// A chain with this key and lifetime.
+fn chain(ids: &str, secret: &str, lifetime: &str) -> String {
+    format!(
+        "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\n{ids}\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"{secret}\"\n{lifetime}\n"
+    )
+}
+
+#[test]
+fn every_schema_is_listed_and_every_file_is_a_schema() {
+    let folder = crates().join("../docs/schemas");
+    let names: BTreeSet<_> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "README.md")
+        .collect();
+    let list = fs::read_to_string(folder.join("README.md")).unwrap();
+    for name in &names {
+        assert!(list.contains(&format!("[{name}]({name})")), "{name}");
+    }
+    assert_eq!(list.matches(".json](").count(), names.len(), "{names:?}");
+}
+
+#[test]
+fn keys_check() {
+    let mut schema = Schema::load("keys-check.json");
+    for name in ROUTERS {
+        let run = wireseal(["keys", "check", &router(name), "--json", "--now", NOW]);
+        schema.holds(&run.json());
+    }
+    let files = Files::new();
+    let path = files.file("keys.toml", chain("send-id = 1\nrecv-id = 2", "short", ""));
+    schema.holds(&wireseal(["keys", "check", path.to_str().unwrap(), "--json"]).json());
+    schema.was_seen_whole();
+}
+
+#[test]
+fn keys_diff() {
+    let mut schema = Schema::load("keys-diff.json");
+    let mut compared = 0;
+    for pair in ROUTERS.windows(2) {
+        let run = wireseal(["keys", "diff", &router(pair[0]), &router(pair[1]), "--json", "--now", NOW]);
+        if run.code != 2 {
+            schema.holds(&run.json());
+            compared += 1;
+        }
+    }
+    assert!(compared > 3, "{compared}");
+    // Every kind of outage and difference that two chains of one key can have.
+    let files = Files::new();
+    let one = files.file("one.toml", chain("send-id = 1\nrecv-id = 2", "what both ends know", ""));
+    for (ids, secret, lifetime) in [
+        ("send-id = 2\nrecv-id = 1", "what both ends know", ""),
+        ("send-id = 2\nrecv-id = 1", "what one end knows", ""),
+        ("send-id = 1\nrecv-id = 2", "what both ends know", ""),
+        ("send-id = 2\nrecv-id = 1", "what both ends know", "send = { until = 2026-01-01T00:00:00Z }"),
+        (
+            "send-id = 2\nrecv-id = 1",
+            "what both ends know",
+            "send = { from = 2026-07-01T00:00:00Z }\naccept = { from = 2026-07-01T00:00:00Z }",
+        ),
+        ("send-id = 2\nrecv-id = 1\noptions = \"excluded\"", "what both ends know", ""),
+        ("send-id = 2\nrecv-id = 1\nmac-length = 16", "what both ends know", ""),
+        ("send-id = 8\nrecv-id = 9", "what nobody knows", ""),
+    ] {
+        let other = files.file("other.toml", chain(ids, secret, lifetime));
+        for until in ["9999-01-01T00:00:00Z", "2026-08-01T00:00:00Z"] {
+            let [one, other] = [&one, &other].map(|path| path.to_str().unwrap());
+            let run = wireseal(["keys", "diff", one, other, "--json", "--now", NOW, "--until", until]);
+            schema.holds(&run.json());
+        }
+    }
+    schema.was_seen_whole();
+}
+
+#[test]
+fn keys_roll() {
+    let mut schema = Schema::load("roll-plan.json");
+    let files = Files::new();
+    files.file("left.toml", chain("send-id = 1\nrecv-id = 2", "what both ends have today", ""));
+    files.file("right.toml", chain("send-id = 2\nrecv-id = 1", "what both ends have today", ""));
+    files.file(
+        "bird.conf",
+        "protocol bgp left { neighbor 192.0.2.1 as 65001; authentication ao; keys { key { send id 2; recv id 1; secret \
+         \"what both ends have today\"; algorithm cmac aes128; }; }; }\n",
+    );
+    for (number, other) in ["right.toml", "bird.conf"].into_iter().enumerate() {
+        let mut command = program();
+        command.args(["keys", "roll", "left.toml", other, "--at", "2026-12-01T00:00:00Z"]);
+        command.args(["--now", "2026-11-26T12:00:00Z", "--out", &format!("roll{number}")]);
+        let output = command.current_dir(files.path(".")).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let plan = fs::read_to_string(files.path(&format!("roll{number}/plan.json"))).unwrap();
+        schema.holds(&serde_json::from_str(&plan).unwrap());
+    }
+    schema.was_seen_whole();
+}
+
+#[test]
+fn explain() {
+    let mut schema = Schema::load("explain.json");
+    // The fields of a message are those of its first line, so each log begins with others.
+    let messages = Catalogue::get().messages();
+    for number in 0..messages.iter().map(|message| message.examples.len()).max().unwrap() {
+        let lines = messages.iter().map(|message| &*message.examples[number % message.examples.len()]);
+        let log = lines.collect::<Vec<_>>().join("\n");
+        schema.holds(&wireseal(["explain", "--json", &log]).json());
+    }
+    schema.holds(&wireseal(["explain", "--json", "nothing"]).json());
+    schema.was_seen_whole();
+}
+
+#[cfg(any(feature = "gateway", feature = "run"))]
+#[test]
+fn status() {
+    use wireseal_agent::{
+        Command, KeyStatus, ListenerStatus, PeerStatus, RulesStatus, Segments, SessionStatus, Status,
+    };
+    use wireseal_tcp_ao::KeyId;
+
+    let mut schema = Schema::load("status.json");
+    let now: wireseal_keys::Timestamp = NOW.parse().unwrap();
+    let segments = Segments { good: 1, bad_mac: 2, unknown_key_id: 3, unsigned: 4 };
+    let key = KeyStatus {
+        key_id: 1,
+        send_id: KeyId(1),
+        recv_id: KeyId(2),
+        algorithm: "HMAC-SHA-1-96".to_owned(),
+        since: now,
+        until: Some(now),
+    };
+    let session = SessionStatus {
+        local: "192.0.2.1:179".parse().unwrap(),
+        remote: "192.0.2.2:41000".parse().unwrap(),
+        is_established: true,
+        send_id: KeyId(1),
+        asked_for: KeyId(2),
+        is_peer_behind: false,
+    };
+    let peer = PeerStatus {
+        peer: "192.0.2.2".to_owned(),
+        key_chain: "core".to_owned(),
+        key: Some(key),
+        next_change: Some(now),
+        chain_end: Some(now),
+        sessions: vec![session],
+        segments,
+    };
+    let whole = Status {
+        command: Command::Run,
+        pid: 411,
+        since: now,
+        network_namespace: 1,
+        program: Some("/usr/lib/frr/bgpd".to_owned()),
+        peers: vec![peer.clone()],
+        listeners: vec![ListenerStatus { local: "[::]:179".parse().unwrap(), segments }],
+        rules: Some(RulesStatus { by: "nft".to_owned(), since: now, problem: Some("gone".to_owned()) }),
+    };
+    let empty = PeerStatus { key: None, next_change: None, chain_end: None, sessions: Vec::new(), ..peer };
+    let bare = Status {
+        command: Command::Gateway,
+        program: None,
+        peers: vec![empty],
+        listeners: Vec::new(),
+        rules: None,
+        ..whole.clone()
+    };
+    // As `wireseal status` prints them.
+    let text = serde_json::to_string_pretty(&[whole, bare]).unwrap();
+    schema.holds(&serde_json::from_str(&text).unwrap());
+    schema.was_seen_whole();
+}
