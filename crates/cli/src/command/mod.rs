@@ -1,5 +1,6 @@
 //! The subcommands: each prints what the other modules find.
 
+mod annotate;
 mod derive;
 mod documents;
 mod explain;

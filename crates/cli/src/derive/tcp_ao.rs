@@ -34,6 +34,12 @@ pub fn context_of(segment: &Segment<'_>, isns: Option<[Isn; 2]>) -> Result<KdfCo
             [own, Isn::UNKNOWN]
         }
         (Some(isns), Some((own, other))) if isns == [own, other] => isns,
+        // An answer to a SYN with payload may acknowledge that as well (RFC 7413 §4.2).
+        (Some([source, Isn(destination)]), Some((own, Isn(other))))
+            if flags.ack() && source == own && other.wrapping_sub(destination) <= MAX_PAYLOAD =>
+        {
+            [own, Isn(destination)]
+        }
         (Some(_), Some((own, other))) => return Err(DeriveError::Isns { own, other }),
         (Some(isns), None) => isns,
         (None, Some((own, other))) => [own, other],
@@ -42,6 +48,9 @@ pub fn context_of(segment: &Segment<'_>, isns: Option<[Isn; 2]>) -> Result<KdfCo
     let (source, destination) = (segment.source(), segment.destination());
     Ok(KdfContext { source, destination, source_isn, destination_isn })
 }
+
+/// Octets of the largest payload of a segment (RFC 8200 §3).
+const MAX_PAYLOAD: u32 = 65_535;
 
 /// The names of a segment's traffic key in RFC 5925 §5.2, at its sender and at its receiver.
 #[must_use]
@@ -137,7 +146,7 @@ fn segment_of(octets: &[u8], unrecorded: usize) -> Result<Segment<'_>, DeriveErr
     let content = match content(LINKTYPE_RAW) {
         found @ Content::Tcp(_) if as_ip => found,
         found => match content(LINKTYPE_ETHERNET) {
-            Content::Unreadable(_) | Content::Other if as_ip => found,
+            Content::Unreadable(_) | Content::Other(_) if as_ip => found,
             found => found,
         },
     };
@@ -145,7 +154,7 @@ fn segment_of(octets: &[u8], unrecorded: usize) -> Result<Segment<'_>, DeriveErr
         Content::Tcp(segment) if segment.missing > 0 => Err(DeriveError::CutOff { missing: segment.missing }),
         Content::Tcp(segment) => Segment::from_tcp(segment.source, segment.destination, segment.octets)
             .map_err(DeriveError::Segment),
-        Content::Other => Err(DeriveError::NotTcp),
+        Content::Other(_) => Err(DeriveError::NotTcp),
         Content::Fragment { .. } => Err(DeriveError::Fragment),
         Content::Unreadable(error) => Err(DeriveError::Unreadable(error)),
     }

@@ -3,7 +3,7 @@
 use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, Segment, SeqNum, SneTracker, TrafficKey};
 
 use super::key_table::{Candidate, KeyTable};
-use super::report::{DirectionReport, KeyUse, Sender, Verdict};
+use super::report::{DirectionReport, IsnSource, KeyUse, Sender, Verdict};
 use crate::capture::Place;
 
 /// How many segments of a direction are tried with every SNE.
@@ -45,7 +45,21 @@ pub(super) struct TcpConnection {
     /// How many more segments ISNs are guessed from.
     pub(super) guesses: u8,
     /// A SYN that came while the connection was open; a new connection begins if it is answered.
-    pub(super) other_syn: Option<(Sender, Isn)>,
+    pub(super) other_syn: Option<(Sender, Syn)>,
+}
+
+/// A SYN, and how many octets of payload came with it: an answer may acknowledge these as well (RFC 7413 §4.2, RFC 9293 §3.10.7.2).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Syn {
+    pub(super) isn: Isn,
+    pub(super) payload: u32,
+}
+
+impl Syn {
+    /// Whether a number is one that follows the SYN: after it, or after any part of its payload.
+    pub(super) const fn is_before(self, number: SeqNum) -> bool {
+        number.0.wrapping_sub(self.isn.0).wrapping_sub(1) <= self.payload
+    }
 }
 
 impl TcpConnection {
@@ -64,7 +78,7 @@ impl TcpConnection {
             false => table.options.isns.iter().find_map(|hint| hint.isns(&ends)),
         };
         for (direction, isn) in directions.iter_mut().zip(given.into_iter().flatten()) {
-            direction.set_isn(isn);
+            direction.set_isn(isn, IsnSource::Given);
             direction.sne_searches = SNE_SEARCHES;
         }
         let is_opening = flags.syn() || flags.rst();
@@ -131,9 +145,9 @@ impl TcpConnection {
         // A capture of one direction shows neither answers nor closing.
         let is_alone = self.direction(sender.other()).segments() == 0;
         if flags.ack() {
-            let answered = Isn(segment.acknowledgment().0.wrapping_sub(1));
+            let answered = self.answered_isn(sender.other(), segment.acknowledgment());
             let is_of_another = is_other && self.isn(sender.other()) != Some(answered);
-            return self.other_syn == Some((sender.other(), answered))
+            return self.syn_answered_by(segment).is_some()
                 || is_of_another && (is_alone || self.phase == Phase::Closed);
         }
         if is_other && is_alone {
@@ -149,6 +163,49 @@ impl TcpConnection {
         }
     }
 
+    /// The SYN of another connection, if this SYN-ACK answers it.
+    pub(super) fn syn_answered_by(&self, segment: &Segment<'_>) -> Option<Syn> {
+        let (sender, syn) = self.other_syn?;
+        let is_answer = segment.flags().ack() && sender == self.sender(&segment.destination());
+        Some(syn).filter(|syn| is_answer && syn.is_before(segment.acknowledgment()))
+    }
+
+    /// The ISN that a SYN-ACK acknowledges: that of the SYN of `sender`, if it was seen, and otherwise the acknowledgment less one.
+    pub(super) fn answered_isn(&self, sender: Sender, acknowledgment: SeqNum) -> Isn {
+        match self.direction(sender).seen.syn {
+            Some(syn) if syn.is_before(acknowledgment) => syn.isn,
+            _ => Isn(acknowledgment.0.wrapping_sub(1)),
+        }
+    }
+
+    /// Whether only the other direction was seen so far, and a segment has the numbers that answer it.
+    pub(super) fn is_answered_by(&self, segment: &Segment<'_>) -> bool {
+        let sender = self.sender(&segment.source());
+        let (own, other) = (self.direction(sender), self.direction(sender.other()));
+        if own.segments() > 0 || other.segments() == 0 {
+            return false;
+        }
+        let (flags, sequence, acknowledgment) =
+            (segment.flags(), segment.sequence(), segment.acknowledgment());
+        let sent = other.sent.next;
+        let own_next = own.seen.acknowledged;
+        match (flags.syn(), flags.ack()) {
+            (true, true) => {
+                let answered = self.answered_isn(sender.other(), acknowledgment);
+                self.isn(sender.other()) == Some(answered) || sent == Some(acknowledgment)
+            }
+            // Recorded after its answer.
+            (true, false) => self.isn(sender) == Some(Isn(sequence.0)),
+            (false, true) => match own_next {
+                Some(next) => {
+                    sent.is_some_and(|sent| is_near(sent, acknowledgment)) && is_near(next, sequence)
+                }
+                None => sent == Some(acknowledgment),
+            },
+            (false, false) => flags.rst() && own_next == Some(sequence),
+        }
+    }
+
     /// What a segment's traffic key is derived from, if the ISNs are known.
     pub(super) fn context(&self, sender: Sender, segment: &Segment<'_>) -> Option<KdfContext> {
         let flags = segment.flags();
@@ -156,7 +213,7 @@ impl TcpConnection {
         match (flags.syn(), flags.ack()) {
             (true, false) => Some(self.context_of(sender, own, Isn::UNKNOWN)),
             (true, true) => {
-                let other = Isn(segment.acknowledgment().0.wrapping_sub(1));
+                let other = self.answered_isn(sender.other(), segment.acknowledgment());
                 Some(self.context_of(sender, own, other))
             }
             _ => {
@@ -173,6 +230,11 @@ impl TcpConnection {
         let (source, destination) = (self.ends[sender as usize], self.ends[sender.other() as usize]);
         KdfContext { source, destination, source_isn, destination_isn }
     }
+}
+
+/// Whether two sequence numbers are so close that those of two connections hardly are.
+fn is_near(one: SeqNum, other: SeqNum) -> bool {
+    one.offset_from(other).unsigned_abs() < 1 << 20
 }
 
 /// The most runs of one KeyID kept per direction; the last one absorbs the rest.
@@ -207,6 +269,8 @@ pub(super) struct Direction {
 /// What a direction showed apart from verdicts.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Seen {
+    /// The last SYN without ACK that was believed.
+    pub(super) syn: Option<Syn>,
     /// SYNs without ACK.
     pub(super) syns: u64,
     /// SYNs with ACK.
@@ -245,10 +309,13 @@ impl Direction {
     }
 
     /// Sets the ISN; another one than before resets the SNE.
-    pub(super) fn set_isn(&mut self, isn: Isn) {
+    pub(super) fn set_isn(&mut self, isn: Isn, source: IsnSource) {
         if self.report.isn != Some(isn) {
             self.report.isn = Some(isn);
+            self.report.isn_source = Some(source);
             self.sne = None;
+        } else if source == IsnSource::Seen {
+            self.report.isn_source = Some(source);
         }
     }
 

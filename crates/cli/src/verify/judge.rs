@@ -12,7 +12,7 @@ use wireseal_tcp_ao::{
 
 use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
-use super::report::{Sender, Verdict};
+use super::report::{IsnSource, Sender, Verdict};
 use crate::capture::{CapturedSegment, Place};
 
 /// A verdict and what it is based on.
@@ -36,7 +36,8 @@ impl Judgement {
     }
 }
 
-/// Judges a segment. Changes only the connection's traffic keys, and ISNs or an SNE that were guessed and proved right.
+/// Judges a segment. Changes only the connection's traffic keys, ISNs or an SNE that were guessed and proved right, and a SYN that was
+/// proved to be of another connection.
 #[inline]
 pub(super) fn judge(
     connection: &mut TcpConnection,
@@ -163,7 +164,8 @@ impl Judge<'_, '_> {
     fn in_handshake(&mut self) -> Judgement {
         let flags = self.segment.flags();
         if let Some(context) = self.connection.context(self.sender, self.segment) {
-            return Judgement::of_mac(self.first_good(&context, Sne(0)), Sne(0));
+            let good = self.first_good(&context, Sne(0)).or_else(|| self.without_syn(context));
+            return Judgement::of_mac(good, Sne(0));
         }
         // Right after the handshake the numbers follow the ISNs. Only a good MAC proves that guess.
         if self.connection.guesses > 0 && flags.ack() {
@@ -176,12 +178,27 @@ impl Judge<'_, '_> {
             let sne = SneTracker::new(own).sne_of(self.segment.sequence());
             let good = self.first_good(&context, sne);
             if good.is_some() {
-                self.connection.direction_mut(sender).set_isn(own);
-                self.connection.direction_mut(receiver).set_isn(other);
+                let source = IsnSource::Inferred { is_confirmed: true };
+                for (end, isn) in [(sender, own), (receiver, other)] {
+                    self.connection.direction_mut(end).set_isn(isn, source);
+                }
                 return Judgement::of_mac(good, sne);
             }
         }
         Judgement::without_mac(Verdict::IsnNotSeen)
+    }
+
+    /// Tries a SYN-ACK without the SYN with payload that it seems to answer, and forgets that SYN if it was another one.
+    fn without_syn(&mut self, mut context: KdfContext) -> Option<Candidate> {
+        let flags = self.segment.flags();
+        let before = Isn(self.segment.acknowledgment().0.wrapping_sub(1));
+        if !flags.syn() || !flags.ack() || context.destination_isn == before {
+            return None;
+        }
+        context.destination_isn = before;
+        let good = self.first_good(&context, Sne(0))?;
+        self.connection.direction_mut(self.sender.other()).seen.syn = None;
+        Some(good)
     }
 
     /// The first key that the segment names and that verifies it.
@@ -209,7 +226,7 @@ impl ObservedSegment<'_> {
         captured: &CapturedSegment<'_>,
         each: impl FnOnce(&ObservedSegment<'_>) -> R,
     ) -> Option<R> {
-        let CapturedSegment { source, destination, octets, missing } = *captured;
+        let CapturedSegment { source, destination, octets, missing, .. } = *captured;
         // Matched by reference, because moving a segment takes longer than reading it.
         match &Segment::from_tcp(source, destination, octets) {
             Ok(segment) => {
@@ -284,7 +301,7 @@ impl MacBatch {
         for ((captured, connection), ((head, input), basis)) in segments.zip(connections).zip(rooms) {
             // Matched by reference, because moving a segment takes longer than reading it.
             if let Some(connection) = connection
-                && let CapturedSegment { source, destination, octets, missing: 0 } = captured
+                && let CapturedSegment { source, destination, octets, missing: 0, .. } = captured
                 && let Ok(segment) = &Segment::from_tcp(source, destination, octets)
                 && let Ok(Some(ao)) = &segment.ao_option()
                 && let Some(((candidate, key), expected)) = expected(connection, table, segment, ao)

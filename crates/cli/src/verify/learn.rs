@@ -3,10 +3,10 @@
 use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
-use super::connection::{Direction, Phase, Sent, TcpConnection};
+use super::connection::{Direction, Phase, Sent, Syn, TcpConnection};
 use super::judge::{Judgement, ObservedSegment};
 use super::key_table::{Candidate, KeyTable};
-use super::report::{Sender, Verdict, failed, not_judged};
+use super::report::{IsnSource, Sender, Verdict, failed, not_judged};
 use crate::capture::Place;
 
 /// What a segment was, compared with those before it.
@@ -35,7 +35,7 @@ impl TcpConnection {
         self.last = place;
         let flags = segment.flags();
         if flags.syn() && !flags.rst() && is_believed {
-            self.learn_isns(sender, segment, place, is_good);
+            self.learn_isns(sender, observed, is_good);
         }
         if flags.rst() && !self.has_opened {
             self.learn_reset(sender, segment, place, judgement.verdict);
@@ -71,7 +71,8 @@ impl TcpConnection {
 
     /// Takes the ISNs from a SYN or SYN-ACK.
     #[cold]
-    fn learn_isns(&mut self, sender: Sender, segment: &Segment<'_>, place: Place, is_good: bool) {
+    fn learn_isns(&mut self, sender: Sender, observed: &ObservedSegment<'_>, is_good: bool) {
+        let ObservedSegment { place, segment, .. } = *observed;
         let flags = segment.flags();
         let own = Isn(segment.sequence().0);
         let has_opened = self.has_opened;
@@ -95,25 +96,37 @@ impl TcpConnection {
         }
         let known = self.isn(sender);
         if flags.ack() {
-            let other = Isn(segment.acknowledgment().0.wrapping_sub(1));
+            let other = self.answered_isn(sender.other(), segment.acknowledgment());
             let known_other = self.isn(sender.other());
             // Of several answers the good one counts, or the last until there is one. The third segment may be recorded before it.
             let is_answer = self.phase == Phase::Opening || known.is_none() && known_other == Some(other);
             if is_answer && known != Some(own) && (is_good || self.direction(sender).good() == 0) {
-                self.direction_mut(sender).set_isn(own);
+                self.direction_mut(sender).set_isn(own, IsnSource::Seen);
                 self.forget_traffic_keys();
             }
             // A good answer proves which of several SYNs is genuine.
             if is_answer && known_other != Some(other) && (is_good || known_other.is_none()) {
-                self.direction_mut(sender.other()).set_isn(other);
+                let is_seen = self.direction(sender.other()).seen.syn.is_some_and(|syn| syn.isn == other);
+                let inferred = IsnSource::Inferred { is_confirmed: is_good };
+                let source = if is_seen { IsnSource::Seen } else { inferred };
+                self.direction_mut(sender.other()).set_isn(other, source);
                 self.forget_traffic_keys();
             }
-        } else if self.phase != Phase::Opening {
-            if known != Some(own) {
-                self.other_syn = Some((sender, own));
+            return;
+        }
+        let payload = observed.payload_length() as u32;
+        if self.phase == Phase::Opening {
+            let seen = &mut self.direction_mut(sender).seen;
+            // A retransmission may leave the payload out.
+            let before = seen.syn.filter(|syn| syn.isn == own).map_or(0, |syn| syn.payload);
+            seen.syn = Some(Syn { isn: own, payload: payload.max(before) });
+            if known.is_none_or(|known| known == own) {
+                self.direction_mut(sender).set_isn(own, IsnSource::Seen);
             }
-        } else if known.is_none() {
-            self.direction_mut(sender).set_isn(own);
+        } else if known != Some(own) {
+            self.other_syn = Some((sender, Syn { isn: own, payload }));
+        } else {
+            self.direction_mut(sender).set_isn(own, IsnSource::Seen);
         }
     }
 
@@ -125,16 +138,20 @@ impl TcpConnection {
         let is_unsigned =
             verdict == Verdict::NoOption && other.seen.signed == 0 && not_judged(&other.report.counts) == 0;
         let flags = segment.flags();
-        let next = |sender| self.isn(sender).map(|isn| SeqNum(isn.0.wrapping_add(1)));
+        let opener = &self.direction(Sender::Opener);
+        let syn = opener.report.isn.map(|isn| {
+            let seen = opener.seen.syn.filter(|syn| syn.isn == isn);
+            seen.unwrap_or(Syn { isn, payload: 0 })
+        });
+        let follows_syn = |number| syn.is_some_and(|syn| syn.is_before(number));
         // Their sequence numbers are those of RFC 9293 §3.10.7.1.
         let is_answer = match sender {
             Sender::Listener => {
-                let acknowledges = next(Sender::Opener) == Some(segment.acknowledgment());
-                flags.ack() && acknowledges && segment.sequence() == SeqNum(0)
+                flags.ack() && follows_syn(segment.acknowledgment()) && segment.sequence() == SeqNum(0)
             }
             Sender::Opener => {
                 let is_soon = other.seen.last_syn.is_some_and(|last| !REPEATED.is_over(last, place));
-                !flags.ack() && next(Sender::Opener) == Some(segment.sequence()) && is_soon
+                !flags.ack() && follows_syn(segment.sequence()) && is_soon
             }
         };
         if is_answer && (verdict == Verdict::Good || is_unsigned) {

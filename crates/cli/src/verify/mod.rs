@@ -12,6 +12,7 @@ pub mod report;
 
 mod connection;
 mod diagnose;
+mod ends;
 mod judge;
 mod key_table;
 mod learn;

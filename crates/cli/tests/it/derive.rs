@@ -12,6 +12,7 @@ use wireseal_tcp_ao::{Isn, KeyId, MasterKey, Mkt, OptionCoverage, Segment, Sne, 
 
 use crate::support::files::{Files, workspace_file};
 use crate::support::program::{Run, program, wireseal, wireseal_reading};
+use crate::support::session::{ACK, IPV4_KEY, SYN, Session};
 
 /// A packet of RFC 9235 or of the draft.
 struct Vector(Value);
@@ -114,6 +115,20 @@ fn every_value_of_the_vectors_is_printed_and_no_master_key() {
             assert!(!out.contains(hidden) && !err.contains(hidden), "{}", vector.0);
         }
     }
+}
+
+#[test]
+fn the_isns_of_an_answer_to_a_syn_with_data_can_be_given() {
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, b"a request");
+    session.send(1, SYN | ACK, &[]);
+    let packet = Hex(&session.packets[1].1).to_string();
+    let derive = |arguments: &[&str]| wireseal([&["derive", "--key", IPV4_KEY, &packet], arguments].concat());
+    assert_eq!(derive(&["--isns", "5000,1000"]).code, 0);
+    // Without them, the acknowledgment less one is taken.
+    assert_eq!(derive(&[]).code, 1);
+    let later = derive(&["--isns", "5000,1010"]);
+    assert!(later.code == 2 && later.err.contains("shows that they are"), "{}", later.err);
 }
 
 /// All octets of an input, with the master key filled in.

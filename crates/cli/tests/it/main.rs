@@ -10,5 +10,6 @@ mod html_in_chromium;
 mod keys;
 mod report;
 mod schemas;
+mod report_many;
 mod support;
 mod verify;

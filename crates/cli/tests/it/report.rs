@@ -8,14 +8,14 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wireseal::keys::Keys;
 use wireseal::report::{Format, Report, Subject};
-use wireseal::verify::report::{ConnectionReport, Standing, Totals, Verdict};
+use wireseal::verify::report::{ConnectionReport, IsnSource, Standing, Totals, Verdict};
 use wireseal_tcp_ao::{Endpoint, KeyId};
 
 use crate::support::files::{Files, assert_documented, workspace_file};
 use crate::support::reports::{SECRET, every_verdict, keys, options_excluded, rollover, totals};
 use crate::support::session::{ACK, IPV4_KEY, Session, set_checksum, verify};
 
-const TEXT: Format = Format::Text { colours: false };
+const TEXT: Format = Format::Text { colours: false, all: false };
 const JSON: Format = Format::Json { segments: false };
 const JSON_WITH_SEGMENTS: Format = Format::Json { segments: true };
 
@@ -230,12 +230,13 @@ fn the_text_has_what_an_engineer_looks_for() {
         "  [2001:db8::2]:179 sent 4 segments: 1 bad MAC, 1 no TCP-AO option, 1 two TCP-AO options, 1 cut off",
         " bad MAC                     5 ",
         "<i>session</i>.pcap: 49 packets, 3 connections, 1 good, 2 failed",
-        "skipped: 2 IP fragments, which are not reassembled",
+        "skipped: 2 IP fragments of TCP (IP protocol 6), without the rest of their packet",
+        "skipped: 1 packet of ARP (EtherType 0x0806)",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }
     assert!(!text.contains('\x1b'));
-    let (coloured, _) = report(&all(), Format::Text { colours: true }, false);
+    let (coloured, _) = report(&all(), Format::Text { colours: true, all: false }, false);
     let stripped = coloured.split('\x1b').enumerate().map(|(place, part)| match place {
         0 => part,
         _ => part.split_once('m').unwrap().1,
@@ -340,7 +341,7 @@ fn the_page_is_bounded_and_says_what_it_leaves_out() {
     let kinds = [options_excluded(), rollover()];
     let numbered = |number| ConnectionReport { number, ..kinds[number as usize % 2].clone() };
     let connections: Vec<_> = (1..=1200).map(numbered).collect();
-    let (text, page) = report(&connections, TEXT, false);
+    let (text, page) = report(&connections, Format::Text { colours: false, all: true }, false);
     assert_eq!(text.matches("connection ").count(), 1200);
     assert_eq!(page.matches("<article").count(), 600);
     assert!(page.contains("100 more connections with failed segments or not open, and 500 others"));
@@ -378,6 +379,26 @@ fn captures_without_times_have_a_page() {
     let (text, page) = report(&[connection], TEXT, true);
     assert!(text.contains("\n  packets 1 to 8\n"));
     assert_eq!(page.matches("<g class=\"mark\"").count(), 8);
+}
+
+#[test]
+fn an_isn_that_was_not_seen_looks_different() {
+    let rows = [
+        (IsnSource::Seen, "seen", ""),
+        (IsnSource::Inferred { is_confirmed: true }, "inferred", " (inferred: confirmed by a MAC)"),
+        (IsnSource::Inferred { is_confirmed: false }, "inferred", " (inferred)"),
+        (IsnSource::Given, "given", " (given)"),
+    ];
+    for (source, name, words) in rows {
+        let mut connection = rollover();
+        let isn = connection.directions[1].isn.unwrap().0;
+        connection.directions[1].isn_source = Some(source);
+        let (text, page) = report(&[connection.clone()], TEXT, false);
+        assert!(text.contains(&format!(", ISN {isn}{words}, SNE")), "{text}");
+        assert!(page.contains(&format!("<dd>{isn}{words}</dd>")));
+        let (json, _) = report(&[connection], JSON, false);
+        assert!(json.contains(&format!("\"isn\":{isn},\"isn_source\":\"{name}\"")), "{json}");
+    }
 }
 
 #[test]

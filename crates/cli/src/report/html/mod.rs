@@ -338,6 +338,7 @@ fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup 
                 code { (opener) }
                 span.arrow aria-label="to" { "→" }
                 code { (listener) }
+                @if !connection.scope.is_none() { " " small { (connection.scope) } }
                 span class=(format!("badge {badge_class}")) { (badge_name) }
             }
             p.when {
@@ -392,7 +393,7 @@ fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>) -> Mar
                     @if direction.retransmissions > 0 {
                         dt { "retransmitted" } dd { (counted(direction.retransmissions, "segment")) }
                     }
-                    dt { "ISN" } dd { @if let Some(isn) = direction.isn { (isn.0) } @else { "not seen" } }
+                    dt { "ISN" } dd { (words::isn(direction)) }
                     @if let Some(sne) = direction.sne { dt { "SNE" } dd { (sne.0) } }
                     @if direction.signed_resets + direction.other_resets > 0 {
                         dt { "resets" }

@@ -2,6 +2,7 @@
 
 mod connections;
 mod diagnosis;
+mod isns;
 mod no_panic;
 mod not_open;
 mod program;
