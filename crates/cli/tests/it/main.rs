@@ -9,7 +9,7 @@ mod explain;
 mod html_in_chromium;
 mod keys;
 mod report;
-mod schemas;
 mod report_many;
+mod schemas;
 mod support;
 mod verify;

@@ -3,11 +3,16 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use wireseal::capture::{Network, Scope};
 use wireseal::explain::Catalogue;
+use wireseal::report::{Format, Report, Subject};
+use wireseal::verify::report::{ConnectionReport, Totals};
 
 use crate::support::files::{Files, crates};
 use crate::support::program::{program, wireseal};
+use crate::support::reports::{every_verdict, keys, options_excluded, rollover, totals};
 use crate::support::schema::Schema;
+use crate::support::session::{IPV4_SESSION, capture_path};
 
 const ROUTERS: [&str; 13] = [
     "bird.conf",
@@ -51,6 +56,64 @@ fn every_schema_is_listed_and_every_file_is_a_schema() {
         assert!(list.contains(&format!("[{name}]({name})")), "{name}");
     }
     assert_eq!(list.matches(".json](").count(), names.len(), "{names:?}");
+}
+
+/// The reports of `verify` about these connections, with the segments, as one object and as lines.
+fn written(connections: &[ConnectionReport], totals: &Totals, format: Format) -> String {
+    let keys = keys();
+    let mut output = Vec::new();
+    let subject = Subject { capture: "session.pcap", keys: &keys };
+    let mut report = Report::new(&mut output, format, subject).unwrap();
+    for connection in connections {
+        for segment in &connection.segments {
+            report.segment(connection.number, &connection.ends, segment).unwrap();
+        }
+        report.connection(connection).unwrap();
+    }
+    report.finish(totals).unwrap();
+    String::from_utf8(output).unwrap()
+}
+
+/// Connections with all that a report can have.
+fn connections() -> Vec<ConnectionReport> {
+    let networks = [Network::Vlan(10), Network::ServiceInstance(5), Network::Virtual(5000)];
+    let mut all = Vec::new();
+    for (number, network) in (4..).zip(networks) {
+        all.push(ConnectionReport { number, scope: Scope::NONE.with(network), ..rollover() });
+    }
+    all.extend([rollover(), options_excluded(), every_verdict()]);
+    all
+}
+
+#[test]
+fn verify() {
+    let mut schema = Schema::load("verify.json");
+    let mut line = Schema::load("verify-lines.json");
+    let connections = connections();
+    let mut damaged = totals(&connections);
+    damaged.damage = Some("packet 7".to_owned());
+    for (connections, totals) in [(&connections[..], &damaged), (&[], &Totals::default())] {
+        for segments in [true, false] {
+            let json = written(connections, totals, Format::Json { segments });
+            schema.holds(&serde_json::from_str(&json).unwrap());
+        }
+        let lines = written(connections, totals, Format::JsonLines { segments: true });
+        lines.lines().for_each(|text| line.holds(&serde_json::from_str(text).unwrap()));
+    }
+    // What the program itself writes about a recorded session, and about a file with a damaged end.
+    let capture = capture_path(IPV4_SESSION);
+    let files = Files::new();
+    let whole = fs::read(&capture).unwrap();
+    let cut = files.file("cut.pcap", &whole[..whole.len() - 7]);
+    let core = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/core.toml");
+    for path in [&capture, &cut] {
+        let arguments = ["verify", path.to_str().unwrap(), "--keys", core, "--segments"];
+        schema.holds(&wireseal(arguments.into_iter().chain(["--json"])).json());
+        let lines = wireseal(arguments.into_iter().chain(["--json-lines"])).out;
+        lines.lines().for_each(|text| line.holds(&serde_json::from_str(text).unwrap()));
+    }
+    schema.was_seen_whole();
+    line.was_seen_whole();
 }
 
 #[test]

@@ -31,10 +31,11 @@ impl Schema {
         assert_eq!(root["$schema"], "https://json-schema.org/draft/2020-12/schema", "{name}");
         jsonschema::meta::validate(&root).unwrap_or_else(|error| panic!("{name}: {error}"));
         let build = |schema: &Value| {
-            let options = jsonschema::options()
-                .with_draft(Draft::Draft202012)
-                .should_validate_formats(true)
-                .with_resource("json-schema:///key.json", Resource::from_contents(file("key.json")));
+            let options = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true);
+            let options = ["key.json", "verify.json"].into_iter().fold(options, |options, name| {
+                let uri = format!("json-schema:///{name}");
+                options.with_resource(uri, Resource::from_contents(file(name)))
+            });
             options.build(schema).unwrap_or_else(|error| panic!("{name}: {error}"))
         };
         let whole = without_references(&root, &root);
@@ -99,24 +100,42 @@ impl Schema {
     }
 }
 
-/// A schema with what its references name in their places.
+/// A schema with what its references name in their places, and each `allOf` as one.
 fn without_references(schema: &Value, root: &Value) -> Value {
-    match schema {
-        Value::Object(members) => match members.get("$ref").and_then(Value::as_str) {
-            Some(target) => match target.strip_prefix('#') {
-                Some(pointer) => without_references(root.pointer(pointer).unwrap(), root),
-                None => {
-                    let other = file(target);
-                    without_references(&other, &other)
-                }
-            },
-            None => {
-                members.iter().map(|(name, value)| (name.clone(), without_references(value, root))).collect()
-            }
-        },
-        Value::Array(elements) => elements.iter().map(|element| without_references(element, root)).collect(),
-        other => other.clone(),
+    let members = match schema {
+        Value::Object(members) => members,
+        Value::Array(elements) => {
+            return elements.iter().map(|element| without_references(element, root)).collect();
+        }
+        other => return other.clone(),
+    };
+    if let Some(target) = members.get("$ref").and_then(Value::as_str) {
+        let (name, pointer) = target.split_once('#').unwrap_or((target, ""));
+        let other = if name.is_empty() { root.clone() } else { file(name) };
+        return without_references(other.pointer(pointer).unwrap(), &other);
     }
+    if let Some(all) = members.get("allOf").and_then(Value::as_array) {
+        let mut parts = all.iter().map(|part| without_references(part, root));
+        let mut one = parts.next().unwrap();
+        for part in parts {
+            one["properties"]
+                .as_object_mut()
+                .unwrap()
+                .extend(part["properties"].as_object().unwrap().clone());
+            one["required"].as_array_mut().unwrap().extend(part["required"].as_array().unwrap().clone());
+        }
+        return one;
+    }
+    members.iter().map(|(name, value)| (name.clone(), without_references(value, root))).collect()
+}
+
+/// The alternatives of a schema, each with its place: what a member `type` tells apart has places of its own.
+fn alternatives<'s>(schema: &'s Value, at: &str) -> impl Iterator<Item = (String, &'s Value)> {
+    let alternatives = schema["anyOf"].as_array().into_iter().flatten();
+    alternatives.map(move |alternative| match alternative["properties"]["type"]["const"].as_str() {
+        Some(name) => (format!("{at}/{name}"), alternative),
+        None => (at.to_owned(), alternative),
+    })
 }
 
 fn collect(schema: &Value, at: &str, properties: &mut BTreeSet<String>, optional: &mut BTreeSet<String>) {
@@ -131,8 +150,8 @@ fn collect(schema: &Value, at: &str, properties: &mut BTreeSet<String>, optional
     let elements =
         schema.get("items").into_iter().chain(schema["prefixItems"].as_array().into_iter().flatten());
     elements.for_each(|part| collect(part, &format!("{at}/items"), properties, optional));
-    for part in schema["anyOf"].as_array().into_iter().flatten() {
-        collect(part, at, properties, optional);
+    for (at, part) in alternatives(schema, at) {
+        collect(part, &at, properties, optional);
     }
 }
 
@@ -163,8 +182,11 @@ fn visit(
         let part = schema["prefixItems"].get(number).unwrap_or(&schema["items"]);
         visit(part, element, &format!("{at}/items"), &format!("{pointer}/{number}"), places, new);
     }
-    for either in schema["anyOf"].as_array().into_iter().flatten() {
-        visit(either, output, at, pointer, places, new);
+    for (at, part) in alternatives(schema, at) {
+        let named = part["properties"]["type"].get("const");
+        if named.is_none() || named == output.get("type") {
+            visit(part, output, &at, pointer, places, new);
+        }
     }
 }
 
@@ -174,11 +196,10 @@ fn is_required(schema: &Value, name: &str) -> bool {
 
 /// Closes a schema: no other members, and of words that may become more only those of today.
 fn close(schema: &mut Value) {
-    if let Some([known, other]) = schema["anyOf"].as_array().map(Vec::as_slice)
-        && known.get("enum").is_some()
-        && *other == json!({ "type": "string" })
+    if let Some(alternatives) = schema.get_mut("anyOf").and_then(Value::as_array_mut)
+        && alternatives.iter().any(|alternative| alternative.get("enum").is_some())
     {
-        *schema = known.clone();
+        alternatives.retain(|alternative| *alternative != json!({ "type": "string" }));
     }
     match schema {
         Value::Object(members) => {
