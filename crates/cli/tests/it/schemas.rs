@@ -205,6 +205,43 @@ fn explain() {
     schema.was_seen_whole();
 }
 
+/// The fields of the events in a source file: what a macro of `tracing` has before its text.
+fn logged(text: &str) -> BTreeSet<String> {
+    let events = ["info!(", "warn!(", "error!("].into_iter().flat_map(|name| text.split(name).skip(1));
+    let before = events.filter_map(|event| event.split_once('"')).map(|(fields, _)| fields);
+    let fields = before.flat_map(|fields| fields.split(','));
+    let names = fields.map(|field| field.split('=').next().unwrap().trim().trim_start_matches(['%', '?']));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_field_that_is_logged_is_in_the_schema() {
+    assert_eq!(
+        logged("warn!(%peer, ids = 1,\n  segments, \"a, b\"); error!(\"c\")"),
+        ["ids", "peer", "segments"].map(str::to_owned).into()
+    );
+    let mut folders =
+        vec![crates().join("agent/src"), crates().join("linux/src"), crates().join("cli/src/command")];
+    let mut all = BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else {
+                let text = fs::read_to_string(&entry).unwrap();
+                // Tests at a file's end log what they like.
+                all.extend(logged(text.split("\n#[cfg(test)]\n").next().unwrap()));
+            }
+        }
+    }
+    assert!(all.len() > 15, "{all:?}");
+    let schema = fs::read_to_string(crates().join("../docs/schemas/log.json")).unwrap();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    let known = schema["properties"].as_object().unwrap();
+    let known = known.keys().filter(|name| !["timestamp", "level", "message"].contains(&name.as_str()));
+    assert_eq!(all, known.cloned().collect());
+}
+
 #[cfg(any(feature = "gateway", feature = "run"))]
 #[test]
 fn status() {
