@@ -72,10 +72,10 @@ const MOST_COPIES: usize = 4;
 const NEAR: Wait = Wait { nanoseconds: 1_000_000_000, packets: 1000, most: 0 };
 
 /// A MAC, filled up with zeros.
-pub(super) type MacOctets = [u8; MOST_MAC];
+type MacOctets = [u8; MOST_MAC];
 
 /// The MAC, if it is long enough to tell segments apart.
-pub(super) fn mac_octets(mac: &[u8]) -> Option<MacOctets> {
+fn mac_octets(mac: &[u8]) -> Option<MacOctets> {
     let mut octets = [0; MOST_MAC];
     octets.get_mut(..mac.len()).filter(|_| mac.len() >= LEAST_MAC)?.copy_from_slice(mac);
     Some(octets)
@@ -87,6 +87,8 @@ pub(super) struct Copies {
     by_mac: HashMap<MacOctets, Vec<Copied>, RandomState>,
     /// The MACs, oldest first.
     order: VecDeque<MacOctets>,
+    /// The MACs with more than one segment, by the numbers of their connections.
+    changed: HashMap<u64, Vec<MacOctets>, RandomState>,
 }
 
 /// A segment and its retransmissions, in one place on the path.
@@ -125,7 +127,17 @@ impl Copies {
             None if has_room => {
                 copies.push(Copied { connection, ends, header, first: place, last: place, is_good });
             }
-            None => {}
+            None => return,
+        }
+        if copies.len() > 1 {
+            for copy in copies.iter() {
+                if self.changed.len() < MOST || self.changed.contains_key(&copy.connection) {
+                    let macs = self.changed.entry(copy.connection).or_default();
+                    if macs.len() < MOST_COPIES && !macs.contains(&mac) {
+                        macs.push(mac);
+                    }
+                }
+            }
         }
         if self.order.len() > MOST
             && let Some(oldest) = self.order.pop_front()
@@ -134,13 +146,16 @@ impl Copies {
         }
     }
 
-    /// The segment of a connection that has this MAC and does not verify, and the same segment in another place, one that verifies if
-    /// there is one.
-    pub(super) fn pair(&self, connection: u64, mac: &MacOctets) -> Option<[&Copied; 2]> {
-        let copies = self.by_mac.get(mac)?;
-        let own = copies.iter().find(|copy| copy.connection == connection && !copy.is_good)?;
-        let others = copies.iter().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
-        Some([own, others.max_by_key(|copy| copy.is_good)?])
+    /// A segment of a connection, one that does not verify if `fails`, and the same segment in another place, one that verifies if there
+    /// is one.
+    pub(super) fn pair(&self, connection: u64, fails: bool) -> Option<[&Copied; 2]> {
+        let macs = self.changed.get(&connection)?.iter();
+        macs.filter_map(|mac| self.by_mac.get(mac)).find_map(|copies| {
+            let mut of_connection = copies.iter().filter(|copy| copy.connection == connection);
+            let own = of_connection.find(|copy| !(fails && copy.is_good))?;
+            let others = copies.iter().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
+            Some([own, others.max_by_key(|copy| copy.is_good)?])
+        })
     }
 }
 
