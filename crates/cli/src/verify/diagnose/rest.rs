@@ -11,9 +11,9 @@ use super::findings::{Findings, Tried, UnexplainedOfSender, is_acknowledged};
 use super::options::option_name;
 use crate::text::grouped;
 use crate::verify::across::{Agreement, Copied};
-use crate::verify::connection::TcpConnection;
+use crate::verify::connection::{Direction, TcpConnection};
 use crate::verify::key_table::{Candidate, KeyTable};
-use crate::verify::report::{Diagnosis, Sender, Verdict};
+use crate::verify::report::{Diagnosis, IsnSource, Sender, Verdict};
 
 /// What was tried, in words.
 struct Extent {
@@ -111,6 +111,14 @@ impl Rest<'_, '_> {
                 "address translation (give --nat)",
                 "sequence numbers shifted by a firewall (give the sender's with --isn)",
             ]);
+        }
+        let is_guess = |direction: &Direction| {
+            matches!(direction.report.isn_source, Some(IsnSource::Inferred { is_confirmed: false }))
+        };
+        if !self.connection.has_good() && self.connection.directions.iter().any(is_guess) {
+            possible.push(
+                "another ISN than the one inferred (the capture lacks the SYN, which may have had data)",
+            );
         }
         if !self.is_accepted() && ofs.iter().any(|of| of.bad_mac.may_have_other_timestamps) {
             possible.push("timestamps changed on the path");
