@@ -3,10 +3,12 @@
 //! | part | what is in it |
 //! |---|---|
 //! | [`capture`] | capture files as packets, and packets as segments |
+//! | [`live`] | packets of an interface as they come, and what is told of connections meanwhile |
 //! | [`keys`] | keys from the command line; `wireseal-keys` reads files |
 //! | [`verify`] | a verdict on every segment, and a diagnosis of what failed |
 //! | [`report`] | the result of `verify` as text, JSON and an HTML page |
 //! | [`mod@derive`] | traffic keys and MACs, and the protection of a QUIC packet, step by step |
+//! | [`explain`] | what lines of logs mean |
 //! | [`selftest`] | published test vectors on this machine |
 //! | [`command`] | the subcommands, which print |
 //!
@@ -16,8 +18,10 @@
 pub mod capture;
 pub mod command;
 pub mod derive;
+pub mod explain;
 pub mod hex;
 pub mod keys;
+pub mod live;
 pub mod report;
 pub mod selftest;
 mod terminal;

@@ -2,23 +2,23 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{Hash, Hasher};
 use std::mem;
 use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
-use wireseal_tcp_ao::Endpoint;
-use wireseal_tcp_ao::ip::PROTOCOL_TCP;
+use wireseal_tcp_ao::{Endpoint, Segment};
 
 use super::across::Agreement;
 use super::connection::{Phase, TcpConnection};
 use super::diagnose::{Diagnoser, Search};
+use super::drops::Drops;
+use super::ends::{Ends, Scopes};
 use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment, judge};
 use super::key_table::KeyTable;
 use super::learn::{Handshake, Wait};
 use super::options::VerifyOptions;
-use super::report::{ConnectionReport, IsnSource, SegmentReport, Totals, Verdict};
-use crate::capture::{CapturedSegment, Content, Packet, Place};
+use super::report::{ConnectionReport, Diagnosis, IsnSource, SegmentReport, Totals, Verdict};
+use crate::capture::{CapturedSegment, Content, Decoder, GivenUp, Packet, Place, Scope, Skipped, Unreadable};
 use crate::keys::Keys;
 
 /// How long a closed connection is remembered for late segments.
@@ -63,18 +63,21 @@ pub enum VerifyEvent<'v> {
 /// Segments are judged in order, but several at a time. Memory grows only with the connections that are live.
 #[derive(Debug)]
 pub struct Verifier<'k> {
-    table: KeyTable<'k>,
-    connections: HashMap<Ends, Box<LiveConnection>, RandomState>,
+    decoder: Decoder,
+    pub(super) table: KeyTable<'k>,
+    scopes: Scopes,
+    pub(super) connections: HashMap<Ends, Box<LiveConnection>, RandomState>,
     /// Connections that had no good segment when they were queued.
     opening: VecDeque<Due>,
     closed: VecDeque<Due>,
     finished: VecDeque<Box<LiveConnection>>,
     queue: Queue,
     search: Search,
-    agreement: Agreement,
+    pub(super) agreement: Agreement,
+    pub(super) drops: Drops,
     totals: Totals,
     /// The last packet that was read, with the last time.
-    now: Place,
+    pub(super) now: Place,
 }
 
 impl<'k> Verifier<'k> {
@@ -83,13 +86,16 @@ impl<'k> Verifier<'k> {
     pub fn new(keys: &'k Keys, options: VerifyOptions) -> Self {
         Self {
             search: Search::new(&options.limits),
+            decoder: Decoder::default(),
             table: KeyTable::new(keys, options),
+            scopes: Scopes::default(),
             connections: HashMap::default(),
             opening: VecDeque::new(),
             closed: VecDeque::new(),
             finished: VecDeque::new(),
             queue: Queue::default(),
             agreement: Agreement::default(),
+            drops: Drops::default(),
             totals: Totals::default(),
             now: Place { packet: 0, time: None },
         }
@@ -108,28 +114,39 @@ impl<'k> Verifier<'k> {
     ) -> Result<(), E> {
         self.totals.packets += 1;
         self.now = Place { packet: packet.number, time: packet.time.or(self.now.time) };
-        match Content::of(packet) {
-            Content::Tcp(segment) => self.enqueue(packet.place(), &segment),
-            Content::Fragment { protocol: PROTOCOL_TCP } => self.totals.fragments += 1,
-            Content::Fragment { .. } | Content::Other => self.totals.other += 1,
-            Content::Unreadable(_) => self.totals.unreadable += 1,
+        match self.decoder.content(packet) {
+            Content::Tcp(segment) => {
+                let CapturedSegment { source, destination, scope, octets, missing } = segment;
+                if let Some(&[a, b, c, d]) = octets.first_chunk() {
+                    let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+                    if self.table.options.select(source, destination, ports) {
+                        self.queue.push(
+                            packet.place(),
+                            Ends::of(source, destination, ports, scope),
+                            &segment,
+                        );
+                    } else {
+                        self.totals.left_out += 1;
+                    }
+                } else {
+                    let why = if missing > 0 { Unreadable::CutOff { missing } } else { Unreadable::Tcp };
+                    self.totals.skip(Skipped::Unreadable(why), 1);
+                }
+            }
+            Content::Fragment { .. } => self.count_fragments(),
+            Content::Other(skipped) => self.totals.skip(skipped, 1),
+            Content::Unreadable(why) => self.totals.skip(Skipped::Unreadable(why), 1),
         }
         if self.queue.is_full() { self.judge_queued(each) } else { Ok(()) }
     }
 
-    #[inline]
-    fn enqueue(&mut self, place: Place, captured: &CapturedSegment<'_>) {
-        let CapturedSegment { source, destination, octets, .. } = *captured;
-        let Some((&[a, b, c, d], _)) = octets.split_first_chunk() else {
-            self.totals.unreadable += 1;
-            return;
-        };
-        let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-        if self.table.options.select(source, destination, ports) {
-            self.queue.push(place, Ends::of(source, destination, ports), captured);
-        } else {
-            self.totals.left_out += 1;
+    /// Counts the fragments that were given up.
+    #[cold]
+    fn count_fragments(&mut self) {
+        for GivenUp { protocol, why, packets } in self.decoder.given_up() {
+            self.totals.skip(Skipped::Fragment { protocol, why }, packets);
         }
+        self.totals.reassembled = self.decoder.reassembled();
     }
 
     /// Judges the segments that wait. Call it before a pause, so that `each` gets everything found so far.
@@ -153,16 +170,37 @@ impl<'k> Verifier<'k> {
             });
             match judged {
                 Some(outcome) => outcome?,
-                None => self.totals.unreadable += 1,
+                None => self.totals.skip(Skipped::Unreadable(Unreadable::Tcp), 1),
             }
             while let Some(live) = self.finished.pop_front() {
-                let report = live.into_report(&self.table, &self.agreement, self.now);
+                let report = live.into_report(&self.table, &self.agreement, &self.drops, self.now);
                 each(VerifyEvent::Connection(Box::new(report)))?;
             }
         }
         queue.clear();
         self.queue = queue;
         Ok(())
+    }
+
+    /// Where a segment's connection is: with these ends, or in another scope if it is the answer to what was seen there.
+    #[inline]
+    fn home(&mut self, ends: &Ends, segment: &Segment<'_>) -> Ends {
+        let is_there = ends.scope.is_none() && self.scopes.is_empty() || self.connections.contains_key(ends);
+        if is_there { *ends } else { self.home_elsewhere(ends, segment) }
+    }
+
+    #[cold]
+    fn home_elsewhere(&mut self, ends: &Ends, segment: &Segment<'_>) -> Ends {
+        let source = segment.source();
+        if let Some(home) = self.scopes.joined(ends, &source) {
+            return home;
+        }
+        let answers = |other: &Ends| {
+            self.connections.get(other).is_some_and(|live| live.connection.is_answered_by(segment))
+        };
+        let Some(home) = self.scopes.others(ends).find(answers) else { return *ends };
+        self.scopes.join(ends, &source, &home);
+        home
     }
 
     #[inline]
@@ -175,11 +213,13 @@ impl<'k> Verifier<'k> {
     ) -> Result<(), E> {
         let ObservedSegment { place, segment, .. } = *observed;
         self.finish_what_is_over(place);
+        let ends = &self.home(ends, segment);
         let begins_another = segment.flags().syn()
             && self.connections.get(ends).is_some_and(|live| live.connection.is_followed_by(segment));
         let mut answered = None;
         if begins_another && let Some(before) = self.connections.remove(ends) {
             answered = before.connection.syn_answered_by(segment);
+            self.scopes.end(ends);
             self.finished.push_back(before);
         }
         let live = match self.connections.get_mut(ends) {
@@ -191,7 +231,8 @@ impl<'k> Verifier<'k> {
                 let mut connection = TcpConnection::new(number, place, segment, &self.table);
                 let receiver = connection.sender(&segment.destination());
                 connection.direction_mut(receiver).seen.syn = answered;
-                let live = LiveConnection::new(connection);
+                self.scopes.begin(ends);
+                let live = LiveConnection::new(connection, ends.scope);
                 self.connections.entry(*ends).or_insert(Box::new(live))
             }
         };
@@ -213,6 +254,7 @@ impl<'k> Verifier<'k> {
                 && entry.get().connection.number == due.number
                 && entry.get().connection.phase == Phase::Closed
             {
+                self.scopes.end(&due.ends);
                 self.finished.push_back(entry.remove());
             }
         }
@@ -230,12 +272,26 @@ impl<'k> Verifier<'k> {
             let last = connection.last;
             let is_given_up = connection.phase == Phase::Opening && OPENING.is_over(last, now);
             if is_given_up || self.opening.len() >= OPENING.most {
+                self.scopes.end(&due.ends);
                 self.finished.push_back(entry.remove());
             } else {
                 let since = if connection.phase == Phase::Opening { last } else { now };
                 self.opening.push_back(Due { since, ..due });
             }
         }
+    }
+
+    /// Notes that the kernel dropped so many packets of those that were to be read up to now, 0 if none. What a gap explains is not blamed
+    /// on anything else from then on.
+    pub fn note_dropped(&mut self, count: u64) {
+        self.drops.note(count, self.now);
+        self.totals.dropped = self.drops.count;
+    }
+
+    /// How many packets the kernel dropped, as far as was noted.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.drops.count
     }
 
     /// Ends the capture: judges the segments that wait, calls `each` for the remaining connections in the order of their first
@@ -248,11 +304,13 @@ impl<'k> Verifier<'k> {
         damage: Option<String>,
         mut each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<Totals, E> {
+        self.decoder.finish();
+        self.count_fragments();
         self.judge_queued(&mut each)?;
         let mut rest: Vec<_> = self.connections.into_values().collect();
         rest.sort_unstable_by_key(|live| live.connection.number);
         for live in rest {
-            let report = live.into_report(&self.table, &self.agreement, self.now);
+            let report = live.into_report(&self.table, &self.agreement, &self.drops, self.now);
             each(VerifyEvent::Connection(Box::new(report)))?;
         }
         Ok(Totals { damage, unused_hints: self.table.unused_hints(), ..self.totals })
@@ -272,6 +330,7 @@ const KEPT: usize = 800;
 #[derive(Debug)]
 pub(super) struct LiveConnection {
     pub(super) connection: TcpConnection,
+    scope: Scope,
     /// Why segments failed, if some did.
     diagnoser: Option<Box<Diagnoser>>,
     segments: Vec<SegmentReport>,
@@ -279,8 +338,8 @@ pub(super) struct LiveConnection {
 }
 
 impl LiveConnection {
-    pub(super) fn new(connection: TcpConnection) -> Self {
-        Self { connection, diagnoser: None, segments: Vec::new(), segments_left_out: 0 }
+    pub(super) fn new(connection: TcpConnection, scope: Scope) -> Self {
+        Self { connection, scope, diagnoser: None, segments: Vec::new(), segments_left_out: 0 }
     }
 
     /// Judges a segment and learns from it.
@@ -335,6 +394,7 @@ impl LiveConnection {
             acknowledgment: segment.flags().ack().then_some(segment.acknowledgment()),
             payload_length: observed.payload_length() as u32,
             key_ids,
+            key: judgement.candidate.map(|candidate| candidate.key as usize),
             sne: judgement.sne,
             is_retransmission: learned.is_retransmission,
             verdict,
@@ -350,10 +410,33 @@ impl LiveConnection {
         report
     }
 
+    /// Why segments failed so far, with the capture read up to `now`.
+    pub(super) fn diagnoses(
+        &self,
+        table: &KeyTable<'_>,
+        agreement: &Agreement,
+        drops: &Drops,
+        now: Place,
+    ) -> Vec<Diagnosis> {
+        let conclude = |diagnoser: &Diagnoser| diagnoser.conclude(&self.connection, table, agreement, now);
+        let mut diagnoses = match &self.diagnoser {
+            Some(diagnoser) => conclude(diagnoser),
+            None => conclude(&Diagnoser::default()),
+        };
+        drops.soften(&mut diagnoses, &self.connection);
+        diagnoses
+    }
+
     /// The report when the connection is over, with the capture read up to `now`.
-    fn into_report(self, table: &KeyTable<'_>, agreement: &Agreement, now: Place) -> ConnectionReport {
-        let Self { connection, diagnoser, segments, segments_left_out } = self;
-        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
+    fn into_report(
+        self,
+        table: &KeyTable<'_>,
+        agreement: &Agreement,
+        drops: &Drops,
+        now: Place,
+    ) -> ConnectionReport {
+        let diagnoses = self.diagnoses(table, agreement, drops, now);
+        let Self { connection, scope, segments, segments_left_out, .. } = self;
         let has_opened = Handshake::of(&connection, now).has_opened();
         let TcpConnection { number, ends, first, last, directions, .. } = connection;
         let is_proved = directions.iter().any(|direction| direction.good() > 0);
@@ -369,6 +452,7 @@ impl LiveConnection {
         ConnectionReport {
             number,
             ends,
+            scope,
             first,
             last,
             has_opened,
@@ -401,7 +485,7 @@ struct QueuedSegment {
 impl Queue {
     #[inline]
     pub(super) fn push(&mut self, place: Place, ends: Ends, captured: &CapturedSegment<'_>) {
-        let CapturedSegment { source, destination, octets, missing } = *captured;
+        let CapturedSegment { source, destination, octets, missing, .. } = *captured;
         self.octets.extend_from_slice(octets);
         let octets_until = self.octets.len();
         self.segments.push(QueuedSegment { place, ends, source, destination, octets_until, missing });
@@ -421,44 +505,12 @@ impl Queue {
             let octets = &self.octets[start..queued.octets_until];
             start = queued.octets_until;
             let QueuedSegment { place, source, destination, missing, .. } = *queued;
-            (place, CapturedSegment { source, destination, octets, missing })
+            (place, CapturedSegment { source, destination, scope: queued.ends.scope, octets, missing })
         })
     }
 
     pub(super) fn clear(&mut self) {
         self.octets.clear();
         self.segments.clear();
-    }
-}
-
-/// A connection's ends in an order that does not depend on who sends, IPv4 addresses mapped to IPv6.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Ends {
-    addresses: [u128; 2],
-    ports: u32,
-}
-
-impl Ends {
-    #[inline]
-    pub(super) fn of(source: IpAddr, destination: IpAddr, ports: [u16; 2]) -> Self {
-        let bits = |address| match address {
-            IpAddr::V4(address) => 0xffff_0000_0000 | u128::from(address.to_bits()),
-            IpAddr::V6(address) => address.to_bits(),
-        };
-        let (source, destination) = (bits(source), bits(destination));
-        let [source_port, destination_port] = ports.map(u32::from);
-        if (source, source_port) < (destination, destination_port) {
-            Self { addresses: [source, destination], ports: source_port << 16 | destination_port }
-        } else {
-            Self { addresses: [destination, source], ports: destination_port << 16 | source_port }
-        }
-    }
-}
-
-impl Hash for Ends {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u128(self.addresses[0]);
-        state.write_u128(self.addresses[1]);
-        state.write_u32(self.ports);
     }
 }
