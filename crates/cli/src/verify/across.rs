@@ -1,10 +1,11 @@
 //! What the connections of a capture show together: which secrets differ, and which segments were recorded twice.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
-use wireseal_tcp_ao::option::{Options, TCP_HEADER_LENGTH};
+use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, Options, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{Endpoint, Segment};
 
 use super::learn::Wait;
@@ -66,16 +67,17 @@ const LEAST_MAC: usize = 8;
 const MOST_MAC: usize = 16;
 /// How many MACs are remembered; the oldest is forgotten first.
 const MOST: usize = 1 << 14;
-/// How many segments with one MAC are told apart.
-const MOST_COPIES: usize = 4;
+/// How many more segments with one MAC are told apart.
+const MOST_OTHERS: usize = 3;
+const MAX_HEADER: usize = TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH;
 /// A device passes a segment on within this time. What has the same MAC later may have been replayed.
 const NEAR: Wait = Wait { nanoseconds: 1_000_000_000, packets: 1000, most: 0 };
 
 /// A MAC, filled up with zeros.
-pub(super) type MacOctets = [u8; MOST_MAC];
+type MacOctets = [u8; MOST_MAC];
 
 /// The MAC, if it is long enough to tell segments apart.
-pub(super) fn mac_octets(mac: &[u8]) -> Option<MacOctets> {
+fn mac_octets(mac: &[u8]) -> Option<MacOctets> {
     let mut octets = [0; MOST_MAC];
     octets.get_mut(..mac.len()).filter(|_| mac.len() >= LEAST_MAC)?.copy_from_slice(mac);
     Some(octets)
@@ -84,9 +86,13 @@ pub(super) fn mac_octets(mac: &[u8]) -> Option<MacOctets> {
 /// The segments with SYN, by their MACs. Two with one MAC are one segment, recorded on both sides of a device that changed it.
 #[derive(Default, Debug)]
 pub(super) struct Copies {
-    by_mac: HashMap<MacOctets, Vec<Copied>, RandomState>,
+    /// The first segment with each MAC; most have no other.
+    by_mac: HashMap<MacOctets, Copied, RandomState>,
+    others: HashMap<MacOctets, Vec<Copied>, RandomState>,
     /// The MACs, oldest first.
     order: VecDeque<MacOctets>,
+    /// The MACs with more than one segment, by the numbers of their connections.
+    changed: HashMap<u64, Vec<MacOctets>, RandomState>,
 }
 
 /// A segment and its retransmissions, in one place on the path.
@@ -96,7 +102,8 @@ pub(super) struct Copied {
     pub(super) connection: u64,
     /// Source and destination.
     pub(super) ends: [Endpoint; 2],
-    header: Box<[u8]>,
+    /// The TCP header without its checksum, filled up with zeros.
+    header: [u8; MAX_HEADER],
     pub(super) first: Place,
     last: Place,
     pub(super) is_good: bool,
@@ -113,40 +120,69 @@ impl Copies {
     ) {
         let Some(mac) = mac_octets(mac) else { return };
         let ends = [segment.source(), segment.destination()];
-        let mut header: Box<[u8]> = segment.header().into();
+        let mut header = [0; MAX_HEADER];
+        header[..segment.header().len()].copy_from_slice(segment.header());
         header[CHECKSUM].fill(0);
-        let copies = self.by_mac.entry(mac).or_insert_with(|| {
-            self.order.push_back(mac);
-            Vec::with_capacity(1)
-        });
-        let has_room = copies.len() < MOST_COPIES;
-        match copies.iter_mut().find(|copy| copy.ends == ends && copy.header == header) {
-            Some(copy) => (copy.connection, copy.last, copy.is_good) = (connection, place, is_good),
-            None if has_room => {
-                copies.push(Copied { connection, ends, header, first: place, last: place, is_good });
+        let new = Copied { connection, ends, header, first: place, last: place, is_good };
+        let first = match self.by_mac.entry(mac) {
+            Entry::Occupied(first) => first.into_mut(),
+            Entry::Vacant(room) => {
+                room.insert(new);
+                self.order.push_back(mac);
+                if self.order.len() > MOST
+                    && let Some(oldest) = self.order.pop_front()
+                {
+                    self.by_mac.remove(&oldest);
+                    self.others.remove(&oldest);
+                }
+                return;
             }
-            None => {}
+        };
+        if first.is_repeated_by(&new) {
+            return first.repeat(&new);
         }
-        if self.order.len() > MOST
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.by_mac.remove(&oldest);
+        let others = self.others.entry(mac).or_default();
+        let has_room = others.len() < MOST_OTHERS;
+        match others.iter_mut().find(|copy| copy.is_repeated_by(&new)) {
+            Some(copy) => copy.repeat(&new),
+            None if has_room => others.push(new),
+            None => return,
+        }
+        for copy in [&*first].into_iter().chain(others.iter()) {
+            if self.changed.len() < MOST || self.changed.contains_key(&copy.connection) {
+                let macs = self.changed.entry(copy.connection).or_default();
+                if macs.len() < MOST_OTHERS && !macs.contains(&mac) {
+                    macs.push(mac);
+                }
+            }
         }
     }
 
-    /// The segment of a connection that has this MAC and does not verify, and the same segment in another place, one that verifies if
-    /// there is one.
-    pub(super) fn pair(&self, connection: u64, mac: &MacOctets) -> Option<[&Copied; 2]> {
-        let copies = self.by_mac.get(mac)?;
-        let own = copies.iter().find(|copy| copy.connection == connection && !copy.is_good)?;
-        let others = copies.iter().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
-        Some([own, others.max_by_key(|copy| copy.is_good)?])
+    /// A segment of a connection, one that does not verify if `fails`, and the same segment in another place, one that verifies if there
+    /// is one.
+    pub(super) fn pair(&self, connection: u64, fails: bool) -> Option<[&Copied; 2]> {
+        self.changed.get(&connection)?.iter().find_map(|mac| {
+            let copies =
+                || self.by_mac.get(mac).into_iter().chain(self.others.get(mac).into_iter().flatten());
+            let own = copies().find(|copy| copy.connection == connection && !(fails && copy.is_good))?;
+            let others = copies().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
+            Some([own, others.max_by_key(|copy| copy.is_good)?])
+        })
     }
 }
 
 const CHECKSUM: std::ops::Range<usize> = 16..18;
 
 impl Copied {
+    /// Whether another segment with the MAC is a retransmission in the same place.
+    fn is_repeated_by(&self, other: &Self) -> bool {
+        self.ends == other.ends && self.header == other.header
+    }
+
+    fn repeat(&mut self, other: &Self) {
+        (self.connection, self.last, self.is_good) = (other.connection, other.last, other.is_good);
+    }
+
     fn is_near(&self, other: &Self) -> bool {
         let [before, after] =
             if self.first.packet < other.first.packet { [self, other] } else { [other, self] };

@@ -259,6 +259,8 @@ impl<const N: usize> Connection<N> {
         let (signed_with, asked_for) = (self.key_in(self.rnext)?.recv_id, self.key_in(self.current)?.send_id);
         (self.phase == Phase::SynReceived).then_some(Handshake {
             remote_isn: self.remote_isn,
+            // The connection does not know it.
+            payload: 0,
             local_isn: self.local_isn,
             signed_with,
             asked_for,

@@ -5,7 +5,7 @@ use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktSet};
 use crate::segment::{Segment, check_mac, check_mac_length};
-use crate::types::{Isn, KeyId, Sne};
+use crate::types::{Isn, KeyId, SeqNum, Sne};
 
 /// A SYN whose MAC has verified. Only [`MktSet::verify_syn`] makes one.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +75,8 @@ impl<const N: usize> MktSet<N> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Handshake {
     pub(crate) remote_isn: Isn,
+    /// Octets of payload in the SYN. An answer may acknowledge these as well (RFC 7413 §4.2).
+    pub(crate) payload: u16,
     /// The ISN of the SYN-ACK; `None` while there is none.
     pub(crate) local_isn: Option<Isn>,
     /// The RecvID of the MKT that signed the SYN, and the SendID of the one it asks for.
@@ -87,9 +89,15 @@ impl Handshake {
     pub(crate) fn of<const N: usize>(syn: &VerifiedSyn<'_, '_, N>) -> Self {
         Self {
             remote_isn: Isn(syn.segment().sequence().0),
+            payload: syn.segment().payload().len() as u16,
             local_isn: None,
             signed_with: syn.mkt().recv_id(),
             asked_for: syn.asked_for().send_id(),
         }
+    }
+
+    /// Whether a number comes right after the SYN, or after any part of its payload.
+    pub(crate) const fn is_before(&self, number: SeqNum) -> bool {
+        number.0.wrapping_sub(self.remote_isn.0).wrapping_sub(1) <= self.payload as u32
     }
 }

@@ -169,8 +169,7 @@ impl Entry {
                 None => self.connection.verify(segment),
             };
         };
-        let isn = |number: SeqNum| Isn(number.0.wrapping_sub(1));
-        let completed = self.handshakes.of(isn(segment.sequence()), isn(segment.acknowledgment()));
+        let completed = self.handshakes.of(segment.sequence(), segment.acknowledgment());
         if let Some(completed) = completed.filter(|_| segment.flags().ack() && !segment.flags().syn()) {
             self.connection.adopt_handshake(&completed);
         }
@@ -181,7 +180,7 @@ impl Entry {
     pub(super) fn prepare_answer(&mut self, flags: Flags, sequence: SeqNum, acknowledgment: SeqNum) {
         let Some(present) = self.connection.handshake() else { return };
         self.handshakes.add(present);
-        let answered = self.handshakes.of_syn(Isn(acknowledgment.0.wrapping_sub(1)));
+        let answered = self.handshakes.answered_by(acknowledgment);
         if let Some(answered) = answered
             .filter(|answered| is_answer(flags, sequence) && answered.remote_isn != present.remote_isn)
         {
@@ -201,7 +200,7 @@ impl Entry {
         if !is_answer(flags, sequence) || !self.may_be_over(now, limits) {
             return None;
         }
-        self.handshakes.of_syn(Isn(acknowledgment.0.wrapping_sub(1)))
+        self.handshakes.answered_by(acknowledgment)
     }
 
     pub(super) const fn stage(&self) -> Stage {
@@ -363,7 +362,14 @@ impl Handshakes {
         let is_same = |old: &Handshake| {
             old.remote_isn == new.remote_isn && (new.local_isn.is_none() || new.local_isn == old.local_isn)
         };
-        if self.0.iter().flatten().any(is_same) {
+        let payload = |old: &Handshake| if old.remote_isn == new.remote_isn { old.payload } else { 0 };
+        // A retransmission may leave the payload out, and an answer does not have it.
+        let new = Handshake {
+            payload: self.0.iter().flatten().map(payload).max().unwrap_or_default().max(new.payload),
+            ..new
+        };
+        if let Some(same) = self.0.iter_mut().flatten().find(|old| is_same(old)) {
+            same.payload = new.payload;
             return;
         }
         let is_answer = |old: &Handshake| old.remote_isn == new.remote_isn && old.local_isn.is_none();
@@ -380,11 +386,17 @@ impl Handshakes {
         self.0.iter().flatten().find(|handshake| handshake.remote_isn == remote_isn).copied()
     }
 
-    /// The handshake with these ISNs.
-    fn of(&self, remote_isn: Isn, local_isn: Isn) -> Option<Handshake> {
-        let is_it = |handshake: &&Handshake| {
-            (handshake.remote_isn, handshake.local_isn) == (remote_isn, Some(local_isn))
-        };
+    /// The latest handshake with the SYN that this number acknowledges, alone or with its payload.
+    fn answered_by(&self, acknowledgment: SeqNum) -> Option<Handshake> {
+        let with_payload = || self.0.iter().flatten().find(|handshake| handshake.is_before(acknowledgment));
+        self.of_syn(Isn(acknowledgment.0.wrapping_sub(1))).or_else(|| with_payload().copied())
+    }
+
+    /// The handshake that the peer completes with these numbers.
+    fn of(&self, sequence: SeqNum, acknowledgment: SeqNum) -> Option<Handshake> {
+        let local_isn = Some(Isn(acknowledgment.0.wrapping_sub(1)));
+        let is_it =
+            |handshake: &&Handshake| handshake.local_isn == local_isn && handshake.is_before(sequence);
         self.0.iter().flatten().find(is_it).copied()
     }
 }

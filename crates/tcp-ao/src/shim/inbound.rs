@@ -251,12 +251,14 @@ where
             let ended = |entry: &Entry, why| event::ended(&mut self.observer, entry, why);
             self.table
                 .make_room(pair, (index, Stage::OpenedThere), now, limits, ended)
-                .then(|| Some(Connection::passive(&syn)))
+                .then(|| Some((Connection::passive(&syn), Handshake::of(&syn))))
                 .ok_or(Refusal::TableFull)
         });
         count(&mut self.counters, self.peers.counters_mut(index), &verdict);
-        if let Some(connection) = verdict.map_err(Refusal::Verify)?? {
-            self.insert(Entry::new(connection, index, now), now)?;
+        if let Some((connection, handshake)) = verdict.map_err(Refusal::Verify)?? {
+            let mut entry = Entry::new(connection, index, now);
+            entry.heard(handshake);
+            self.insert(entry, now)?;
         }
         Ok(true)
     }

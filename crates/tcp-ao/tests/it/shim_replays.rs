@@ -345,3 +345,40 @@ fn a_stack_that_drops_a_replayed_syn_answers_the_genuine_one_with_the_key_it_ask
     link.connect(ipv4_pair());
     link.deliver_to_client(&link.server_data(b"data")).unwrap();
 }
+
+/// The stack acknowledges the payload of the SYN together with it (RFC 7413 §4.2).
+#[test]
+fn a_replayed_syn_does_not_disturb_the_handshake_of_a_syn_with_payload() {
+    let request = b"a request";
+    let after = CLIENT_ISN + 1 + request.len() as u32;
+    for is_replayed_first in [false, true] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        let replay = recorded_syn(&[(1, 2)], 7000);
+        if is_replayed_first {
+            link.server_gets(&replay).unwrap();
+        }
+        link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).payload(request)).unwrap();
+        if !is_replayed_first {
+            link.server_gets(&replay).unwrap();
+        }
+        link.back(SYN | ACK, SERVER_ISN, after).unwrap();
+        link.server_gets(&replay).unwrap();
+        link.forth(ACK, after, SERVER_ISN.wrapping_add(1)).unwrap();
+        assert!(link.server.connection(&link.pair.reversed()).unwrap().is_established());
+        // An answer to more than the SYN had answers another one.
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        link.server_gets(&replay).unwrap();
+        link.deliver_to_server(&Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).payload(request)).unwrap();
+        assert!(link.back(SYN | ACK, SERVER_ISN, after + 1).is_err());
+    }
+}
+
+#[test]
+fn a_peer_that_restarted_comes_back_with_a_syn_with_payload() {
+    let (mut link, _) = silent(NEW_ISN);
+    let mut restarted = shim(ipv4_pair(), mkts(&[(1, 2)]), 1);
+    let syn = Packet::new(ipv4_pair(), SYN, NEW_ISN, 0).payload(b"a request").build();
+    link.server_gets(&outbound(&mut restarted, link.now, &syn).unwrap()).unwrap();
+    let syn_ack = link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 10).unwrap();
+    inbound(&mut restarted, link.now, &syn_ack).unwrap();
+}

@@ -315,6 +315,14 @@ fn unanswered(
              most likely the two ends have different secrets",
             "Correct the secret at {other_address}, or at {own_address} and here."
         )
+    } else if let Some([mine, copy]) = agreement.copies.pair(connection.number, false) {
+        let number = if mine.is_good { copy.connection } else { mine.connection };
+        explain!(
+            kind,
+            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
+            "A device on the path changes it, and an end with TCP-AO silently drops what it cannot verify: see why segments of connection \
+             {number} fail."
+        )
     } else if has_failed(direction) {
         explain!(
             kind,

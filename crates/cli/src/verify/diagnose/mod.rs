@@ -205,8 +205,13 @@ impl Diagnoser {
             diagnoses.extend(evident::diagnoses(sender, connection));
         }
         diagnoses.extend(evident::not_open(connection, table, agreement, now));
-        // Failures come before what could not be judged.
-        diagnoses.sort_by_key(|diagnosis| (diagnosis.about == Standing::NotJudged, diagnosis.first.packet));
+        // Failures come before what could not be judged, and remarks last.
+        let rank = |about| match about {
+            Standing::Good => 2,
+            Standing::NotJudged => 1,
+            _ => 0,
+        };
+        diagnoses.sort_by_key(|diagnosis| (rank(diagnosis.about), diagnosis.first.packet));
         diagnoses
     }
 }

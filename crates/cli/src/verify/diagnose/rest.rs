@@ -10,10 +10,10 @@ use super::explained::NO_RANDOMISATION;
 use super::findings::{Findings, Tried, UnexplainedOfSender, is_acknowledged};
 use super::options::option_name;
 use crate::text::grouped;
-use crate::verify::across::Agreement;
-use crate::verify::connection::TcpConnection;
+use crate::verify::across::{Agreement, Copied};
+use crate::verify::connection::{Direction, TcpConnection};
 use crate::verify::key_table::{Candidate, KeyTable};
-use crate::verify::report::{Diagnosis, Sender, Verdict};
+use crate::verify::report::{Diagnosis, IsnSource, Sender, Verdict};
 
 /// What was tried, in words.
 struct Extent {
@@ -112,6 +112,14 @@ impl Rest<'_, '_> {
                 "sequence numbers shifted by a firewall (give the sender's with --isn)",
             ]);
         }
+        let is_guess = |direction: &Direction| {
+            matches!(direction.report.isn_source, Some(IsnSource::Inferred { is_confirmed: false }))
+        };
+        if !self.connection.has_good() && self.connection.directions.iter().any(is_guess) {
+            possible.push(
+                "another ISN than the one inferred (the capture lacks the SYN, which may have had data)",
+            );
+        }
         if !self.is_accepted() && ofs.iter().any(|of| of.bad_mac.may_have_other_timestamps) {
             possible.push("timestamps changed on the path");
         }
@@ -129,28 +137,13 @@ impl Rest<'_, '_> {
     /// What a copy of the SYN or SYN-ACK shows that was recorded on the other side of a device.
     fn with_copy(&self) -> Option<Explanation> {
         let Self { sender, connection, .. } = *self;
-        let senders = [sender, sender.other()];
-        let of = |sender: Sender| &self.findings.unexplained[sender as usize].bad_mac;
-        let macs = senders.into_iter().filter_map(|sender| Some((sender, of(sender).syn_mac?)));
-        let (signer, [own, other]) = macs
-            .into_iter()
-            .find_map(|(sender, mac)| Some((sender, self.agreement.copies.pair(connection.number, &mac)?)))?;
-        let (number, other_number) = (own.connection, other.connection);
+        let [own, other] = self.agreement.copies.pair(connection.number, true)?;
+        let signer = connection.sender(&own.ends[0]);
         let neither = if other.is_good { "" } else { ", and neither of them verifies" };
         let compare = if other.is_good { "" } else { " Besides, compare the secrets." };
         let [sequence, acknowledgment] = own.shifts_from(other);
         if own.ends != other.ends {
-            let are_ports = own.ends.map(|end| end.address()) == other.ends.map(|end| end.address());
-            let what = if are_ports { "ports" } else { "addresses" };
-            let same =
-                if [sequence, acknowledgment] == [0, 0] { "the same ISNs and MACs" } else { "the same MACs" };
-            return Some(explain!(
-                "addresses-rewritten",
-                "connection {number} has {same} as connection {other_number} under other {what}: {what} are translated on the \
-                 path{neither}",
-                "TCP-AO signs addresses and ports, so it cannot pass address translation (RFC 5925 §9.2): take the NAT out of the \
-                 path, or run the session through a tunnel. The capture is from both sides of it.{compare}"
-            ));
+            return Some(translated(own, other));
         }
         let (packet, other_packet) = (own.first.packet, other.first.packet);
         let Ends { own: own_end, other: other_end } = Ends::of(connection, signer);
@@ -170,7 +163,7 @@ impl Rest<'_, '_> {
                 format!("{NO_RANDOMISATION}{compare}")
             ));
         }
-        let unexplained = of(sender);
+        let unexplained = &self.unexplained().bad_mac;
         if unexplained.syns != unexplained.segments || unexplained.damaged > 0 || signer != sender {
             return None;
         }
@@ -276,12 +269,19 @@ impl Rest<'_, '_> {
         } else if self.is_key_of_other_end(key_id) && !self.is_accepted() {
             let (own_address, other_address) = (own.address(), other.address());
             let not_excluded = extent.not_excluded;
+            // An end that verifies what it answers has that secret.
+            let second_key = match connection.direction(sender.other()).seen.acknowledged.is_some() {
+                true => format!(
+                    " {own} answers {other}'s segments, so if it verifies these, look for a second key with SendID {key_id} there."
+                ),
+                false => String::new(),
+            };
             explain!(
                 "secrets-differ",
                 "most likely the two ends have different secrets: {other_address}'s segments verify under {key}, and nothing that \
                  was tried explains {count} of {own}{tried}",
                 "{other_address} agrees with the key given here: correct the secret at {own_address}, or at {other_address} and \
-                 here.{not_excluded}"
+                 here.{second_key}{not_excluded}"
             )
         } else {
             let agree = "so they agree: correct the secret given here.";
@@ -307,7 +307,10 @@ impl Rest<'_, '_> {
         let UnexplainedOfSender { unknown_key_id: unexplained, searched, .. } = self.unexplained();
         let (first, (key_id, _)) = (unexplained.first?, unexplained.ao?);
         let Ends { own, other } = Ends::of(connection, sender);
-        let explanation = if connection.candidates.is_empty() {
+        let copies = self.agreement.copies.pair(connection.number, true);
+        let explanation = if let Some([own, other]) = copies.filter(|[own, other]| own.ends != other.ends) {
+            translated(own, other)
+        } else if connection.candidates.is_empty() {
             let [opener, listener] = connection.ends.map(|end| end.address());
             let of_other = self.findings.unexplained[sender.other() as usize].unknown_key_id.ao;
             let is_same = of_other.is_some_and(|(other, _)| other == key_id);
@@ -348,4 +351,23 @@ impl Rest<'_, '_> {
         };
         Some(explanation.diagnosis(sender, first, unexplained.segments))
     }
+}
+
+/// A segment that was recorded on both sides of a NAT.
+fn translated(own: &Copied, other: &Copied) -> Explanation {
+    let (number, other_number) = (own.connection, other.connection);
+    let are_ports = own.ends.map(|end| end.address()) == other.ends.map(|end| end.address());
+    let what = if are_ports { "ports" } else { "addresses" };
+    let same = if own.shifts_from(other) == [0, 0] { "the same ISNs and MACs" } else { "the same MACs" };
+    let (neither, compare) = match other.is_good {
+        true => ("", ""),
+        false => (", and neither of them verifies", " Besides, compare the secrets."),
+    };
+    explain!(
+        "addresses-rewritten",
+        "connection {number} has {same} as connection {other_number} under other {what}: {what} are translated on the \
+         path{neither}",
+        "TCP-AO signs addresses and ports, so it cannot pass address translation (RFC 5925 §9.2): take the NAT out of the path, or \
+         run the session through a tunnel. The capture is from both sides of it.{compare}"
+    )
 }

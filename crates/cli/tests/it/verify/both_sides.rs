@@ -142,7 +142,7 @@ fn options_are_changed_between_two_places() {
     // That the SYN has no answer does not make it another reason.
     let unanswered =
         found.diagnoses().into_iter().find(|diagnosis| diagnosis.kind == "syn-unanswered").unwrap();
-    assert!(unanswered.advice.contains("first mend what makes segments of 192.0.2.1:50000 fail here"));
+    assert!(unanswered.advice.contains("A device on the path changes it"));
     // The window is no option.
     let change = |_: bool, _: &mut [Endpoint; 2], tcp: &mut [u8]| tcp[14] ^= 0x55;
     let found = verify(&on_both_sides(&session.packets, MICROSECOND, change), &[IPV4_KEY]);
@@ -167,4 +167,32 @@ fn session_with_forged_segment() -> Session {
     set_checksum(session.addresses(0), &mut forged);
     session.record(0, &forged);
     session
+}
+
+#[test]
+fn a_syn_that_is_changed_on_the_path_is_unanswered_for_that_reason() {
+    let mut session = Session::usual([1000, 5000]);
+    let syn = session.signed(0, SYN, &[], &[]);
+    session.repeat(0, &syn, 3);
+    let outside = translated(Endpoint::new([198, 51, 100, 1], 50_000));
+    let packets = on_both_sides(&session.packets, MICROSECOND, outside);
+    // A key for the peer inside is no key for connection 2, which does not matter.
+    for key in [IPV4_KEY, &format!("{IPV4_KEY},peer=192.0.2.1")] {
+        let found = verify(&packets, &[key]);
+        let kinds: Vec<_> = found.diagnoses().iter().map(|diagnosis| diagnosis.kind).collect();
+        assert_eq!(
+            kinds,
+            ["syn-unanswered", "addresses-rewritten", "syn-unanswered"],
+            "{:#?}",
+            found.diagnoses()
+        );
+        let advice = &found.connections[0].diagnoses[0].advice;
+        assert!(
+            advice.contains("A device on the path changes it") && advice.contains("connection 2 fail"),
+            "{advice}"
+        );
+    }
+    // Alone, it may have no answer for any reason.
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    found.assert_diagnosed("syn-unanswered", &["most likely 192.0.2.2:179 has no such key"]);
 }

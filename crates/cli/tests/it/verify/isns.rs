@@ -100,7 +100,9 @@ fn it_is_said_where_an_isn_is_from() {
     assert_eq!(sources(&verify(&whole[2..], &[IPV4_KEY])), [proved; 2]);
     let wrong = IPV4_KEY.replace("first-secret", "second-secret");
     let guessed = Some(IsnSource::Inferred { is_confirmed: false });
-    assert_eq!(sources(&verify(&whole[1..], &[&wrong])), [guessed, Some(IsnSource::Seen)]);
+    let without_syn = verify(&whole[1..], &[&wrong]);
+    assert_eq!(sources(&without_syn), [guessed, Some(IsnSource::Seen)]);
+    without_syn.assert_diagnosed("unexplained", &["Not excluded:", "another ISN than the one inferred"]);
     let options = with_isns("192.0.2.1:50000-192.0.2.2:179=1000,5000");
     let given = verify_with(&whole[4..], &[IPV4_KEY], options);
     assert_eq!(sources(&given), [Some(IsnSource::Given); 2]);

@@ -61,6 +61,13 @@ fn options_are_cleared_on_the_path() {
         assert!(sentence.contains(words) && sentence.contains("exclude the TCP options"), "{sentence}");
         assert_eq!(found.diagnoses()[0].segments, 3);
     }
+    // That the SYN has no answer does not mean that the other end lacks the key.
+    let found = verify(&changed(&Signing::ipv4(), &SYN_OPTIONS, rows[0].0).packets, &[IPV4_KEY]);
+    let unanswered = &found.diagnoses()[1].advice;
+    assert!(
+        unanswered.contains("first mend what makes segments of 192.0.2.1:50000 fail here"),
+        "{unanswered}"
+    );
     let fast_open = [34, 2, 1, 1];
     let session = changed(&Signing::ipv4(), &fast_open, &[1; 4]);
     assert_first(&session, "options-cleared", &["the Fast Open option was replaced"]);
