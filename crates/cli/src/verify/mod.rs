@@ -12,13 +12,16 @@ pub mod report;
 
 mod connection;
 mod diagnose;
+mod drops;
 mod ends;
 mod judge;
 mod key_table;
 mod learn;
 mod options;
+mod snapshot;
 mod verifier;
 
 pub use options::{HintError, IsnHint, NatHint, SearchLimits, VerifyOptions};
 pub(crate) use options::{endpoint, isn};
+pub use snapshot::Snapshot;
 pub use verifier::{Verifier, VerifyEvent};

@@ -10,12 +10,13 @@ use wireseal_tcp_ao::{Endpoint, Segment};
 
 use super::connection::{Phase, TcpConnection};
 use super::diagnose::{Diagnoser, Search};
+use super::drops::Drops;
 use super::ends::{Ends, Scopes};
 use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment, judge};
 use super::key_table::{Agreement, KeyTable};
 use super::learn::{Handshake, Wait};
 use super::options::VerifyOptions;
-use super::report::{ConnectionReport, IsnSource, SegmentReport, Totals, Verdict};
+use super::report::{ConnectionReport, Diagnosis, IsnSource, SegmentReport, Totals, Verdict};
 use crate::capture::{CapturedSegment, Content, Decoder, GivenUp, Packet, Place, Scope, Skipped, Unreadable};
 use crate::keys::Keys;
 
@@ -62,19 +63,20 @@ pub enum VerifyEvent<'v> {
 #[derive(Debug)]
 pub struct Verifier<'k> {
     decoder: Decoder,
-    table: KeyTable<'k>,
+    pub(super) table: KeyTable<'k>,
     scopes: Scopes,
-    connections: HashMap<Ends, Box<LiveConnection>, RandomState>,
+    pub(super) connections: HashMap<Ends, Box<LiveConnection>, RandomState>,
     /// Connections that had no good segment when they were queued.
     opening: VecDeque<Due>,
     closed: VecDeque<Due>,
     finished: VecDeque<Box<LiveConnection>>,
     queue: Queue,
     search: Search,
-    agreement: Agreement,
+    pub(super) agreement: Agreement,
+    pub(super) drops: Drops,
     totals: Totals,
     /// The last packet that was read, with the last time.
-    now: Place,
+    pub(super) now: Place,
 }
 
 impl<'k> Verifier<'k> {
@@ -92,6 +94,7 @@ impl<'k> Verifier<'k> {
             finished: VecDeque::new(),
             queue: Queue::default(),
             agreement: Agreement::default(),
+            drops: Drops::default(),
             totals: Totals::default(),
             now: Place { packet: 0, time: None },
         }
@@ -169,7 +172,7 @@ impl<'k> Verifier<'k> {
                 None => self.totals.skip(Skipped::Unreadable(Unreadable::Tcp), 1),
             }
             while let Some(live) = self.finished.pop_front() {
-                let report = live.into_report(&self.table, &self.agreement, self.now);
+                let report = live.into_report(&self.table, &self.agreement, &self.drops, self.now);
                 each(VerifyEvent::Connection(Box::new(report)))?;
             }
         }
@@ -277,6 +280,19 @@ impl<'k> Verifier<'k> {
         }
     }
 
+    /// Notes that the kernel dropped so many packets of those that were to be read up to now, 0 if none. What a gap explains is not blamed
+    /// on anything else from then on.
+    pub fn note_dropped(&mut self, count: u64) {
+        self.drops.note(count, self.now);
+        self.totals.dropped = self.drops.count;
+    }
+
+    /// How many packets the kernel dropped, as far as was noted.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.drops.count
+    }
+
     /// Ends the capture: judges the segments that wait, calls `each` for the remaining connections in the order of their first
     /// segments, and returns the totals. `damage` says where and how the file is damaged, if it is.
     ///
@@ -293,7 +309,7 @@ impl<'k> Verifier<'k> {
         let mut rest: Vec<_> = self.connections.into_values().collect();
         rest.sort_unstable_by_key(|live| live.connection.number);
         for live in rest {
-            let report = live.into_report(&self.table, &self.agreement, self.now);
+            let report = live.into_report(&self.table, &self.agreement, &self.drops, self.now);
             each(VerifyEvent::Connection(Box::new(report)))?;
         }
         Ok(Totals { damage, ..self.totals })
@@ -387,10 +403,33 @@ impl LiveConnection {
         report
     }
 
+    /// Why segments failed so far, with the capture read up to `now`.
+    pub(super) fn diagnoses(
+        &self,
+        table: &KeyTable<'_>,
+        agreement: &Agreement,
+        drops: &Drops,
+        now: Place,
+    ) -> Vec<Diagnosis> {
+        let conclude = |diagnoser: &Diagnoser| diagnoser.conclude(&self.connection, table, agreement, now);
+        let mut diagnoses = match &self.diagnoser {
+            Some(diagnoser) => conclude(diagnoser),
+            None => conclude(&Diagnoser::default()),
+        };
+        drops.soften(&mut diagnoses, &self.connection);
+        diagnoses
+    }
+
     /// The report when the connection is over, with the capture read up to `now`.
-    fn into_report(self, table: &KeyTable<'_>, agreement: &Agreement, now: Place) -> ConnectionReport {
-        let Self { connection, scope, diagnoser, segments, segments_left_out } = self;
-        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
+    fn into_report(
+        self,
+        table: &KeyTable<'_>,
+        agreement: &Agreement,
+        drops: &Drops,
+        now: Place,
+    ) -> ConnectionReport {
+        let diagnoses = self.diagnoses(table, agreement, drops, now);
+        let Self { connection, scope, segments, segments_left_out, .. } = self;
         let has_opened = Handshake::of(&connection, now).has_opened();
         let TcpConnection { number, ends, first, last, directions, .. } = connection;
         let is_proved = directions.iter().any(|direction| direction.good() > 0);

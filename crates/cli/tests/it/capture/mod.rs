@@ -6,3 +6,4 @@ mod damage;
 mod encapsulations;
 mod formats;
 mod fragments;
+mod write;

@@ -3,6 +3,7 @@
 pub mod encapsulations;
 pub mod files;
 pub mod generate;
+pub mod namespace;
 pub mod program;
 pub mod reports;
 pub mod session;

@@ -5,6 +5,7 @@ mod diagnosis;
 mod isns;
 mod no_panic;
 mod not_open;
+mod on_the_path;
 mod program;
 mod scopes;
 mod streams;
