@@ -10,6 +10,12 @@ use pcap_file::pcap::PcapReader;
 use serde_json::Value;
 use wireseal_tcp_ao::Segment;
 
+#[path = "../../crates/cli/tests/it/support/encapsulations.rs"]
+#[allow(dead_code, reason = "the scopes are for the tests")]
+mod encapsulations;
+#[path = "../../crates/cli/tests/it/support/wrap.rs"]
+mod wrap;
+
 const CAPTURES: [(&str, &[u8]); 2] = [
     ("ipv4-cmac", include_bytes!("../../crates/tcp-ao/tests/data/captures/bird-ipv4-cmac.pcap")),
     ("ipv6-sha1", include_bytes!("../../crates/tcp-ao/tests/data/captures/bird-ipv6-sha1.pcap")),
@@ -76,6 +82,7 @@ fn handshake(is_ipv6: bool) -> Vec<u8> {
 fn main() {
     kernels();
     quic();
+    encapsulated();
     for (name, capture) in CAPTURES {
         for (index, packet) in packets(capture).iter().enumerate() {
             let options = Segment::parse(packet).expect("as before").option_octets();
@@ -116,6 +123,37 @@ fn main() {
             write("key_chain", &name, &fs::read(&file).expect("a file"));
         }
     }
+}
+
+/// A packet for `cli_encapsulation`: length, seconds and missing octets before it.
+fn recorded(packet: &[u8]) -> Vec<u8> {
+    [&(packet.len() as u16).to_be_bytes(), &[1, 0], packet].concat()
+}
+
+/// Writes the seeds of `cli_encapsulation`: two packets in each encapsulation, and a packet in two fragments.
+fn encapsulated() {
+    let target = "cli_encapsulation";
+    for row in encapsulations::ROWS {
+        let wrapped = CAPTURES.iter().map(|(_, capture)| recorded(&(row.wrap)(&packets(capture)[0], 0)));
+        let name: String = row
+            .name
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+            .collect();
+        let seed = [row.link_type.to_le_bytes().to_vec(), wrapped.flatten().collect()].concat();
+        write(target, &name.to_ascii_lowercase(), &seed);
+    }
+    let packet = packets(CAPTURES[0].1).swap_remove(0);
+    let (header, payload) = packet.split_at(20);
+    let of = |field: u16, payload: &[u8]| {
+        let mut fragment = [header, payload].concat();
+        fragment[2..4].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
+        fragment[6..8].copy_from_slice(&field.to_be_bytes());
+        fragment
+    };
+    let fragments = [of(0x2000, &payload[..24]), of(3, &payload[24..])];
+    let raw = 101_u16.to_le_bytes().to_vec();
+    write(target, "fragments", &[raw, recorded(&fragments[1]), recorded(&fragments[0])].concat());
 }
 
 const TARGETS: [&str; 4] = ["kernel_chacha20_poly1305", "kernel_cmac", "kernel_gcm", "kernel_hashes"];

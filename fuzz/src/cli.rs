@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-use wireseal::capture::{Content, Packet, Reader, Time};
+use wireseal::capture::{Content, Packet, Reader, Scope, Time};
 use wireseal::keys::from_argument;
 use wireseal::verify::{SearchLimits, Verifier, VerifyEvent, VerifyOptions};
 use wireseal_keys::{Chain, Format, Implementation, KeyFile, Keys, Problem, Timestamp, check, convert, read};
@@ -119,7 +119,8 @@ pub fn check_capture(file: &[u8]) {
                     Content::Tcp(segment) => (segment.octets.len(), segment.octets.len() + segment.missing),
                     _ => (0, 0),
                 };
-                assert!(held <= packet.octets.len() && whole <= packet.original_length);
+                // ERSPAN says that a frame was longer, but not how long.
+                assert!(held <= packet.octets.len() && whole <= packet.original_length + 65_535);
             }
             (Some(Err(error)), Some(Err(again))) => {
                 assert_eq!(error.to_string(), again.to_string());
@@ -154,10 +155,8 @@ const LIMITS: SearchLimits = SearchLimits { searches: 5, size_searches: 1, sizes
 
 /// Verifies packets. The input is a line with a hint, then packets. Before each packet come two octets of its length, one of the seconds
 /// since the previous packet, and one of how many octets are missing. About one input in a thousand is verified with the program's limits.
-///
-/// Every packet must be counted once, with a verdict or otherwise, and every segment must be in its connection's report.
 pub fn check_verification(input: &[u8]) {
-    let (line, mut rest) = match input.iter().position(|octet| *octet == b'\n') {
+    let (line, rest) = match input.iter().position(|octet| *octet == b'\n') {
         Some(place) => (&input[..place], &input[place + 1..]),
         None => (&[][..], input),
     };
@@ -170,6 +169,37 @@ pub fn check_verification(input: &[u8]) {
         limits: if sum.is_multiple_of(1024) { SearchLimits::default() } else { LIMITS },
         ..VerifyOptions::default()
     };
+    check_packets(options, RAW, rest, |_| ());
+}
+
+/// Verifies packets in encapsulations. The input is two octets of link type, then packets as for [`check_verification`].
+///
+/// What is found in a packet must be in it, and with the encapsulations around it cut off, the rest must be missing.
+pub fn check_encapsulation(input: &[u8]) {
+    let Some((link_type, rest)) = input.split_first_chunk() else { return };
+    let options = VerifyOptions { keep_segments: true, limits: LIMITS, ..VerifyOptions::default() };
+    check_packets(options, u16::from_le_bytes(*link_type), rest, |packet| {
+        let Content::Tcp(segment) = Content::of(packet) else { return };
+        let start = (segment.octets.as_ptr() as usize).wrapping_sub(packet.octets.as_ptr() as usize);
+        assert!(segment.octets.is_empty() || start + segment.octets.len() <= packet.octets.len());
+        assert!(segment.scope.networks().count() <= Scope::DEPTH);
+        // The same packet, less its last octet of the segment.
+        let Some(recorded) = (start + segment.octets.len()).checked_sub(1) else { return };
+        if segment.octets.is_empty() {
+            return;
+        }
+        let cut = Packet { octets: &packet.octets[..recorded], ..*packet };
+        match Content::of(&cut) {
+            Content::Tcp(again) => assert!(again.missing > 0),
+            Content::Fragment { .. } | Content::Other(_) | Content::Unreadable(_) => {}
+        }
+    });
+}
+
+/// Verifies packets of this link type, and passes each to `each_packet` before.
+///
+/// Every packet must be counted once, with a verdict or otherwise, and every segment must be in its connection's report.
+fn check_packets(options: VerifyOptions, link_type: u16, mut rest: &[u8], each_packet: impl Fn(&Packet<'_>)) {
     let keys = KEYS.iter().flat_map(|text| from_argument(text).ok()?.keys().ok());
     let keys = Keys { keys: keys.flat_map(|keys| keys.keys).collect() };
     let mut verifier = Verifier::new(&keys, options);
@@ -190,13 +220,16 @@ pub fn check_verification(input: &[u8]) {
         seconds += u64::from(*wait);
         let time = Some(Time::from_unix_nanoseconds(seconds * 1_000_000_000));
         let original_length = octets.len() + usize::from(*missing);
-        let packet = Packet { number, time, link_type: RAW, octets, original_length };
+        let packet = Packet { number, time, link_type, octets, original_length };
+        each_packet(&packet);
         let Ok(()) = verifier.packet(&packet, &mut each);
     }
     let Ok(totals) = verifier.finish(None, each);
     let segments: u64 = totals.counts.iter().sum();
     assert_eq!(segments, judged);
-    assert_eq!(segments + totals.fragments + totals.other + totals.unreadable, number);
+    let skipped = totals.fragments + totals.other + totals.unreadable;
+    assert_eq!(segments + totals.reassembled + skipped, number);
+    assert_eq!(totals.skipped.kinds().iter().map(|(_, packets)| packets).sum::<u64>(), skipped);
     assert_eq!(connections.len() as u64, totals.connections);
     let counted = connections.iter().flat_map(|connection| &connection.directions);
     assert_eq!(counted.flat_map(|direction| direction.counts).sum::<u64>(), segments);

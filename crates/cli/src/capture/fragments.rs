@@ -9,7 +9,7 @@ use foldhash::fast::RandomState;
 use wireseal_tcp_ao::ip::{IPV4_HEADER_LENGTH, IPV6_HEADER_LENGTH};
 
 use super::Place;
-use super::layers::Fragment;
+use super::layers::Rest;
 use super::scope::Scope;
 use super::skipped::Incomplete;
 
@@ -26,6 +26,25 @@ const WAIT_PACKETS: u64 = 100_000;
 const REMEMBERED: usize = 16;
 /// Octets of the longest packet that a length field allows: it counts IPv4's header, but not IPv6's.
 const LONGEST: usize = 65_535;
+
+/// An IP fragment as recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fragment<'a> {
+    /// From its IP header to the end of its payload.
+    pub(super) packet: &'a [u8],
+    /// How many more octets it had on the wire.
+    pub(super) missing: usize,
+    pub(super) scope: Scope,
+    /// The IP protocol number of the whole packet.
+    pub(super) protocol: u8,
+}
+
+impl<'a> Fragment<'a> {
+    /// The fragment at which reading a packet ended.
+    pub(super) const fn of(rest: &Rest<'a>, protocol: u8) -> Self {
+        Self { packet: rest.octets, missing: rest.missing, scope: rest.scope, protocol }
+    }
+}
 
 /// Fragments that were given up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

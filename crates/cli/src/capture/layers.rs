@@ -3,46 +3,18 @@
 //! Written here because no maintained crate reads all of them without an allocation per packet: etherparse, which the tests compare with,
 //! knows Ethernet, VLANs and IP.
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use wireseal_tcp_ao::ip::{IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
 use wireseal_tcp_ao::{ParseError, checksum};
 
+use super::content::{CapturedSegment, Content};
 use super::scope::{Network, Scope};
 use super::skipped::{Skipped, Unreadable};
 
-/// A TCP segment as recorded.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CapturedSegment<'a> {
-    /// The source address.
-    pub source: IpAddr,
-    /// The final destination, after any routing header.
-    pub destination: IpAddr,
-    /// The virtual network it was in.
-    pub scope: Scope,
-    /// The recorded octets from the TCP header on; possibly less than a header.
-    pub octets: &'a [u8],
-    /// How many more octets it had on the wire; 0 unless the capture cut it off.
-    pub missing: usize,
-}
-
-/// An IP fragment as recorded.
+/// Why a packet is not looked into further.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fragment<'a> {
-    /// From its IP header to the end of its payload.
-    pub(super) packet: &'a [u8],
-    /// How many more octets it had on the wire.
-    pub(super) missing: usize,
-    pub(super) scope: Scope,
-    /// The IP protocol number of the whole packet.
-    pub(super) protocol: u8,
-}
-
-/// What a packet carries in the end.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Core<'a> {
-    Tcp(CapturedSegment<'a>),
-    Fragment(Fragment<'a>),
+pub(super) enum Stop {
+    /// At a TCP segment that does not follow its IP header at once.
+    Tcp,
     Other(Skipped),
     Unreadable(Unreadable),
 }
@@ -81,12 +53,13 @@ pub(super) struct Rest<'a> {
     /// How many more octets it had on the wire.
     pub(super) missing: usize,
     pub(super) scope: Scope,
-    /// Those of the innermost IP header so far.
-    pub(super) addresses: [IpAddr; 2],
+    /// From the innermost IP header on.
+    pub(super) ip: &'a [u8],
+    pub(super) stop: Stop,
 }
 
-/// The next layer, or the end.
-pub(super) type Next<'a> = Result<Layer, Core<'a>>;
+/// The next layer; `None` at the end, whose reason is in [`Rest::stop`]. It fits a register.
+pub(super) type Next = Option<Layer>;
 
 // IEEE 802.1Q, 802.1ad, and older values for stacked tags.
 pub(super) const VLAN: [u16; 5] = [0x8100, 0x88a8, 0x9100, 0x9200, 0x9300];
@@ -112,21 +85,84 @@ const LONGEST_8023: u16 = 1500;
 
 impl<'a> Rest<'a> {
     pub(super) const fn new(octets: &'a [u8], missing: usize, scope: Scope) -> Self {
-        Self { octets, missing, scope, addresses: [IpAddr::V4(Ipv4Addr::UNSPECIFIED); 2] }
+        Self { octets, missing, scope, ip: &[], stop: Stop::Unreadable(Unreadable::TooShort) }
     }
 
-    /// Reads layer after layer, from `layer` on.
-    pub(super) fn walk(mut self, mut layer: Layer) -> Core<'a> {
+    /// Reads layer after layer, from `next` on. At a fragment, the rest is the fragment, from its IP header on.
+    #[inline]
+    pub(super) fn walk(&mut self, mut next: Next) -> Content<'a> {
         for _ in 0..MOST_LAYERS {
-            match self.open(layer) {
-                Ok(next) => layer = next,
-                Err(core) => return core,
-            }
+            let Some(Layer::Ip) = next else {
+                let Some(layer) = next else { return self.stopped() };
+                next = self.open(layer);
+                continue;
+            };
+            // Passed by reference, because moving addresses takes longer than reading them.
+            let header = &IpHeader::read(self.octets);
+            next = match header {
+                Ok(header) if !self.enter(header) => {
+                    return Content::Unreadable(Unreadable::Ip(ParseError::IpLength));
+                }
+                Ok(IpHeader { is_fragment: true, protocol, payload_offset, .. }) => {
+                    self.octets = &self.ip[..payload_offset + self.octets.len()];
+                    return Content::Fragment { protocol: *protocol };
+                }
+                Ok(IpHeader { protocol: PROTOCOL_TCP, .. }) => return self.segment_of(header),
+                Ok(header) => Some(Layer::Transport(header.protocol)),
+                Err(ParseError::IpTooShort) if self.missing > 0 || self.octets.is_empty() => self.too_short(),
+                Err(error) => self.unreadable(Unreadable::Ip(*error)),
+            };
         }
-        Core::Unreadable(Unreadable::TooDeep)
+        Content::Unreadable(Unreadable::TooDeep)
     }
 
-    fn open(&mut self, layer: Layer) -> Next<'a> {
+    fn stopped(&self) -> Content<'a> {
+        match self.stop {
+            Stop::Tcp => self.segment_of(&IpHeader::read(self.ip)),
+            Stop::Other(skipped) => Content::Other(skipped),
+            Stop::Unreadable(why) => Content::Unreadable(why),
+        }
+    }
+
+    /// The rest of the packet as a segment after this header.
+    #[inline]
+    fn segment_of(&self, header: &Result<IpHeader, ParseError>) -> Content<'a> {
+        let Self { octets, missing, scope, .. } = *self;
+        match header {
+            Ok(IpHeader { source, destination, .. }) => Content::Tcp(CapturedSegment {
+                source: *source,
+                destination: *destination,
+                scope,
+                octets,
+                missing,
+            }),
+            Err(error) => Content::Unreadable(Unreadable::Ip(*error)),
+        }
+    }
+
+    /// Goes on with an IP packet's payload; `false` if its length cannot be right.
+    ///
+    /// The payload ends where IP's length field says, so padding is left out. If that field is 0, because the network card was to split a
+    /// large send after it was recorded, the payload ends with the packet.
+    #[inline]
+    fn enter(&mut self, header: &IpHeader) -> bool {
+        let Self { octets: packet, missing: unrecorded, .. } = *self;
+        // It does not count the header in IPv6.
+        let says_no_length =
+            header.total_length == if header.source.is_ipv4() { 0 } else { IPV6_HEADER_LENGTH };
+        let end = if says_no_length { packet.len() + unrecorded } else { header.total_length };
+        let missing = end.saturating_sub(packet.len());
+        match packet.get(header.payload_offset..end - missing) {
+            Some(payload) if missing <= unrecorded => {
+                (self.ip, self.octets, self.missing) = (packet, payload, missing);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline(never)]
+    fn open(&mut self, layer: Layer) -> Next {
         match layer {
             Layer::Ethernet => {
                 self.take(12)?;
@@ -134,90 +170,76 @@ impl<'a> Rest<'a> {
             }
             Layer::EtherType(ether_type) => self.ether_type(ether_type),
             Layer::Llc => self.llc(),
-            Layer::Ip => self.ip(),
+            // Read by `walk` itself.
+            Layer::Ip => Some(Layer::Ip),
             Layer::Transport(protocol) => self.transport(protocol),
             Layer::Mpls => self.mpls(),
             Layer::Ppp => self.ppp(),
             Layer::Hdlc => {
                 // Address and control; the protocol is an EtherType.
                 let [_, _, protocol @ ..] = self.array::<4>()?;
-                Ok(Layer::EtherType(u16::from_be_bytes(protocol)))
+                Some(Layer::EtherType(u16::from_be_bytes(protocol)))
             }
             Layer::FrameRelay => self.frame_relay(),
         }
     }
 
-    /// The packet ends within a header.
-    pub(super) const fn too_short(&self) -> Core<'a> {
-        Core::Unreadable(match self.missing {
+    /// It holds something else than TCP.
+    pub(super) const fn skip(&mut self, skipped: Skipped) -> Next {
+        self.stop = Stop::Other(skipped);
+        None
+    }
+
+    pub(super) const fn unreadable(&mut self, why: Unreadable) -> Next {
+        self.stop = Stop::Unreadable(why);
+        None
+    }
+
+    /// It ends within a header.
+    pub(super) const fn too_short(&mut self) -> Next {
+        self.unreadable(match self.missing {
             0 => Unreadable::TooShort,
             missing => Unreadable::CutOff { missing },
         })
     }
 
     /// Takes the next `count` octets.
-    pub(super) fn take(&mut self, count: usize) -> Result<&'a [u8], Core<'a>> {
-        let (taken, rest) = self.octets.split_at_checked(count).ok_or(self.too_short())?;
-        self.octets = rest;
-        Ok(taken)
-    }
-
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], Core<'a>> {
-        let (taken, rest) = self.octets.split_first_chunk().ok_or(self.too_short())?;
-        self.octets = rest;
-        Ok(*taken)
-    }
-
-    pub(super) fn number(&mut self) -> Result<u16, Core<'a>> {
-        Ok(u16::from_be_bytes(self.array()?))
-    }
-
-    /// Reads IPv4 or IPv6, up to the segment if it is TCP.
-    ///
-    /// The payload ends where IP's length field says, so padding is left out. If that field is 0, because the network card was to split a
-    /// large send after it was recorded, the payload ends with the packet.
     #[inline]
-    pub(super) fn ip(&mut self) -> Next<'a> {
-        let Self { octets: packet, missing: unrecorded, scope, .. } = *self;
-        // Matched by reference, because moving a header takes longer than reading it.
-        let header = &IpHeader::read(packet);
-        let header = match header {
-            Ok(header) => header,
-            Err(ParseError::IpTooShort) if unrecorded > 0 || packet.is_empty() => {
-                return Err(self.too_short());
-            }
-            Err(error) => return Err(Core::Unreadable(Unreadable::Ip(*error))),
+    pub(super) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let Some((taken, rest)) = self.octets.split_at_checked(count) else {
+            self.too_short();
+            return None;
         };
-        let IpHeader { source, destination, protocol, payload_offset, is_fragment, .. } = *header;
-        // A length field of 0, which in IPv6 does not count the header: a network card was to split a large send.
-        let says_no_length = header.total_length == if source.is_ipv4() { 0 } else { IPV6_HEADER_LENGTH };
-        let end = if says_no_length { packet.len() + unrecorded } else { header.total_length };
-        let missing = end.saturating_sub(packet.len());
-        let (Some(octets), true) = (packet.get(payload_offset..end - missing), missing <= unrecorded) else {
-            return Err(Core::Unreadable(Unreadable::Ip(ParseError::IpLength)));
+        self.octets = rest;
+        Some(taken)
+    }
+
+    #[inline]
+    pub(super) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let Some((taken, rest)) = self.octets.split_first_chunk() else {
+            self.too_short();
+            return None;
         };
-        if is_fragment {
-            let packet = &packet[..end - missing];
-            return Err(Core::Fragment(Fragment { packet, missing, scope, protocol }));
-        }
-        if protocol == PROTOCOL_TCP {
-            return Err(Core::Tcp(CapturedSegment { source, destination, scope, octets, missing }));
-        }
-        (self.octets, self.missing, self.addresses) = (octets, missing, [source, destination]);
-        Ok(Layer::Transport(protocol))
+        self.octets = rest;
+        Some(*taken)
+    }
+
+    #[inline]
+    pub(super) fn number(&mut self) -> Option<u16> {
+        Some(u16::from_be_bytes(self.array()?))
     }
 
     /// An EtherType, or the length of a frame with IEEE 802.2.
-    fn length_or_type(&mut self) -> Next<'a> {
-        Ok(match self.number()? {
+    fn length_or_type(&mut self) -> Next {
+        Some(match self.number()? {
             0..=LONGEST_8023 => Layer::Llc,
             ether_type => Layer::EtherType(ether_type),
         })
     }
 
-    fn ether_type(&mut self, ether_type: u16) -> Next<'a> {
+    fn ether_type(&mut self, ether_type: u16) -> Next {
         match ether_type {
-            IPV4 | IPV6 => Ok(Layer::Ip),
+            IPV4 | IPV6 => Some(Layer::Ip),
             _ if VLAN.contains(&ether_type) => {
                 // Number 0 means no VLAN, only a priority.
                 if let number @ 1.. = self.number()? & 0x0fff {
@@ -225,17 +247,17 @@ impl<'a> Rest<'a> {
                 }
                 self.length_or_type()
             }
-            _ if MPLS.contains(&ether_type) => Ok(Layer::Mpls),
-            JUMBO_LLC => Ok(Layer::Llc),
+            _ if MPLS.contains(&ether_type) => Some(Layer::Mpls),
+            JUMBO_LLC => Some(Layer::Llc),
             PPPOE_SESSION => {
                 // Version, code, session and length (RFC 2516 §4).
                 self.take(6)?;
-                Ok(Layer::Ppp)
+                Some(Layer::Ppp)
             }
             SERVICE_TAG => {
                 let [_, number @ ..] = self.array::<4>()?;
                 self.scope = self.scope.with(Network::ServiceInstance(three_octets(number)));
-                Ok(Layer::Ethernet)
+                Some(Layer::Ethernet)
             }
             CISCO_METADATA => {
                 let [_version, length] = self.array()?;
@@ -250,7 +272,7 @@ impl<'a> Rest<'a> {
                 let [flags, ..] = self.array::<6>()?;
                 // Encrypted, or with a changed text (IEEE 802.1AE §9.5).
                 if flags & 0x0c != 0 {
-                    return Err(Core::Other(Skipped::EtherType(MACSEC)));
+                    return self.skip(Skipped::EtherType(MACSEC));
                 }
                 if flags & 0x20 != 0 {
                     self.take(8)?;
@@ -261,37 +283,37 @@ impl<'a> Rest<'a> {
                 let [_, length, _, next] = self.array()?;
                 // In units of four octets, with the four that were read (RFC 8300 §2.2).
                 self.take((usize::from(length & 0x3f) * 4).saturating_sub(4))?;
-                next_protocol(next)
+                self.next_protocol(next)
             }
-            TRANSPARENT_BRIDGING => Ok(Layer::Ethernet),
-            PPP_IN_GRE => Ok(Layer::Ppp),
-            _ => Err(Core::Other(Skipped::EtherType(ether_type))),
+            TRANSPARENT_BRIDGING => Some(Layer::Ethernet),
+            PPP_IN_GRE => Some(Layer::Ppp),
+            _ => self.skip(Skipped::EtherType(ether_type)),
         }
     }
 
-    fn llc(&mut self) -> Next<'a> {
+    fn llc(&mut self) -> Next {
         match self.array()? {
             [0xaa, 0xaa, 0x03] => self.snap(),
             // IP has a service access point of its own (IEEE 802.2).
-            [0x06, 0x06, 0x03] => Ok(Layer::Ip),
-            [destination, ..] => Err(Core::Other(Skipped::Llc(destination))),
+            [0x06, 0x06, 0x03] => Some(Layer::Ip),
+            [destination, ..] => self.skip(Skipped::Llc(destination)),
         }
     }
 
     /// The organization and its protocol (RFC 1042, RFC 2427 §4.2).
-    fn snap(&mut self) -> Next<'a> {
+    fn snap(&mut self) -> Next {
         let [a, b, c, protocol @ ..] = self.array::<5>()?;
         let protocol = u16::from_be_bytes(protocol);
         match [a, b, c] {
-            [0, 0, 0 | 0xf8] => Ok(Layer::EtherType(protocol)),
+            [0, 0, 0 | 0xf8] => Some(Layer::EtherType(protocol)),
             // Bridged Ethernet, with and without a frame check sequence.
-            [0x00, 0x80, 0xc2] if matches!(protocol, 1 | 7) => Ok(Layer::Ethernet),
-            organization => Err(Core::Other(Skipped::Snap(three_octets(organization), protocol))),
+            [0x00, 0x80, 0xc2] if matches!(protocol, 1 | 7) => Some(Layer::Ethernet),
+            organization => self.skip(Skipped::Snap(three_octets(organization), protocol)),
         }
     }
 
     /// A label stack (RFC 3032), and below it IP or a pseudowire. No field says which.
-    fn mpls(&mut self) -> Next<'a> {
+    fn mpls(&mut self) -> Next {
         /// With so many octets, an Ethernet frame shows what it is.
         const MOST_OF_FRAME: usize = 32;
         loop {
@@ -300,31 +322,31 @@ impl<'a> Rest<'a> {
                 break;
             }
         }
-        let Some(first) = self.octets.first() else { return Err(self.too_short()) };
+        let Some(first) = self.octets.first() else { return self.too_short() };
         // Ethernet without a control word is told from IP, and from a control word, by its EtherType (RFC 8469 §4).
         match first >> 4 {
-            4 | 6 if !self.fits_ip() && fits_ethernet(self.octets) => Ok(Layer::Ethernet),
-            4 | 6 => Ok(Layer::Ip),
+            4 | 6 if !self.fits_ip() && fits_ethernet(self.octets) => Some(Layer::Ethernet),
+            4 | 6 => Some(Layer::Ip),
             // A control word of zeros and a sequence number (RFC 4385 §3, RFC 4448 §4.6).
             0 => {
                 let inner = self.octets.get(4..).unwrap_or_default();
                 let has_control_word = self.octets.starts_with(&[0, 0]) && fits_ethernet(inner);
                 if !has_control_word && fits_ethernet(self.octets) {
-                    return Ok(Layer::Ethernet);
+                    return Some(Layer::Ethernet);
                 }
                 self.take(4)?;
                 let is_ip = matches!(self.octets.first(), Some(0x40..0x50 | 0x60..0x70)) && self.fits_ip();
                 match () {
-                    () if has_control_word => Ok(Layer::Ethernet),
-                    () if is_ip => Ok(Layer::Ip),
-                    () if self.missing > 0 && inner.len() < MOST_OF_FRAME => Err(self.too_short()),
-                    () => Err(Core::Unreadable(Unreadable::Pseudowire)),
+                    () if has_control_word => Some(Layer::Ethernet),
+                    () if is_ip => Some(Layer::Ip),
+                    () if self.missing > 0 && inner.len() < MOST_OF_FRAME => self.too_short(),
+                    () => self.unreadable(Unreadable::Pseudowire),
                 }
             }
-            _ if fits_ethernet(self.octets) => Ok(Layer::Ethernet),
-            _ if self.missing > 0 && self.octets.len() < MOST_OF_FRAME => Err(self.too_short()),
-            1 => Err(Core::Other(Skipped::PseudowireControl)),
-            _ => Err(Core::Unreadable(Unreadable::Pseudowire)),
+            _ if fits_ethernet(self.octets) => Some(Layer::Ethernet),
+            _ if self.missing > 0 && self.octets.len() < MOST_OF_FRAME => self.too_short(),
+            1 => self.skip(Skipped::PseudowireControl),
+            _ => self.unreadable(Unreadable::Pseudowire),
         }
     }
 
@@ -344,8 +366,19 @@ impl<'a> Rest<'a> {
         }
     }
 
+    /// The next protocol of VXLAN-GPE and NSH (RFC 8300 §11.2.5).
+    pub(super) const fn next_protocol(&mut self, next: u8) -> Next {
+        match next {
+            1 | 2 => Some(Layer::Ip),
+            3 => Some(Layer::Ethernet),
+            4 => Some(Layer::EtherType(NSH)),
+            5 => Some(Layer::Mpls),
+            _ => self.skip(Skipped::NextProtocol(next)),
+        }
+    }
+
     /// PPP (RFC 1661), with address and control of RFC 1662 or without.
-    fn ppp(&mut self) -> Next<'a> {
+    fn ppp(&mut self) -> Next {
         if self.octets.first() == Some(&0xff) {
             self.take(2)?;
         }
@@ -356,21 +389,23 @@ impl<'a> Rest<'a> {
             _ => first.into(),
         };
         match protocol {
-            0x0021 | 0x0057 => Ok(Layer::Ip),
-            0x0281 | 0x0283 => Ok(Layer::Mpls),
-            _ => Err(Core::Other(Skipped::PppProtocol(protocol))),
+            0x0021 | 0x0057 => Some(Layer::Ip),
+            0x0281 | 0x0283 => Some(Layer::Mpls),
+            _ => self.skip(Skipped::PppProtocol(protocol)),
         }
     }
 
     /// Frame relay with an address of two to four octets, then RFC 2427 or Cisco's encapsulation, an EtherType.
-    fn frame_relay(&mut self) -> Next<'a> {
+    fn frame_relay(&mut self) -> Next {
         const UNNUMBERED_INFORMATION: u8 = 0x03;
-        let address = self.octets.iter().take(4).position(|octet| octet & 1 != 0).ok_or(self.too_short())?;
+        let Some(address) = self.octets.iter().take(4).position(|octet| octet & 1 != 0) else {
+            return self.too_short();
+        };
         self.take(address + 1)?;
         let [control] = self.array()?;
         if control != UNNUMBERED_INFORMATION {
             let [second] = self.array()?;
-            return Ok(Layer::EtherType(u16::from_be_bytes([control, second])));
+            return Some(Layer::EtherType(u16::from_be_bytes([control, second])));
         }
         let nlpid = match self.array()? {
             // Padding.
@@ -378,10 +413,10 @@ impl<'a> Rest<'a> {
             [nlpid] => nlpid,
         };
         match nlpid {
-            0xcc | 0x8e => Ok(Layer::Ip),
+            0xcc | 0x8e => Some(Layer::Ip),
             0x80 => self.snap(),
-            0xcf => Ok(Layer::Ppp),
-            _ => Err(Core::Other(Skipped::Nlpid(nlpid))),
+            0xcf => Some(Layer::Ppp),
+            _ => self.skip(Skipped::Nlpid(nlpid)),
         }
     }
 }
@@ -405,17 +440,6 @@ pub(super) fn fits_ethernet(frame: &[u8]) -> bool {
             content.len() >= length.into() && content.starts_with(&[content[1]])
         }
         _ => false,
-    }
-}
-
-/// VXLAN-GPE and NSH (RFC 8300 §11.2.5).
-pub(super) fn next_protocol<'a>(next: u8) -> Next<'a> {
-    match next {
-        1 | 2 => Ok(Layer::Ip),
-        3 => Ok(Layer::Ethernet),
-        4 => Ok(Layer::EtherType(NSH)),
-        5 => Ok(Layer::Mpls),
-        _ => Err(Core::Other(Skipped::NextProtocol(next))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The first header of a packet, by link type (draft-ietf-opsawg-pcaplinktype).
 
-use super::layers::{Core, Layer, Next, Rest, fits_ethernet};
+use super::layers::{Layer, Next, Rest, fits_ethernet};
 use super::skipped::{Skipped, Unreadable};
 
 pub(super) const ETHERNET: u16 = 1;
@@ -31,41 +31,41 @@ const LINUX_SLL2: u16 = 276;
 
 impl<'a> Rest<'a> {
     /// The layer that a packet of this link type begins with, after what only the recording program wrote.
-    pub(super) fn link_layer(&mut self, link_type: u16) -> Next<'a> {
+    pub(super) fn link_layer(&mut self, link_type: u16) -> Next {
         match link_type {
-            ETHERNET => Ok(Layer::Ethernet),
+            ETHERNET => Some(Layer::Ethernet),
             NULL | LOOP => {
                 // In the byte order of the recording machine (LINKTYPE_LOOP: network byte order).
                 let family = self.array()?;
                 let [big, little] = [u32::from_be_bytes(family), u32::from_le_bytes(family)];
                 let is_ip = is_ip_family(big) || is_ip_family(little);
-                if is_ip { Ok(Layer::Ip) } else { Err(Core::Other(Skipped::AddressFamily(big.min(little)))) }
+                if is_ip { Some(Layer::Ip) } else { self.skip(Skipped::AddressFamily(big.min(little))) }
             }
-            PPP => Ok(Layer::Ppp),
+            PPP => Some(Layer::Ppp),
             PPP_HDLC => match self.octets {
                 // Cisco's HDLC, to one or to all.
-                [0x0f | 0x8f, ..] => Ok(Layer::Hdlc),
-                _ => Ok(Layer::Ppp),
+                [0x0f | 0x8f, ..] => Some(Layer::Hdlc),
+                _ => Some(Layer::Ppp),
             },
-            PPP_ETHER => Ok(Layer::EtherType(0x8864)),
-            ATM_RFC1483 => Ok(Layer::Llc),
-            _ if RAW.contains(&link_type) => Ok(Layer::Ip),
-            C_HDLC => Ok(Layer::Hdlc),
-            FRELAY => Ok(Layer::FrameRelay),
+            PPP_ETHER => Some(Layer::EtherType(0x8864)),
+            ATM_RFC1483 => Some(Layer::Llc),
+            _ if RAW.contains(&link_type) => Some(Layer::Ip),
+            C_HDLC => Some(Layer::Hdlc),
+            FRELAY => Some(Layer::FrameRelay),
             LINUX_SLL => {
-                self.take(14)?;
-                self.cooked_type()
+                let [.., high, low] = self.array::<16>()?;
+                cooked_type([high, low])
             }
             LINUX_SLL2 => {
-                let mut header = Rest { octets: self.take(20)?, ..*self };
-                header.cooked_type()
+                let [high, low, ..] = self.array::<20>()?;
+                cooked_type([high, low])
             }
             PPP_PPPD => {
                 // A direction instead of the address, then the control octet.
                 if let [0 | 1, 0x03, ..] = self.octets {
                     self.take(2)?;
                 }
-                Ok(Layer::Ppp)
+                Some(Layer::Ppp)
             }
             JUNIPER_ETHER | JUNIPER_PPPOE => self.juniper(Layer::Ethernet),
             JUNIPER_PPP => self.juniper(Layer::Ppp),
@@ -73,36 +73,28 @@ impl<'a> Rest<'a> {
             JUNIPER_CHDLC => self.juniper(Layer::Hdlc),
             PPP_WITH_DIR | C_HDLC_WITH_DIR | FRELAY_WITH_DIR => {
                 self.take(1)?;
-                Ok(match link_type {
+                Some(match link_type {
                     PPP_WITH_DIR => Layer::Ppp,
                     C_HDLC_WITH_DIR => Layer::Hdlc,
                     _ => Layer::FrameRelay,
                 })
             }
-            MPLS => Ok(Layer::Mpls),
+            MPLS => Some(Layer::Mpls),
             IPNET => {
                 self.take(24)?;
-                Ok(Layer::Ip)
+                Some(Layer::Ip)
             }
             NFLOG => self.nflog(),
-            _ => Err(Core::Unreadable(Unreadable::LinkType(link_type))),
+            _ => self.unreadable(Unreadable::LinkType(link_type)),
         }
     }
 
-    /// The protocol of Linux's cooked captures: an EtherType, or 4 for IEEE 802.2.
-    fn cooked_type(&mut self) -> Next<'a> {
-        Ok(match self.number()? {
-            0x0004 => Layer::Llc,
-            ether_type => Layer::EtherType(ether_type),
-        })
-    }
-
     /// Junos's header: the octets "MGC", flags, and extensions with their length if the flags say so.
-    fn juniper(&mut self, link: Layer) -> Next<'a> {
+    fn juniper(&mut self, link: Layer) -> Next {
         const WITHOUT_LINK_LAYER: u8 = 0x02;
         const EXTENSIONS: u8 = 0x80;
         let [b'M', b'G', b'C', flags] = self.array()? else {
-            return Err(Core::Unreadable(Unreadable::TooShort));
+            return self.unreadable(Unreadable::TooShort);
         };
         if flags & EXTENSIONS != 0 {
             let length = self.number()?;
@@ -111,21 +103,21 @@ impl<'a> Rest<'a> {
         // Four octets with the protocol, then the packet. Some versions of Junos set the flag on frames as well.
         let is_frame = matches!(link, Layer::Ethernet) && fits_ethernet(self.octets);
         if flags & WITHOUT_LINK_LAYER == 0 || is_frame {
-            return Ok(link);
+            return Some(link);
         }
         let protocol = u32::from_le_bytes(self.array()?);
         match self.octets {
-            [0x40..0x50 | 0x60..0x70, ..] => Ok(Layer::Ip),
-            _ if self.missing > 0 && self.octets.len() < 16 => Err(self.too_short()),
+            [0x40..0x50 | 0x60..0x70, ..] => Some(Layer::Ip),
+            _ if self.missing > 0 && self.octets.len() < 16 => self.too_short(),
             // MPLS, with or without IP below it.
-            _ if matches!(protocol, 3 | 5 | 7) => Ok(Layer::Mpls),
-            _ => Err(Core::Other(Skipped::AddressFamily(protocol))),
+            _ if matches!(protocol, 3 | 5 | 7) => Some(Layer::Mpls),
+            _ => self.skip(Skipped::AddressFamily(protocol)),
         }
     }
 
     /// A header of four octets, then attributes in the byte order of the recording machine. One of them is the packet, from its IP header
     /// on.
-    fn nflog(&mut self) -> Next<'a> {
+    fn nflog(&mut self) -> Next {
         self.take(4)?;
         for number in [u16::from_le_bytes, u16::from_be_bytes] {
             let mut rest = *self;
@@ -135,15 +127,23 @@ impl<'a> Rest<'a> {
                 if kind == PAYLOAD {
                     // It is the last one and may be cut off.
                     self.octets = &rest.octets[4..length.clamp(4, rest.octets.len().max(4))];
-                    return Ok(Layer::Ip);
+                    return Some(Layer::Ip);
                 }
-                if length < 4 || rest.take(length.next_multiple_of(4)).is_err() {
+                if length < 4 || rest.take(length.next_multiple_of(4)).is_none() {
                     break;
                 }
             }
         }
-        Err(if self.missing > 0 { self.too_short() } else { Core::Other(Skipped::NflogWithoutPayload) })
+        if self.missing > 0 { self.too_short() } else { self.skip(Skipped::NflogWithoutPayload) }
     }
+}
+
+/// The protocol of Linux's cooked captures: an EtherType, or 4 for IEEE 802.2.
+const fn cooked_type(protocol: [u8; 2]) -> Next {
+    Some(match u16::from_be_bytes(protocol) {
+        0x0004 => Layer::Llc,
+        ether_type => Layer::EtherType(ether_type),
+    })
 }
 
 /// AF_INET, and AF_INET6 of Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin.

@@ -7,6 +7,7 @@
 
 mod annotate;
 mod content;
+mod decoder;
 mod formats;
 mod fragments;
 mod layers;
@@ -25,9 +26,9 @@ use serde::{Serialize, Serializer};
 use wireseal_keys::Timestamp;
 
 pub use annotate::{Copied, annotate};
-pub use content::{Content, Decoder};
+pub use content::{CapturedSegment, Content};
+pub use decoder::Decoder;
 pub use fragments::GivenUp;
-pub use layers::CapturedSegment;
 pub use reader::Reader;
 pub use scope::{Network, Scope};
 pub use skipped::{Incomplete, Skipped, SkippedCounts, Unreadable};

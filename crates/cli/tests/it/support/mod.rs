@@ -1,5 +1,6 @@
 //! What several tests share.
 
+pub mod encapsulations;
 pub mod files;
 pub mod generate;
 pub mod namespace;
