@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Also write the capture again as pcapng, with verdict and reason as a comment on each packet
-    #[arg(long, conflicts_with = "interfaces", value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "interfaces")]
     annotate: Option<PathBuf>,
 }
 
@@ -94,6 +94,12 @@ pub(super) fn run(arguments: Arguments) -> Result {
         }
         Some(capture) => keys.check_input("capture", capture)?,
         None => {}
+    }
+    if let Some(path) = &annotate {
+        keys.check_output("--annotate", path)?;
+        if html.as_ref() == Some(path) {
+            return Err("--html and --annotate name the same file".into());
+        }
     }
     let keys = keys.keys()?;
     let keep_segments = html.is_some();
@@ -156,16 +162,16 @@ pub(super) fn run(arguments: Arguments) -> Result {
                     bar.show(reader.progress());
                 }
             }
-            Some(Err(error @ CaptureError::Damaged { .. })) => break Some(error.to_string()),
-            Some(Err(error)) => return Err(error.into()),
+            Some(Err(error)) => break Some(error),
         }
     };
     bar.clear();
-    let totals = verifier.finish(damage, &mut each)?;
+    let end = damage.as_ref().and_then(CaptureError::offset);
+    let totals = verifier.finish(damage.map(|damage| damage.to_string()), &mut each)?;
     let report = report.into_inner();
     let standing = report.standing();
     // Both before the first error: neither is lost because the other cannot be written.
-    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals));
+    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals, end));
     report.finish(&totals)?;
     annotated.transpose()?;
     Ok(match standing {

@@ -39,7 +39,7 @@ pub struct SearchLimits {
 
 impl Default for SearchLimits {
     fn default() -> Self {
-        Self { searches: 4000, size_searches: 64, sizes: usize::MAX, snes: 65_536 }
+        Self { searches: 4000, size_searches: 256, sizes: usize::MAX, snes: 65_536 }
     }
 }
 
@@ -101,6 +101,14 @@ impl FromStr for IsnHint {
             })
         };
         read().ok_or(HintError::Isn)
+    }
+}
+
+/// As written on the command line.
+impl fmt::Display for IsnHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ends: [first, second], isns: [first_isn, second_isn] } = self;
+        write!(f, "{first}-{second}={},{}", first_isn.0, second_isn.0)
     }
 }
 
@@ -200,6 +208,7 @@ mod tests {
         assert_eq!(hint.isns(&[first, second]), Some([Isn(1000), Isn(0xffff_0000)]));
         assert_eq!(hint.isns(&[second, first]), Some([Isn(0xffff_0000), Isn(1000)]));
         assert_eq!(hint.isns(&[first, first]), None);
+        assert_eq!(hint.to_string(), "192.0.2.1:50000-192.0.2.2:179=1000,4294901760");
         assert!("[2001:db8::1]:5-[2001:db8::2]:179=1,2".parse::<IsnHint>().is_ok());
     }
 

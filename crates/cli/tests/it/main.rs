@@ -12,5 +12,6 @@ mod keys;
 mod live;
 mod report;
 mod report_many;
+mod schemas;
 mod support;
 mod verify;
