@@ -91,6 +91,8 @@ struct Comments<'k> {
     of_unjudged: HashMap<(u64, u16), Span>,
     /// The same for what is said about the connection, by the number of the first packet concerned.
     of_packet: HashMap<u64, Span>,
+    /// Key and SNE of the last good segment, and its comment: most have those of the one before.
+    good: ((u16, u64), String),
 }
 
 /// A part of a file.
@@ -159,6 +161,7 @@ impl<'k> Annotations<'k> {
             of_failed: HashMap::new(),
             of_unjudged: HashMap::new(),
             of_packet: HashMap::new(),
+            good: ((NO_KEY, 0), good(keys, NO_KEY, 0)),
         };
         let entries = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
         Ok((reader, Self { path: path.into(), output, input, length, entries, comments }))
@@ -303,9 +306,11 @@ impl Comments<'_> {
         }
         let reason = match verdict {
             Verdict::Good => {
-                let key = self.keys.keys.get(usize::from(key_or_sender));
-                let name = key.map(|key| format!("{}, ", Printable(&key.name))).unwrap_or_default();
-                let _ = write!(text, "wireseal: good ({name}SNE {sne_or_connection})");
+                let (key, sne) = (key_or_sender, sne_or_connection);
+                if self.good.0 != (key, sne) {
+                    self.good = ((key, sne), good(self.keys, key, sne));
+                }
+                *text += &self.good.1;
                 None
             }
             verdict if verdict.is_failure() => {
@@ -328,6 +333,13 @@ impl Comments<'_> {
         }
         Ok(())
     }
+}
+
+/// The comment of a good segment: `wireseal: good (core/100, SNE 0)`.
+fn good(keys: &Keys, key: u16, sne: u64) -> String {
+    let key = keys.keys.get(usize::from(key));
+    let name = key.map(|key| format!("{}, ", Printable(&key.name))).unwrap_or_default();
+    format!("wireseal: good ({name}SNE {sne})")
 }
 
 /// Why `count` segments of an end failed or were not judged. With several explanations, or one of only some of the segments, it is not
