@@ -90,6 +90,11 @@ pub(super) struct KeyArguments {
 }
 
 impl KeyArguments {
+    /// The keys of one file.
+    pub(super) fn of_file(path: PathBuf, format: Option<Format>) -> Self {
+        Self { files: vec![path], keys: Vec::new(), format }
+    }
+
     /// Whether there are any.
     pub(super) fn are_given(&self) -> bool {
         !self.files.is_empty() || !self.keys.is_empty()

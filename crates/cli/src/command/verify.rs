@@ -60,7 +60,8 @@ pub(super) struct Arguments {
     annotate: Option<PathBuf>,
 }
 
-fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
+/// Reads a prefix.
+pub(super) fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
     text.parse().map_err(|_| match text.parse::<IpInet>() {
         Ok(inet) => format!("write {} for the network, or {} for the host", inet.network(), inet.address()),
         Err(_) => "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/32".to_owned(),

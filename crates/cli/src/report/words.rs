@@ -94,14 +94,18 @@ pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> 
     }
 }
 
-/// The sentences of a connection's diagnoses, each with the segments it explains: once if it is the same for both ends.
-pub(super) fn reasons(connection: &ConnectionReport) -> Vec<(String, String)> {
-    let mut reasons: Vec<(String, String)> = Vec::new();
+/// The sentences of a connection's diagnoses, each with the segments it explains: once if it is the same for both ends. The first word is
+/// `why`, or `note` for a remark on good segments.
+pub(super) fn reasons(connection: &ConnectionReport) -> Vec<(&'static str, String, String)> {
+    let mut reasons: Vec<(&str, String, String)> = Vec::new();
     for diagnosis in &connection.diagnoses {
         let (sentence, explained) = (diagnosis.sentence(), explained(diagnosis, &connection.ends));
-        match reasons.iter_mut().find(|(known, _)| *known == sentence) {
-            Some((_, all)) => *all += &format!("; {explained}"),
-            None => reasons.push((sentence, explained)),
+        match reasons.iter_mut().find(|(_, known, _)| *known == sentence) {
+            Some((_, _, all)) => *all += &format!("; {explained}"),
+            None => {
+                let word = if diagnosis.about == Standing::Good { "note" } else { "why" };
+                reasons.push((word, sentence, explained));
+            }
         }
     }
     reasons

@@ -56,7 +56,7 @@ pub(super) fn article(connection: &ConnectionReport, segments: &[SegmentReport])
                 }
                 @if connection.is_failed_before_open() { " · never opened" }
             }
-            @for (sentence, explained) in words::reasons(connection) {
+            @for (_, sentence, explained) in words::reasons(connection) {
                 div class=(format!("diagnosis {badge_class}")) {
                     p { (sentence) }
                     small { (explained) }

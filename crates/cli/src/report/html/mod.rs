@@ -267,6 +267,9 @@ pub(super) fn section(subject: Subject<'_>, totals: &Totals, summary: &Summary) 
             @for what in skipped(totals) {
                 p.note { "Skipped: " (what) "." }
             }
+            @for hint in &totals.unused_hints {
+                p.note { "Not used: " code { (hint) } ", which is about no connection that was checked." }
+            }
             // The answer already names a single cause.
             @if summary.causes.len() > 1 {
                 h2 { "Why" }
