@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
-use wireseal::capture::{Content, Packet, Reader, Scope, Time};
+use wireseal::capture::{Content, Packet, Reader, Scope, Time, annotate};
 use wireseal::keys::from_argument;
 use wireseal::verify::{SearchLimits, Verifier, VerifyEvent, VerifyOptions};
 use wireseal_keys::{Chain, Format, Implementation, KeyFile, Keys, Problem, Timestamp, check, convert, read};
@@ -102,10 +102,13 @@ pub fn check_capture(file: &[u8]) {
     let slow = slow.as_mut().expect("a file begins the same at any speed");
     let is_plain = !file.starts_with(&[0x1f, 0x8b]) && !is_zstd(file);
     let mut octets = 0;
+    let mut packets = 0;
+    let mut end = None;
     for number in 1..=MOST_PACKETS {
         match (reader.next_packet(), slow.next_packet()) {
             (Some(Ok(packet)), Some(Ok(again))) => {
                 assert_eq!(packet.number, number as u64);
+                packets = packet.number;
                 assert!(packet.octets.len() <= packet.original_length.min(LONGEST_PACKET));
                 let fields =
                     (packet.number, packet.time, packet.link_type, packet.octets, packet.original_length);
@@ -124,6 +127,7 @@ pub fn check_capture(file: &[u8]) {
             }
             (Some(Err(error)), Some(Err(again))) => {
                 assert_eq!(error.to_string(), again.to_string());
+                end = error.offset();
                 assert!(reader.next_packet().is_none() && slow.next_packet().is_none());
                 break;
             }
@@ -132,6 +136,28 @@ pub fn check_capture(file: &[u8]) {
         }
     }
     assert!(reader.progress().read <= length);
+    if packets < MOST_PACKETS as u64 {
+        check_copy(file, packets, end);
+    }
+}
+
+/// Copies a capture with so many packets before `end`, with a comment on each, and counts those of the copy.
+fn check_copy(file: &[u8], packets: u64, end: Option<u64>) {
+    let mut copy = Vec::new();
+    let comment = |_, text: &mut String| {
+        text.push_str("a comment");
+        Ok(())
+    };
+    let copied = annotate(Cursor::new(file.to_vec()), &mut copy, "the file's", end, comment).unwrap();
+    assert_eq!(copied.packets, packets);
+    let Ok(mut reader) = Reader::new(Cursor::new(copy), None) else { return assert_eq!(packets, 0) };
+    let mut found = 0;
+    while let Some(packet) = reader.next_packet() {
+        // A block at the limit of what is read grows beyond it.
+        let Ok(_) = packet else { return assert!(file.len() > 1 << 19) };
+        found += 1;
+    }
+    assert_eq!(found, packets);
 }
 
 fn is_zstd(file: &[u8]) -> bool {

@@ -76,6 +76,7 @@ impl From<io::Error> for Stop {
 
 const OPTION_COMMENT: u16 = 1;
 const OPTION_TSRESOL: u16 = 9;
+/// In octets, as Wireshark reads it.
 const OPTION_FCSLEN: u16 = 13;
 const END_OF_OPTIONS: [u8; 4] = [0; 4];
 /// Octets before a packet in its block, Enhanced or old, and before the options of a section header.

@@ -5,23 +5,20 @@
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::fmt::Write as _;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::{NamedTempFile, SpooledTempFile};
-use wireseal_tcp_ao::Endpoint;
+use wireseal_tcp_ao::Sne;
 
 use super::say::say;
 use crate::capture::{self, CaptureError, Copied, Reader};
 use crate::keys::Keys;
-use crate::report::VerdictInWords;
-use crate::text::{Printable, counted, grouped};
-use crate::verify::report::{
-    ConnectionReport, Diagnosis, SegmentReport, Sender, Standing, Totals, Verdict, failed, not_judged,
-};
+use crate::report::comment;
+use crate::text::{Printable, counted};
+use crate::verify::report::{ConnectionReport, SegmentReport, Sender, Standing, Totals, Verdict, not_judged};
 
 /// Octets of verdicts, and of reasons, kept in memory; more go to temporary files.
 const IN_MEMORY: usize = 1 << 20;
@@ -91,6 +88,8 @@ struct Comments<'k> {
     of_unjudged: HashMap<(u64, u16), Span>,
     /// The same for what is said about the connection, by the number of the first packet concerned.
     of_packet: HashMap<u64, Span>,
+    /// Key and SNE of the last good segment, and its comment: most have those of the one before.
+    good: ((u16, u64), String),
 }
 
 /// A part of a file.
@@ -159,6 +158,7 @@ impl<'k> Annotations<'k> {
             of_failed: HashMap::new(),
             of_unjudged: HashMap::new(),
             of_packet: HashMap::new(),
+            good: ((NO_KEY, 0), comment::good(keys, None, Sne(0))),
         };
         let entries = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
         Ok((reader, Self { path: path.into(), output, input, length, entries, comments }))
@@ -254,30 +254,29 @@ impl Comments<'_> {
     /// Keeps why segments of a connection failed or were not judged.
     fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
         for sender in Sender::BOTH {
-            let (end, direction) =
-                (connection.ends[sender as usize], &connection.directions[sender as usize]);
-            let about = |standing| -> Vec<&Diagnosis> {
-                let diagnoses = connection.diagnoses.iter();
-                diagnoses.filter(|found| found.sender == sender && found.about == standing).collect()
-            };
+            let (end, counts) =
+                (connection.ends[sender as usize], &connection.directions[sender as usize].counts);
             let place = (connection.number, sender as u16);
-            let unjudged = not_judged(&direction.counts);
-            let failed = failed(&direction.counts);
-            if let Some(reason) = reason(end, "failed", failed, &about(Standing::Failed)) {
+            let reason = |about| comment::reason(end, sender, counts, about, &connection.diagnoses);
+            if let Some(reason) = reason(Standing::Failed) {
                 let span = self.keep(&reason)?;
                 self.of_failed.insert(place, span);
             }
-            if let Some(reason) = reason(end, "could not be judged", unjudged, &about(Standing::NotJudged)) {
+            if let Some(reason) = reason(Standing::NotJudged) {
                 let span = self.keep(&reason)?;
                 self.of_unjudged.insert(place, span);
             }
             let of_connection = [
                 (Standing::NotOpen, true, "the connection did not open"),
-                (Standing::NotJudged, unjudged == 0, "the connection could not be judged"),
+                (Standing::NotJudged, not_judged(counts) == 0, "the connection could not be judged"),
             ];
-            for (standing, is_said, words) in of_connection {
-                for diagnosis in about(standing).into_iter().filter(|_| is_said) {
-                    let span = self.keep(&format!("{words}: {}", diagnosis.sentence()))?;
+            for (about, is_said, words) in of_connection {
+                let diagnoses = connection.diagnoses.iter();
+                for diagnosis in
+                    diagnoses.filter(|found| is_said && (found.about, found.sender) == (about, sender))
+                {
+                    let sentence = diagnosis.sentence();
+                    let span = self.keep(&format!("{words}: {}", Printable(&sentence)))?;
                     self.of_packet.insert(diagnosis.first.packet, span);
                 }
             }
@@ -287,7 +286,6 @@ impl Comments<'_> {
 
     fn keep(&mut self, reason: &str) -> io::Result<Span> {
         let start = self.reasons.seek(SeekFrom::End(0))?;
-        let reason = Printable(reason).to_string();
         self.reasons.write_all(reason.as_bytes())?;
         Ok(Span { start, length: reason.len() })
     }
@@ -301,21 +299,17 @@ impl Comments<'_> {
         if !text.is_empty() {
             text.push('\n');
         }
-        let reason = match verdict {
-            Verdict::Good => {
-                let key = self.keys.keys.get(usize::from(key_or_sender));
-                let name = key.map(|key| format!("{}, ", Printable(&key.name))).unwrap_or_default();
-                let _ = write!(text, "wireseal: good ({name}SNE {sne_or_connection})");
-                None
+        let reason = if verdict == Verdict::Good {
+            if self.good.0 != (key_or_sender, sne_or_connection) {
+                let key = (key_or_sender != NO_KEY).then_some(key_or_sender.into());
+                let comment = comment::good(self.keys, key, Sne(sne_or_connection as u32));
+                self.good = ((key_or_sender, sne_or_connection), comment);
             }
-            verdict if verdict.is_failure() => {
-                let _ = write!(text, "wireseal: {}", VerdictInWords(verdict));
-                self.of_failed.get(&place)
-            }
-            verdict => {
-                let _ = write!(text, "wireseal: not judged: {}", VerdictInWords(verdict));
-                self.of_unjudged.get(&place)
-            }
+            *text += &self.good.1;
+            None
+        } else {
+            *text += &comment::not_good(verdict);
+            if verdict.is_failure() { &self.of_failed } else { &self.of_unjudged }.get(&place)
         };
         let of_packet = self.of_packet.get(&packet);
         for (before, span) in [(": ", reason), ("; ", of_packet)] {
@@ -327,22 +321,5 @@ impl Comments<'_> {
             *text += &String::from_utf8_lossy(&reason);
         }
         Ok(())
-    }
-}
-
-/// Why `count` segments of an end failed or were not judged. With several explanations, or one of only some of the segments, it is not
-/// known which segments each is about, and that is said.
-fn reason(end: Endpoint, what: &str, count: u64, diagnoses: &[&Diagnosis]) -> Option<String> {
-    match diagnoses {
-        _ if count == 0 => None,
-        [] => None,
-        [only] if only.segments >= count => Some(only.sentence()),
-        several => {
-            let mut reason = format!("of {} of {end} that {what}", counted(count, "segment"));
-            for diagnosis in several {
-                let _ = write!(reason, ", {} because: {}", grouped(diagnosis.segments), diagnosis.sentence());
-            }
-            Some(reason)
-        }
     }
 }

@@ -3,6 +3,7 @@
 //! Each connection is written as soon as it is over and then forgotten, so memory does not grow with their number.
 
 pub(crate) mod chain_key;
+pub(crate) mod comment;
 pub(crate) mod ends;
 mod groups;
 pub(crate) mod html;
@@ -22,7 +23,7 @@ use self::words::Summary;
 use crate::verify::report::{ConnectionReport, SegmentReport, Standing, Totals};
 
 pub use words::Subject;
-pub(crate) use words::{VerdictInWords, counts as counts_in_words, standing as standing_in_words};
+pub(crate) use words::{counts as counts_in_words, standing as standing_in_words};
 
 /// How the report on standard output is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,6 +13,7 @@ use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Verdict};
 
 use crate::support::files::{Files, crates};
+use crate::support::generate::{self, Generate, KEY};
 use crate::support::program::{on_terminal, program, wireseal};
 use crate::support::reports::{every_verdict, keys, options_excluded, rollover, totals};
 
@@ -299,6 +300,35 @@ fn pictures_for_the_documents_are_small_and_in_colour() {
     assert_eq!(report.code, 1, "{}", report.err);
     let terminal = files.file("report.svg", drawing(&report.out));
     keep(&terminal, "report.svg");
+    // Many connections, of which those of some peers fail.
+    let mut capture = Vec::new();
+    let what = Generate { segments: 14_000, connections: 2000, payload: 8, lifetime: None };
+    generate::write(&mut capture, what).unwrap();
+    files.file("many.pcap", capture);
+    let another = KEY.replace("generated", "another");
+    let keys = [
+        format!("{KEY},peer=10.1.0.0/22"),
+        format!("{another},peer=10.1.4.0/29"),
+        format!("{KEY},mac=16,peer=10.1.6.0/31"),
+    ];
+    let key = |key: &String| ["--key".to_owned(), key.clone()];
+    let mut command = program();
+    command.args([
+        "verify",
+        "many.pcap",
+        "--peer",
+        "10.1.0.0/22",
+        "--peer",
+        "10.1.4.0/29",
+        "--peer",
+        "10.1.6.0/31",
+    ]);
+    command.args(keys.iter().flat_map(key)).current_dir(&folder).env("COLUMNS", "100").env("TERM", "xterm");
+    let many = on_terminal(&mut command);
+    assert_eq!(many.code, 1, "{}", many.err);
+    let drawn = files.file("report-many.svg", drawing(&many.out));
+    assert!(fs::metadata(&drawn).unwrap().len() < 150 << 10);
+    keep(&drawn, "report-many.svg");
     let phone = framed(&folder, &page, PHONE);
     let (light, dark) = (["#c2311d", "#f4f6f8"], ["#ff7d66", "#0f141a"]);
     for (name, page, width, height, scheme, expected) in [

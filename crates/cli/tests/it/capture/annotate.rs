@@ -1,12 +1,14 @@
 //! Captures written again with comments: nothing else changes, whatever the format.
 
 use std::fs;
+use std::io::Cursor;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 
 use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketOption;
 use pcap_file::pcapng::blocks::section_header::SectionHeaderOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
+use wireseal::capture::{CaptureError, annotate as annotate_octets};
 
 use super::damage::{gzip, zstd};
 use super::formats::{
@@ -324,6 +326,52 @@ fn the_copy_ends_where_the_reader_found_damage() {
             assert!(without_comments(order, &fs::read(&output).unwrap()) == sound);
         }
     }
+}
+
+/// Every octet changed in three ways: whatever the reader makes of the file, the copy has the same packets.
+#[test]
+fn copies_of_altered_files_have_the_packets_that_were_read() {
+    let order = Order::Big;
+    let pcapng = [
+        section(order),
+        interface(order, 1, 100, Some(6), 3),
+        enhanced_packet(order, 0, 7, &ARP, 18),
+        block(order, 3, &[&order.u32(5)[..], b"short"].concat()),
+        block(order, 0x0bad_cafe, b"unknown"),
+        enhanced_packet(order, 0, 8, b"odd", 1500),
+    ]
+    .concat();
+    let pcap = [
+        pcap(Order::Little, MICROSECONDS, 1),
+        record(Order::Little, [1, 2], &ARP, 18),
+        record(Order::Little, [3, 4], b"odd", 1500),
+    ]
+    .concat();
+    let mut copies = 0;
+    for file in [pcap, pcapng] {
+        for (at, change) in (0..file.len()).flat_map(|at| [1, 0x80, 0xff].map(|change| (at, change))) {
+            let mut file = file.clone();
+            file[at] ^= change;
+            let (packets, error) = read(&file);
+            let end = error.as_ref().and_then(CaptureError::offset);
+            let mut copy = Vec::new();
+            let comment = |_, text: &mut String| {
+                text.push_str("a comment");
+                Ok(())
+            };
+            match annotate_octets(Cursor::new(file), &mut copy, "the file's", end, comment) {
+                Ok(copied) => {
+                    assert_eq!(copied.packets, packets.len() as u64, "octet {at} ^ {change:#x}");
+                    // Nothing but damage before the first block leaves nothing.
+                    let found = if copy.is_empty() { Vec::new() } else { read_whole(&copy) };
+                    assert_eq!(found, packets, "octet {at} ^ {change:#x}");
+                    copies += 1;
+                }
+                Err(refused) => assert!(packets.is_empty(), "octet {at} ^ {change:#x}: {refused}"),
+            }
+        }
+    }
+    assert!(copies > 500, "{copies}");
 }
 
 #[test]
