@@ -5,6 +5,7 @@ mod commands;
 mod derive;
 mod derive_quic;
 mod explain;
+mod extcap;
 #[cfg(feature = "chromium")]
 mod html_in_chromium;
 mod keys;

@@ -7,3 +7,4 @@ pub mod program;
 pub mod reports;
 pub mod schema;
 pub mod session;
+pub mod wrap;
