@@ -198,7 +198,7 @@ impl Catalogue {
         Some(Found { message: &self.messages[pattern.message], text, fields })
     }
 
-    /// The ids of all messages whose patterns a line has; more than one is a fault of the data.
+    /// The ids of all messages whose patterns a line has, in the order of the data file.
     pub fn ids(&self, line: &str) -> Vec<&str> {
         let matches = self.set.matches(line);
         let mut ids: Vec<_> =

@@ -124,6 +124,14 @@ fn fields_of_the_line_are_in_the_advice() {
     let line = "failed to add TCP-AO key SendID 7 ReceiveID 9: setsockopt(TCP_AO): protocol not available";
     assert_eq!(Catalogue::get().ids(line), ["linux-no-tcp-ao", "gobgp-key-failed"]);
     assert_eq!(Catalogue::get().explain(line).unwrap().message.id, "linux-no-tcp-ao");
+    // A name is enough, however a tool writes it.
+    for (line, id) in [
+        ("%TCP-6-AOMISMATCH", "ios-xe-ao-mismatch"),
+        ("tcp_ao_key_not_found", "linux-ao-key-not-found"),
+        ("kfree_skb_reason(SKB_DROP_REASON_TCP_AOFAILURE)", "linux-ao-bad"),
+    ] {
+        assert_eq!(Catalogue::get().ids(line), [id], "{line}");
+    }
     // A line without an address gets a word to replace.
     let run = wireseal(["explain", "TcpExtTCPAOBad 12 0.0"]);
     run.assert_says("\n  wireseal verify -i IFACE --peer PEER --keys FILE\n");

@@ -13,6 +13,7 @@ use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 use crate::support::files::Files;
 use crate::support::namespace::{await_text, is_inside, send, shell};
 use crate::support::program::{Run, program, wireseal};
+use crate::support::schema::Schema;
 use crate::support::session::{IPV4_KEY, MSS, Recorded, SYN, Session, session};
 
 const OTHER_KEY: &str = "send=100,recv=100,alg=aes-128-cmac-96,secret=another-secret";
@@ -151,6 +152,8 @@ fn with_json_each_element_is_a_line() {
     let run = live.interrupt();
     let lines: Vec<serde_json::Value> =
         run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let mut schema = Schema::load("verify-lines.json");
+    lines.iter().for_each(|line| schema.holds(line));
     let of_type = |name: &str| lines.iter().filter(|line| line["type"] == name).count();
     assert_eq!(["segment", "connection", "totals"].map(of_type), [6, 1, 1], "{}", run.out);
 }

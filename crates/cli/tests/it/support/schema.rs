@@ -147,9 +147,9 @@ fn collect(schema: &Value, at: &str, properties: &mut BTreeSet<String>, optional
         }
         properties.insert(place);
     }
-    let elements =
-        schema.get("items").into_iter().chain(schema["prefixItems"].as_array().into_iter().flatten());
-    elements.for_each(|part| collect(part, &format!("{at}/items"), properties, optional));
+    if let Some(elements) = schema.get("items") {
+        collect(elements, &format!("{at}/items"), properties, optional);
+    }
     for (at, part) in alternatives(schema, at) {
         collect(part, &at, properties, optional);
     }
@@ -179,8 +179,7 @@ fn visit(
         }
     }
     for (number, element) in output.as_array().into_iter().flatten().enumerate() {
-        let part = schema["prefixItems"].get(number).unwrap_or(&schema["items"]);
-        visit(part, element, &format!("{at}/items"), &format!("{pointer}/{number}"), places, new);
+        visit(&schema["items"], element, &format!("{at}/items"), &format!("{pointer}/{number}"), places, new);
     }
     for (at, part) in alternatives(schema, at) {
         let named = part["properties"]["type"].get("const");
