@@ -5,10 +5,11 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
+use wireseal_tcp_ao::Sne;
 
 use crate::capture::{InterfaceDescription, Packet, Statistics, Time, Writer};
 use crate::keys::Keys;
-use crate::report::VerdictInWords;
+use crate::report::comment;
 use crate::text::Printable;
 use crate::verify::report::{SegmentReport, Sender, Standing, Verdict};
 use crate::verify::{Verifier, VerifyEvent};
@@ -145,15 +146,12 @@ impl<'k, W: Write> Annotated<'k, W> {
     fn comment(&self, (connection, segment): &(u64, SegmentReport)) -> String {
         let SegmentReport { verdict, key, sne, sender, .. } = segment;
         if *verdict == Verdict::Good {
-            let key = key.and_then(|key| self.keys.keys.get(key));
-            let name = key.map(|key| format!("{}, ", Printable(&key.name))).unwrap_or_default();
-            return format!("wireseal: good ({name}SNE {})", sne.map_or(0, |sne| sne.0));
+            return comment::good(self.keys, *key, sne.unwrap_or(Sne(0)));
         }
-        let begin = if verdict.is_failure() { "" } else { "not judged: " };
-        let reason = match self.reasons.get(&(*connection, *sender == Sender::Opener)) {
-            Some((_, reason)) if !reason.is_empty() => format!(": {}", Printable(reason)),
-            _ => String::new(),
-        };
-        format!("wireseal: {begin}{}{reason}", VerdictInWords(*verdict))
+        let comment = comment::not_good(*verdict);
+        match self.reasons.get(&(*connection, *sender == Sender::Opener)) {
+            Some((_, reason)) if !reason.is_empty() => format!("{comment}: {}", Printable(reason)),
+            _ => comment,
+        }
     }
 }
