@@ -39,7 +39,7 @@ pub struct SearchLimits {
 
 impl Default for SearchLimits {
     fn default() -> Self {
-        Self { searches: 4000, size_searches: 256, sizes: usize::MAX, snes: 65_536 }
+        Self { searches: 4000, size_searches: 128, sizes: usize::MAX, snes: 65_536 }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use wireseal_tcp_ao::{MktParameters, OptionCoverage};
 
-use super::evident::{Ends, Explanation, explain};
+use super::evident::{Ends, Explanation, explain, segments};
 use super::findings::{Finding, Findings, is_acknowledged};
 use super::hypothesis::{Change, ChecksumForm, Relation, ShiftForm, SneForm};
 use crate::verify::connection::TcpConnection;
@@ -23,7 +23,14 @@ pub(super) fn diagnoses(
     table: &KeyTable<'_>,
 ) -> Vec<Diagnosis> {
     let diagnosis = |finding| Explained { finding, findings, connection, table }.diagnosis();
-    findings.explained.iter().map(diagnosis).collect()
+    let mut diagnoses: Vec<_> = findings.explained.iter().map(diagnosis).collect();
+    if let Some(last) = diagnoses.last_mut().filter(|_| findings.explained_otherwise > 0) {
+        let others = segments(findings.explained_otherwise);
+        last.advice += &format!(
+            " For {others} there are yet other explanations, more than are listed for a connection."
+        );
+    }
+    diagnoses
 }
 
 /// A finding and where it was found.
@@ -182,6 +189,21 @@ impl Explained<'_, '_> {
                     "{options} {were} replaced by NOPs on the path: with what {own} had sent, the MAC of its SYN verifies under key {key}",
                     "Stop the device between {own} and {other} from clearing TCP options (TCP normalisation of a firewall), or exclude \
                      the TCP options from the MAC at both ends."
+                )
+            }
+            Change::Ecn(flags) => {
+                let flags = match flags {
+                    0 => "neither ECE nor CWR",
+                    0x40 => "ECE",
+                    0x80 => "CWR",
+                    _ => "ECE and CWR",
+                };
+                explain!(
+                    "ecn-flags-rewritten",
+                    "{own} sent segments with {flags} set that arrive with other ECN flags: a device on the path has changed them, which \
+                     breaks the MAC",
+                    "Stop the device between {own} and {other} from changing ECN flags, or switch ECN off for TCP at both ends (Linux: \
+                     sysctl net.ipv4.tcp_ecn=0)."
                 )
             }
             Change::WindowScale(scale) => explain!(

@@ -17,6 +17,8 @@ const FINDINGS: usize = 16;
 #[derive(Default, Debug)]
 pub(super) struct Findings {
     pub(super) explained: Vec<Finding>,
+    /// How many segments have other explanations than these.
+    pub(super) explained_otherwise: u64,
     pub(super) unexplained: [UnexplainedOfSender; 2],
 }
 
@@ -133,6 +135,8 @@ impl Findings {
                 sne: case.sne,
                 end,
             });
+        } else {
+            self.explained_otherwise += segments;
         }
     }
 

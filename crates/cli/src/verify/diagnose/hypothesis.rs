@@ -56,6 +56,8 @@ pub(super) enum Change {
     Padding(PaddingForm),
     /// Options of the SYN were replaced by NOPs on the path.
     Cleared(ClearedOptions),
+    /// The segment was sent with these ECN flags.
+    Ecn(u8),
     /// The SYN was sent with another window scale.
     WindowScale(u8),
     /// The SYN was sent with another MSS.
@@ -101,6 +103,10 @@ impl ShiftForm {
         Self { of_sender: true, of_receiver: true },
     ];
 }
+
+/// ECE and CWR (RFC 3168 §6.1), in the octet of the flags.
+pub(super) const ECN_FLAGS: u8 = 0xc0;
+pub(super) const FLAGS_AT: usize = 13;
 
 impl Hypothesis {
     pub(super) const fn new(candidate: Candidate, relation: Relation) -> Self {

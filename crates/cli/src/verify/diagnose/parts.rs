@@ -4,14 +4,13 @@ use wireseal_tcp_ao::SeqNum;
 use wireseal_tcp_ao::option::MAX_OPTIONS_LENGTH;
 
 use super::case::Case;
-use super::hypothesis::{Change, Hypothesis};
+use super::hypothesis::{Change, FLAGS_AT, Hypothesis};
 use crate::capture::Place;
 
 /// The longest part of a recorded segment that is searched octet by octet.
 const LONGEST_PART: usize = 1500;
 /// FIN and PSH, which a merged segment takes from the last segment it is made of.
 const FIN_AND_PSH: u8 = 0x01 | 0x08;
-const FLAGS_AT: usize = 13;
 /// The most octets a stack hands to a network card in one send, and the most segments made of them: with the smallest MSS in
 /// use, 536 octets.
 const LONGEST_SEND: usize = 65_535;

@@ -11,7 +11,8 @@ use wireseal_tcp_ao::{OptionCoverage, Sne};
 use super::case::{Case, Shifted};
 use super::findings::Tried;
 use super::hypothesis::{
-    Change, ChecksumForm, Hypothesis, Relation, SecretForm, ShiftForm, SneForm, input_with_checksum,
+    Change, ChecksumForm, ECN_FLAGS, FLAGS_AT, Hypothesis, Relation, SecretForm, ShiftForm, SneForm,
+    input_with_checksum,
 };
 use super::options::{ClearedOptions, MAX_WINDOW_SCALE, PaddingForm, WINDOW_SCALE, has_padding};
 use super::parts::find_part;
@@ -212,6 +213,7 @@ fn changes(case: &Case<'_, '_>, keys: &[Hypothesis]) -> Vec<(Cow<'static, str>, 
         ("the ISNs of --isn".into(), ShiftForm::ALL.into_iter().map(Change::Shift).collect()),
         ("a checksum in the MAC input".into(), ChecksumForm::ALL.into_iter().map(Change::Checksum).collect()),
         ("padding left out or zero".into(), PaddingForm::all().map(Change::Padding).collect()),
+        ("other ECN flags".into(), [0, 0x40, 0x80, ECN_FLAGS].map(Change::Ecn).to_vec()),
         ("another window scale".into(), (0..=MAX_WINDOW_SCALE).map(Change::WindowScale).collect()),
     ]
 }
@@ -277,6 +279,12 @@ pub(super) fn verifies(case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
         Some(Change::Padding(form)) => case.matches_input(&key, options, |input| form.input(input)),
         Some(Change::Cleared(cleared)) => {
             cleared.restored(case.segment).is_some_and(|tcp| case.matches(&key, case.sne, &tcp, options))
+        }
+        Some(Change::Ecn(flags)) => {
+            let mut tcp = tcp.to_vec();
+            let recorded = tcp[FLAGS_AT];
+            tcp[FLAGS_AT] = recorded & !ECN_FLAGS | flags;
+            tcp[FLAGS_AT] != recorded && case.matches(&key, case.sne, &tcp, options)
         }
         Some(Change::WindowScale(scale)) => case.option_place(WINDOW_SCALE).is_some_and(|place| {
             let mut tcp = tcp.to_vec();

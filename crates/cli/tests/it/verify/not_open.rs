@@ -511,8 +511,8 @@ fn each_end_opens(order: [usize; 2]) -> Found {
 fn the_first_line_says_that_the_ends_have_different_secrets() {
     let different = "most likely the two ends have different secrets: 192.0.2.1's segments verify under key 100 (KeyID 100), and \
                      nothing that was tried explains 3 segments of 192.0.2.2:50001 (tried: both coverages of options, the other \
-                     algorithms, 15 forms of the secret, other SNEs, a checksum in the MAC input, algorithm and form together, \
-                     another MSS)";
+                     algorithms, 15 forms of the secret, other SNEs, a checksum in the MAC input, other ECN flags, \
+                     algorithm and form together, another MSS)";
     for order in [[0, 1], [1, 0]] {
         let found = each_end_opens(order);
         assert_eq!((found.count(Verdict::Good), found.count(Verdict::BadMac)), (3, 3));
@@ -539,8 +539,8 @@ fn one_end_of_a_connection_has_another_secret() {
     let found = verify(&session.packets, &[IPV4_KEY]);
     let first = "4 of 5 segments failed: most likely the two ends have different secrets: 192.0.2.1's segments verify under key 100 \
                  (KeyID 100), and nothing that was tried explains 4 segments of 192.0.2.2:179 (tried: both coverages of options, the \
-                 other algorithms, 15 forms of the secret, other SNEs, a checksum in the MAC input, algorithm and form together, \
-                 another MSS)";
+                 other algorithms, 15 forms of the secret, other SNEs, a checksum in the MAC input, other ECN flags, \
+                 algorithm and form together, another MSS)";
     assert_eq!(found.last_line(&[IPV4_KEY]), first);
     assert_eq!(found.kinds(), ["secrets-differ", "syn-ack-unanswered"]);
 }

@@ -118,6 +118,21 @@ fn the_window_scale_is_rewritten_on_the_path() {
     );
 }
 
+#[test]
+fn ecn_flags_are_cleared_on_the_path() {
+    // A SYN with ECE and CWR asks for ECN (RFC 3168 §6.1.1). URG is another flag.
+    for (flag, kind, word) in
+        [(0xc0, "ecn-flags-rewritten", "with ECE and CWR set"), (0x20, "unexplained", "other ECN flags")]
+    {
+        let mut session = Session::usual([1000, 5000]);
+        let mut syn = session.signed(0, SYN | flag, &MSS, &[]);
+        syn[13] &= !flag;
+        set_checksum(session.addresses(0), &mut syn);
+        session.repeat(0, &syn, 3);
+        assert_first(&session, kind, &[word]);
+    }
+}
+
 /// A SYN whose MAC is that of `signed(syn)`, three times. `options` stand before TCP-AO, and `behind` after it.
 fn with_input(options: &[u8], behind: &[u8], signed: impl Fn(&[u8], &[u8]) -> Vec<u8>) -> Session {
     let mut session = Session::usual([1000, 5000]);
@@ -294,4 +309,28 @@ fn what_a_limit_left_out_is_said() {
     let found = verify_with(&session.packets, &[IPV4_KEY], options);
     assert_eq!(found.kinds()[0], "not-searched");
     assert!(found.diagnoses()[0].sentence().contains("because 0 others had been searched before"));
+}
+
+#[test]
+fn more_explanations_than_are_listed_are_counted() {
+    let mut session = Session::usual([1000, 5000]);
+    session.shake_hands();
+    let ends = ["\n", "\r\n", " ", "\0"].map(|end| format!("first-secret{end}"));
+    let others =
+        ["\"first-secret\"", "'first-secret'", "66697273742d736563726574", "66697273742D736563726574"];
+    let secrets: Vec<_> =
+        ends.iter().map(String::as_str).chain(others).chain(["0x66697273742d736563726574"]).collect();
+    for options in [OptionCoverage::Covered, OptionCoverage::Excluded] {
+        for secret in &secrets {
+            session.signing[0] = Signing { secret: secret.as_bytes().to_vec(), options, ..Signing::ipv4() };
+            // An option, so that the coverage matters.
+            let tcp = session.signed(0, ACK, &[30, 4, 0, 0], b"words");
+            session.record(0, &tcp);
+            session.advance(0, ACK, 5);
+        }
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!((found.count(Verdict::BadMac), found.diagnoses().len()), (18, 16));
+    let last = found.diagnoses()[15].sentence();
+    assert!(last.contains("For 2 segments there are yet other explanations"), "{last}");
 }
