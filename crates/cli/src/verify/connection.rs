@@ -73,10 +73,7 @@ impl TcpConnection {
         let ends = if source_opens { [source, destination] } else { [destination, source] };
         let mut directions: [Direction; 2] = Default::default();
         // A connection that begins in the capture has ISNs of its own.
-        let given = match flags.syn() {
-            true => None,
-            false => table.options.isns.iter().find_map(|hint| hint.isns(&ends)),
-        };
+        let given = table.given_isns(&ends).filter(|_| !flags.syn());
         for (direction, isn) in directions.iter_mut().zip(given.into_iter().flatten()) {
             direction.set_isn(isn, IsnSource::Given);
             direction.sne_searches = SNE_SEARCHES;
@@ -289,8 +286,12 @@ pub(super) struct Seen {
     pub(super) signed: u64,
     /// The KeyID of the last segment that had one.
     pub(super) key_id: Option<KeyId>,
+    /// Good segments with octets behind the option that are not padding, and the first of them.
+    pub(super) odd_ends: Option<(u64, Place)>,
     /// Segments with TCP-MD5 and without TCP-AO.
     pub(super) md5: u64,
+    /// Segments with what looks like a TCP Enhanced Authentication Option, and without TCP-AO.
+    pub(super) enhanced: u64,
     /// Resets without a TCP-AO option.
     pub(super) unsigned_resets: u64,
     /// The first segment of each verdict, at [`Verdict::index`].

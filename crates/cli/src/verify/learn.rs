@@ -1,6 +1,6 @@
 //! What a judged segment shows about its connection, and whether the connection opened.
 
-use wireseal_tcp_ao::option::kind;
+use wireseal_tcp_ao::option::{TcpOption, kind};
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
 use super::connection::{Direction, Phase, Sent, Syn, TcpConnection};
@@ -261,6 +261,10 @@ impl Direction {
                 self.seen.signed += 1;
                 self.seen.key_id = Some(ao.key_id);
                 let key = judgement.candidate.map(|candidate| candidate.key as usize);
+                if observed.odd_end.is_some() && key.is_some() {
+                    let (before, first) = self.seen.odd_ends.unwrap_or((0, place));
+                    self.seen.odd_ends = Some((before + 1, first));
+                }
                 let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key, &place));
                 return self.use_key(ao.key_id, key, place, is_outside);
             }
@@ -275,7 +279,18 @@ impl Direction {
         self.seen.unsigned_resets += u64::from(segment.flags().rst());
         let has_md5 = segment.options().flatten().any(|option| option.kind == kind::MD5_SIGNATURE);
         self.seen.md5 += u64::from(has_md5);
+        self.seen.enhanced += u64::from(segment.options().flatten().any(is_enhanced_authentication));
     }
+}
+
+/// Whether an option has the form of the TCP Enhanced Authentication Option (draft-bonica-tcp-auth-06 §2): an experimental kind, a MAC of
+/// 96 bits, and zeros in the bits that it reserves. Most experiments' identifiers (RFC 6994) have other bits there.
+fn is_enhanced_authentication(option: TcpOption<'_>) -> bool {
+    const RESERVED: [u8; 2] = [0x40, 0xc0];
+    let TcpOption { kind, data, .. } = option;
+    let has_form = matches!(data, [algorithm, key_id, mac @ ..]
+        if mac.len() == 12 && algorithm & RESERVED[0] == 0 && key_id & RESERVED[1] == 0);
+    matches!(kind, 253 | 254) && has_form
 }
 
 /// The least time between a SYN and its retransmission: a second (RFC 6298 §2), less the error of capture clocks. A closer one is a copy of

@@ -2,9 +2,10 @@
 
 use wireseal_tcp_ao::Endpoint;
 
+use super::across::Agreement;
 use super::connection::Phase;
 use super::drops::Drops;
-use super::key_table::{Agreement, KeyTable};
+use super::key_table::KeyTable;
 use super::report::{Counts, Diagnosis, DirectionReport};
 use super::verifier::{LiveConnection, Verifier};
 use crate::capture::Place;

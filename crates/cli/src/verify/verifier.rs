@@ -8,12 +8,13 @@ use std::net::IpAddr;
 use foldhash::fast::RandomState;
 use wireseal_tcp_ao::{Endpoint, Segment};
 
+use super::across::Agreement;
 use super::connection::{Phase, TcpConnection};
 use super::diagnose::{Diagnoser, Search};
 use super::drops::Drops;
 use super::ends::{Ends, Scopes};
 use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment, judge};
-use super::key_table::{Agreement, KeyTable};
+use super::key_table::KeyTable;
 use super::learn::{Handshake, Wait};
 use super::options::VerifyOptions;
 use super::report::{ConnectionReport, Diagnosis, IsnSource, SegmentReport, Totals, Verdict};
@@ -312,7 +313,7 @@ impl<'k> Verifier<'k> {
             let report = live.into_report(&self.table, &self.agreement, &self.drops, self.now);
             each(VerifyEvent::Connection(Box::new(report)))?;
         }
-        Ok(Totals { damage, ..self.totals })
+        Ok(Totals { damage, unused_hints: self.table.unused_hints(), ..self.totals })
     }
 
     /// How many connections are live.
@@ -355,6 +356,12 @@ impl LiveConnection {
         let (from, to) = (segment.source().address(), segment.destination().address());
         let judgement = judge(&mut self.connection, table, sender, observed, batched);
         let verdict = judgement.verdict;
+        if segment.flags().syn()
+            && let Ok(Some(ao)) = observed.ao
+        {
+            let (number, is_good) = (self.connection.number, verdict == Verdict::Good);
+            agreement.copies.note(number, observed.place, segment, ao.mac, is_good);
+        }
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
             let diagnoser = self.diagnoser.get_or_insert_default();
             let was_in_vain = diagnoser.explain(&self.connection, table, search, sender, observed, verdict);

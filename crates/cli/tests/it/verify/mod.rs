@@ -1,5 +1,6 @@
 //! `wireseal verify`: verdicts, diagnoses, and where connections begin and end.
 
+mod both_sides;
 mod connections;
 mod diagnosis;
 mod isns;
