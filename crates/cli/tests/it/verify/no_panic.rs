@@ -133,7 +133,8 @@ proptest! {
         let segments: u64 = totals.counts.iter().sum();
         prop_assert_eq!(totals.packets, packets.len() as u64);
         prop_assert_eq!(segments, found.segments.len() as u64);
-        let others = totals.fragments + totals.other + totals.unreadable + totals.left_out;
+        let skipped = totals.fragments + totals.other + totals.unreadable + totals.left_out;
+        let others = skipped + totals.reassembled;
         prop_assert_eq!(segments + others, totals.packets);
         prop_assert_eq!(totals.connections, found.connections.len() as u64);
         let of_connections: u64 = found

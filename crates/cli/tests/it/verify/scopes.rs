@@ -1,7 +1,13 @@
 //! Connections in virtual networks: the same addresses twice, and the two directions of one connection apart.
 
+use std::time::Duration;
+
+use pcap_file::pcap::{PcapPacket, PcapWriter};
+use serde_json::json;
 use wireseal::verify::report::{Standing, Verdict};
 
+use crate::support::files::Files;
+use crate::support::program::wireseal;
 use crate::support::session::{ACK, Found, IPV4_KEY, RST, Recorded, SYN, Session, keys, session, verify};
 use crate::support::wrap::{ether_type, ethernet, frame, join, udp, vlan_frame, vxlan};
 
@@ -163,4 +169,29 @@ fn a_segment_recorded_in_two_networks_is_no_failure() {
     let bridged = verify(&twice, &[IPV4_KEY]);
     bridged.assert_all_good(1);
     assert!(bridged.segments.iter().any(|segment| segment.is_retransmission));
+}
+
+#[test]
+fn reports_name_the_network_and_what_was_skipped() {
+    let files = Files::new();
+    let arp = (0, ethernet(0x0806, &[0; 28]));
+    let tunnel =
+        |packet: &Recorded| (packet.0, vlan_frame(3, &udp(0, 4789, &vxlan(5000, &frame(&packet.1)))));
+    let packets: Vec<_> =
+        [arp.clone(), arp].into_iter().chain(session().packets.iter().map(tunnel)).collect();
+    let mut capture = PcapWriter::new(Vec::new()).unwrap();
+    for (time, octets) in &packets {
+        let packet = PcapPacket::new(Duration::from_nanos(*time), octets.len() as u32, octets);
+        capture.write_packet(&packet).unwrap();
+    }
+    let path = files.file("tunnel.pcap", capture.into_writer());
+    let arguments = ["verify", path.to_str().unwrap(), "--key", IPV4_KEY];
+    let text = wireseal(arguments);
+    text.assert_says("192.0.2.1:50000 -> 192.0.2.2:179 (VLAN 3, VNI 5000)  good");
+    text.assert_says("\nskipped: 2 packets of ARP (EtherType 0x0806)\n");
+    assert_eq!(text.code, 0);
+    let json = wireseal(arguments.iter().chain(&["--json"])).json();
+    assert_eq!(json["connections"][0]["scope"], json!([{"vlan": 3}, {"vni": 5000}]));
+    let skipped = json!([{"what": "EtherType", "number": 0x0806, "name": "ARP", "packets": 2}]);
+    assert_eq!(json["totals"]["skipped"], skipped);
 }
