@@ -118,7 +118,7 @@ fn packets_come_with_their_verdicts() {
     };
     for (secret, expected) in [
         ("first-secret", "wireseal: good (core/100, SNE 0)"),
-        ("another-secret", "wireseal: bad MAC: most likely another secret"),
+        ("another-secret", "wireseal: bad MAC: "),
     ] {
         let files = Files::new();
         let (keys, fifo, seen) =
