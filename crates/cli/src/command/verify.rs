@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::annotate::Annotations;
 use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
-use super::verify_live::{self, LiveArguments};
+use super::verify_live::{self, LiveArguments, Wanted};
 use crate::capture::{CaptureError, Progress, Reader};
 use crate::report::{self, Format, Report, Subject};
 use crate::terminal::Wrapped;
@@ -111,10 +111,8 @@ pub(super) fn run(arguments: Arguments) -> Result {
         // A connection follows its segments.
         _ => Format::Text { colours: report::colours_wanted(), all: all || segments },
     };
-    let Some(capture) = capture else {
-        let wanted = verify_live::Wanted { keys: &keys, options, format, segments, html: html.as_deref() };
-        return verify_live::run(live, wanted);
-    };
+    let wanted = Wanted { keys: &keys, options, format, segments, html: html.as_deref() };
+    let Some(capture) = capture else { return verify_live::run(live, wanted) };
     let name = capture.display().to_string();
     let in_words = |error| match error {
         CaptureError::Open { .. } => error.to_string(),
@@ -127,6 +125,10 @@ pub(super) fn run(arguments: Arguments) -> Result {
             (reader.map_err(in_words)?, Some(annotations))
         }
     };
+    if annotations.is_none() && verify_live::can_follow(&capture, &wanted) {
+        return verify_live::follow(reader, wanted);
+    }
+    let Wanted { options, .. } = wanted;
     let bar = Bar::new();
     let subject = Subject { capture: &name, keys: &keys };
     let mut report = Report::new(bar.output(json || json_lines), format, subject)?;

@@ -11,13 +11,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::value_parser;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, fchown, fstat};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use wireseal_linux::PacketFilter;
 
 use super::outcome::{Outcome, Result};
 use super::say::say;
-use crate::capture::{Packet, Statistics, Time, Writer};
+use crate::capture::{Packet, Reader, Statistics, Time, Writer};
 use crate::keys::Keys;
 use crate::live::{
     Counted, InterfaceError, Interfaces, Lines, Reason, Screen, Unprivileged, Watch, drop_privileges,
@@ -61,6 +64,10 @@ pub(super) struct Wanted<'a> {
 const LOOK: Duration = Duration::from_millis(250);
 /// How many times as long as a look takes passes until the next.
 const PAUSE: u32 = 20;
+/// How long a capture from standard input is not shown in a table: it may be a short one that is there already.
+const SOON: Duration = Duration::from_secs(1);
+/// How many packets are read of it before keys and signals are.
+const READ_AT_ONCE: u64 = 1024;
 /// How often keys are read and signals noticed.
 pub(super) const WAIT: Duration = Duration::from_millis(50);
 
@@ -72,9 +79,11 @@ pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
     let mut interfaces = Interfaces::open(&interfaces, &filter, promiscuous)?;
     let name = interfaces.name();
     let subject = Subject { capture: &name, keys };
-    let is_table = matches!(format, Format::Text { .. }) && is_capable_terminal();
     // The report is shown when the table makes way.
-    let mut held = if is_table && !segments { Some(tempfile::tempfile()?) } else { None };
+    let held = match format {
+        Format::Text { .. } if is_capable_terminal() && !segments => Some(tempfile::tempfile()?),
+        _ => None,
+    };
     let output: Box<dyn Write> = match (&held, format) {
         (Some(held), _) => Box::new(BufWriter::new(Wrapped::new(held.try_clone()?))),
         (None, Format::Text { .. }) => Box::new(Wrapped::new(io::stdout())),
@@ -91,17 +100,17 @@ pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
     drop_privileges().map_err(|error| format!("privileges cannot be dropped: {error}"))?;
 
     let front = match format {
-        Format::Text { colours, .. } if held.is_some() => {
-            Front::Screen(Box::new(Screen::open(format!("wireseal verify -i {name}"), colours)?))
-        }
-        Format::Text { .. } => Front::Lines(Lines::new(io::stdout())),
+        Format::Text { colours, .. } => match &held {
+            Some(_) => Front::screen(format!("wireseal verify -i {name}"), colours),
+            None => Front::Lines(Lines::new(io::stdout())),
+        },
         _ => Front::Silent,
     };
     if !matches!(front, Front::Screen(_)) {
         say(format_args!("listening on {name}; Ctrl-C ends"));
     }
     let mut verifier = Verifier::new(keys, options);
-    let mut listener = Listener { report, front, watch: Watch::default(), segments };
+    let mut listener = Listener { report, front, held, watch: Watch::default(), segments };
     let limits =
         Limits { stop, count, until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)) };
     let ended = capture(&mut interfaces, &mut verifier, &mut listener, file.as_mut(), &limits)?;
@@ -110,21 +119,79 @@ pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
         file.finish(&statistics)?;
     }
     verifier.note_dropped(dropped(&statistics).saturating_sub(verifier.dropped()));
-    let damage = ended.map(|error| error.to_string());
-    let totals = verifier.finish(damage, |found| listener.event(found))?;
-    let Listener { report, front, .. } = listener;
-    // The terminal is restored.
-    drop(front);
-    let standing = report.standing();
-    report.finish(&totals)?;
-    if let Some(held) = &mut held {
-        held.seek(SeekFrom::Start(0))?;
-        io::copy(held, &mut io::stdout().lock())?;
+    listener.finish(verifier, ended.map(|error| error.to_string()))
+}
+
+/// Whether a capture from standard input can be shown in a table as it arrives: it comes from another program, and goes to a terminal.
+pub(super) fn can_follow(capture: &Path, wanted: &Wanted<'_>) -> bool {
+    let is_of_program =
+        || fstat(io::stdin()).is_ok_and(|stat| !FileType::from_raw_mode(stat.st_mode).is_file());
+    let is_text = matches!(wanted.format, Format::Text { .. }) && !wanted.segments;
+    capture == Path::new("-") && is_text && is_capable_terminal() && is_of_program()
+}
+
+/// Checks a capture from standard input as it arrives, and shows it in a table unless it ends soon.
+pub(super) fn follow(mut reader: Reader, wanted: Wanted<'_>) -> Result {
+    let Wanted { keys, options, format, segments, html } = wanted;
+    let stop = stop_on_signals()?;
+    let name = "-";
+    let subject = Subject { capture: name, keys };
+    let held = tempfile::tempfile()?;
+    let output: Box<dyn Write> = Box::new(BufWriter::new(Wrapped::new(held.try_clone()?)));
+    let mut report = Report::new(output, format, subject)?;
+    if let Some(path) = html {
+        report = report.with_page(path, subject)?;
     }
-    Ok(match standing {
-        Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
-        standing => standing.into(),
-    })
+    let mut verifier = Verifier::new(keys, options);
+    let mut listener =
+        Listener { report, front: Front::Silent, held: Some(held), watch: Watch::default(), segments };
+    let (mut packets, started) = (0, Instant::now());
+    let mut next_look = started + SOON;
+    let damage = loop {
+        // Reading would wait, and keys and signals with it.
+        let has_input = reader.is_ahead() || wait_for_input()?;
+        if has_input {
+            match reader.next_packet() {
+                None => break None,
+                Some(Ok(packet)) => {
+                    packets = packet.number;
+                    verifier.packet(&packet, |found| listener.event(found))?;
+                }
+                Some(Err(error)) => break Some(error.to_string()),
+            }
+        }
+        if !reader.is_ahead() {
+            verifier.judge_queued(|found| listener.event(found))?;
+        }
+        if has_input && !packets.is_multiple_of(READ_AT_ONCE) {
+            continue;
+        }
+        if listener.is_ended_by_user()? || stop.load(Ordering::Relaxed) {
+            break None;
+        }
+        let now = Instant::now();
+        if now >= next_look {
+            if let (Front::Silent, Format::Text { colours, .. }) = (&listener.front, format) {
+                listener.front =
+                    Front::Screen(Box::new(Screen::open("wireseal verify -".to_owned(), colours)?));
+            }
+            listener.look(&verifier, Counted { packets, dropped: 0 })?;
+            next_look = now + LOOK.max(now.elapsed() * PAUSE);
+        }
+    };
+    listener.finish(verifier, damage)
+}
+
+/// Waits a moment for standard input. Returns whether there is any, or its end.
+fn wait_for_input() -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    let limit = Timespec { tv_sec: 0, tv_nsec: WAIT.subsec_nanos().into() };
+    match poll(&mut waiting, Some(&limit)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// When to end.
@@ -211,6 +278,8 @@ pub(super) fn dropped(statistics: &[Statistics]) -> u64 {
 struct Listener<'a> {
     report: Report<'a, Box<dyn Write>>,
     front: Front,
+    /// The report, if it waits for the end.
+    held: Option<File>,
     watch: Watch,
     segments: bool,
 }
@@ -273,15 +342,38 @@ impl Listener<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &self.front {
-            // It is shown at the end.
-            Front::Screen(_) => Ok(()),
-            _ => self.report.flush(),
+        // One that waits is shown at the end.
+        if self.held.is_some() { Ok(()) } else { self.report.flush() }
+    }
+
+    /// Ends the report, and shows it in place of the table.
+    fn finish(mut self, verifier: Verifier<'_>, damage: Option<String>) -> Result {
+        let totals = verifier.finish(damage, |found| self.event(found))?;
+        let Self { report, front, held, .. } = self;
+        // The terminal is restored.
+        drop(front);
+        let standing = report.standing();
+        report.finish(&totals)?;
+        if let Some(mut held) = held {
+            held.seek(SeekFrom::Start(0))?;
+            io::copy(&mut held, &mut io::stdout().lock())?;
         }
+        Ok(match standing {
+            Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
+            standing => standing.into(),
+        })
     }
 }
 
 impl Front {
+    /// The table, or lines if the process has no terminal of its own to read keys from.
+    fn screen(title: String, colours: bool) -> Self {
+        match Screen::open(title, colours) {
+            Ok(screen) => Self::Screen(Box::new(screen)),
+            Err(_) => Self::Lines(Lines::new(io::stdout())),
+        }
+    }
+
     fn reason(&mut self, reason: &Reason) -> io::Result<()> {
         match self {
             Self::Screen(screen) => screen.reason(reason),
@@ -313,8 +405,7 @@ impl PacketFile {
             Err(error) => return Err(named(error).into()),
             Ok(file) => {
                 if let Some(Unprivileged { user, group }) = Unprivileged::caller_of_sudo() {
-                    rustix::fs::fchown(&file, Some(user), Some(group))
-                        .map_err(|error| named(error.into()))?;
+                    fchown(&file, Some(user), Some(group)).map_err(|error| named(error.into()))?;
                 }
                 file
             }

@@ -1,12 +1,14 @@
 //! Packets of an interface, checked as they come.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
 
 use crate::support::files::Files;
 use crate::support::namespace::{await_text, is_inside, send, shell};
@@ -338,4 +340,55 @@ fn dropped_packets_are_counted_and_blamed_on_nobody() {
     run.assert_says("packets that the kernel dropped, so verdicts about gaps are uncertain\n");
     run.assert_says("or that was among the");
     assert!(!run.out.contains("NOT OPEN"), "{}", run.out);
+}
+
+/// Reads what is shown on a terminal up to this text.
+fn await_shown(mut terminal: &File, text: &str) -> String {
+    let mut shown = String::new();
+    while !shown.contains(text) {
+        let mut octets = [0; 4096];
+        let length = terminal.read(&mut octets).unwrap();
+        shown += &String::from_utf8_lossy(&octets[..length]);
+    }
+    shown
+}
+
+#[test]
+fn on_a_terminal_there_is_a_table_which_makes_way_for_the_report() {
+    if !is_inside("live::on_a_terminal_there_is_a_table_which_makes_way_for_the_report") {
+        return;
+    }
+    for is_by_key in [true, false] {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let ours = openpt(flags).unwrap();
+        unlockpt(&ours).unwrap();
+        let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
+        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let before = format!("{:?}", tcgetattr(&theirs).unwrap());
+        // The program has the terminal for itself.
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", env!("CARGO_BIN_EXE_wireseal"), "verify", "-i", "far", "--key", OTHER_KEY]);
+        // So that a test that fails ends.
+        command.args(["--seconds", "60"]);
+        let end = || theirs.try_clone().unwrap();
+        let mut child =
+            command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm").spawn().unwrap();
+        let terminal = File::from(ours);
+        await_shown(&terminal, "\x1b[?1049h");
+        await_shown(&terminal, "scroll");
+        send_frames(&frames(&session().packets));
+        await_shown(&terminal, "why");
+        assert_ne!(format!("{:?}", tcgetattr(&theirs).unwrap()), before);
+        if is_by_key {
+            (&terminal).write_all(b"q").unwrap();
+        } else {
+            kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+        }
+        let rest = await_shown(&terminal, "6 of 6 segments failed");
+        // The screen of before, then the report.
+        let restored = rest.find("\x1b[?1049l").unwrap();
+        assert!(restored < rest.find("connection 1: 192.0.2.1:50000 -> 192.0.2.2:179").unwrap(), "{rest}");
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        assert_eq!(format!("{:?}", tcgetattr(&theirs).unwrap()), before);
+    }
 }

@@ -9,7 +9,8 @@ use socket2::SockFilter;
 /// The TCP segments that are wanted.
 ///
 /// What can only be decided by more than a look at a packet's first headers passes too: fragments, IPv6 with extension headers, and
-/// whatever may carry another packet, such as MPLS, PPPoE, GRE, IP in IP, or UDP to a port of VXLAN, Geneve or GTP-U.
+/// whatever may carry another packet, such as MPLS, PPPoE, GRE, IP in IP, or UDP to a port of VXLAN, Geneve, GTP-U
+/// or L2TP.
 #[derive(Clone, Default, Debug)]
 pub struct PacketFilter {
     /// One of the addresses is in one of these networks; any address if there is none.
@@ -33,8 +34,8 @@ const TCP: u32 = 6;
 const UDP: u32 = 17;
 /// IP protocols that carry no TCP: ICMP, IGMP, ESP, ICMPv6, OSPF, PIM, VRRP, SCTP.
 const WITHOUT_TCP: [u32; 8] = [1, 2, 50, 58, 89, 103, 112, 132];
-/// Ports of UDP with packets inside: GTP-U, VXLAN, Geneve, MPLS (RFC 7510), Linux's first port for VXLAN.
-const TUNNELS: [u32; 5] = [2152, 4789, 6081, 6635, 8472];
+/// Ports of UDP with packets inside: L2TP, GTP-U, VXLAN, VXLAN-GPE, Geneve, MPLS (RFC 7510), Linux's own port for VXLAN.
+const TUNNELS: [u32; 7] = [1701, 2152, 4789, 4790, 6081, 6635, 8472];
 
 // Instructions of linux/filter.h. X holds where a header begins; what is loaded is in A.
 const LOAD_ABSOLUTE_16: u16 = 0x28;
