@@ -158,7 +158,7 @@ impl<'k> Annotations<'k> {
             of_failed: HashMap::new(),
             of_unjudged: HashMap::new(),
             of_packet: HashMap::new(),
-            good: ((NO_KEY, 0), comment::good(keys, None, Sne(0))),
+            good: ((NO_KEY, 0), comment::good(keys, None, None)),
         };
         let entries = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
         Ok((reader, Self { path: path.into(), output, input, length, entries, comments }))
@@ -302,7 +302,7 @@ impl Comments<'_> {
         let reason = if verdict == Verdict::Good {
             if self.good.0 != (key_or_sender, sne_or_connection) {
                 let key = (key_or_sender != NO_KEY).then_some(key_or_sender.into());
-                let comment = comment::good(self.keys, key, Sne(sne_or_connection as u32));
+                let comment = comment::good(self.keys, key, Some(Sne(sne_or_connection as u32)));
                 self.good = ((key_or_sender, sne_or_connection), comment);
             }
             *text += &self.good.1;

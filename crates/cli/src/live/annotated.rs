@@ -5,12 +5,10 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use wireseal_tcp_ao::Sne;
 
 use crate::capture::{InterfaceDescription, Packet, Statistics, Time, Writer};
 use crate::keys::Keys;
 use crate::report::comment;
-use crate::text::Printable;
 use crate::verify::report::{SegmentReport, Sender, Standing, Verdict};
 use crate::verify::{Verifier, VerifyEvent};
 
@@ -28,8 +26,21 @@ pub(crate) struct Annotated<'k, W> {
     waiting: Vec<Waiting>,
     /// The time of the last packet.
     last: Option<Time>,
-    /// Why segments of a connection fail or are not judged, and when that was asked.
-    reasons: HashMap<(u64, bool), (Instant, String), RandomState>,
+    /// Why segments of a connection's ends fail or are not judged, and when that was asked.
+    reasons: HashMap<u64, (Instant, [Reasons; 2]), RandomState>,
+}
+
+/// Why segments of one end failed, and why others could not be judged.
+#[derive(Default, Debug)]
+struct Reasons {
+    failed: Option<String>,
+    not_judged: Option<String>,
+}
+
+impl Reasons {
+    fn of(&self, verdict: Verdict) -> Option<&str> {
+        if verdict.is_failure() { &self.failed } else { &self.not_judged }.as_deref()
+    }
 }
 
 /// A packet whose octets end there.
@@ -83,9 +94,7 @@ impl<'k, W: Write> Annotated<'k, W> {
                 }
             }
             VerifyEvent::Connection(connection) => {
-                for is_opener in [true, false] {
-                    self.reasons.remove(&(connection.number, is_opener));
-                }
+                self.reasons.remove(&connection.number);
             }
         }
         Ok(())
@@ -120,9 +129,11 @@ impl<'k, W: Write> Annotated<'k, W> {
         let verdicts = self.waiting.iter().flat_map(|waiting| &waiting.verdicts);
         let asked: HashSet<u64, RandomState> = verdicts
             .filter(|(connection, segment)| {
-                let known = self.reasons.get(&(*connection, segment.sender == Sender::Opener));
                 segment.verdict != Verdict::Good
-                    && known.is_none_or(|(when, reason)| reason.is_empty() || when.elapsed() > SETTLED)
+                    && self.reasons.get(connection).is_none_or(|(when, reasons)| {
+                        let reason = reasons[segment.sender as usize].of(segment.verdict);
+                        reason.is_none() || when.elapsed() > SETTLED
+                    })
             })
             .map(|(connection, _)| *connection)
             .collect();
@@ -131,27 +142,24 @@ impl<'k, W: Write> Annotated<'k, W> {
         }
         let now = Instant::now();
         for snapshot in verifier.snapshots().filter(|snapshot| asked.contains(&snapshot.number())) {
-            let diagnoses = snapshot.diagnoses();
-            for sender in Sender::BOTH {
-                let mut own = diagnoses.iter().filter(|diagnosis| diagnosis.sender == sender);
-                let failed = own.clone().find(|diagnosis| diagnosis.about == Standing::Failed);
-                let reason = failed.or_else(|| own.next()).map(|diagnosis| diagnosis.sentence());
-                let place = (snapshot.number(), sender == Sender::Opener);
-                self.reasons.insert(place, (now, reason.unwrap_or_default()));
-            }
+            let (diagnoses, counts) = (snapshot.diagnoses(), snapshot.counts_by_sender());
+            let reasons = Sender::BOTH.map(|sender| {
+                let (end, counts) = (snapshot.ends()[sender as usize], &counts[sender as usize]);
+                let reason = |about| comment::reason(end, sender, counts, about, &diagnoses);
+                Reasons { failed: reason(Standing::Failed), not_judged: reason(Standing::NotJudged) }
+            });
+            self.reasons.insert(snapshot.number(), (now, reasons));
         }
     }
 
     /// `wireseal: good (core/100, SNE 0)`, or what is wrong and why.
     fn comment(&self, (connection, segment): &(u64, SegmentReport)) -> String {
-        let SegmentReport { verdict, key, sne, sender, .. } = segment;
-        if *verdict == Verdict::Good {
-            return comment::good(self.keys, *key, sne.unwrap_or(Sne(0)));
+        let SegmentReport { verdict, key, sne, sender, .. } = *segment;
+        if verdict == Verdict::Good {
+            return comment::good(self.keys, key, sne);
         }
-        let comment = comment::not_good(*verdict);
-        match self.reasons.get(&(*connection, *sender == Sender::Opener)) {
-            Some((_, reason)) if !reason.is_empty() => format!("{comment}: {}", Printable(reason)),
-            _ => comment,
-        }
+        let reasons = self.reasons.get(connection);
+        let reason = reasons.and_then(|(_, reasons)| reasons[sender as usize].of(verdict));
+        comment::not_good(verdict) + &reason.map(|reason| format!(": {reason}")).unwrap_or_default()
     }
 }

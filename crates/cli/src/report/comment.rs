@@ -10,10 +10,10 @@ use crate::text::{Printable, counted, grouped};
 use crate::verify::report::{Counts, Diagnosis, Sender, Standing, Verdict, failed, not_judged};
 
 /// The comment of a good segment: `wireseal: good (core/100, SNE 0)`. `key` is the index of the one that verified.
-pub(crate) fn good(keys: &Keys, key: Option<usize>, sne: Sne) -> String {
+pub(crate) fn good(keys: &Keys, key: Option<usize>, sne: Option<Sne>) -> String {
     let key = key.and_then(|key| keys.keys.get(key));
     let name = key.map(|key| format!("{}, ", Printable(&key.name))).unwrap_or_default();
-    format!("wireseal: good ({name}SNE {})", sne.0)
+    format!("wireseal: good ({name}SNE {})", sne.map_or(0, |sne| sne.0))
 }
 
 /// The beginning of any other: `wireseal: bad MAC`, or `wireseal: not judged: ISN not seen`.

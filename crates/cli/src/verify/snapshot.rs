@@ -54,8 +54,14 @@ impl<'v> Snapshot<'v> {
     /// Segments of both directions by verdict.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let [forth, back] = self.directions();
-        std::array::from_fn(|index| forth.counts[index] + back.counts[index])
+        let [forth, back] = self.counts_by_sender();
+        std::array::from_fn(|index| forth[index] + back[index])
+    }
+
+    /// Segments of each direction by verdict.
+    #[must_use]
+    pub fn counts_by_sender(&self) -> [Counts; 2] {
+        self.directions().map(|direction| direction.counts)
     }
 
     /// The names of the keys in use, one for each direction; `None` where no segment has verified.
