@@ -80,7 +80,11 @@ impl Schema {
             without(changed.pointer_mut(parent).unwrap());
             assert_eq!(self.open.is_valid(&changed), !is_required, "{}: without {pointer}", self.name);
             let mut more = output.clone();
-            more.pointer_mut(parent).unwrap().as_object_mut().unwrap().insert("added".to_owned(), json!(1));
+            more.pointer_mut(parent)
+                .unwrap()
+                .as_object_mut()
+                .unwrap()
+                .insert("of a later version".to_owned(), json!(1));
             assert!(
                 self.open.is_valid(&more),
                 "{}: readers have to bear a new member of {parent}",
