@@ -266,8 +266,8 @@ fn write_connection(
         write_direction(output, end, direction, first.time)?;
     }
     for (word, sentence, explained) in words::reasons(connection) {
-        let why = colours.styled(if word == "note" { NOT_JUDGED } else { FAILED }, format!("{word}:"));
-        writeln!(output, "  {why} {}\n       ({explained})", Printable(&sentence))?;
+        let word = colours.styled(if word == "note" { NOT_JUDGED } else { FAILED }, word);
+        writeln!(output, "  {word}: {}\n      ({explained})", Printable(&sentence))?;
     }
     writeln!(output)
 }

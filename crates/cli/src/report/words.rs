@@ -318,7 +318,7 @@ impl Summary {
             format!("{}: {}", counted(totals.counts.iter().sum(), "segment"), counts(&totals.counts)),
             format!("{}: {}", counted(totals.connections, "connection"), self.connections()),
         ];
-        for Cause { kind, segments, connections, sentence, .. } in &self.causes {
+        for Cause { kind, segments, connections, sentence, .. } in self.worst_causes() {
             let [segments, connections] =
                 [counted(*segments, "segment"), counted(*connections, "connection")];
             lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
@@ -327,6 +327,12 @@ impl Summary {
         lines.extend(totals.damage.clone());
         let lines: Vec<_> = lines.iter().map(|line| Printable(line).to_string()).collect();
         lines.join("\n")
+    }
+
+    /// The causes of failures first, then why connections did not open, then what was not judged.
+    pub(super) fn worst_causes(&self) -> impl Iterator<Item = &Cause> {
+        let order = [Standing::Failed, Standing::NotOpen, Standing::NotJudged];
+        order.into_iter().flat_map(|about| self.causes.iter().filter(move |cause| cause.about == about))
     }
 
     /// Connections by verdict: `1 good, 2 failed`.

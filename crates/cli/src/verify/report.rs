@@ -336,12 +336,12 @@ pub struct Totals {
     pub left_out: u64,
     /// Packets whose link type or headers could not be read.
     pub unreadable: u64,
-    /// The `--isn` and `--nat` that are about no connection of the capture, as written on the command line.
-    pub unused_hints: Vec<String>,
     /// What the packets in `fragments`, `other` and `unreadable` hold.
     pub skipped: SkippedCounts,
     /// Packets that the kernel dropped, because they were not read in time.
     pub dropped: u64,
+    /// The `--isn` and `--nat` that are about no connection of the capture, as written on the command line.
+    pub unused_hints: Vec<String>,
     /// Where and how the file is damaged, if it is.
     pub damage: Option<String>,
 }

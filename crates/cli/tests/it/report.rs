@@ -225,7 +225,7 @@ fn the_text_has_what_an_engineer_looks_for() {
         "connection 2: 192.0.2.9:41022 -> 192.0.2.2:179  FAILED",
         "  192.0.2.2:179 sent 4 segments: 4 bad MAC",
         "      0 octets, ISN 5, SNE 0, 1 verified reset",
-        "       (4 segments of 192.0.2.2:179, from packet 2 on)",
+        "      (4 segments of 192.0.2.2:179, from packet 2 on)",
         "      319 octets, ISN 77, 1 unverified reset",
         "  [2001:db8::2]:179 sent 4 segments: 1 bad MAC, 1 no TCP-AO option, 1 two TCP-AO options, 1 cut off",
         " bad MAC                     5 ",
@@ -344,7 +344,8 @@ fn the_page_is_bounded_and_says_what_it_leaves_out() {
     let (text, page) = report(&connections, Format::Text { colours: false, all: true }, false);
     assert_eq!(text.matches("connection ").count(), 1200);
     assert_eq!(page.matches("<article").count(), 600);
-    assert!(page.contains("100 more connections with failed segments or not open, and 500 others"));
+    assert!(page.contains(": 100 more connections that failed or did not open."));
+    assert!(page.contains(": 500 more connections that are good."));
 
     // A long connection shows only as many segments as a browser can handle.
     let mut connection = rollover();

@@ -227,6 +227,21 @@ impl Found {
         options: VerifyOptions,
         recorded: impl Fn(usize, usize) -> usize,
     ) -> Self {
+        let cut = packets.iter().enumerate().map(|(index, recorded_packet)| {
+            let packet = packet(index as u64 + 1, recorded_packet);
+            Packet { octets: &packet.octets[..recorded(index, packet.octets.len())], ..packet }
+        });
+        Self::of(cut, keys, options)
+    }
+
+    /// What is found in packets of another link type.
+    pub fn on(link_type: u16, packets: &[Recorded], keys: &Keys) -> Self {
+        let packets =
+            (1..).zip(packets).map(|(number, packet_at)| Packet { link_type, ..packet(number, packet_at) });
+        Self::of(packets, keys, VerifyOptions::default())
+    }
+
+    fn of<'p>(packets: impl Iterator<Item = Packet<'p>>, keys: &Keys, options: VerifyOptions) -> Self {
         let mut verifier = Verifier::new(keys, options);
         let (mut segments, mut connections) = (Vec::new(), Vec::new());
         let mut each = |event: VerifyEvent<'_>| {
@@ -236,10 +251,8 @@ impl Found {
             }
             Ok::<_, Infallible>(())
         };
-        for (index, recorded_packet) in packets.iter().enumerate() {
-            let packet = packet(index as u64 + 1, recorded_packet);
-            let octets = &packet.octets[..recorded(index, packet.octets.len())];
-            verifier.packet(&Packet { octets, ..packet }, &mut each).unwrap();
+        for packet in packets {
+            verifier.packet(&packet, &mut each).unwrap();
         }
         let totals = verifier.finish(None, each).unwrap();
         Self { segments, connections, totals }

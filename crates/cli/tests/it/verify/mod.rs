@@ -8,4 +8,6 @@ mod no_panic;
 mod not_open;
 mod on_the_path;
 mod program;
+mod scopes;
+mod streams;
 mod verdicts;
