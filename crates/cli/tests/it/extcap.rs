@@ -116,10 +116,9 @@ fn packets_come_with_their_verdicts() {
              secret = \"{secret}\"\n"
         )
     };
-    for (secret, expected) in [
-        ("first-secret", "wireseal: good (core/100, SNE 0)"),
-        ("another-secret", "wireseal: bad MAC: "),
-    ] {
+    for (secret, expected) in
+        [("first-secret", "wireseal: good (core/100, SNE 0)"), ("another-secret", "wireseal: bad MAC: ")]
+    {
         let files = Files::new();
         let (keys, fifo, seen) =
             (files.file("keys.toml", key(secret)), files.path("fifo"), files.path("seen"));
