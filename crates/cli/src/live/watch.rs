@@ -10,7 +10,7 @@ use crate::capture::{Place, Time};
 use crate::verify::report::{ConnectionReport, Counts, Diagnosis, Sender, Standing, failed, standing};
 use crate::verify::{Snapshot, Verifier};
 
-/// How many connections are diagnosed each time, so that very many that fail cost no more than this.
+/// How many connections that fail are diagnosed each time, and how many that open, so that very many cost no more than this.
 const DIAGNOSED_AT_ONCE: usize = 256;
 /// How long, or for how many failed segments, a reason waits to be told: what follows may show more.
 const SETTLING: Duration = Duration::from_millis(750);
@@ -59,8 +59,9 @@ pub struct Watch {
 
 #[derive(Debug)]
 struct Told {
-    /// When it was seen first.
+    /// When it was diagnosed first and last.
     since: Instant,
+    asked: Instant,
     /// How many segments had failed when it was diagnosed last.
     failed: u64,
     /// The kinds of reasons, and whose segments they are about. A cause's words change as it explains more segments.
@@ -71,23 +72,28 @@ struct Told {
 
 impl Default for Told {
     fn default() -> Self {
-        Self { since: Instant::now(), failed: 0, kinds: HashSet::default(), standing: None }
+        let now = Instant::now();
+        Self { since: now, asked: now, failed: 0, kinds: HashSet::default(), standing: None }
     }
 }
 
 impl Watch {
     /// Looks at all live connections: calls `row` for each, and returns the reasons that are new or may have changed.
     pub fn look(&mut self, verifier: &Verifier<'_>, mut row: impl FnMut(Row)) -> Vec<Reason> {
-        let (mut reasons, mut diagnosed) = (Vec::new(), 0);
+        let (mut reasons, mut diagnosed) = (Vec::new(), [0; 2]);
         for snapshot in verifier.snapshots() {
             let counts = snapshot.counts();
             let mut found = standing(&counts);
             let failed = failed(&counts);
             let told = self.told.get(&snapshot.number());
-            // One that is not open yet may turn out not to open by the passing of time alone.
-            let is_due = told.map_or(failed > 0, |told| told.failed != failed) || snapshot.is_opening();
-            if is_due && diagnosed < DIAGNOSED_AT_ONCE {
-                diagnosed += 1;
+            let is_rested = told.is_none_or(|told| told.asked.elapsed() > SETTLING);
+            let has_failed_anew = told.map_or(failed > 0, |told| told.failed != failed && is_rested);
+            // One that is not open may turn out not to open by the passing of time alone, or open after all.
+            let told_not_open = told.is_some_and(|told| told.standing == Some(Standing::NotOpen));
+            let is_opening = (snapshot.is_opening() || told_not_open) && is_rested;
+            let diagnosed = if has_failed_anew { &mut diagnosed[0] } else { &mut diagnosed[1] };
+            if (has_failed_anew || is_opening) && *diagnosed < DIAGNOSED_AT_ONCE {
+                *diagnosed += 1;
                 self.tell(&snapshot, failed, &mut reasons);
             }
             let told = self.told.get(&snapshot.number()).and_then(|told| told.standing);
@@ -112,6 +118,7 @@ impl Watch {
         let diagnoses = snapshot.diagnoses();
         let (number, ends, time) = (snapshot.number(), *snapshot.ends(), snapshot.last().time);
         let told = self.told.entry(number).or_default();
+        told.asked = Instant::now();
         told.standing = diagnoses.iter().map(|diagnosis| diagnosis.about).next();
         if told.since.elapsed() < SETTLING && failed < SETTLED {
             return;

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
+use pcap_file::pcapng::{Block, PcapNgReader};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
@@ -343,6 +345,17 @@ fn dropped_packets_are_counted_and_blamed_on_nobody() {
     run.assert_says("packets that the kernel dropped, so verdicts about gaps are uncertain\n");
     run.assert_says("or that was among the");
     assert!(!run.out.contains("NOT OPEN"), "{}", run.out);
+    let mut reader = PcapNgReader::new(File::open(&file).unwrap()).unwrap();
+    let mut dropped = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::InterfaceStatistics(statistics) = block.unwrap() {
+            dropped.extend(statistics.options.into_iter().filter_map(|option| match option {
+                InterfaceStatisticsOption::IsbOsDrop(count) => Some(count),
+                _ => None,
+            }));
+        }
+    }
+    assert!(matches!(dropped[..], [count] if count > 0), "{dropped:?}");
 }
 
 /// Reads what is shown on a terminal up to this text.
