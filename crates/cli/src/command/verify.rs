@@ -12,7 +12,7 @@ use crate::capture::{CaptureError, Progress, Reader};
 use crate::report::{self, Format, Report, Subject};
 use crate::terminal::Wrapped;
 use crate::verify::report::Standing;
-use crate::verify::{IsnHint, NatHint, SearchLimits, Verifier, VerifyEvent, VerifyOptions};
+use crate::verify::{IsnHint, NatHint, Verifier, VerifyEvent, VerifyOptions};
 
 /// Check every TCP segment of a capture against keys, and say why segments fail.
 #[derive(Debug, clap::Args)]
@@ -73,8 +73,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     if let Some(path) = &html {
         report = report.with_page(path, subject)?;
     }
-    let limits = SearchLimits::default();
-    let options = VerifyOptions { peers, ports, isns, nat, keep_segments, limits };
+    let options = VerifyOptions { peers, ports, isns, nat, keep_segments, ..VerifyOptions::default() };
     let mut verifier = Verifier::new(&keys, options);
     let mut each = |found: VerifyEvent<'_>| match found {
         VerifyEvent::Segment { connection, ends, segment } if segments => {

@@ -11,11 +11,15 @@
 pub mod report;
 
 mod connection;
+mod connections;
 mod diagnose;
+mod intake;
 mod judge;
 mod key_table;
 mod learn;
+mod live;
 mod options;
+mod traffic_keys;
 mod verifier;
 
 pub use options::{HintError, IsnHint, NatHint, SearchLimits, VerifyOptions};

@@ -81,7 +81,7 @@ impl Serialize for Verdict {
 /// Which end sent a segment: an index into a connection's arrays of two.
 ///
 /// The opener sent the first SYN or, if the capture has none, has the higher port.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sender {
     /// The end that opened the connection.
@@ -321,6 +321,10 @@ pub struct Totals {
     pub counts: Counts,
     /// Connections.
     pub connections: u64,
+    /// How many of them were given up because more were live than memory is for. What they sent before is in the counts.
+    pub given_up: u64,
+    /// TCP segments that were not judged because their connection had been given up.
+    pub after_given_up: u64,
     /// IP fragments of TCP segments, which are not judged.
     pub fragments: u64,
     /// Packets that are not TCP.
@@ -337,7 +341,7 @@ impl Totals {
     /// Whether the capture may hold segments that were not seen.
     #[must_use]
     pub const fn is_incomplete(&self) -> bool {
-        self.fragments + self.unreadable > 0 || self.damage.is_some()
+        self.fragments + self.unreadable + self.after_given_up > 0 || self.damage.is_some()
     }
 }
 

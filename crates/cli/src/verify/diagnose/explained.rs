@@ -191,7 +191,7 @@ impl Explained<'_, '_> {
                 self.agreement("the MAC length of the key")
             ),
             Relation::Exchanged
-                if self.connection.direction(self.finding.sender.other()).seen.key_id == Some(key_id) =>
+                if self.connection.direction(self.finding.sender.other()).key_id == Some(key_id) =>
             {
                 let advice = match accepted {
                     Some(accepted) => format!(
@@ -271,8 +271,8 @@ impl Explained<'_, '_> {
     fn agreement(&self, what: &str) -> String {
         let Ends { own, other } = self.ends();
         let key = self.finding.hypothesis.candidate.key as usize;
-        let uses = &self.connection.direction(self.finding.sender.other()).report.key_uses;
-        let other_end_has_key = uses.iter().any(|key_use| key_use.key == Some(key));
+        let runs = &self.connection.direction(self.finding.sender.other()).key_runs;
+        let other_end_has_key = runs.iter().any(|run| run.key() == Some(key));
         if let Some(same) = self.same_of_other() {
             let is_accepted = self.is_accepted() && is_acknowledged(self.connection, same.sender, same.end);
             let why = if is_accepted { "Each has acknowledged the other's segments" } else { "Both do it" };
@@ -309,13 +309,14 @@ impl Rest<'_, '_> {
 
     /// Whether the last segments of both ends have this verdict: if both keep doing it, the segments are not forged.
     fn is_last_of_both(&self, verdict: Verdict) -> bool {
-        self.connection.directions.iter().all(|direction| direction.last_verdict == Some(verdict))
+        let kind = Some(verdict.index() as u8);
+        self.connection.directions.iter().all(|direction| direction.last_verdict == kind)
     }
 
     /// Whether segments of the sender with this KeyID verify.
     fn is_good_under(&self, key_id: KeyId) -> bool {
-        let uses = &self.connection.direction(self.sender).report.key_uses;
-        uses.iter().any(|key_use| key_use.key_id == key_id && key_use.key.is_some())
+        let runs = &self.connection.direction(self.sender).key_runs;
+        runs.iter().any(|run| run.key_id == key_id && run.key.is_some())
     }
 
     /// The keys that a KeyID names in segments of the sender, with the KeyID.
