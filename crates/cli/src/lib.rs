@@ -7,6 +7,7 @@
 //! | [`verify`] | a verdict on every segment, and a diagnosis of what failed |
 //! | [`report`] | the result of `verify` as text, JSON and an HTML page |
 //! | [`mod@derive`] | traffic keys and MACs, and the protection of a QUIC packet, step by step |
+//! | [`explain`] | what lines of logs mean |
 //! | [`selftest`] | published test vectors on this machine |
 //! | [`command`] | the subcommands, which print |
 //!
@@ -16,6 +17,7 @@
 pub mod capture;
 pub mod command;
 pub mod derive;
+pub mod explain;
 pub mod hex;
 pub mod keys;
 pub mod report;

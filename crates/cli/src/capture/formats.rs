@@ -15,14 +15,20 @@ use super::{Damage, Time};
 
 /// What the file's header says about all records.
 pub(super) struct Pcap {
-    is_big_endian: bool,
-    link_type: u16,
+    pub(super) is_big_endian: bool,
+    pub(super) link_type: u16,
+    /// The most octets recorded of a packet; 0 for no limit.
+    pub(super) snap_length: u32,
+    /// Octets of the frame check sequence that follows each packet, if the header says so.
+    pub(super) frame_check_sequence: Option<u8>,
     /// Nanoseconds per unit of the records' fractions of a second.
-    fraction: u64,
+    pub(super) fraction: u64,
 }
 
 const FILE_HEADER_LENGTH: usize = 24;
 const RECORD_HEADER_LENGTH: usize = 16;
+/// The bit of the link type that says whether the four highest ones are the length of a frame check sequence.
+const HAS_FRAME_CHECK_SEQUENCE: u32 = 1 << 26;
 
 impl Pcap {
     /// Microseconds and nanoseconds, each in both byte orders.
@@ -36,9 +42,18 @@ impl Pcap {
         buffer.fill(FILE_HEADER_LENGTH)?;
         let Ok((_, header)) = parse_pcap_header(buffer.ready()) else { return Err(Damage::Block(0)) };
         let fraction = if header.is_nanosecond_precision() { 1 } else { 1000 };
+        let network = header.network.0 as u32;
+        let pcap = Self {
+            is_big_endian: header.is_bigendian(),
+            link_type: network as u16,
+            snap_length: header.snaplen,
+            // In units of 16 bits.
+            frame_check_sequence: (network & HAS_FRAME_CHECK_SEQUENCE != 0)
+                .then_some((network >> 28) as u8 * 2),
+            fraction,
+        };
         buffer.take(FILE_HEADER_LENGTH);
-        // The bits above give the length of a frame check sequence, which follows the IP packet anyway.
-        Ok(Self { is_big_endian: header.is_bigendian(), link_type: header.network.0 as u16, fraction })
+        Ok(pcap)
     }
 
     #[inline]
@@ -81,7 +96,7 @@ impl Pcap {
 /// The current section.
 #[derive(Default)]
 pub(super) struct Pcapng {
-    is_big_endian: bool,
+    pub(super) is_big_endian: bool,
     interfaces: Vec<Interface>,
 }
 
@@ -93,7 +108,7 @@ struct Interface {
 }
 
 /// Packet Block, which the Enhanced Packet Block replaced (appendix A).
-const OLD_PACKET_BLOCK: u32 = 2;
+pub(super) const OLD_PACKET_BLOCK: u32 = 2;
 /// How many interfaces of a section are remembered: more than any machine has.
 const MOST_INTERFACES: usize = 1 << 16;
 /// Octets of type and length before a block's body, and of these with the repeated length after it.
@@ -111,22 +126,29 @@ impl Pcapng {
         u32::from_le_bytes(start) == SHB_MAGIC
     }
 
+    /// The type and the length in octets of the next block, of which at least the frame is ready; `None` at the end of the file.
+    #[inline]
+    pub(super) fn block(&mut self, buffer: &mut Buffer) -> Result<Option<(u32, u32)>, Damage> {
+        if !buffer.fill(BLOCK_FRAME)? {
+            return Ok(None);
+        }
+        let [kind, length, third] =
+            [0, 4, 8].map(|place| buffer.ready()[place..].first_chunk().copied().unwrap_or_default());
+        if u32::from_le_bytes(kind) == SHB_MAGIC {
+            self.is_big_endian = u32::from_be_bytes(third) == BOM_MAGIC;
+        }
+        let (kind, length) = (self.number(kind), self.number(length));
+        if (length as usize) < BLOCK_FRAME || !length.is_multiple_of(4) {
+            return Err(Damage::Length(length.into()));
+        }
+        Ok(Some((kind, length)))
+    }
+
     #[inline]
     pub(super) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, Damage> {
         loop {
-            if !buffer.fill(BLOCK_FRAME)? {
-                return Ok(None);
-            }
-            let [kind, length, third] =
-                [0, 4, 8].map(|place| buffer.ready()[place..].first_chunk().copied().unwrap_or_default());
-            if u32::from_le_bytes(kind) == SHB_MAGIC {
-                self.is_big_endian = u32::from_be_bytes(third) == BOM_MAGIC;
-            }
-            let (kind, length) = (self.number(kind), self.number(length));
+            let Some((kind, length)) = self.block(buffer)? else { return Ok(None) };
             let octets = length as usize;
-            if octets < BLOCK_FRAME || !octets.is_multiple_of(4) {
-                return Err(Damage::Length(length.into()));
-            }
             if !matches!(kind, SHB_MAGIC | IDB_MAGIC | EPB_MAGIC | SPB_MAGIC | OLD_PACKET_BLOCK) {
                 buffer.skip(length.into())?;
                 continue;

@@ -1,9 +1,21 @@
 //! Capture files as packets, and packets as TCP segments.
+//!
+//! ```text
+//! file -> Reader -> Packet -> Decoder -> link -> layers, tunnels -> TCP segment, or what was skipped
+//!                                                     fragments <-> (IP fragments wait for the rest)
+//! ```
 
+mod annotate;
 mod content;
 mod formats;
+mod fragments;
+mod layers;
+mod link;
 mod reader;
+mod scope;
+mod skipped;
 mod source;
+mod tunnels;
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -12,8 +24,13 @@ use std::{fmt, io};
 use serde::{Serialize, Serializer};
 use wireseal_keys::Timestamp;
 
-pub use content::{CapturedSegment, Content, Unreadable};
+pub use annotate::{Copied, annotate};
+pub use content::{Content, Decoder};
+pub use fragments::GivenUp;
+pub use layers::CapturedSegment;
 pub use reader::Reader;
+pub use scope::{Network, Scope};
+pub use skipped::{Incomplete, Skipped, SkippedCounts, Unreadable};
 pub use source::Progress;
 
 /// A packet of a capture file, as recorded.

@@ -21,9 +21,39 @@ pub struct Reader {
     is_over: bool,
 }
 
-enum Format {
+/// A format, read up to its first packet.
+pub(super) enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
+}
+
+impl Format {
+    /// Detects the format of a capture in `input`, whose length in octets is `total`, if known.
+    pub(super) fn of(input: impl Read + 'static, total: Option<u64>) -> Result<(Buffer, Self), CaptureError> {
+        let damaged = |damage| CaptureError::Damaged { packet: 1, offset: 0, damage };
+        let source = Source::new(Box::new(input), total).map_err(|error| damaged(Damage::Read(error)))?;
+        let mut buffer = Buffer::new(source);
+        match buffer.fill(MAGIC_LENGTH) {
+            Ok(true) => {}
+            Ok(false) => return Err(CaptureError::Empty),
+            // Too short for any capture.
+            Err(Damage::Truncated { .. }) => {
+                let mut start = [0; 4];
+                start[..buffer.ready().len()].copy_from_slice(buffer.ready());
+                return Err(CaptureError::UnknownFormat { start });
+            }
+            Err(damage) => return Err(damaged(damage)),
+        }
+        let start = buffer.ready().first_chunk().copied().unwrap_or_default();
+        let format = if Pcapng::begins_with(start) {
+            Self::Pcapng(Pcapng::default())
+        } else if Pcap::begins_with(start) {
+            Self::Pcap(Pcap::new(&mut buffer).map_err(damaged)?)
+        } else {
+            return Err(CaptureError::UnknownFormat { start });
+        };
+        Ok((buffer, format))
+    }
 }
 
 impl Reader {
@@ -51,28 +81,7 @@ impl Reader {
     /// # Errors
     /// [`CaptureError`] if it does not begin like a capture.
     pub fn new(input: impl Read + 'static, total: Option<u64>) -> Result<Self, CaptureError> {
-        let damaged = |damage| CaptureError::Damaged { packet: 1, offset: 0, damage };
-        let source = Source::new(Box::new(input), total).map_err(|error| damaged(Damage::Read(error)))?;
-        let mut buffer = Buffer::new(source);
-        match buffer.fill(MAGIC_LENGTH) {
-            Ok(true) => {}
-            Ok(false) => return Err(CaptureError::Empty),
-            // Too short for any capture.
-            Err(Damage::Truncated { .. }) => {
-                let mut start = [0; 4];
-                start[..buffer.ready().len()].copy_from_slice(buffer.ready());
-                return Err(CaptureError::UnknownFormat { start });
-            }
-            Err(damage) => return Err(damaged(damage)),
-        }
-        let start = buffer.ready().first_chunk().copied().unwrap_or_default();
-        let format = if Pcapng::begins_with(start) {
-            Format::Pcapng(Pcapng::default())
-        } else if Pcap::begins_with(start) {
-            Format::Pcap(Pcap::new(&mut buffer).map_err(damaged)?)
-        } else {
-            return Err(CaptureError::UnknownFormat { start });
-        };
+        let (buffer, format) = Format::of(input, total)?;
         Ok(Self { buffer, format, packets: 0, is_over: false })
     }
 

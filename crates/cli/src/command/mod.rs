@@ -1,7 +1,9 @@
 //! The subcommands: each prints what the other modules find.
 
+mod annotate;
 mod derive;
 mod documents;
+mod explain;
 #[cfg(feature = "gateway")]
 mod gateway;
 mod key_arguments;
@@ -52,6 +54,7 @@ enum Order {
     Verify(Box<verify::Arguments>),
     Keys(keys::Arguments),
     Derive(derive::Arguments),
+    Explain(explain::Arguments),
     #[cfg(feature = "run")]
     Run(run::Arguments),
     /// Run a program that has no TCP-AO, with keys on its sockets (not in this build)
@@ -127,6 +130,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Verify(arguments) => verify::run(*arguments),
         Order::Keys(arguments) => keys::run(arguments),
         Order::Derive(arguments) => derive::run(arguments),
+        Order::Explain(arguments) => explain::run(&arguments),
         #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),
         #[cfg(not(feature = "run"))]

@@ -1,11 +1,13 @@
 //! `wireseal verify`: checks every TCP segment of a capture.
 
+use std::cell::RefCell;
 use std::io::{self, BufWriter, IsTerminal, LineWriter, StdoutLock, Write};
 use std::path::PathBuf;
 
 use cidr::{IpCidr, IpInet};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::annotate::Annotations;
 use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
 use crate::capture::{CaptureError, Progress, Reader};
@@ -38,12 +40,21 @@ pub(super) struct Arguments {
     /// Report every single segment
     #[arg(long)]
     segments: bool,
-    /// Report as one JSON object
+    /// List every connection as soon as it is over, even if there are many
     #[arg(long)]
+    all: bool,
+    /// Report as one JSON object
+    #[arg(long, conflicts_with = "all")]
     json: bool,
+    /// Report as JSON, an object on each line, as soon as it is known
+    #[arg(long, conflicts_with_all = ["all", "json"])]
+    json_lines: bool,
     /// Also write an HTML page with a timeline of each connection
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Also write the capture again as pcapng, with verdict and reason as a comment on each packet
+    #[arg(long, value_name = "FILE")]
+    annotate: Option<PathBuf>,
 }
 
 fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
@@ -54,33 +65,47 @@ fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { capture, keys, peers, ports, isns, nat, segments, json, html } = arguments;
+    let Arguments { capture, keys, peers, ports, isns, nat, segments, all, json, json_lines, html, annotate } =
+        arguments;
     keys.check_input("capture", &capture)?;
     let keys = keys.keys()?;
     let name = capture.display().to_string();
-    let mut reader = Reader::open(&capture).map_err(|error| match error {
+    let in_words = |error| match error {
         CaptureError::Open { .. } => error.to_string(),
         error => format!("{name}: {error}"),
-    })?;
+    };
+    let (mut reader, mut annotations) = match &annotate {
+        None => (Reader::open(&capture).map_err(in_words)?, None),
+        Some(path) => {
+            let (reader, annotations) = Annotations::open(&capture, path, &keys)?;
+            (reader.map_err(in_words)?, Some(annotations))
+        }
+    };
     let bar = Bar::new();
     let subject = Subject { capture: &name, keys: &keys };
-    let format = match json {
-        true => Format::Json { segments },
-        false => Format::Text { colours: report::colours_wanted() },
+    let format = match (json, json_lines) {
+        (true, _) => Format::Json { segments },
+        (_, true) => Format::JsonLines { segments },
+        // A connection follows its segments.
+        _ => Format::Text { colours: report::colours_wanted(), all: all || segments },
     };
-    let mut report = Report::new(bar.output(json), format, subject)?;
+    let mut report = Report::new(bar.output(json || json_lines), format, subject)?;
     let keep_segments = html.is_some();
     if let Some(path) = &html {
         report = report.with_page(path, subject)?;
     }
     let options = VerifyOptions { peers, ports, isns, nat, keep_segments, ..VerifyOptions::default() };
     let mut verifier = Verifier::new(&keys, options);
+    let report = RefCell::new(report);
     let mut each = |found: VerifyEvent<'_>| match found {
-        VerifyEvent::Segment { connection, ends, segment } if segments => {
-            report.segment(connection, ends, &segment)
+        VerifyEvent::Segment { connection, ends, segment } => {
+            annotations.as_mut().map_or(Ok(()), |annotations| annotations.segment(connection, &segment))?;
+            if segments { report.borrow_mut().segment(connection, ends, &segment) } else { Ok(()) }
         }
-        VerifyEvent::Segment { .. } => Ok(()),
-        VerifyEvent::Connection(connection) => report.connection(&connection),
+        VerifyEvent::Connection(connection) => {
+            annotations.as_mut().map_or(Ok(()), |annotations| annotations.connection(&connection))?;
+            report.borrow_mut().connection(&connection)
+        }
     };
     let damage = loop {
         match reader.next_packet() {
@@ -91,6 +116,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
                 // The next packet may take a while to arrive.
                 if !reader.is_ahead() {
                     verifier.judge_queued(&mut each)?;
+                    report.borrow_mut().flush()?;
                 }
                 if number.is_multiple_of(PROGRESS_INTERVAL) {
                     bar.show(reader.progress());
@@ -102,8 +128,12 @@ pub(super) fn run(arguments: Arguments) -> Result {
     };
     bar.clear();
     let totals = verifier.finish(damage, &mut each)?;
+    let report = report.into_inner();
     let standing = report.standing();
+    // Both before the first error: neither is lost because the other cannot be written.
+    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals));
     report.finish(&totals)?;
+    annotated.transpose()?;
     Ok(match standing {
         Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
         standing => standing.into(),

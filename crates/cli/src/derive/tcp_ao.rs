@@ -146,7 +146,7 @@ fn segment_of(octets: &[u8], unrecorded: usize) -> Result<Segment<'_>, DeriveErr
     let content = match content(LINKTYPE_RAW) {
         found @ Content::Tcp(_) if as_ip => found,
         found => match content(LINKTYPE_ETHERNET) {
-            Content::Unreadable(_) | Content::Other if as_ip => found,
+            Content::Unreadable(_) | Content::Other(_) if as_ip => found,
             found => found,
         },
     };
@@ -154,7 +154,7 @@ fn segment_of(octets: &[u8], unrecorded: usize) -> Result<Segment<'_>, DeriveErr
         Content::Tcp(segment) if segment.missing > 0 => Err(DeriveError::CutOff { missing: segment.missing }),
         Content::Tcp(segment) => Segment::from_tcp(segment.source, segment.destination, segment.octets)
             .map_err(DeriveError::Segment),
-        Content::Other => Err(DeriveError::NotTcp),
+        Content::Other(_) => Err(DeriveError::NotTcp),
         Content::Fragment { .. } => Err(DeriveError::Fragment),
         Content::Unreadable(error) => Err(DeriveError::Unreadable(error)),
     }

@@ -1,4 +1,5 @@
-//! The report for programs: one object, written as the capture is read. `docs/verify-json.md` describes it.
+//! The report for programs, written as the capture is read: one object, or one for each element on a line of its own.
+//! `docs/verify-json.md` describes both.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -8,7 +9,7 @@ use wireseal_keys::{Lifetime, Timestamp};
 use wireseal_tcp_ao::Endpoint;
 
 use super::words::{Cause, Subject, Summary};
-use crate::capture::Place;
+use crate::capture::{Place, Scope, SkippedCounts};
 use crate::keys::ConfiguredKey;
 use crate::text;
 use crate::verify::report::{
@@ -59,6 +60,10 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
     pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
         if let Some((_, mut waiting)) = self.segments {
             write!(self.output, "\n],\n\"connections\": [")?;
@@ -68,6 +73,60 @@ impl<W: Write> Json<W> {
         write!(self.output, "\n],\n\"totals\": ")?;
         serde_json::to_writer(&mut self.output, &TotalsObject::new(totals, summary))?;
         write!(self.output, "\n}}\n")?;
+        self.output.flush()
+    }
+}
+
+/// The same elements as lines.
+#[derive(Debug)]
+pub(super) struct JsonLines<W> {
+    output: W,
+    with_segments: bool,
+}
+
+/// A line, whose first member `type` says what it is.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Line<'a> {
+    Capture { schema: u32, capture: &'a str },
+    Key(KeyObject<'a>),
+    Segment(SegmentObject<'a>),
+    Connection(ConnectionObject<'a>),
+    Totals(TotalsObject<'a>),
+}
+
+impl<W: Write> JsonLines<W> {
+    pub(super) fn begin(output: W, with_segments: bool, subject: Subject<'_>) -> io::Result<Self> {
+        let mut lines = Self { output, with_segments };
+        lines.line(&Line::Capture { schema: SCHEMA, capture: subject.capture })?;
+        for key in &subject.keys.keys {
+            lines.line(&Line::Key(key.into()))?;
+        }
+        Ok(lines)
+    }
+
+    fn line(&mut self, line: &Line<'_>) -> io::Result<()> {
+        serde_json::to_writer(&mut self.output, line)?;
+        self.output.write_all(b"\n")
+    }
+
+    pub(super) fn segment(&mut self, connection: u64, segment: &SegmentReport) -> io::Result<()> {
+        if !self.with_segments {
+            return Ok(());
+        }
+        self.line(&Line::Segment(SegmentObject { connection, segment }))
+    }
+
+    pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
+        self.line(&Line::Connection(connection.into()))
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
+        self.line(&Line::Totals(TotalsObject::new(totals, summary)))?;
         self.output.flush()
     }
 }
@@ -138,6 +197,8 @@ struct ConnectionObject<'a> {
     number: u64,
     opener: EndObject,
     listener: EndObject,
+    #[serde(skip_serializing_if = "Scope::is_none")]
+    scope: Scope,
     verdict: Standing,
     open: Option<bool>,
     first: Place,
@@ -155,6 +216,7 @@ impl<'a> From<&'a ConnectionReport> for ConnectionObject<'a> {
             number: connection.number,
             opener,
             listener,
+            scope: connection.scope,
             verdict: connection.standing(),
             open: connection.has_opened,
             first: connection.first,
@@ -208,9 +270,11 @@ struct TotalsObject<'a> {
     segments: Counts,
     connections: ConnectionsObject,
     fragments: u64,
+    reassembled: u64,
     other: u64,
     left_out: u64,
     unreadable: u64,
+    skipped: &'a SkippedCounts,
     damage: Option<&'a str>,
     causes: &'a [Cause],
     answer: String,
@@ -235,9 +299,11 @@ impl<'a> TotalsObject<'a> {
             segments: totals.counts,
             connections: ConnectionsObject { all: totals.connections, good, failed, not_open, not_judged },
             fragments: totals.fragments,
+            reassembled: totals.reassembled,
             other: totals.other,
             left_out: totals.left_out,
             unreadable: totals.unreadable,
+            skipped: &totals.skipped,
             damage: totals.damage.as_deref(),
             causes,
             answer: summary.answer(totals),

@@ -4,6 +4,7 @@
 
 pub(crate) mod chain_key;
 pub(crate) mod ends;
+mod groups;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod table;
@@ -21,6 +22,7 @@ use self::words::Summary;
 use crate::verify::report::{ConnectionReport, SegmentReport, Standing, Totals};
 
 pub use words::Subject;
+pub(crate) use words::VerdictInWords;
 
 /// How the report on standard output is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,10 +31,17 @@ pub enum Format {
     Text {
         /// Whether to use colours, see [`colours_wanted`].
         colours: bool,
+        /// Whether every connection is shown as soon as it is over. Otherwise, more than a few are summed up in the end.
+        all: bool,
     },
     /// For programs: one object, documented in `docs/verify-json.md`.
     Json {
         /// Whether it has an array `segments` of all segments.
+        segments: bool,
+    },
+    /// For programs that read a capture as it arrives: the same elements, each an object on a line of its own.
+    JsonLines {
+        /// Whether there is a line for each segment.
         segments: bool,
     },
 }
@@ -60,6 +69,7 @@ pub struct Report<'a, W> {
 enum Output<'a, W> {
     Text(text::Text<'a, W>),
     Json(json::Json<W>),
+    JsonLines(json::JsonLines<W>),
 }
 
 impl<'a, W: Write> Report<'a, W> {
@@ -69,8 +79,11 @@ impl<'a, W: Write> Report<'a, W> {
     /// Those of writing to `output` and of creating a temporary file.
     pub fn new(output: W, format: Format, subject: Subject<'a>) -> io::Result<Self> {
         let output = match format {
-            Format::Text { colours } => Output::Text(text::Text::new(output, colours, subject)),
+            Format::Text { colours, all } => Output::Text(text::Text::new(output, colours, all, subject)),
             Format::Json { segments } => Output::Json(json::Json::begin(output, segments, subject)?),
+            Format::JsonLines { segments } => {
+                Output::JsonLines(json::JsonLines::begin(output, segments, subject)?)
+            }
         };
         Ok(Self { output, page: None, summary: Summary::default() })
     }
@@ -98,6 +111,7 @@ impl<'a, W: Write> Report<'a, W> {
         match &mut self.output {
             Output::Text(text) => text.segment(connection, ends, segment),
             Output::Json(json) => json.segment(connection, segment),
+            Output::JsonLines(lines) => lines.segment(connection, segment),
         }
     }
 
@@ -110,14 +124,33 @@ impl<'a, W: Write> Report<'a, W> {
         match &mut self.output {
             Output::Text(text) => text.connection(connection)?,
             Output::Json(json) => json.connection(connection)?,
+            Output::JsonLines(lines) => lines.connection(connection)?,
         }
         self.page.as_mut().map_or(Ok(()), |page| page.connection(connection))
+    }
+
+    /// Writes out what was reported so far, as far as it is not kept for the end. Call it before a pause.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn flush(&mut self) -> io::Result<()> {
+        match &mut self.output {
+            Output::Text(text) => text.flush(),
+            Output::Json(json) => json.flush(),
+            Output::JsonLines(lines) => lines.flush(),
+        }
     }
 
     /// The verdict on the capture, once all connections are reported: that of the worst.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         self.summary.standing()
+    }
+
+    /// The verdict on the capture in a few lines, to put into a file of packets. It is the same in every format.
+    #[must_use]
+    pub fn in_short(&self, totals: &Totals) -> String {
+        self.summary.in_short(totals)
     }
 
     /// Ends the report, writes the page and flushes both.
@@ -130,6 +163,7 @@ impl<'a, W: Write> Report<'a, W> {
         match self.output {
             Output::Text(text) => text.finish(totals, &self.summary),
             Output::Json(json) => json.finish(totals, &self.summary),
+            Output::JsonLines(lines) => lines.finish(totals, &self.summary),
         }
     }
 }

@@ -5,9 +5,10 @@ use std::fmt;
 use serde::Serialize;
 use wireseal_tcp_ao::Endpoint;
 
+use super::groups::Groups;
 use crate::capture::{Place, Time};
 use crate::keys::Keys;
-use crate::text::{counted, grouped};
+use crate::text::{Printable, counted, grouped};
 use crate::verify::report::{
     ConnectionReport, Counts, Diagnosis, DirectionReport, IsnSource, KeyUse, Standing, Totals, Verdict,
     failed, not_judged,
@@ -29,7 +30,7 @@ pub(super) const VERDICTS: [&str; Verdict::KINDS] = [
 ];
 
 /// A verdict in words, with what is wrong with malformed options.
-pub(super) struct VerdictInWords(pub(super) Verdict);
+pub(crate) struct VerdictInWords(pub(crate) Verdict);
 
 impl fmt::Display for VerdictInWords {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -124,28 +125,21 @@ pub(super) fn time_after(start: Option<Time>, time: Time) -> String {
     }
 }
 
-/// What was not judged, with its count if there is any.
-pub(super) fn skipped(totals: &Totals) -> impl Iterator<Item = String> {
-    let counts = [
-        (
-            totals.fragments,
-            "IP fragment, which is not reassembled",
-            "IP fragments, which are not reassembled",
-        ),
-        (
-            totals.unreadable,
-            "packet with an unknown link type or unreadable headers",
-            "packets with an unknown link type or unreadable headers",
-        ),
-        (
-            totals.left_out,
-            "TCP packet that --peer or --port leaves out",
-            "TCP packets that --peer or --port leaves out",
-        ),
-        (totals.other, "packet that is not TCP", "packets that are not TCP"),
-    ];
-    let above_zero = counts.into_iter().filter(|(count, ..)| *count > 0);
-    above_zero.map(|(count, one, many)| format!("{} {}", grouped(count), if count == 1 { one } else { many }))
+/// What was not judged, with its count.
+pub(super) fn skipped(totals: &Totals) -> Vec<String> {
+    let mut skipped: Vec<_> = totals
+        .skipped
+        .kinds()
+        .into_iter()
+        .map(|(kind, packets)| match kind {
+            Some(kind) => kind.counted(packets),
+            None => format!("{} of other kinds", counted(packets, "packet")),
+        })
+        .collect();
+    if totals.left_out > 0 {
+        skipped.push(format!("{} that --peer or --port leaves out", counted(totals.left_out, "TCP packet")));
+    }
+    skipped
 }
 
 /// The time between two packets in a suitable unit; `None` if the clock went back.
@@ -224,21 +218,40 @@ pub(super) struct Summary {
     pub(super) not_judged: u64,
     /// The diagnoses by kind, in the order of first mention.
     pub(super) causes: Vec<Cause>,
+    /// How many segments the good connections have.
+    pub(super) good_segments: u64,
+    /// Those that failed, by reason and peer.
+    pub(super) failed_by: Groups,
+    /// The same of those that did not open.
+    pub(super) not_open_by: Groups,
+    /// The same of those that were not judged.
+    pub(super) not_judged_by: Groups,
 }
 
 impl Summary {
     pub(super) fn add(&mut self, connection: &ConnectionReport) {
-        match connection.standing() {
-            Standing::Good => self.good += 1,
+        let standing = connection.standing();
+        match standing {
+            Standing::Good => {
+                self.good += 1;
+                self.good_segments += connection.counts().iter().sum::<u64>();
+            }
             Standing::Failed => {
                 self.failed += 1;
+                self.failed_by.add(connection, standing);
                 // Connections come in the order in which they end.
                 let place = self.first_failed.partition_point(|number| *number < connection.number);
                 self.first_failed.insert(place, connection.number);
                 self.first_failed.truncate(FAILED_NAMED);
             }
-            Standing::NotOpen => self.not_open += 1,
-            Standing::NotJudged => self.not_judged += 1,
+            Standing::NotOpen => {
+                self.not_open += 1;
+                self.not_open_by.add(connection, standing);
+            }
+            Standing::NotJudged => {
+                self.not_judged += 1;
+                self.not_judged_by.add(connection, standing);
+            }
             Standing::Empty => {}
         }
         for (place, diagnosis) in connection.diagnoses.iter().enumerate() {
@@ -277,6 +290,37 @@ impl Summary {
             Self { good: 1.., .. } => Standing::Good,
             _ => Standing::Empty,
         }
+    }
+
+    /// Answer, counts and reasons in a few lines.
+    pub(super) fn in_short(&self, totals: &Totals) -> String {
+        let mut lines = vec![
+            format!("wireseal verify {}: {}", env!("CARGO_PKG_VERSION"), self.answer(totals)),
+            format!("{}: {}", counted(totals.counts.iter().sum(), "segment"), counts(&totals.counts)),
+            format!("{}: {}", counted(totals.connections, "connection"), self.connections()),
+        ];
+        for Cause { kind, segments, connections, sentence, .. } in &self.causes {
+            let [segments, connections] =
+                [counted(*segments, "segment"), counted(*connections, "connection")];
+            lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
+        }
+        lines.extend(skipped(totals).into_iter().map(|what| format!("skipped: {what}")));
+        lines.extend(totals.damage.clone());
+        let lines: Vec<_> = lines.iter().map(|line| Printable(line).to_string()).collect();
+        lines.join("\n")
+    }
+
+    /// Connections by verdict: `1 good, 2 failed`.
+    pub(super) fn connections(&self) -> String {
+        let standings = [
+            (self.good, "good"),
+            (self.failed, "failed"),
+            (self.not_open, "not open"),
+            (self.not_judged, "not judged"),
+        ];
+        let above_zero = standings.iter().filter(|(count, _)| *count > 0);
+        let counted: Vec<_> = above_zero.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
+        counted.join(", ")
     }
 
     /// The causes for this standing, and the one that explains most of them, the first if several do.

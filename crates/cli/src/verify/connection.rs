@@ -182,6 +182,34 @@ impl TcpConnection {
         }
     }
 
+    /// Whether only the other direction was seen so far, and a segment has the numbers that answer it.
+    pub(super) fn is_answered_by(&self, segment: &Segment<'_>) -> bool {
+        let sender = self.sender(&segment.source());
+        let (own, other) = (self.direction(sender), self.direction(sender.other()));
+        if own.segments() > 0 || other.segments() == 0 {
+            return false;
+        }
+        let (flags, sequence, acknowledgment) =
+            (segment.flags(), segment.sequence(), segment.acknowledgment());
+        let sent = other.sent.next;
+        let own_next = own.acknowledged;
+        match (flags.syn(), flags.ack()) {
+            (true, true) => {
+                let answered = self.answered_isn(sender.other(), acknowledgment);
+                self.isn(sender.other()) == Some(answered) || sent == Some(acknowledgment)
+            }
+            // Recorded after its answer.
+            (true, false) => self.isn(sender) == Some(Isn(sequence.0)),
+            (false, true) => match own_next {
+                Some(next) => {
+                    sent.is_some_and(|sent| is_near(sent, acknowledgment)) && is_near(next, sequence)
+                }
+                None => sent == Some(acknowledgment),
+            },
+            (false, false) => flags.rst() && own_next == Some(sequence),
+        }
+    }
+
     /// What a segment's traffic key is derived from, if the ISNs are known.
     pub(super) fn context(&self, sender: Sender, segment: &Segment<'_>) -> Option<KdfContext> {
         let flags = segment.flags();
@@ -206,6 +234,11 @@ impl TcpConnection {
         let (source, destination) = (self.ends[sender as usize], self.ends[sender.other() as usize]);
         KdfContext { source, destination, source_isn, destination_isn }
     }
+}
+
+/// Whether two sequence numbers are so close that those of two connections hardly are.
+fn is_near(one: SeqNum, other: SeqNum) -> bool {
+    one.offset_from(other).unsigned_abs() < 1 << 20
 }
 
 /// The most runs of one KeyID kept per direction; the last one absorbs the rest.

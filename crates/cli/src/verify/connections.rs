@@ -6,9 +6,10 @@ use std::collections::VecDeque;
 use hashbrown::HashTable;
 use slab::Slab;
 use wireseal_mac::prefetch;
+use wireseal_tcp_ao::Segment;
 
 use super::connection::{Phase, TcpConnection};
-use super::intake::Ends;
+use super::ends::{Ends, Scopes};
 use super::learn::Wait;
 use super::live::LiveConnection;
 use crate::capture::Place;
@@ -58,6 +59,7 @@ const fn spread(hash: u32) -> u64 {
 pub(super) struct Connections {
     table: HashTable<Found>,
     live: Slab<LiveConnection>,
+    scopes: Scopes,
     /// How often a connection was added or taken out.
     changes: u64,
     /// Connections that had no good segment when they were queued.
@@ -75,6 +77,7 @@ impl Connections {
         Self {
             table: HashTable::new(),
             live: Slab::new(),
+            scopes: Scopes::default(),
             changes: 0,
             opening: VecDeque::new(),
             closed: VecDeque::new(),
@@ -97,11 +100,37 @@ impl Connections {
     #[inline]
     pub(super) fn find(&self, ends: &Ends, hash: u64) -> Option<Index> {
         let hash = hash as u32;
-        let is_it = |found: &Found| {
-            found.hash == hash
-                && Ends::of_connection(&self.live[found.index as usize].connection.ends) == *ends
-        };
+        let is_it = |found: &Found| found.hash == hash && self.ends(found.index) == *ends;
         self.table.find(spread(hash), is_it).map(|found| found.index)
+    }
+
+    #[inline]
+    fn ends(&self, index: Index) -> Ends {
+        let live = &self.live[index as usize];
+        Ends::of_connection(&live.connection.ends, live.scope)
+    }
+
+    /// Where a segment's connection is that is not with its ends: in another scope, if it is the answer to what was seen there.
+    #[inline]
+    pub(super) fn home_elsewhere(
+        &mut self,
+        ends: &Ends,
+        segment: &Segment<'_>,
+        hash: impl Fn(&Ends) -> u64,
+    ) -> Option<Ends> {
+        if ends.scope.is_none() && self.scopes.is_empty() {
+            return None;
+        }
+        let source = segment.source();
+        if let Some(home) = self.scopes.joined(ends, &source) {
+            return Some(home);
+        }
+        let answers = |other: &Ends| {
+            self.find(other, hash(other)).is_some_and(|index| self.get(index).is_answered_by(segment))
+        };
+        let home = self.scopes.others(ends).find(answers)?;
+        self.scopes.join(ends, &source, &home);
+        Some(home)
     }
 
     #[inline]
@@ -120,21 +149,30 @@ impl Connections {
     }
 
     /// Adds a connection, with its first segment at `place`.
-    pub(super) fn insert(&mut self, hash: u64, connection: TcpConnection, place: Place) -> Index {
+    pub(super) fn insert(
+        &mut self,
+        ends: &Ends,
+        hash: u64,
+        connection: TcpConnection,
+        place: Place,
+    ) -> Index {
         self.changes += 1;
+        self.scopes.begin(ends);
         let entry = self.live.vacant_entry();
         let index = entry.key() as Index;
         self.opening.push_back(Due::new(index, &connection, place));
-        entry.insert(LiveConnection::new(connection));
+        entry.insert(LiveConnection::new(connection, ends.scope));
         let hash = hash as u32;
         self.table.insert_unique(spread(hash), Found { hash, index }, |found| spread(found.hash));
         index
     }
 
-    /// Takes out a connection between ends with this hash.
-    pub(super) fn remove(&mut self, index: Index, hash: u64) -> LiveConnection {
+    /// Takes out a connection.
+    pub(super) fn remove(&mut self, index: Index, hash: impl Fn(&Ends) -> u64) -> LiveConnection {
         self.changes += 1;
-        if let Ok(entry) = self.table.find_entry(spread(hash as u32), |found| found.index == index) {
+        let ends = self.ends(index);
+        self.scopes.end(&ends);
+        if let Ok(entry) = self.table.find_entry(spread(hash(&ends) as u32), |found| found.index == index) {
             entry.remove();
         }
         self.live.remove(index as usize)
@@ -156,7 +194,6 @@ impl Connections {
     #[inline]
     pub(super) fn take_over(&mut self, now: Place, hash: impl Fn(&Ends) -> u64) -> Option<LiveConnection> {
         let over = self.next_closed(now).or_else(|| self.next_unopened(now))?;
-        let hash = hash(&Ends::of_connection(&self.get(over).ends));
         Some(self.remove(over, hash))
     }
 
@@ -202,8 +239,7 @@ impl Connections {
         self.hand = (self.hand + LOOKED_AT) % self.live.capacity();
         // So many places may be free only if there are few connections.
         let worst = worst.map(|(index, _)| index).or_else(|| Some(self.live.iter().next()?.0))? as Index;
-        let hash = hash(&Ends::of_connection(&self.get(worst).ends));
-        self.given_up.note(hash);
+        self.given_up.note(hash(&self.ends(worst)));
         Some(self.remove(worst, hash))
     }
 

@@ -1,19 +1,19 @@
 //! From packets to segments that wait to be judged.
 
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
-use wireseal_tcp_ao::Endpoint;
-use wireseal_tcp_ao::ip::PROTOCOL_TCP;
 
+use super::ends::Ends;
 use super::options::VerifyOptions;
 use super::report::Totals;
-use crate::capture::{CapturedSegment, Content, Packet, Place};
+use crate::capture::{CapturedSegment, Content, Decoder, GivenUp, Packet, Place, Skipped, Unreadable};
 
 /// Decodes packets, selects segments and queues them. It knows nothing of connections, so it can be on a thread of its own.
 #[derive(Debug)]
 pub(super) struct Intake {
+    decoder: Decoder,
     options: VerifyOptions,
     hasher: RandomState,
     pub(super) queue: Queue,
@@ -26,6 +26,7 @@ pub(super) struct Intake {
 impl Intake {
     pub(super) fn new(options: VerifyOptions) -> Self {
         Self {
+            decoder: Decoder::default(),
             options,
             hasher: RandomState::default(),
             queue: Queue::default(),
@@ -39,11 +40,25 @@ impl Intake {
     pub(super) fn packet(&mut self, packet: &Packet<'_>) {
         self.totals.packets += 1;
         self.now = Place { packet: packet.number, time: packet.time.or(self.now.time) };
-        match Content::of(packet) {
-            Content::Tcp(segment) => self.enqueue(packet.place(), &segment),
-            Content::Fragment { protocol: PROTOCOL_TCP } => self.totals.fragments += 1,
-            Content::Fragment { .. } | Content::Other => self.totals.other += 1,
-            Content::Unreadable(_) => self.totals.unreadable += 1,
+        match self.decoder.content(packet) {
+            Content::Tcp(segment) => {
+                let CapturedSegment { source, destination, scope, octets, missing } = segment;
+                if let Some(&[a, b, c, d]) = octets.first_chunk() {
+                    let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
+                    if self.options.select(source, destination, ports) {
+                        let ends = Ends::of(source, destination, ports, scope);
+                        self.queue.push(packet.place(), ends, self.hasher.hash_one(ends), &segment);
+                    } else {
+                        self.totals.left_out += 1;
+                    }
+                } else {
+                    let why = if missing > 0 { Unreadable::CutOff { missing } } else { Unreadable::Tcp };
+                    self.totals.skip(Skipped::Unreadable(why), 1);
+                }
+            }
+            Content::Fragment { .. } => self.count_fragments(),
+            Content::Other(skipped) => self.totals.skip(skipped, 1),
+            Content::Unreadable(why) => self.totals.skip(Skipped::Unreadable(why), 1),
         }
     }
 
@@ -52,20 +67,19 @@ impl Intake {
         self.hasher.hash_one(ends)
     }
 
-    #[inline]
-    fn enqueue(&mut self, place: Place, captured: &CapturedSegment<'_>) {
-        let CapturedSegment { source, destination, octets, .. } = *captured;
-        let Some((&[a, b, c, d], _)) = octets.split_first_chunk() else {
-            self.totals.unreadable += 1;
-            return;
-        };
-        let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
-        if self.options.select(source, destination, ports) {
-            let ends = Ends::of(source, destination, ports);
-            self.queue.push(place, ends, self.hash(&ends), captured);
-        } else {
-            self.totals.left_out += 1;
+    /// Counts the fragments that were given up.
+    #[cold]
+    fn count_fragments(&mut self) {
+        for GivenUp { protocol, why, packets } in self.decoder.given_up() {
+            self.totals.skip(Skipped::Fragment { protocol, why }, packets);
         }
+        self.totals.reassembled = self.decoder.reassembled();
+    }
+
+    /// Ends the capture: gives up the fragments that are left.
+    pub(super) fn finish(&mut self) {
+        self.decoder.finish();
+        self.count_fragments();
     }
 }
 
@@ -96,7 +110,7 @@ const MOST_OCTETS: usize = 1 << 17;
 impl Queue {
     #[inline]
     fn push(&mut self, place: Place, ends: Ends, hash: u64, captured: &CapturedSegment<'_>) {
-        let CapturedSegment { source, destination, octets, missing } = *captured;
+        let CapturedSegment { source, destination, octets, missing, .. } = *captured;
         let start = self.octets.len() as u32;
         self.octets.extend_from_slice(octets);
         let end = self.octets.len() as u32;
@@ -124,53 +138,14 @@ impl Queue {
 
     #[inline]
     pub(super) fn segment(&self, index: usize) -> (Place, CapturedSegment<'_>) {
-        let Waiting { place, source, destination, start, end, missing, .. } = self.segments[index];
+        let Waiting { place, ref ends, source, destination, start, end, missing, .. } = self.segments[index];
         let octets = &self.octets[start as usize..end as usize];
-        (place, CapturedSegment { source, destination, octets, missing: missing as usize })
+        let (scope, missing) = (ends.scope, missing as usize);
+        (place, CapturedSegment { source, destination, scope, octets, missing })
     }
 
     pub(super) fn clear(&mut self) {
         self.octets.clear();
         self.segments.clear();
-    }
-}
-
-/// A connection's ends in an order that does not depend on who sends, IPv4 addresses mapped to IPv6.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Ends {
-    addresses: [u128; 2],
-    ports: u32,
-}
-
-impl Ends {
-    #[inline]
-    fn of(source: IpAddr, destination: IpAddr, ports: [u16; 2]) -> Self {
-        let bits = |address| match address {
-            IpAddr::V4(address) => 0xffff_0000_0000 | u128::from(address.to_bits()),
-            IpAddr::V6(address) => address.to_bits(),
-        };
-        let (source, destination) = (bits(source), bits(destination));
-        let [source_port, destination_port] = ports.map(u32::from);
-        if (source, source_port) < (destination, destination_port) {
-            Self { addresses: [source, destination], ports: source_port << 16 | destination_port }
-        } else {
-            Self { addresses: [destination, source], ports: destination_port << 16 | source_port }
-        }
-    }
-}
-
-impl Ends {
-    /// Those of a connection.
-    #[inline]
-    pub(super) fn of_connection([opener, listener]: &[Endpoint; 2]) -> Self {
-        Self::of(opener.address(), listener.address(), [opener.port(), listener.port()])
-    }
-}
-
-impl Hash for Ends {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u128(self.addresses[0]);
-        state.write_u128(self.addresses[1]);
-        state.write_u32(self.ports);
     }
 }

@@ -243,7 +243,7 @@ impl ObservedSegment<'_> {
         captured: &CapturedSegment<'_>,
         each: impl FnOnce(&ObservedSegment<'_>) -> R,
     ) -> Option<R> {
-        let CapturedSegment { source, destination, octets, missing } = *captured;
+        let CapturedSegment { source, destination, octets, missing, .. } = *captured;
         // Matched by reference, because moving a segment takes longer than reading it.
         match &Segment::from_tcp(source, destination, octets) {
             Ok(segment) => {
@@ -318,7 +318,7 @@ impl MacBatch {
         for ((captured, connection), ((head, input), basis)) in segments.zip(rooms) {
             // Matched by reference, because moving a segment takes longer than reading it.
             if let Some(connection) = connection
-                && let CapturedSegment { source, destination, octets, missing: 0 } = captured
+                && let CapturedSegment { source, destination, octets, missing: 0, .. } = captured
                 && let Ok(segment) = &Segment::from_tcp(source, destination, octets)
                 && let Ok(Some(ao)) = &segment.ao_option()
                 && let Some(((candidate, key), expected)) = expected(connection, table, keys, segment, ao)

@@ -7,7 +7,7 @@ use super::key_table::{Agreement, KeyTable};
 use super::learn::Handshake;
 use super::report::{ConnectionReport, IsnSource, SegmentReport, Sender, Verdict};
 use super::traffic_keys::{Owner, TrafficKeys};
-use crate::capture::Place;
+use crate::capture::{Place, Scope};
 
 /// What all connections share.
 #[derive(Debug)]
@@ -25,6 +25,7 @@ const KEPT: usize = 800;
 #[derive(Debug)]
 pub(super) struct LiveConnection {
     pub(super) connection: TcpConnection,
+    pub(super) scope: Scope,
     more: Option<Box<More>>,
 }
 
@@ -42,8 +43,8 @@ struct More {
 const _: () = assert!(size_of::<LiveConnection>() <= 448);
 
 impl LiveConnection {
-    pub(super) const fn new(connection: TcpConnection) -> Self {
-        Self { connection, more: None }
+    pub(super) const fn new(connection: TcpConnection, scope: Scope) -> Self {
+        Self { connection, scope, more: None }
     }
 
     /// Judges a segment and learns from it.
@@ -91,6 +92,7 @@ impl LiveConnection {
             acknowledgment: segment.flags().ack().then_some(segment.acknowledgment()),
             payload_length: observed.payload_length() as u32,
             key_ids,
+            key: judgement.candidate.map(|candidate| candidate.key as usize),
             sne: judgement.sne,
             is_retransmission: learned.is_retransmission,
             verdict,
@@ -109,7 +111,7 @@ impl LiveConnection {
 
     /// The report when the connection is over, with the capture read up to `now`.
     pub(super) fn into_report(self, shared: &mut Shared<'_>, now: Place) -> ConnectionReport {
-        let Self { connection, more } = self;
+        let Self { connection, scope, more } = self;
         let More { diagnoser, segments } = more.map(|more| *more).unwrap_or_default();
         let Shared { table, traffic_keys, agreement, .. } = shared;
         for sender in Sender::BOTH {
@@ -130,6 +132,7 @@ impl LiveConnection {
         ConnectionReport {
             number,
             ends,
+            scope,
             first,
             last,
             has_opened,

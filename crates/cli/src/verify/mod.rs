@@ -13,6 +13,7 @@ pub mod report;
 mod connection;
 mod connections;
 mod diagnose;
+mod ends;
 mod intake;
 mod judge;
 mod key_table;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use wireseal_tcp_ao::{Endpoint, Flags, Isn, KeyId, OptionError, SeqNum, Sne};
 
-use crate::capture::Place;
+use crate::capture::{Place, Scope, Skipped, SkippedCounts};
 use crate::text;
 
 /// The verdict on one segment.
@@ -153,6 +153,9 @@ pub struct SegmentReport {
     /// KeyID and RNextKeyID of its TCP-AO option.
     #[serde(flatten, serialize_with = "key_ids")]
     pub key_ids: Option<[KeyId; 2]>,
+    /// The key that verified: its index in [`Keys`](crate::keys::Keys).
+    #[serde(skip)]
+    pub key: Option<usize>,
     /// The SNE its MAC was checked with.
     #[serde(serialize_with = "sne")]
     pub sne: Option<Sne>,
@@ -270,6 +273,8 @@ pub struct ConnectionReport {
     pub number: u64,
     /// Opener and listener, see [`Sender`].
     pub ends: [Endpoint; 2],
+    /// The virtual network it was first seen in.
+    pub scope: Scope,
     /// Its first segment.
     pub first: Place,
     /// Its last segment.
@@ -325,19 +330,35 @@ pub struct Totals {
     pub given_up: u64,
     /// TCP segments that were not judged because their connection had been given up.
     pub after_given_up: u64,
-    /// IP fragments of TCP segments, which are not judged.
+    /// Fragments of IP packets with TCP or a tunnel that could not be put together, and are not judged.
     pub fragments: u64,
+    /// Packets with a fragment that was put together with those of a later packet, which is counted for the whole.
+    pub reassembled: u64,
     /// Packets that are not TCP.
     pub other: u64,
     /// TCP packets that `--peer` and `--port` leave out.
     pub left_out: u64,
     /// Packets whose link type or headers could not be read.
     pub unreadable: u64,
+    /// What the packets in `fragments`, `other` and `unreadable` hold.
+    pub skipped: SkippedCounts,
     /// Where and how the file is damaged, if it is.
     pub damage: Option<String>,
 }
 
 impl Totals {
+    /// Counts packets that are not judged.
+    pub(crate) fn skip(&mut self, skipped: Skipped, packets: u64) {
+        let count = match skipped {
+            Skipped::Unreadable(_) => &mut self.unreadable,
+            // TCP, and what IP carries only in tunnels; a fragment of UDP rarely is one.
+            Skipped::Fragment { protocol: 4 | 6 | 41 | 47 | 97 | 115 | 137 | 143, .. } => &mut self.fragments,
+            _ => &mut self.other,
+        };
+        *count += packets;
+        self.skipped.add(skipped, packets);
+    }
+
     /// Whether the capture may hold segments that were not seen.
     #[must_use]
     pub const fn is_incomplete(&self) -> bool {

@@ -9,6 +9,7 @@ use wireseal_tcp_ao::Endpoint;
 use super::connection::{Phase, TcpConnection};
 use super::connections::{Connections, Index};
 use super::diagnose::Search;
+use super::ends::Ends;
 use super::intake::{Intake, Queue};
 use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment};
 use super::key_table::{Agreement, KeyTable};
@@ -16,7 +17,7 @@ use super::live::{LiveConnection, Shared};
 use super::options::VerifyOptions;
 use super::report::{ConnectionReport, SegmentReport, Totals};
 use super::traffic_keys::TrafficKeys;
-use crate::capture::{Packet, Place};
+use crate::capture::{Packet, Place, Skipped, Unreadable};
 use crate::keys::Keys;
 
 /// How many segments wait for [`Verifier::packet`] to judge them.
@@ -156,11 +157,11 @@ impl<'k> Verifier<'k> {
                 self.finish_what_is_over(place);
                 let is_right = looked_up.changes == self.connections.changes();
                 let connection = if is_right { *connection } else { self.connections.find(ends, hash) };
-                self.judge(connection, hash, observed, batched, each)
+                self.judge(connection, ends, hash, observed, batched, each)
             });
             match judged {
                 Some(outcome) => outcome?,
-                None => self.totals.unreadable += 1,
+                None => self.totals.skip(Skipped::Unreadable(Unreadable::Tcp), 1),
             }
             while let Some(live) = self.finished.pop_front() {
                 let report = live.into_report(&mut self.shared, self.now);
@@ -174,20 +175,29 @@ impl<'k> Verifier<'k> {
     fn judge<E>(
         &mut self,
         mut found: Option<Index>,
-        hash: u64,
+        ends: &Ends,
+        mut hash: u64,
         observed: &ObservedSegment<'_>,
         batched: Option<BatchedMac<'_>>,
         each: &mut impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let ObservedSegment { place, segment, .. } = *observed;
         let flags = segment.flags();
+        let hash_of = |ends: &Ends| self.intake.hash(ends);
+        let mut ends = *ends;
+        if found.is_none()
+            && let Some(elsewhere) = self.connections.home_elsewhere(&ends, segment, hash_of)
+        {
+            (ends, hash) = (elsewhere, hash_of(&elsewhere));
+            found = self.connections.find(&ends, hash);
+        }
         let mut answered = None;
         if flags.syn()
             && let Some(before) = found
             && self.connections.get(before).is_followed_by(segment)
         {
             answered = self.connections.get(before).syn_answered_by(segment);
-            self.finished.push_back(self.connections.remove(before, hash));
+            self.finished.push_back(self.connections.remove(before, hash_of));
             found = None;
         }
         let index = match found {
@@ -197,7 +207,7 @@ impl<'k> Verifier<'k> {
                 return Ok(());
             }
             None => {
-                if let Some(given_up) = self.connections.make_room(|ends| self.intake.hash(ends)) {
+                if let Some(given_up) = self.connections.make_room(hash_of) {
                     self.totals.given_up += 1;
                     self.finished.push_back(given_up);
                 }
@@ -208,7 +218,7 @@ impl<'k> Verifier<'k> {
                     let receiver = connection.sender(&segment.destination());
                     connection.direction_mut(receiver).opening_mut().syn = answered;
                 }
-                self.connections.insert(hash, connection, place)
+                self.connections.insert(&ends, hash, connection, place)
             }
         };
         let live = self.connections.get_mut(index);
@@ -242,6 +252,7 @@ impl<'k> Verifier<'k> {
         damage: Option<String>,
         mut each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<Totals, E> {
+        self.intake.finish();
         self.judge_queued(&mut each)?;
         let Self { intake, mut shared, connections, totals, .. } = self;
         for live in connections.into_rest() {
@@ -249,8 +260,12 @@ impl<'k> Verifier<'k> {
             each(VerifyEvent::Connection(Box::new(report)))?;
         }
         let Totals { counts, connections, given_up, after_given_up, .. } = totals;
-        let unreadable = totals.unreadable + intake.totals.unreadable;
-        Ok(Totals { counts, connections, given_up, after_given_up, unreadable, damage, ..intake.totals })
+        let mut all = Totals { counts, connections, given_up, after_given_up, damage, ..intake.totals };
+        // Only impossible TCP headers are noticed that late.
+        if totals.unreadable > 0 {
+            all.skip(Skipped::Unreadable(Unreadable::Tcp), totals.unreadable);
+        }
+        Ok(all)
     }
 
     /// How many connections are live.

@@ -22,7 +22,8 @@ fn subcommands() -> BTreeSet<String> {
 #[test]
 fn the_command_line_is_well_formed() {
     Arguments::command().debug_assert();
-    let names = ["verify", "keys", "derive", "run", "gateway", "status", "selftest", "completions", "man"];
+    let names =
+        ["verify", "keys", "derive", "explain", "run", "gateway", "status", "selftest", "completions", "man"];
     for name in names {
         assert!(subcommands().contains(name), "{name}");
     }

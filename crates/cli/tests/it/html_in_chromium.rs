@@ -19,7 +19,7 @@ use crate::support::reports::{every_verdict, keys, options_excluded, rollover, t
 fn write_page(path: &Path, connections: &[ConnectionReport]) {
     let keys = keys();
     let subject = Subject { capture: "session.pcapng", keys: &keys };
-    let format = Format::Text { colours: false };
+    let format = Format::Text { colours: false, all: false };
     let mut report = Report::new(Vec::new(), format, subject).unwrap().with_page(path, subject).unwrap();
     for connection in connections {
         report.connection(connection).unwrap();

@@ -15,7 +15,7 @@ use crate::support::files::{Files, assert_documented, workspace_file};
 use crate::support::reports::{SECRET, every_verdict, keys, options_excluded, rollover, totals};
 use crate::support::session::{ACK, IPV4_KEY, Session, set_checksum, verify};
 
-const TEXT: Format = Format::Text { colours: false };
+const TEXT: Format = Format::Text { colours: false, all: false };
 const JSON: Format = Format::Json { segments: false };
 const JSON_WITH_SEGMENTS: Format = Format::Json { segments: true };
 
@@ -230,12 +230,13 @@ fn the_text_has_what_an_engineer_looks_for() {
         "  [2001:db8::2]:179 sent 4 segments: 1 bad MAC, 1 no TCP-AO option, 1 two TCP-AO options, 1 cut off",
         " bad MAC                     5 ",
         "<i>session</i>.pcap: 49 packets, 3 connections, 1 good, 2 failed",
-        "skipped: 2 IP fragments, which are not reassembled",
+        "skipped: 2 IP fragments of TCP (IP protocol 6), without the rest of their packet",
+        "skipped: 1 packet of ARP (EtherType 0x0806)",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\nis not in\n{text}");
     }
     assert!(!text.contains('\x1b'));
-    let (coloured, _) = report(&all(), Format::Text { colours: true }, false);
+    let (coloured, _) = report(&all(), Format::Text { colours: true, all: false }, false);
     let stripped = coloured.split('\x1b').enumerate().map(|(place, part)| match place {
         0 => part,
         _ => part.split_once('m').unwrap().1,
@@ -340,7 +341,7 @@ fn the_page_is_bounded_and_says_what_it_leaves_out() {
     let kinds = [options_excluded(), rollover()];
     let numbered = |number| ConnectionReport { number, ..kinds[number as usize % 2].clone() };
     let connections: Vec<_> = (1..=1200).map(numbered).collect();
-    let (text, page) = report(&connections, TEXT, false);
+    let (text, page) = report(&connections, Format::Text { colours: false, all: true }, false);
     assert_eq!(text.matches("connection ").count(), 1200);
     assert_eq!(page.matches("<article").count(), 600);
     assert!(page.contains("100 more connections with failed segments or not open, and 500 others"));

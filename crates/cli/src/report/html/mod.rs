@@ -338,6 +338,7 @@ fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup 
                 code { (opener) }
                 span.arrow aria-label="to" { "→" }
                 code { (listener) }
+                @if !connection.scope.is_none() { " " small { (connection.scope) } }
                 span class=(format!("badge {badge_class}")) { (badge_name) }
             }
             p.when {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice, VlanId};
 use proptest::prelude::*;
-use wireseal::capture::{Content, Packet, Unreadable};
+use wireseal::capture::{Content, Packet, Skipped, Unreadable};
 use wireseal_tcp_ao::ParseError;
 
 const ETHERNET: u16 = 1;
@@ -94,23 +94,32 @@ fn every_link_type() {
 }
 
 #[test]
-fn what_is_not_tcp_is_other() {
+fn what_is_not_tcp_is_named() {
     let mut icmp = tcp(false, 0);
     icmp[9] = 1;
-    let mut tunnel = tcp(true, 40);
-    tunnel[6] = 41;
-    for (link_type, octets) in [
-        (RAW, icmp),
-        (RAW, udp(40)),
-        (RAW, tunnel),
-        (ETHERNET, ethernet(0x0806, &[0; 28])),
-        (ETHERNET, ethernet(60, &[0xaa; 60])),
-        (ETHERNET, ethernet(0x8100, &tagged(0x0806, &[0; 28]))),
-        (0, vec![0, 0, 0, 7, 1, 2, 3]),
+    let mut esp = tcp(true, 40);
+    esp[6] = 50;
+    for (link_type, octets, skipped, words) in [
+        (RAW, icmp, Skipped::IpProtocol(1), "ICMP (IP protocol 1)"),
+        (RAW, udp(40), Skipped::IpProtocol(17), "UDP (IP protocol 17)"),
+        (RAW, esp, Skipped::IpProtocol(50), "ESP (IP protocol 50)"),
+        (ETHERNET, ethernet(0x0806, &[0; 28]), Skipped::EtherType(0x0806), "ARP (EtherType 0x0806)"),
+        (ETHERNET, ethernet(0x1234, &[0; 28]), Skipped::EtherType(0x1234), "EtherType 0x1234"),
+        (ETHERNET, ethernet(60, &[0x42; 60]), Skipped::Llc(0x42), "spanning tree (LLC SAP 0x42)"),
+        (
+            ETHERNET,
+            ethernet(0x8100, &tagged(0x0806, &[0; 28])),
+            Skipped::EtherType(0x0806),
+            "ARP (EtherType 0x0806)",
+        ),
+        (0, vec![0, 0, 0, 7, 1, 2, 3], Skipped::AddressFamily(7), "OSI (address family 7)"),
     ] {
-        assert_eq!(whole(link_type, &octets), Content::Other, "link type {link_type}");
+        assert_eq!(whole(link_type, &octets), Content::Other(skipped), "link type {link_type}");
+        assert_eq!(skipped.to_string(), words);
     }
-    assert_eq!(whole(147, &[0; 60]), Content::Unreadable(Unreadable::LinkType(147)));
+    assert_eq!(whole(189, &[0; 60]), Content::Unreadable(Unreadable::LinkType(189)));
+    assert_eq!(Unreadable::LinkType(189).to_string(), "link type 189 (USB_LINUX)");
+    assert_eq!(Unreadable::LinkType(65_535).to_string(), "link type 65535");
 }
 
 #[test]
@@ -302,7 +311,7 @@ proptest! {
         }
         let Ok(sliced) = sliced else { return Ok(()) };
         let ends = addresses(&sliced);
-        match (sliced.transport, content) {
+        match (&sliced.transport, content) {
             (Some(TransportSlice::Tcp(tcp)), Content::Tcp(segment)) => {
                 prop_assert_eq!(segment.octets, tcp.slice());
                 prop_assert_eq!(Some([segment.source, segment.destination]), ends);
@@ -311,8 +320,12 @@ proptest! {
             (Some(TransportSlice::Tcp(_)), content) => {
                 prop_assert!(false, "{content:?}");
             }
-            (Some(TransportSlice::Udp(_)) | None, Content::Tcp(_)) => {
+            (Some(TransportSlice::Udp(_)), Content::Tcp(_)) => {
                 prop_assert!(false, "{content:?} of {octets:02x?}");
+            }
+            // etherparse does not look into tunnels.
+            (None, Content::Tcp(_)) => {
+                prop_assert!(!sliced.is_ip_payload_fragmented(), "{content:?} of {octets:02x?}");
             }
             _ => {}
         }

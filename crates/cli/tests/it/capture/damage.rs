@@ -166,13 +166,13 @@ fn errors_of_the_system_are_passed_on() {
 
 const CAPTURE: &str = "tcp-ao/tests/data/captures/bird-ipv4-cmac.pcap";
 
-fn gzip(octets: &[u8]) -> Vec<u8> {
+pub fn gzip(octets: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(octets).unwrap();
     encoder.finish().unwrap()
 }
 
-fn zstd(octets: &[u8]) -> Vec<u8> {
+pub fn zstd(octets: &[u8]) -> Vec<u8> {
     compress_to_vec(octets, CompressionLevel::Fastest)
 }
 
@@ -192,7 +192,7 @@ fn noise() -> Vec<u8> {
 }
 
 #[test]
-fn gzip_and_zstd_hold_the_same_packets() {
+pub fn gzip_and_zstd_hold_the_same_packets() {
     let file = workspace_file(CAPTURE);
     let expected = read_whole(&file);
     assert!(expected.len() > 40);

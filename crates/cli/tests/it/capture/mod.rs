@@ -1,5 +1,6 @@
 //! Captures of every format, compressed and damaged in every way, and what their packets carry.
 
+mod annotate;
 mod content;
 mod damage;
 mod formats;

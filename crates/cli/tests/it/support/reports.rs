@@ -1,5 +1,6 @@
 //! Connections to write reports about.
 
+use wireseal::capture::{Incomplete, Skipped, SkippedCounts};
 use wireseal::keys::{ConfiguredKey, Keys};
 use wireseal::verify::VerifyOptions;
 use wireseal::verify::report::{ConnectionReport, Totals};
@@ -120,8 +121,11 @@ pub fn every_verdict() -> ConnectionReport {
 
 /// The totals of these connections, some fragments, and a packet that is not TCP.
 pub fn totals(connections: &[ConnectionReport]) -> Totals {
-    let mut totals =
-        Totals { connections: connections.len() as u64, fragments: 2, other: 1, ..Totals::default() };
+    let mut skipped = SkippedCounts::default();
+    skipped.add(Skipped::EtherType(0x0806), 1);
+    skipped.add(Skipped::Fragment { protocol: 6, why: Incomplete::Missing }, 2);
+    let all = connections.len() as u64;
+    let mut totals = Totals { connections: all, fragments: 2, other: 1, skipped, ..Totals::default() };
     for connection in connections {
         for (total, count) in totals.counts.iter_mut().zip(connection.counts()) {
             *total += count;

@@ -266,7 +266,8 @@ impl Found {
         let keys = keys(arguments);
         let subject = Subject { capture: "session.pcap", keys: &keys };
         let mut output = Vec::new();
-        let mut report = Report::new(&mut output, Format::Text { colours: false }, subject).unwrap();
+        let mut report =
+            Report::new(&mut output, Format::Text { colours: false, all: false }, subject).unwrap();
         self.connections.iter().for_each(|connection| report.connection(connection).unwrap());
         report.finish(&self.totals).unwrap();
         String::from_utf8(output).unwrap().lines().last().unwrap().to_owned()

@@ -1,0 +1,343 @@
+//! `wireseal verify --annotate`: the capture again, with each verdict as a comment on its packet.
+//!
+//! Why segments failed is known when their connection is over, and the summary in the end. So the verdicts are kept in a temporary file
+//! until the capture is read a second time.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs::{self, File, Metadata, Permissions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, SpooledTempFile};
+use wireseal_tcp_ao::Endpoint;
+
+use super::say::say;
+use crate::capture::{self, CaptureError, Copied, Reader};
+use crate::keys::Keys;
+use crate::report::VerdictInWords;
+use crate::text::{Printable, counted, grouped};
+use crate::verify::report::{
+    ConnectionReport, Diagnosis, SegmentReport, Sender, Standing, Totals, Verdict, failed, not_judged,
+};
+
+/// Octets of verdicts, and of reasons, kept in memory; more go to temporary files.
+const IN_MEMORY: usize = 1 << 20;
+
+/// A capture that is read twice, and the file that is written.
+pub(super) struct Annotations<'k> {
+    path: PathBuf,
+    output: NamedTempFile,
+    /// The capture, or what was read of standard input.
+    input: File,
+    /// How many octets of it are read.
+    length: u64,
+    entries: BufWriter<SpooledTempFile>,
+    comments: Comments<'k>,
+}
+
+/// The verdict on one segment, as it is kept.
+struct Entry {
+    packet: u64,
+    /// The place of the verdict in [`Comments::verdicts`].
+    verdict: u16,
+    /// Of a good segment, the index of the key, or [`NO_KEY`]; of any other, its sender.
+    key_or_sender: u16,
+    /// Of a good segment, its SNE; of any other, the number of its connection.
+    sne_or_connection: u64,
+}
+
+const NO_KEY: u16 = u16::MAX;
+/// Octets of an entry.
+const ENTRY: usize = 20;
+
+impl Entry {
+    fn write(&self, output: &mut impl Write) -> io::Result<()> {
+        output.write_all(&self.packet.to_le_bytes())?;
+        output.write_all(&self.verdict.to_le_bytes())?;
+        output.write_all(&self.key_or_sender.to_le_bytes())?;
+        output.write_all(&self.sne_or_connection.to_le_bytes())
+    }
+
+    /// `None` at the end.
+    fn read(input: &mut impl BufRead) -> io::Result<Option<Self>> {
+        if input.fill_buf()?.is_empty() {
+            return Ok(None);
+        }
+        let mut octets = [0; ENTRY];
+        input.read_exact(&mut octets)?;
+        let [a, b, c, d, e, f, g, h, i, j, k, l, rest @ ..] = octets;
+        Ok(Some(Self {
+            packet: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            verdict: u16::from_le_bytes([i, j]),
+            key_or_sender: u16::from_le_bytes([k, l]),
+            sne_or_connection: u64::from_le_bytes(rest),
+        }))
+    }
+}
+
+/// What makes a comment of an entry.
+struct Comments<'k> {
+    keys: &'k Keys,
+    /// The different verdicts; malformed options differ by what is wrong.
+    verdicts: Vec<Verdict>,
+    /// Why segments failed or were not judged.
+    reasons: SpooledTempFile,
+    /// Where the reasons are for the failed segments of one end of a connection.
+    of_failed: HashMap<(u64, u16), Span>,
+    /// The same for those that were not judged.
+    of_unjudged: HashMap<(u64, u16), Span>,
+    /// The same for what is said about the connection, by the number of the first packet concerned.
+    of_packet: HashMap<u64, Span>,
+}
+
+/// A part of a file.
+#[derive(Clone, Copy)]
+struct Span {
+    start: u64,
+    length: usize,
+}
+
+/// Standard input, or a pipe, with a copy of what is read.
+struct Tee<R> {
+    input: R,
+    copy: File,
+}
+
+impl<R: Read> Read for Tee<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.copy.write_all(&buffer[..read])?;
+        Ok(read)
+    }
+}
+
+impl<'k> Annotations<'k> {
+    /// Opens the capture, and a temporary file beside `path`, which the result replaces when it is complete.
+    pub(super) fn open(
+        capture: &Path,
+        path: &Path,
+        keys: &'k Keys,
+    ) -> Result<(Result<Reader, CaptureError>, Self), Box<dyn Error>> {
+        let opened = |source| CaptureError::Open { path: capture.into(), source };
+        let is_standard_input = capture == Path::new("-");
+        let file = if is_standard_input { None } else { Some(File::open(capture).map_err(opened)?) };
+        let metadata = file.as_ref().map(File::metadata).transpose().map_err(opened)?;
+        let regular = metadata.filter(Metadata::is_file);
+        check(path, regular.as_ref())?;
+        let failed = |error: io::Error| format!("{}: {error}", path.display());
+        let directory =
+            path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // As private as the capture.
+        let mode = regular.as_ref().map_or(0o600, |metadata| metadata.mode() & 0o666);
+        let output = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(directory)
+            .map_err(failed)?;
+        let (reader, input, length) = match (file, &regular) {
+            // A file that grows in the meantime is read as far as now.
+            (Some(file), Some(metadata)) => {
+                let length = metadata.len();
+                (Reader::new(file.try_clone()?.take(length), Some(length)), file, length)
+            }
+            (file, _) => {
+                let spool = tempfile::tempfile()?;
+                let copy = spool.try_clone()?;
+                let reader = match file {
+                    Some(input) => Reader::new(Tee { input, copy }, None),
+                    None => Reader::new(Tee { input: io::stdin(), copy }, None),
+                };
+                (reader, spool, u64::MAX)
+            }
+        };
+        let comments = Comments {
+            keys,
+            verdicts: vec![Verdict::Good],
+            reasons: SpooledTempFile::new(IN_MEMORY),
+            of_failed: HashMap::new(),
+            of_unjudged: HashMap::new(),
+            of_packet: HashMap::new(),
+        };
+        let entries = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
+        Ok((reader, Self { path: path.into(), output, input, length, entries, comments }))
+    }
+
+    /// Keeps the verdict on a segment of the connection with this number.
+    pub(super) fn segment(&mut self, connection: u64, segment: &SegmentReport) -> io::Result<()> {
+        let verdicts = &mut self.comments.verdicts;
+        let verdict = verdicts.iter().position(|known| *known == segment.verdict).unwrap_or_else(|| {
+            verdicts.push(segment.verdict);
+            verdicts.len() - 1
+        });
+        let (key_or_sender, sne_or_connection) = match segment.verdict {
+            Verdict::Good => {
+                let key = segment.key.and_then(|key| key.try_into().ok());
+                (key.unwrap_or(NO_KEY), segment.sne.map_or(0, |sne| sne.0.into()))
+            }
+            _ => (segment.sender as u16, connection),
+        };
+        let entry =
+            Entry { packet: segment.place.packet, verdict: verdict as u16, key_or_sender, sne_or_connection };
+        entry.write(&mut self.entries)
+    }
+
+    /// Keeps why segments of a connection failed or were not judged.
+    pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
+        self.comments.connection(connection)
+    }
+
+    /// Reads the capture again and writes the file, with `summary` as the comment of its first section.
+    pub(super) fn write(self, summary: &str, totals: &Totals) -> Result<(), Box<dyn Error>> {
+        let Self { path, output, mut input, length, entries, mut comments } = self;
+        let failed = |error: io::Error| format!("{}: {error}", path.display());
+        let mut entries = entries.into_inner().map_err(|error| failed(error.into()))?;
+        entries.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let mut entries = BufReader::new(entries);
+        let mut next = Entry::read(&mut entries).map_err(failed)?;
+        input.seek(SeekFrom::Start(0))?;
+        let mut output = BufWriter::with_capacity(OUTPUT, output);
+        let packets = totals.damage.is_some().then_some(totals.packets);
+        let copied = capture::annotate(input.take(length), &mut output, summary, packets, |packet, text| {
+            while let Some(entry) = next.take_if(|entry| entry.packet <= packet) {
+                if entry.packet == packet {
+                    comments.write(&entry, text)?;
+                }
+                next = Entry::read(&mut entries)?;
+            }
+            Ok(())
+        });
+        let Copied { packets, without_room, .. } = copied.map_err(failed)?;
+        if packets != totals.packets {
+            return Err(format!("{}: the capture changed while it was read", path.display()).into());
+        }
+        let output = output.into_inner().map_err(|error| failed(error.into()))?;
+        output.persist(&path).map_err(|error| failed(error.error))?;
+        if totals.damage.is_some() {
+            let packets = counted(packets, "packet");
+            say(format_args!("{} ends where the capture is damaged, after {packets}", path.display()));
+        }
+        if without_room > 0 {
+            let packets = counted(without_room, "packet");
+            let path = path.display();
+            say(format_args!(
+                "{path}: {packets} without a comment: a Simple Packet Block has no room for one"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Octets of the file that is written at a time.
+const OUTPUT: usize = 1 << 18;
+
+/// Refuses a path that is not for a new or a regular file, or is the capture's.
+fn check(path: &Path, capture: Option<&Metadata>) -> Result<(), String> {
+    let Ok(existing) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !existing.is_file() {
+        return Err(format!("{}: not a regular file, so it is not replaced", path.display()));
+    }
+    let place = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+    if capture.is_some_and(|capture| place(capture) == place(&existing)) {
+        return Err(format!("--annotate {}: this is the capture; name another file", path.display()));
+    }
+    Ok(())
+}
+
+impl Comments<'_> {
+    /// Keeps why segments of a connection failed or were not judged.
+    fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
+        for sender in Sender::BOTH {
+            let (end, direction) =
+                (connection.ends[sender as usize], &connection.directions[sender as usize]);
+            let about = |standing| -> Vec<&Diagnosis> {
+                let diagnoses = connection.diagnoses.iter();
+                diagnoses.filter(|found| found.sender == sender && found.about == standing).collect()
+            };
+            let place = (connection.number, sender as u16);
+            let unjudged = not_judged(&direction.counts);
+            let failed = failed(&direction.counts);
+            if let Some(reason) = reason(end, "failed", failed, &about(Standing::Failed)) {
+                let span = self.keep(&reason)?;
+                self.of_failed.insert(place, span);
+            }
+            if let Some(reason) = reason(end, "could not be judged", unjudged, &about(Standing::NotJudged)) {
+                let span = self.keep(&reason)?;
+                self.of_unjudged.insert(place, span);
+            }
+            let of_connection = [
+                (Standing::NotOpen, true, "the connection did not open"),
+                (Standing::NotJudged, unjudged == 0, "the connection could not be judged"),
+            ];
+            for (standing, is_said, words) in of_connection {
+                for diagnosis in about(standing).into_iter().filter(|_| is_said) {
+                    let span = self.keep(&format!("{words}: {}", diagnosis.sentence()))?;
+                    self.of_packet.insert(diagnosis.first.packet, span);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, reason: &str) -> io::Result<Span> {
+        let start = self.reasons.seek(SeekFrom::End(0))?;
+        let reason = Printable(reason).to_string();
+        self.reasons.write_all(reason.as_bytes())?;
+        Ok(Span { start, length: reason.len() })
+    }
+
+    /// Adds the comment of an entry to a text.
+    fn write(&mut self, entry: &Entry, text: &mut String) -> io::Result<()> {
+        let Entry { packet, verdict, key_or_sender, sne_or_connection } = *entry;
+        let verdict = self.verdicts[usize::from(verdict)];
+        let place = (sne_or_connection, key_or_sender);
+        // Two segments in one packet.
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        let reason = match verdict {
+            Verdict::Good => {
+                let key = self.keys.keys.get(usize::from(key_or_sender));
+                let name = key.map(|key| format!("{}, ", Printable(&key.name))).unwrap_or_default();
+                let _ = write!(text, "wireseal: good ({name}SNE {sne_or_connection})");
+                None
+            }
+            verdict if verdict.is_failure() => {
+                let _ = write!(text, "wireseal: {}", VerdictInWords(verdict));
+                self.of_failed.get(&place)
+            }
+            verdict => {
+                let _ = write!(text, "wireseal: not judged: {}", VerdictInWords(verdict));
+                self.of_unjudged.get(&place)
+            }
+        };
+        let of_packet = self.of_packet.get(&packet);
+        for (before, span) in [(": ", reason), ("; ", of_packet)] {
+            let Some(Span { start, length }) = span.copied() else { continue };
+            let mut reason = vec![0; length];
+            self.reasons.seek(SeekFrom::Start(start))?;
+            self.reasons.read_exact(&mut reason)?;
+            *text += before;
+            *text += &String::from_utf8_lossy(&reason);
+        }
+        Ok(())
+    }
+}
+
+/// Why `count` segments of an end failed or were not judged. With several explanations, or one of only some of the segments, it is not
+/// known which segments each is about, and that is said.
+fn reason(end: Endpoint, what: &str, count: u64, diagnoses: &[&Diagnosis]) -> Option<String> {
+    match diagnoses {
+        _ if count == 0 => None,
+        [] => None,
+        [only] if only.segments >= count => Some(only.sentence()),
+        several => {
+            let mut reason = format!("of {} of {end} that {what}", counted(count, "segment"));
+            for diagnosis in several {
+                let _ = write!(reason, ", {} because: {}", grouped(diagnosis.segments), diagnosis.sentence());
+            }
+            Some(reason)
+        }
+    }
+}
