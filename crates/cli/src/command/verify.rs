@@ -74,7 +74,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         CaptureError::Open { .. } => error.to_string(),
         error => format!("{name}: {error}"),
     };
-    let (mut reader, mut annotations) = match &annotate {
+    let (reader, mut annotations) = match &annotate {
         None => (Reader::open(&capture).map_err(in_words)?, None),
         Some(path) => {
             let (reader, annotations) = Annotations::open(&capture, path, &keys)?;
@@ -107,24 +107,14 @@ pub(super) fn run(arguments: Arguments) -> Result {
             report.borrow_mut().connection(&connection)
         }
     };
-    let damage = loop {
-        match reader.next_packet() {
-            None => break None,
-            Some(Ok(packet)) => {
-                let number = packet.number;
-                verifier.packet(&packet, &mut each)?;
-                // The next packet may take a while to arrive.
-                if !reader.is_ahead() {
-                    verifier.judge_queued(&mut each)?;
-                    report.borrow_mut().flush()?;
-                }
-                if number.is_multiple_of(PROGRESS_INTERVAL) {
-                    bar.show(reader.progress());
-                }
-            }
-            Some(Err(error @ CaptureError::Damaged { .. })) => break Some(error.to_string()),
-            Some(Err(error)) => return Err(error.into()),
-        }
+    let between = |progress, is_pause| {
+        bar.show(progress);
+        if is_pause { report.borrow_mut().flush() } else { Ok(()) }
+    };
+    let damage = match verifier.capture(reader, &mut each, between)? {
+        None => None,
+        Some(error @ CaptureError::Damaged { .. }) => Some(error.to_string()),
+        Some(error) => return Err(error.into()),
     };
     bar.clear();
     let totals = verifier.finish(damage, &mut each)?;
@@ -139,9 +129,6 @@ pub(super) fn run(arguments: Arguments) -> Result {
         standing => standing.into(),
     })
 }
-
-/// After how many packets the bar is redrawn.
-const PROGRESS_INTERVAL: u64 = 16_384;
 
 /// A progress bar on standard error, if that is a terminal.
 struct Bar(Option<ProgressBar>);

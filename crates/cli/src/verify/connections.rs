@@ -100,8 +100,22 @@ impl Connections {
     #[inline]
     pub(super) fn find(&self, ends: &Ends, hash: u64) -> Option<Index> {
         let hash = hash as u32;
-        let is_it = |found: &Found| found.hash == hash && self.ends(found.index) == *ends;
+        let is_it = |found: &Found| found.hash == hash && self.is_between(found.index, ends);
         self.table.find(spread(hash), is_it).map(|found| found.index)
+    }
+
+    /// A connection between ends with this hash: the right one if they are as many as their hashes, which is usual.
+    #[inline]
+    pub(super) fn guess(&self, hash: u64) -> Option<Index> {
+        let hash = hash as u32;
+        self.table.find(spread(hash), |found| found.hash == hash).map(|found| found.index)
+    }
+
+    /// Whether a live connection is between these ends.
+    #[inline]
+    pub(super) fn is_between(&self, index: Index, ends: &Ends) -> bool {
+        let live = self.live.get(index as usize);
+        live.is_some_and(|live| ends.are_of(&live.connection.ends, live.scope))
     }
 
     #[inline]

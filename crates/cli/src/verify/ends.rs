@@ -20,6 +20,7 @@ pub(super) struct Ends {
 // As much as the addresses and ports alone would take, with padding.
 const _: () = assert!(size_of::<Ends>() == 48);
 
+#[inline]
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => 0xffff_0000_0000 | u128::from(address.to_bits()),
@@ -40,9 +41,19 @@ impl Ends {
     }
 
     /// Those of a connection.
-    #[inline]
     pub(super) fn of_connection([opener, listener]: &[Endpoint; 2], scope: Scope) -> Self {
         Self::of(opener.address(), listener.address(), [opener.port(), listener.port()], scope)
+    }
+
+    /// Whether they are those of this connection.
+    #[inline]
+    pub(super) fn are_of(&self, [opener, listener]: &[Endpoint; 2], scope: Scope) -> bool {
+        let addresses = [bits(opener.address()), bits(listener.address())];
+        let [opener, listener] = [opener.port(), listener.port()].map(u32::from);
+        let is_as_ordered = addresses == self.addresses && opener << 16 | listener == self.ports;
+        let [first, second] = addresses;
+        let is_reversed = [second, first] == self.addresses && listener << 16 | opener == self.ports;
+        (is_as_ordered || is_reversed) && scope == self.scope
     }
 
     const fn within(self, scope: Scope) -> Self {

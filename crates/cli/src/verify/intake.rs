@@ -1,9 +1,11 @@
 //! From packets to segments that wait to be judged.
 
 use std::hash::BuildHasher;
+use std::mem;
 use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
+use wireseal_tcp_ao::Endpoint;
 
 use super::ends::Ends;
 use super::options::VerifyOptions;
@@ -35,6 +37,12 @@ impl Intake {
         }
     }
 
+    /// Takes everything out but how ends are hashed, and what to select.
+    pub(super) fn take(&mut self) -> Self {
+        let empty = Self { hasher: self.hasher.clone(), ..Self::new(self.options.clone()) };
+        mem::replace(self, empty)
+    }
+
     /// Counts a packet, and queues its segment if it has a selected one.
     #[inline]
     pub(super) fn packet(&mut self, packet: &Packet<'_>) {
@@ -47,7 +55,7 @@ impl Intake {
                     let ports = [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])];
                     if self.options.select(source, destination, ports) {
                         let ends = Ends::of(source, destination, ports, scope);
-                        self.queue.push(packet.place(), ends, self.hasher.hash_one(ends), &segment);
+                        self.queue.push(packet.place(), ends, self.hasher.hash_one(ends), ports[0], &segment);
                     } else {
                         self.totals.left_out += 1;
                     }
@@ -98,6 +106,7 @@ struct Waiting {
     hash: u64,
     source: IpAddr,
     destination: IpAddr,
+    source_port: u16,
     /// Where its octets are.
     start: u32,
     end: u32,
@@ -109,14 +118,31 @@ const MOST_OCTETS: usize = 1 << 17;
 
 impl Queue {
     #[inline]
-    fn push(&mut self, place: Place, ends: Ends, hash: u64, captured: &CapturedSegment<'_>) {
+    fn push(
+        &mut self,
+        place: Place,
+        ends: Ends,
+        hash: u64,
+        source_port: u16,
+        captured: &CapturedSegment<'_>,
+    ) {
         let CapturedSegment { source, destination, octets, missing, .. } = *captured;
         let start = self.octets.len() as u32;
         self.octets.extend_from_slice(octets);
         let end = self.octets.len() as u32;
         // A length field of 32 bits says how long the packet was.
         let missing = missing as u32;
-        self.segments.push(Waiting { place, ends, hash, source, destination, start, end, missing });
+        self.segments.push(Waiting {
+            place,
+            ends,
+            hash,
+            source,
+            destination,
+            source_port,
+            start,
+            end,
+            missing,
+        });
     }
 
     /// Whether there are `most` segments, or so many octets that no more should wait.
@@ -134,6 +160,13 @@ impl Queue {
     pub(super) fn ends(&self, index: usize) -> (&Ends, u64) {
         let waiting = &self.segments[index];
         (&waiting.ends, waiting.hash)
+    }
+
+    /// The sender of a segment.
+    #[inline]
+    pub(super) fn source(&self, index: usize) -> Endpoint {
+        let Waiting { source, source_port, .. } = self.segments[index];
+        Endpoint::new(source, source_port)
     }
 
     #[inline]

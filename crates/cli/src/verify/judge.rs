@@ -312,6 +312,7 @@ impl MacBatch {
         keys: &TrafficKeys,
         segments: impl Iterator<Item = (CapturedSegment<'a>, Option<&'a TcpConnection>)>,
     ) {
+        self.bases = [None; BATCH];
         let mut heads = [const { MessageHead::new() }; BATCH];
         let mut inputs = [None; BATCH];
         let rooms = heads.iter_mut().zip(&mut inputs).zip(&mut self.bases);

@@ -5,10 +5,12 @@ use std::num::NonZeroU16;
 use wireseal_tcp_ao::option::kind;
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
-use super::connection::{Direction, Fin, KeyIndex, OnlySyn, Phase, Sent, Syn, TcpConnection};
+use super::connection::{Phase, TcpConnection};
+use super::direction::{Direction, Fin, KeyIndex, OnlySyn, Syn};
 use super::judge::{Judgement, ObservedSegment};
 use super::key_table::{Candidate, KeyTable};
 use super::report::{IsnSource, Sender, Verdict, failed, not_judged};
+use super::sent::Sent;
 use super::traffic_keys::Slot;
 use crate::capture::Place;
 

@@ -1,11 +1,12 @@
 //! A live connection with the diagnosis of its failures, and its report when it is over.
 
-use super::connection::{Direction, TcpConnection};
+use super::connection::{Phase, TcpConnection};
 use super::diagnose::{Diagnoser, Search};
+use super::direction::Direction;
 use super::judge::{BatchedMac, ObservedSegment, judge};
 use super::key_table::{Agreement, KeyTable};
 use super::learn::Handshake;
-use super::report::{ConnectionReport, IsnSource, SegmentReport, Sender, Verdict};
+use super::report::{ConnectionReport, Diagnosis, IsnSource, SegmentReport, Sender, Standing, Verdict};
 use super::traffic_keys::{Owner, TrafficKeys};
 use crate::capture::{Place, Scope};
 
@@ -109,8 +110,8 @@ impl LiveConnection {
         report
     }
 
-    /// The report when the connection is over, with the capture read up to `now`.
-    pub(super) fn into_report(self, shared: &mut Shared<'_>, now: Place) -> ConnectionReport {
+    /// The report when the connection is over, or was given up, with the capture read up to `now`.
+    pub(super) fn into_report(self, shared: &mut Shared<'_>, now: Place, end: End) -> ConnectionReport {
         let Self { connection, scope, more } = self;
         let More { diagnoser, segments } = more.map(|more| *more).unwrap_or_default();
         let Shared { table, traffic_keys, agreement, .. } = shared;
@@ -118,8 +119,11 @@ impl LiveConnection {
             let slot = connection.direction(sender).traffic_key;
             traffic_keys.release(slot, Owner::new(connection.number, sender));
         }
-        let diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
+        let mut diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
         let has_opened = Handshake::of(&connection, now).has_opened();
+        if end == End::GivenUp && connection.phase != Phase::Closed {
+            diagnoses.push(given_up(&connection));
+        }
         let (first, is_proved) = (connection.first(), connection.has_good());
         let TcpConnection { number, ends, last, directions, .. } = connection;
         let all: u64 = directions.iter().map(Direction::segments).sum();
@@ -141,5 +145,27 @@ impl LiveConnection {
             segments_left_out: all - segments.len() as u64,
             segments,
         }
+    }
+}
+
+/// How a live connection ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// It is over, or the capture is.
+    Over,
+    /// Its state was given up for another connection.
+    GivenUp,
+}
+
+fn given_up(connection: &TcpConnection) -> Diagnosis {
+    Diagnosis {
+        about: Standing::NotJudged,
+        sender: Sender::Opener,
+        first: connection.last,
+        segments: connection.directions.iter().map(Direction::segments).sum(),
+        kind: "given-up",
+        cause: "more connections were live than memory is kept for, so what came later was not judged"
+            .to_owned(),
+        advice: "Select connections with --peer or --port.".to_owned(),
     }
 }

@@ -13,6 +13,7 @@ pub mod report;
 mod connection;
 mod connections;
 mod diagnose;
+mod direction;
 mod ends;
 mod intake;
 mod judge;
@@ -20,8 +21,10 @@ mod key_table;
 mod learn;
 mod live;
 mod options;
+mod sent;
 mod traffic_keys;
 mod verifier;
+mod whole;
 
 pub use options::{HintError, IsnHint, NatHint, SearchLimits, VerifyOptions};
 pub(crate) use options::{endpoint, isn};

@@ -3,6 +3,7 @@
 use std::cmp::min;
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::Range;
 
 use wireseal_tcp_ao::Endpoint;
 
@@ -13,7 +14,7 @@ use super::ends::Ends;
 use super::intake::{Intake, Queue};
 use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment};
 use super::key_table::{Agreement, KeyTable};
-use super::live::{LiveConnection, Shared};
+use super::live::{End, LiveConnection, Shared};
 use super::options::VerifyOptions;
 use super::report::{ConnectionReport, SegmentReport, Totals};
 use super::traffic_keys::TrafficKeys;
@@ -49,12 +50,14 @@ pub struct Verifier<'k> {
     shared: Shared<'k>,
     connections: Connections,
     /// Connections that are over and not yet reported.
-    finished: VecDeque<LiveConnection>,
+    finished: VecDeque<(LiveConnection, End)>,
     /// What was judged.
     totals: Totals,
     /// The last segment that was judged, with the last time.
     now: Place,
 }
+
+type Guessed = [Option<Index>; BATCH];
 
 /// The connections of the segments of a batch.
 struct LookedUp {
@@ -114,24 +117,47 @@ impl<'k> Verifier<'k> {
         queue: &Queue,
         mut each: impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut next = self.look_up(queue, 0);
+        let mut batch = MacBatch::EMPTY;
+        let mut next = self.look_up(queue, 0, &self.guess(queue, 0));
+        let mut guessed = self.guess(queue, BATCH);
         for start in (0..queue.len()).step_by(BATCH) {
-            let looked_up =
-                if next.changes == self.connections.changes() { next } else { self.look_up(queue, start) };
+            let is_right = next.changes == self.connections.changes();
+            let looked_up = if is_right { next } else { self.look_up(queue, start, &[None; BATCH]) };
             let end = min(start + BATCH, queue.len());
-            next = self.look_up(queue, end);
-            self.judge_batch(queue, start, end, &looked_up, &mut each)?;
+            next = self.look_up(queue, end, &guessed);
+            guessed = self.guess(queue, end + BATCH);
+            self.judge_batch(queue, start..end, &looked_up, &mut batch, &mut each)?;
         }
         Ok(())
     }
 
-    fn look_up(&self, queue: &Queue, start: usize) -> LookedUp {
+    /// Prefetches what are most likely the connections of a batch.
+    #[inline]
+    fn guess(&self, queue: &Queue, start: usize) -> Guessed {
         let mut connections = [None; BATCH];
-        for (place, index) in connections.iter_mut().zip(start..queue.len()) {
-            let (ends, hash) = queue.ends(index);
-            *place = self.connections.find(ends, hash);
-            if let Some(index) = *place {
+        for (guess, index) in connections.iter_mut().zip(start..queue.len()) {
+            *guess = self.connections.guess(queue.ends(index).1);
+            if let Some(index) = *guess {
                 self.connections.prefetch(index);
+            }
+        }
+        connections
+    }
+
+    /// The connections of a batch. Prefetches their traffic keys.
+    #[inline]
+    fn look_up(&self, queue: &Queue, start: usize, guessed: &Guessed) -> LookedUp {
+        let mut connections = [None; BATCH];
+        for ((place, guess), index) in connections.iter_mut().zip(guessed).zip(start..queue.len()) {
+            let (ends, hash) = queue.ends(index);
+            *place = guess.filter(|guess| self.connections.is_between(*guess, ends));
+            if place.is_none() {
+                *place = self.connections.find(ends, hash);
+            }
+            if let Some(connection) = *place {
+                let connection = self.connections.get(connection);
+                let sender = connection.sender(&queue.source(index));
+                self.shared.traffic_keys.prefetch(connection.direction(sender).traffic_key);
             }
         }
         LookedUp { connections, changes: self.connections.changes() }
@@ -140,17 +166,16 @@ impl<'k> Verifier<'k> {
     fn judge_batch<E>(
         &mut self,
         queue: &Queue,
-        start: usize,
-        end: usize,
+        range: Range<usize>,
         looked_up: &LookedUp,
+        batch: &mut MacBatch,
         each: &mut impl FnMut(VerifyEvent<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut batch = MacBatch::EMPTY;
-        let with_connections = (start..end).zip(&looked_up.connections).map(|(index, connection)| {
+        let with_connections = range.clone().zip(&looked_up.connections).map(|(index, connection)| {
             (queue.segment(index).1, connection.map(|connection| self.connections.get(connection)))
         });
         batch.compute(&self.shared.table, &self.shared.traffic_keys, with_connections);
-        for ((index, connection), batched) in (start..end).zip(&looked_up.connections).zip(batch.each()) {
+        for ((index, connection), batched) in range.zip(&looked_up.connections).zip(batch.each()) {
             let (place, captured) = queue.segment(index);
             let (ends, hash) = queue.ends(index);
             let judged = ObservedSegment::read(place, &captured, |observed| {
@@ -163,8 +188,8 @@ impl<'k> Verifier<'k> {
                 Some(outcome) => outcome?,
                 None => self.totals.skip(Skipped::Unreadable(Unreadable::Tcp), 1),
             }
-            while let Some(live) = self.finished.pop_front() {
-                let report = live.into_report(&mut self.shared, self.now);
+            while let Some((live, end)) = self.finished.pop_front() {
+                let report = live.into_report(&mut self.shared, self.now, end);
                 each(VerifyEvent::Connection(Box::new(report)))?;
             }
         }
@@ -197,7 +222,7 @@ impl<'k> Verifier<'k> {
             && self.connections.get(before).is_followed_by(segment)
         {
             answered = self.connections.get(before).syn_answered_by(segment);
-            self.finished.push_back(self.connections.remove(before, hash_of));
+            self.finished.push_back((self.connections.remove(before, hash_of), End::Over));
             found = None;
         }
         let index = match found {
@@ -209,7 +234,7 @@ impl<'k> Verifier<'k> {
             None => {
                 if let Some(given_up) = self.connections.make_room(hash_of) {
                     self.totals.given_up += 1;
-                    self.finished.push_back(given_up);
+                    self.finished.push_back((given_up, End::GivenUp));
                 }
                 self.totals.connections += 1;
                 let number = self.totals.connections;
@@ -238,7 +263,7 @@ impl<'k> Verifier<'k> {
     fn finish_what_is_over(&mut self, place: Place) {
         self.now = Place { time: place.time.or(self.now.time), ..place };
         while let Some(over) = self.connections.take_over(place, |ends| self.intake.hash(ends)) {
-            self.finished.push_back(over);
+            self.finished.push_back((over, End::Over));
         }
     }
 
@@ -256,7 +281,7 @@ impl<'k> Verifier<'k> {
         self.judge_queued(&mut each)?;
         let Self { intake, mut shared, connections, totals, .. } = self;
         for live in connections.into_rest() {
-            let report = live.into_report(&mut shared, intake.now);
+            let report = live.into_report(&mut shared, intake.now, End::Over);
             each(VerifyEvent::Connection(Box::new(report)))?;
         }
         let Totals { counts, connections, given_up, after_given_up, .. } = totals;
