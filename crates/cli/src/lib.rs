@@ -3,6 +3,7 @@
 //! | part | what is in it |
 //! |---|---|
 //! | [`capture`] | capture files as packets, and packets as segments |
+//! | [`live`] | packets of an interface as they come, and what is told of connections meanwhile |
 //! | [`keys`] | keys from the command line; `wireseal-keys` reads files |
 //! | [`verify`] | a verdict on every segment, and a diagnosis of what failed |
 //! | [`report`] | the result of `verify` as text, JSON and an HTML page |
@@ -20,6 +21,7 @@ pub mod derive;
 pub mod explain;
 pub mod hex;
 pub mod keys;
+pub mod live;
 pub mod report;
 pub mod selftest;
 mod terminal;

@@ -40,6 +40,7 @@
 //! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`restore`] |
 //! | move one between the kernel and a TCP stack in userspace | the fields of [`Exported`]: [`TcpState`] for that stack, [`authentication`](Exported::authentication) for `wireseal_tcp_ao::Connection` |
 //! | test what happens when sequence numbers wrap | [`choose_isn`] |
+//! | look at the packets of an interface | [`PacketSocket`], with a [`PacketFilter`] |
 //!
 //! If you manage keys by hand, put them on a socket before it listens or connects. A peer that connects to a listening socket before
 //! that gets in unsigned, so do not use std's `TcpListener::bind`, which listens at once:
@@ -114,6 +115,8 @@ mod listener;
 mod log;
 mod manager;
 mod names;
+mod packet_filter;
+mod packet_socket;
 mod repair;
 mod socket;
 mod stream;
@@ -133,6 +136,8 @@ pub use manager::{
     Action, Attachment, KeyManager, Origin, Refused, SocketKind, SocketReport, SocketState, StepReport,
 };
 pub use names::{KeyName, PeerName};
+pub use packet_filter::PacketFilter;
+pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
 pub use socket::TcpAoSocket;
 pub use stream::{Local, TcpAoStream};

@@ -1,4 +1,4 @@
-//! The system calls, and all of the crate's unsafe code. Structs and option numbers are those of `linux/tcp.h`.
+//! The system calls, and all of the crate's unsafe code. Structs and option numbers are those of `linux/tcp.h` and `linux/if_packet.h`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_ulong};
@@ -36,6 +36,10 @@ pub(crate) unsafe trait Plain: Sized {}
 unsafe impl Plain for c_int {}
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
+
+const _: () = assert!(size_of::<libc::packet_mreq>() == 4 + 2 + 2 + 8);
+// SAFETY: integers, without padding as asserted above.
+unsafe impl Plain for libc::packet_mreq {}
 
 /// Implements [`Plain`] for structs given the octets of each field; fails to compile if there is padding.
 macro_rules! plain_structs {
@@ -212,6 +216,113 @@ pub(crate) fn peek(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     // SAFETY: the kernel writes at most the buffer's length into it.
     let received = unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) };
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
+}
+
+/// Binds a packet socket to an interface, or to all for index 0, and receives packets of this EtherType in network byte order: none
+/// for 0.
+pub(crate) fn bind_packet_socket(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol,
+        sll_ifindex: c_int::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?,
+        ..NO_ADDRESS
+    };
+    // SAFETY: the kernel reads one such struct.
+    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), ADDRESS_LENGTH) })
+}
+
+/// The address that a packet socket is bound to, with the type of its interface (`ARPHRD_`).
+pub(crate) fn packet_socket_address(fd: BorrowedFd<'_>) -> io::Result<libc::sockaddr_ll> {
+    let (mut address, mut length) = (NO_ADDRESS, ADDRESS_LENGTH);
+    // SAFETY: the kernel writes at most `length` octets, and every bit pattern is a value of this struct of integers.
+    check(unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut length) })?;
+    Ok(address)
+}
+
+const ADDRESS_LENGTH: socklen_t = size_of::<libc::sockaddr_ll>() as socklen_t;
+const NO_ADDRESS: libc::sockaddr_ll = libc::sockaddr_ll {
+    sll_family: 0,
+    sll_protocol: 0,
+    sll_ifindex: 0,
+    sll_hatype: 0,
+    sll_pkttype: 0,
+    sll_halen: 0,
+    sll_addr: [0; 8],
+};
+
+/// What a packet socket has counted since the last call: packets that passed its filter, and those of them that were dropped.
+pub(crate) fn packet_statistics(fd: BorrowedFd<'_>) -> io::Result<[u32; 2]> {
+    // `struct tpacket_stats`: two integers.
+    let mut counts = [0_u32; 2];
+    let mut length = size_of_val(&counts) as socklen_t;
+    // SAFETY: the kernel writes at most `length` octets.
+    check(unsafe {
+        let counts = counts.as_mut_ptr().cast();
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS, counts, &raw mut length)
+    })?;
+    Ok(counts)
+}
+
+/// How many packets one call receives at most.
+pub(crate) const PACKETS_AT_ONCE: usize = 64;
+
+/// What the kernel says about a received packet.
+#[derive(Clone, Copy)]
+pub(crate) struct PacketHead {
+    /// Where it was received.
+    pub(crate) from: libc::sockaddr_ll,
+    /// Its octets, received or cut off.
+    pub(crate) length: usize,
+    /// Control messages, and how many octets of them there are: a time and `struct tpacket_auxdata` take 72.
+    pub(crate) control: [u8; 128],
+    pub(crate) control_length: usize,
+}
+
+impl PacketHead {
+    pub(crate) const EMPTY: Self = Self { from: NO_ADDRESS, length: 0, control: [0; 128], control_length: 0 };
+}
+
+/// Receives packets that are there, at most [`PACKETS_AT_ONCE`], each into a piece of `buffers` that has `piece` octets, of which the first
+/// `gap` are left alone. Returns how many. Never waits.
+pub(crate) fn receive_packets(
+    fd: BorrowedFd<'_>,
+    buffers: &mut [u8],
+    piece: usize,
+    gap: usize,
+    heads: &mut [PacketHead; PACKETS_AT_ONCE],
+) -> io::Result<usize> {
+    // SAFETY: zeros are a value of these structs: no pointers and no lengths.
+    let (mut messages, mut parts) = unsafe {
+        (mem::zeroed::<[libc::mmsghdr; PACKETS_AT_ONCE]>(), mem::zeroed::<[libc::iovec; PACKETS_AT_ONCE]>())
+    };
+    let mut room = 0;
+    for (((message, part), head), buffer) in
+        messages.iter_mut().zip(&mut parts).zip(&mut *heads).zip(buffers.chunks_exact_mut(piece))
+    {
+        let buffer = buffer.get_mut(gap..).unwrap_or_default();
+        *part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let header = &mut message.msg_hdr;
+        (header.msg_name, header.msg_namelen) = ((&raw mut head.from).cast(), ADDRESS_LENGTH);
+        (header.msg_iov, header.msg_iovlen) = (part, 1);
+        header.msg_control = head.control.as_mut_ptr().cast();
+        header.msg_controllen = head.control.len() as _;
+        room += 1;
+    }
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: each of the first `room` messages points to a struct of integers and to octets that are mutably borrowed for the whole
+    // call, each with its own length, and no two to the same.
+    let received = unsafe {
+        libc::recvmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), room, flags as _, std::ptr::null_mut())
+    };
+    let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+    for (head, message) in heads.iter_mut().zip(&messages[..received]) {
+        head.length = message.msg_len as usize;
+        // Its type differs between C libraries.
+        #[allow(clippy::unnecessary_cast)]
+        let control_length = message.msg_hdr.msg_controllen as usize;
+        head.control_length = control_length.min(head.control.len());
+    }
+    Ok(received)
 }
 
 /// The running kernel's release, as `uname -r` prints it.

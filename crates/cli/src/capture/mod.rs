@@ -1,4 +1,4 @@
-//! Capture files as packets, and packets as TCP segments.
+//! Capture files as packets and back, and packets as TCP segments.
 //!
 //! ```text
 //! file -> Reader -> Packet -> Decoder -> link -> layers, tunnels -> TCP segment, or what was skipped
@@ -16,6 +16,7 @@ mod scope;
 mod skipped;
 mod source;
 mod tunnels;
+mod write;
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use reader::Reader;
 pub use scope::{Network, Scope};
 pub use skipped::{Incomplete, Skipped, SkippedCounts, Unreadable};
 pub use source::Progress;
+pub use write::{InterfaceDescription, Statistics, Writer};
 
 /// A packet of a capture file, as recorded.
 #[derive(Clone, Copy, Debug)]

@@ -24,6 +24,7 @@ mod selftest;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod status;
 mod verify;
+mod verify_live;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};

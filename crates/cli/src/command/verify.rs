@@ -10,6 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::annotate::Annotations;
 use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
+use super::verify_live::{self, LiveArguments};
 use crate::capture::{CaptureError, Progress, Reader};
 use crate::report::{self, Format, Report, Subject};
 use crate::terminal::Wrapped;
@@ -20,7 +21,9 @@ use crate::verify::{IsnHint, NatHint, Verifier, VerifyEvent, VerifyOptions};
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The capture: pcap or pcapng, plain or compressed with gzip or zstd; - for standard input
-    capture: PathBuf,
+    capture: Option<PathBuf>,
+    #[command(flatten)]
+    live: LiveArguments,
     #[command(flatten)]
     keys: KeyArguments,
     /// Only connections with this peer: an address or a prefix [repeatable]
@@ -65,10 +68,46 @@ fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
 }
 
 pub(super) fn run(arguments: Arguments) -> Result {
-    let Arguments { capture, keys, peers, ports, isns, nat, segments, all, json, json_lines, html, annotate } =
-        arguments;
-    keys.check_input("capture", &capture)?;
+    let Arguments {
+        capture,
+        live,
+        keys,
+        peers,
+        ports,
+        isns,
+        nat,
+        segments,
+        all,
+        json,
+        json_lines,
+        html,
+        annotate,
+    } = arguments;
+    let is_live = !live.interfaces.is_empty();
+    match &capture {
+        Some(capture) if is_live => {
+            return Err(format!("give the capture {} or an interface, not both", capture.display()).into());
+        }
+        None if !is_live => {
+            return Err("no packets: give a capture, - for standard input, or an interface with -i".into());
+        }
+        Some(capture) => keys.check_input("capture", capture)?,
+        None => {}
+    }
     let keys = keys.keys()?;
+    let keep_segments = html.is_some();
+    let options = VerifyOptions { peers, ports, isns, nat, keep_segments, ..VerifyOptions::default() };
+    let format = match (json, json_lines) {
+        (true, _) if is_live => Format::JsonLines { segments },
+        (true, _) => Format::Json { segments },
+        (_, true) => Format::JsonLines { segments },
+        // A connection follows its segments.
+        _ => Format::Text { colours: report::colours_wanted(), all: all || segments },
+    };
+    let Some(capture) = capture else {
+        let wanted = verify_live::Wanted { keys: &keys, options, format, segments, html: html.as_deref() };
+        return verify_live::run(live, wanted);
+    };
     let name = capture.display().to_string();
     let in_words = |error| match error {
         CaptureError::Open { .. } => error.to_string(),
@@ -83,18 +122,10 @@ pub(super) fn run(arguments: Arguments) -> Result {
     };
     let bar = Bar::new();
     let subject = Subject { capture: &name, keys: &keys };
-    let format = match (json, json_lines) {
-        (true, _) => Format::Json { segments },
-        (_, true) => Format::JsonLines { segments },
-        // A connection follows its segments.
-        _ => Format::Text { colours: report::colours_wanted(), all: all || segments },
-    };
     let mut report = Report::new(bar.output(json || json_lines), format, subject)?;
-    let keep_segments = html.is_some();
     if let Some(path) = &html {
         report = report.with_page(path, subject)?;
     }
-    let options = VerifyOptions { peers, ports, isns, nat, keep_segments, ..VerifyOptions::default() };
     let mut verifier = Verifier::new(&keys, options);
     let report = RefCell::new(report);
     let mut each = |found: VerifyEvent<'_>| match found {

@@ -22,7 +22,7 @@ use self::words::Summary;
 use crate::verify::report::{ConnectionReport, SegmentReport, Standing, Totals};
 
 pub use words::Subject;
-pub(crate) use words::VerdictInWords;
+pub(crate) use words::{VerdictInWords, counts as counts_in_words, standing as standing_in_words};
 
 /// How the report on standard output is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

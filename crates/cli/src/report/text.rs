@@ -338,12 +338,11 @@ impl Display for Moment {
 
 /// A standing in words, and their style.
 const fn in_words(standing: Standing, is_incomplete: bool) -> (Style, &'static str) {
+    let words = words::standing(standing);
     match standing {
         Standing::Good if is_incomplete => (NOT_JUDGED, "good, but"),
-        Standing::Good => (GOOD, "good"),
-        Standing::Failed => (FAILED, "FAILED"),
-        Standing::NotOpen => (FAILED, "NOT OPEN"),
-        Standing::NotJudged => (NOT_JUDGED, "not judged"),
-        Standing::Empty => (NOT_JUDGED, "empty"),
+        Standing::Good => (GOOD, words),
+        Standing::Failed | Standing::NotOpen => (FAILED, words),
+        Standing::NotJudged | Standing::Empty => (NOT_JUDGED, words),
     }
 }

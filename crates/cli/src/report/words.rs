@@ -42,8 +42,19 @@ impl fmt::Display for VerdictInWords {
     }
 }
 
+/// A verdict on a connection or a capture, such as `FAILED`.
+pub(crate) const fn standing(standing: Standing) -> &'static str {
+    match standing {
+        Standing::Good => "good",
+        Standing::Failed => "FAILED",
+        Standing::NotOpen => "NOT OPEN",
+        Standing::NotJudged => "not judged",
+        Standing::Empty => "empty",
+    }
+}
+
 /// The counts above zero: `19 good, 1 bad MAC`.
-pub(super) fn counts(counts: &Counts) -> String {
+pub(crate) fn counts(counts: &Counts) -> String {
     let above_zero = counts.iter().zip(VERDICTS).filter(|(count, _)| **count > 0);
     let counted: Vec<_> = above_zero.map(|(count, name)| format!("{} {name}", grouped(*count))).collect();
     counted.join(", ")
@@ -142,6 +153,10 @@ pub(super) fn skipped(totals: &Totals) -> Vec<String> {
     if totals.after_given_up > 0 {
         let segments = counted(totals.after_given_up, "segment");
         skipped.push(format!("{segments} of connections whose state had been given up"));
+    }
+    if totals.dropped > 0 {
+        let dropped = counted(totals.dropped, "packet");
+        skipped.push(format!("{dropped} that the kernel dropped, so verdicts about gaps are uncertain"));
     }
     skipped
 }

@@ -91,6 +91,11 @@ impl Connections {
         self.live.len()
     }
 
+    /// The live connections, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LiveConnection> {
+        self.live.iter().map(|(_, live)| live)
+    }
+
     /// An index from [`find`](Self::find) is right as long as this is the same.
     pub(super) const fn changes(&self) -> u64 {
         self.changes

@@ -3,6 +3,7 @@
 use super::connection::{Phase, TcpConnection};
 use super::diagnose::{Diagnoser, Search};
 use super::direction::Direction;
+use super::drops::Drops;
 use super::judge::{BatchedMac, ObservedSegment, judge};
 use super::key_table::{Agreement, KeyTable};
 use super::learn::Handshake;
@@ -17,6 +18,7 @@ pub(super) struct Shared<'k> {
     pub(super) traffic_keys: TrafficKeys,
     pub(super) search: Search,
     pub(super) agreement: Agreement,
+    pub(super) drops: Drops,
 }
 
 /// How many segments are kept from a connection's start, and how many in all.
@@ -55,7 +57,7 @@ impl LiveConnection {
         observed: &ObservedSegment<'_>,
         batched: Option<BatchedMac<'_>>,
     ) -> SegmentReport {
-        let Shared { table, traffic_keys, search, agreement } = shared;
+        let Shared { table, traffic_keys, search, agreement, .. } = shared;
         let segment = observed.segment;
         let sender = self.connection.sender(&segment.source());
         let (from, to) = (segment.source().address(), segment.destination().address());
@@ -110,16 +112,26 @@ impl LiveConnection {
         report
     }
 
+    /// Why segments failed so far, with the capture read up to `now`.
+    pub(super) fn diagnoses(&self, shared: &Shared<'_>, now: Place) -> Vec<Diagnosis> {
+        let Shared { table, agreement, drops, .. } = shared;
+        let conclude = |diagnoser: &Diagnoser| diagnoser.conclude(&self.connection, table, agreement, now);
+        let diagnoser = self.more.as_ref().and_then(|more| more.diagnoser.as_ref());
+        let mut diagnoses = diagnoser.map_or_else(|| conclude(&Diagnoser::default()), conclude);
+        drops.soften(&mut diagnoses, &self.connection);
+        diagnoses
+    }
+
     /// The report when the connection is over, or was given up, with the capture read up to `now`.
     pub(super) fn into_report(self, shared: &mut Shared<'_>, now: Place, end: End) -> ConnectionReport {
+        let mut diagnoses = self.diagnoses(shared, now);
         let Self { connection, scope, more } = self;
-        let More { diagnoser, segments } = more.map(|more| *more).unwrap_or_default();
-        let Shared { table, traffic_keys, agreement, .. } = shared;
+        let segments = more.map(|more| more.segments).unwrap_or_default();
+        let Shared { table, traffic_keys, .. } = shared;
         for sender in Sender::BOTH {
             let slot = connection.direction(sender).traffic_key;
             traffic_keys.release(slot, Owner::new(connection.number, sender));
         }
-        let mut diagnoses = diagnoser.unwrap_or_default().conclude(&connection, table, agreement, now);
         let has_opened = Handshake::of(&connection, now).has_opened();
         if end == End::GivenUp && connection.phase != Phase::Closed {
             diagnoses.push(given_up(&connection));

@@ -56,7 +56,7 @@ pub struct SearchLimits {
 
 impl Default for SearchLimits {
     fn default() -> Self {
-        Self { searches: 4000, size_searches: 64, sizes: usize::MAX, snes: 65_536 }
+        Self { searches: 4000, size_searches: 256, sizes: usize::MAX, snes: 65_536 }
     }
 }
 

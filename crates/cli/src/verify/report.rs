@@ -342,6 +342,8 @@ pub struct Totals {
     pub unreadable: u64,
     /// What the packets in `fragments`, `other` and `unreadable` hold.
     pub skipped: SkippedCounts,
+    /// Packets that the kernel dropped, because they were not read in time.
+    pub dropped: u64,
     /// Where and how the file is damaged, if it is.
     pub damage: Option<String>,
 }
@@ -362,7 +364,7 @@ impl Totals {
     /// Whether the capture may hold segments that were not seen.
     #[must_use]
     pub const fn is_incomplete(&self) -> bool {
-        self.fragments + self.unreadable + self.after_given_up > 0 || self.damage.is_some()
+        self.fragments + self.unreadable + self.after_given_up + self.dropped > 0 || self.damage.is_some()
     }
 }
 

@@ -10,6 +10,7 @@ use wireseal_tcp_ao::Endpoint;
 use super::connection::{Phase, TcpConnection};
 use super::connections::{Connections, Index};
 use super::diagnose::Search;
+use super::drops::Drops;
 use super::ends::Ends;
 use super::intake::{Intake, Queue};
 use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment};
@@ -47,8 +48,8 @@ pub enum VerifyEvent<'v> {
 #[derive(Debug)]
 pub struct Verifier<'k> {
     pub(super) intake: Intake,
-    shared: Shared<'k>,
-    connections: Connections,
+    pub(super) shared: Shared<'k>,
+    pub(super) connections: Connections,
     /// Connections that are over and not yet reported.
     finished: VecDeque<(LiveConnection, End)>,
     /// What was judged.
@@ -77,6 +78,7 @@ impl<'k> Verifier<'k> {
                 table: KeyTable::new(keys, options),
                 traffic_keys: TrafficKeys::default(),
                 agreement: Agreement::default(),
+                drops: Drops::default(),
             },
             finished: VecDeque::new(),
             totals: Totals::default(),
@@ -267,6 +269,19 @@ impl<'k> Verifier<'k> {
         }
     }
 
+    /// Notes that the kernel dropped so many packets of those that were to be read up to now, 0 if none. What a gap explains is not blamed
+    /// on anything else from then on.
+    pub fn note_dropped(&mut self, count: u64) {
+        self.shared.drops.note(count, self.intake.now);
+        self.totals.dropped = self.shared.drops.count;
+    }
+
+    /// How many packets the kernel dropped, as far as was noted.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.shared.drops.count
+    }
+
     /// Ends the capture: judges the segments that wait, calls `each` for the remaining connections in the order of their first
     /// segments, and returns the totals. `damage` says where and how the file is damaged, if it is.
     ///
@@ -284,8 +299,9 @@ impl<'k> Verifier<'k> {
             let report = live.into_report(&mut shared, intake.now, End::Over);
             each(VerifyEvent::Connection(Box::new(report)))?;
         }
-        let Totals { counts, connections, given_up, after_given_up, .. } = totals;
-        let mut all = Totals { counts, connections, given_up, after_given_up, damage, ..intake.totals };
+        let Totals { counts, connections, given_up, after_given_up, dropped, .. } = totals;
+        let mut all =
+            Totals { counts, connections, given_up, after_given_up, dropped, damage, ..intake.totals };
         // Only impossible TCP headers are noticed that late.
         if totals.unreadable > 0 {
             all.skip(Skipped::Unreadable(Unreadable::Tcp), totals.unreadable);

@@ -8,6 +8,7 @@ mod explain;
 #[cfg(feature = "chromium")]
 mod html_in_chromium;
 mod keys;
+mod live;
 mod report;
 mod report_many;
 mod support;

@@ -291,6 +291,13 @@ fn unanswered(
              most likely the two ends have different secrets",
             "Correct the secret at {other_address}, or at {own_address} and here."
         )
+    } else if direction.good() == 0 {
+        explain!(
+            kind,
+            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}, which do not verify here either",
+            "An end with TCP-AO silently drops what it cannot verify: first mend what makes these segments fail. Or the {what}s do not \
+             reach it{otherwise}."
+        )
     } else {
         explain!(
             kind,

@@ -1,9 +1,12 @@
 //! The findings about the failed segments of one connection.
 
+use std::borrow::Cow;
+
 use wireseal_tcp_ao::{AoOption, KeyId, Segment, SeqNum, Sne, checksum};
 
+use super::case::Case;
 use super::hypothesis::Hypothesis;
-use super::search::Case;
+use super::options::may_have_other_timestamps;
 use crate::capture::Place;
 use crate::verify::connection::TcpConnection;
 use crate::verify::report::Sender;
@@ -40,8 +43,40 @@ pub(super) struct UnexplainedOfSender {
     pub(super) bad_mac: Unexplained,
     /// Those whose KeyID no key has.
     pub(super) unknown_key_id: Unexplained,
-    /// Whether any of them was searched.
-    pub(super) was_searched: bool,
+    /// How many of them were searched.
+    pub(super) searched: u64,
+    /// What was tried on these.
+    pub(super) tried: Tried,
+}
+
+/// What a search tried, in words.
+#[derive(Default, Debug)]
+pub(super) struct Tried {
+    pub(super) tried: Vec<Cow<'static, str>>,
+    /// What it should have tried, if a limit cut it short.
+    pub(super) left_out: Vec<Cow<'static, str>>,
+}
+
+impl Tried {
+    pub(super) fn note(&mut self, what: impl Into<Cow<'static, str>>) {
+        Self::add(&mut self.tried, what.into());
+    }
+
+    pub(super) fn note_left_out(&mut self, what: impl Into<Cow<'static, str>>) {
+        Self::add(&mut self.left_out, what.into());
+    }
+
+    /// Adds what another search tried.
+    pub(super) fn merge(&mut self, other: Self) {
+        other.tried.into_iter().for_each(|what| Self::add(&mut self.tried, what));
+        other.left_out.into_iter().for_each(|what| Self::add(&mut self.left_out, what));
+    }
+
+    fn add(list: &mut Vec<Cow<'static, str>>, what: Cow<'static, str>) {
+        if !list.contains(&what) {
+            list.push(what);
+        }
+    }
 }
 
 /// Segments that nothing explains.
@@ -51,6 +86,10 @@ pub(super) struct Unexplained {
     pub(super) segments: u64,
     /// How many of them have a wrong TCP checksum too.
     pub(super) damaged: u64,
+    /// How many of them are resets.
+    pub(super) resets: u64,
+    /// Whether one of them may have had other timestamps.
+    pub(super) may_have_other_timestamps: bool,
     /// KeyID and MAC length of the first.
     pub(super) ao: Option<(KeyId, usize)>,
     /// The sequence number after the first segment that has octets.
@@ -64,6 +103,8 @@ impl Unexplained {
         self.ao = self.ao.or(Some((ao.key_id, ao.mac.len())));
         self.end = self.end.or(end_of_octets(segment));
         let (source, destination) = (segment.source_address(), segment.destination_address());
+        self.resets += u64::from(segment.flags().rst());
+        self.may_have_other_timestamps |= may_have_other_timestamps(segment);
         self.damaged += u64::from(checksum::tcp(source, destination, segment.tcp()) != 0);
     }
 }

@@ -5,11 +5,10 @@ use std::fmt;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::MacKey;
 use wireseal_tcp_ao::option::{AO_HEADER_LENGTH, TCP_HEADER_LENGTH};
-use wireseal_tcp_ao::{
-    AoOption, FieldName, MasterKey, MktParameters, OptionCoverage, Segment, Sne, TrafficKey, checksum,
-};
+use wireseal_tcp_ao::{AoOption, FieldName, MacInput, MasterKey, MktParameters, Segment, checksum};
 use zeroize::Zeroizing;
 
+use super::options::{ClearedOptions, PaddingForm};
 use crate::hex;
 use crate::verify::key_table::Candidate;
 
@@ -43,12 +42,22 @@ pub(super) enum Change {
     Algorithm(TcpAoAlgorithm),
     /// The secret, entered in another form.
     Secret(SecretForm),
+    /// Both.
+    AlgorithmAndSecret(TcpAoAlgorithm, SecretForm),
     /// Another SNE.
     Sne(SneForm),
     /// The addresses on the other side of a translation: of the hint at this index, or of all hints.
     Nat(Option<usize>),
     /// The checksum field is not zero in the MAC input.
     Checksum(ChecksumForm),
+    /// The ISNs of `--isn`: the sequence numbers were shifted on the path.
+    Shift(ShiftForm),
+    /// Padding is missing in the MAC input.
+    Padding(PaddingForm),
+    /// Options of the SYN were replaced by NOPs on the path.
+    Cleared(ClearedOptions),
+    /// The SYN was sent with another window scale.
+    WindowScale(u8),
     /// The SYN was sent with another MSS.
     Mss(u16),
     /// The recorded segment is more than was signed: only this many octets of its payload.
@@ -76,6 +85,21 @@ impl SneForm {
             Self::Zero => (sne > 1).then_some(0),
         }
     }
+}
+
+/// Whose sequence numbers a device on the path has shifted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ShiftForm {
+    pub(super) of_sender: bool,
+    pub(super) of_receiver: bool,
+}
+
+impl ShiftForm {
+    pub(super) const ALL: [Self; 3] = [
+        Self { of_sender: true, of_receiver: false },
+        Self { of_sender: false, of_receiver: true },
+        Self { of_sender: true, of_receiver: true },
+    ];
 }
 
 impl Hypothesis {
@@ -108,7 +132,7 @@ impl Hypothesis {
     /// The algorithm under the hypothesis.
     pub(super) fn algorithm(&self, parameters: &MktParameters) -> TcpAoAlgorithm {
         match self.change {
-            Some(Change::Algorithm(algorithm)) => algorithm,
+            Some(Change::Algorithm(algorithm) | Change::AlgorithmAndSecret(algorithm, _)) => algorithm,
             _ => parameters.algorithm,
         }
     }
@@ -257,23 +281,20 @@ impl ChecksumForm {
     }
 }
 
-/// Whether the received MAC is one over the segment with the checksum field in this form.
-pub(super) fn verifies_with_checksum(
+/// The MAC input with the checksum field in this form.
+pub(super) fn input_with_checksum(
     form: ChecksumForm,
-    key: &TrafficKey,
-    sne: Sne,
     segment: &Segment<'_>,
     ao: &AoOption<'_>,
-    options: OptionCoverage,
-) -> bool {
-    let Ok(input) = segment.mac_input(sne, options) else { return false };
+    input: &MacInput<'_>,
+) -> Vec<u8> {
     let checksum = form.of(segment, ao).to_be_bytes();
     let mut octets = Vec::new();
     for field in input.fields() {
         let is_checksum = field.name == FieldName::Checksum;
         octets.extend_from_slice(if is_checksum { &checksum } else { field.as_ref() });
     }
-    key.mac_key().verify(&[&octets], ao.mac).is_ok()
+    octets
 }
 
 #[cfg(test)]

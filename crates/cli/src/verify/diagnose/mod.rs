@@ -6,25 +6,32 @@
 //! Diagnoser            one connection: takes each segment that failed
 //!   Case               the segment, and what its MAC is compared with
 //!   Search             the hypotheses in order; what explains one segment is tried on the next first
-//!   Findings           what explained which segments, and what nothing explained
-//!   explained, evident sentences for an operator: findings, and what shows without a MAC
+//!   Findings           what explained which segments, what nothing explained, and what was tried on it
+//!   explained, rest    sentences for an operator: what a hypothesis explains, what nothing explains,
+//!   evident            and what shows without a MAC
 //! ```
 
+mod case;
 mod evident;
 mod explained;
 mod findings;
 mod hypothesis;
+mod options;
+mod parts;
+mod rest;
 mod search;
 
 use std::cell::{Cell, RefCell};
 
 use wireseal_tcp_ao::{Segment, Sne, SneTracker};
 
-use self::explained::Rest;
-use self::findings::{Findings, Unexplained};
+use self::case::{Case, LEAST_MAC};
+use self::findings::{Findings, Tried, Unexplained};
 use self::hypothesis::{Change, Hypothesis, Relation};
+use self::parts::SplitSegment;
+use self::rest::Rest;
 pub(super) use self::search::Search;
-use self::search::{Case, LEAST_MAC, SplitSegment, verifies};
+use self::search::verifies;
 use super::connection::TcpConnection;
 use super::judge::ObservedSegment;
 use super::key_table::{Agreement, KeyTable};
@@ -47,6 +54,8 @@ struct Progress {
     searches: u8,
     /// How many MACs these took.
     tries: u64,
+    /// The header and the length of the last of these: a retransmission of it is not searched again.
+    last: Option<(Box<[u8]>, usize)>,
     split: Option<SplitSegment>,
     /// The SNE tracker of explained segments.
     tracker: Option<SneTracker>,
@@ -65,7 +74,7 @@ impl Progress {
 }
 
 impl Diagnoser {
-    /// Looks for the reason why a segment failed. Returns true if everything was tried in vain.
+    /// Looks for the reason why a segment failed. Returns true if everything was tried in vain, and nothing was left out.
     #[cold]
     pub(in crate::verify) fn explain(
         &mut self,
@@ -98,12 +107,13 @@ impl Diagnoser {
             }
         }
         let unexplained = &mut self.findings.unexplained[sender as usize];
+        let is_whole = unexplained.tried.left_out.is_empty();
         let unexplained = match verdict {
             Verdict::UnknownKeyId => &mut unexplained.unknown_key_id,
             _ => &mut unexplained.bad_mac,
         };
         unexplained.note(place, segment, &ao);
-        ao.mac.len() >= LEAST_MAC && self.progress[sender as usize].searches > searches
+        ao.mac.len() >= LEAST_MAC && self.progress[sender as usize].searches > searches && is_whole
     }
 
     /// Whether a hypothesis explains the segment. If so, notes it.
@@ -120,16 +130,25 @@ impl Diagnoser {
             return true;
         }
         let progress = &mut self.progress[case.sender as usize];
+        let unexplained = &mut self.findings.unexplained[case.sender as usize];
+        let (header, length) = (case.segment.header(), case.segment.tcp().len());
+        if progress.last.as_ref().is_some_and(|(last, of)| **last == *header && *of == length) {
+            unexplained.searched += 1;
+            return false;
+        }
         if progress.searches >= SEARCHES || !search.is_open() {
             return false;
         }
-        self.findings.unexplained[case.sender as usize].was_searched = true;
-        let found = search.find(case);
+        let mut tried = Tried::default();
+        let found = search.find(case, &mut tried);
         match found {
             Some(hypothesis) => self.findings.note(case, hypothesis, case.place, 1),
             None => {
                 progress.searches += 1;
                 progress.tries = case.tries.get();
+                progress.last = Some((header.into(), length));
+                unexplained.searched += 1;
+                unexplained.tried.merge(tried);
             }
         }
         found.is_some()

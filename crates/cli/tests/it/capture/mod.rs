@@ -4,3 +4,4 @@ mod annotate;
 mod content;
 mod damage;
 mod formats;
+mod write;

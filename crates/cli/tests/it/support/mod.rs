@@ -2,6 +2,7 @@
 
 pub mod files;
 pub mod generate;
+pub mod namespace;
 pub mod program;
 pub mod reports;
 pub mod session;

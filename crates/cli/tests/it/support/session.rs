@@ -401,6 +401,13 @@ impl Signing {
         mac.truncated(self.mac_length).to_vec()
     }
 
+    /// The traffic key of a SYN between these ends.
+    pub fn key_of_syn(&self, ends: [Endpoint; 2], isns: [Isn; 2]) -> TrafficKey {
+        let master_key = MasterKey::new(&self.secret).unwrap();
+        let mkt = Mkt::with_short_master_key(KeyId(0), KeyId(0), self.algorithm, master_key).unwrap();
+        TrafficKey::derive(&mkt, &KdfContext::syn(ends[0], ends[1], isns[0]))
+    }
+
     /// The segment with a new TCP-AO option, signed; the option replaces an old one of the right length.
     pub fn sign(&self, addresses: (IpAddr, IpAddr), tcp: &[u8], isns: [Isn; 2], sne: Sne) -> Vec<u8> {
         let mut tcp = with_ao(tcp, self.key_id, self.rnext_key_id, self.mac_length);

@@ -5,5 +5,6 @@ mod diagnosis;
 mod isns;
 mod no_panic;
 mod not_open;
+mod on_the_path;
 mod program;
 mod verdicts;

@@ -471,13 +471,17 @@ fn each_end_opens(order: [usize; 2]) -> Found {
 #[test]
 fn the_first_line_says_that_the_ends_have_different_secrets() {
     let different = "most likely the two ends have different secrets: 192.0.2.1's segments verify under key 100 (KeyID 100), and \
-                     nothing that was tried explains 3 segments of 192.0.2.2:50001";
+                     nothing that was tried explains 3 segments of 192.0.2.2:50001 (tried: both coverages of options, the other \
+                     algorithms, 15 forms of the secret, other SNEs, a checksum in the MAC input, algorithm and form together, \
+                     another MSS)";
     for order in [[0, 1], [1, 0]] {
         let found = each_end_opens(order);
         assert_eq!((found.count(Verdict::Good), found.count(Verdict::BadMac)), (3, 3));
         assert_eq!(found.last_line(&[IPV4_KEY]), format!("3 of 6 segments failed: {different}"));
         let sentences: Vec<_> = found.diagnoses().iter().map(|it| (it.kind, it.sentence())).collect();
-        let advice = "192.0.2.1 agrees with the key given here: correct the secret at 192.0.2.2, or at 192.0.2.1 and here.";
+        let advice = "192.0.2.1 agrees with the key given here: correct the secret at 192.0.2.2, or at 192.0.2.1 and here. \
+                      Not excluded: address translation (give --nat), sequence numbers shifted by a firewall (give the sender's with \
+                      --isn).";
         assert!(sentences.contains(&("secrets-differ", format!("{different}. {advice}"))), "{sentences:#?}");
         let unanswered = "192.0.2.2:179 did not answer any of the 3 SYNs of 192.0.2.1:50000, which verify under key 100 (KeyID 100); its \
                           own segments do not, so most likely the two ends have different secrets. Correct the secret at \
@@ -495,7 +499,9 @@ fn one_end_of_a_connection_has_another_secret() {
     session.repeat(1, &syn_ack, 4);
     let found = verify(&session.packets, &[IPV4_KEY]);
     let first = "4 of 5 segments failed: most likely the two ends have different secrets: 192.0.2.1's segments verify under key 100 \
-                 (KeyID 100), and nothing that was tried explains 4 segments of 192.0.2.2:179";
+                 (KeyID 100), and nothing that was tried explains 4 segments of 192.0.2.2:179 (tried: both coverages of options, the \
+                 other algorithms, 15 forms of the secret, other SNEs, a checksum in the MAC input, algorithm and form together, \
+                 another MSS)";
     assert_eq!(found.last_line(&[IPV4_KEY]), first);
     assert_eq!(found.kinds(), ["secrets-differ", "syn-ack-unanswered"]);
 }

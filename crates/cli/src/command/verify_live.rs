@@ -1,0 +1,362 @@
+//! `wireseal verify -i`: checks TCP segments as they are sent and received.
+
+use std::cell::Cell;
+use std::error::Error;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use clap::value_parser;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use wireseal_linux::PacketFilter;
+
+use super::outcome::{Outcome, Result};
+use super::say::say;
+use crate::capture::{Packet, Statistics, Time, Writer};
+use crate::keys::Keys;
+use crate::live::{
+    Counted, InterfaceError, Interfaces, Lines, Reason, Screen, Unprivileged, Watch, drop_privileges,
+};
+use crate::report::{Format, Report, Subject};
+use crate::terminal::Wrapped;
+use crate::verify::report::Standing;
+use crate::verify::{Verifier, VerifyEvent, VerifyOptions};
+
+/// Where packets come from if not from a file, and for how long.
+#[derive(Debug, clap::Args)]
+pub(super) struct LiveArguments {
+    /// Instead of a capture: the packets of this interface as they come, or of all with any; needs CAP_NET_RAW [repeatable]
+    #[arg(short = 'i', long = "interface", value_name = "INTERFACE")]
+    pub(super) interfaces: Vec<String>,
+    /// Make the interface receive packets for other hosts too, as at a mirror port
+    #[arg(long, requires = "interfaces")]
+    promiscuous: bool,
+    /// End after this many packets
+    #[arg(long, value_name = "PACKETS", requires = "interfaces", value_parser = value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// End after this many seconds
+    #[arg(long, value_name = "SECONDS", requires = "interfaces", value_parser = value_parser!(u64).range(1..))]
+    seconds: Option<u64>,
+    /// Also write the packets to this file, as pcapng
+    #[arg(long, value_name = "FILE", requires = "interfaces")]
+    write: Option<PathBuf>,
+}
+
+/// What is reported, and how.
+pub(super) struct Wanted<'a> {
+    pub(super) keys: &'a Keys,
+    pub(super) options: VerifyOptions,
+    pub(super) format: Format,
+    /// Report every segment.
+    pub(super) segments: bool,
+    pub(super) html: Option<&'a Path>,
+}
+
+/// How often live connections are looked at, if that takes little of the time.
+const LOOK: Duration = Duration::from_millis(250);
+/// How many times as long as a look takes passes until the next.
+const PAUSE: u32 = 20;
+/// How often keys are read and signals noticed.
+const WAIT: Duration = Duration::from_millis(50);
+
+pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
+    let LiveArguments { interfaces, promiscuous, count, seconds, write } = arguments;
+    let Wanted { keys, options, format, segments, html } = wanted;
+    let stop = stop_on_signals()?;
+    let filter = PacketFilter { peers: options.peers.clone(), ports: options.ports.clone() };
+    let mut interfaces = Interfaces::open(&interfaces, &filter, promiscuous)?;
+    let name = interfaces.name();
+    let subject = Subject { capture: &name, keys };
+    let is_table = matches!(format, Format::Text { .. }) && is_capable_terminal();
+    // The report is shown when the table makes way.
+    let mut held = if is_table && !segments { Some(tempfile::tempfile()?) } else { None };
+    let output: Box<dyn Write> = match (&held, format) {
+        (Some(held), _) => Box::new(BufWriter::new(Wrapped::new(held.try_clone()?))),
+        (None, Format::Text { .. }) => Box::new(Wrapped::new(io::stdout())),
+        (None, _) => Box::new(BufWriter::new(io::stdout())),
+    };
+    let mut report = Report::new(output, format, subject)?;
+    if let Some(path) = html {
+        report = report.with_page(path, subject)?;
+    }
+    let mut file = match &write {
+        Some(path) => Some(PacketFile::create(path, &interfaces)?),
+        None => None,
+    };
+    drop_privileges().map_err(|error| format!("privileges cannot be dropped: {error}"))?;
+
+    let front = match format {
+        Format::Text { colours, .. } if held.is_some() => {
+            Front::Screen(Box::new(Screen::open(format!("wireseal verify -i {name}"), colours)?))
+        }
+        Format::Text { .. } => Front::Lines(Lines::new(io::stdout())),
+        _ => Front::Silent,
+    };
+    if !matches!(front, Front::Screen(_)) {
+        say(format_args!("listening on {name}; Ctrl-C ends"));
+    }
+    let mut verifier = Verifier::new(keys, options);
+    let mut listener = Listener { report, front, watch: Watch::default(), segments };
+    let limits =
+        Limits { stop, count, until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)) };
+    let ended = capture(&mut interfaces, &mut verifier, &mut listener, file.as_mut(), &limits)?;
+    let statistics = interfaces.statistics().unwrap_or_default();
+    if let Some(file) = file {
+        file.finish(&statistics)?;
+    }
+    verifier.note_dropped(dropped(&statistics).saturating_sub(verifier.dropped()));
+    let damage = ended.map(|error| error.to_string());
+    let totals = verifier.finish(damage, |found| listener.event(found))?;
+    let Listener { report, front, .. } = listener;
+    // The terminal is restored.
+    drop(front);
+    let standing = report.standing();
+    report.finish(&totals)?;
+    if let Some(held) = &mut held {
+        held.seek(SeekFrom::Start(0))?;
+        io::copy(held, &mut io::stdout().lock())?;
+    }
+    Ok(match standing {
+        Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
+        standing => standing.into(),
+    })
+}
+
+/// When to end.
+struct Limits {
+    /// A signal came.
+    stop: Arc<AtomicBool>,
+    /// So many packets were taken.
+    count: Option<u64>,
+    /// It is so late.
+    until: Option<Instant>,
+}
+
+impl Limits {
+    fn are_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Why no more packets are taken at once.
+enum Stop {
+    /// There were enough.
+    Enough,
+    Failed(io::Error),
+}
+
+/// Takes packets until a limit is reached, or the user ends it. Returns why an interface gave no more, if that is why it ended.
+fn capture(
+    interfaces: &mut Interfaces,
+    verifier: &mut Verifier<'_>,
+    listener: &mut Listener<'_>,
+    mut file: Option<&mut PacketFile>,
+    limits: &Limits,
+) -> io::Result<Option<InterfaceError>> {
+    let packets = Cell::new(0);
+    let mut next_look = Instant::now();
+    let mut ended = None;
+    loop {
+        // What came before is taken still.
+        let is_over = listener.is_ended_by_user()? || limits.are_over();
+        let taken = interfaces.take(|interface, packet| {
+            packets.set(packet.number);
+            let write = file.as_mut().map_or(Ok(()), |file| file.packet(interface, packet));
+            write
+                .and_then(|()| verifier.packet(packet, |found| listener.event(found)))
+                .map_err(Stop::Failed)?;
+            if limits.count.is_some_and(|count| packet.number >= count) { Err(Stop::Enough) } else { Ok(()) }
+        });
+        let has_more = match taken {
+            Ok(Ok(has_more)) => has_more,
+            Ok(Err(Stop::Enough)) => break,
+            Ok(Err(Stop::Failed(error))) => return Err(error),
+            Err(error) => {
+                ended = Some(error);
+                break;
+            }
+        };
+        if !has_more {
+            verifier.judge_queued(|found| listener.event(found))?;
+            listener.flush()?;
+        }
+        if is_over {
+            break;
+        }
+        let now = Instant::now();
+        if now >= next_look {
+            let dropped = dropped(&interfaces.statistics()?);
+            verifier.note_dropped(dropped.saturating_sub(verifier.dropped()));
+            listener.look(verifier, Counted { packets: packets.get(), dropped })?;
+            next_look = now + LOOK.max(now.elapsed() * PAUSE);
+        }
+        if !has_more {
+            interfaces.wait(WAIT)?;
+        }
+    }
+    Ok(ended)
+}
+
+fn dropped(statistics: &[Statistics]) -> u64 {
+    statistics.iter().map(|statistics| statistics.dropped).sum()
+}
+
+/// Where what is found goes.
+struct Listener<'a> {
+    report: Report<'a, Box<dyn Write>>,
+    front: Front,
+    watch: Watch,
+    segments: bool,
+}
+
+/// What is shown meanwhile.
+enum Front {
+    Screen(Box<Screen>),
+    Lines(Lines<io::Stdout>),
+    /// The report itself is written as it comes.
+    Silent,
+}
+
+impl Listener<'_> {
+    fn event(&mut self, found: VerifyEvent<'_>) -> io::Result<()> {
+        match found {
+            VerifyEvent::Segment { connection, ends, segment } => {
+                if let Front::Lines(lines) = &mut self.front {
+                    lines.segment(connection, ends, &segment)?;
+                }
+                if self.segments { self.report.segment(connection, ends, &segment) } else { Ok(()) }
+            }
+            VerifyEvent::Connection(connection) => {
+                for reason in self.watch.end(&connection) {
+                    self.front.reason(&reason)?;
+                }
+                if let Front::Lines(lines) = &mut self.front {
+                    lines.connection(&connection)?;
+                }
+                self.report.connection(&connection)
+            }
+        }
+    }
+
+    /// Tells what is new about live connections.
+    fn look(&mut self, verifier: &Verifier<'_>, counted: Counted) -> io::Result<()> {
+        let Self { front, watch, .. } = self;
+        let reasons = match front {
+            Front::Screen(screen) => {
+                screen.clear_rows();
+                watch.look(verifier, |row| screen.row(row))
+            }
+            Front::Lines(_) => watch.look(verifier, |_| {}),
+            Front::Silent => return Ok(()),
+        };
+        for reason in reasons {
+            front.reason(&reason)?;
+        }
+        match front {
+            Front::Screen(screen) => screen.draw(counted),
+            Front::Lines(lines) => lines.dropped(counted.dropped),
+            Front::Silent => Ok(()),
+        }
+    }
+
+    fn is_ended_by_user(&mut self) -> io::Result<bool> {
+        match &mut self.front {
+            Front::Screen(screen) => screen.keys(),
+            _ => Ok(false),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &self.front {
+            // It is shown at the end.
+            Front::Screen(_) => Ok(()),
+            _ => self.report.flush(),
+        }
+    }
+}
+
+impl Front {
+    fn reason(&mut self, reason: &Reason) -> io::Result<()> {
+        match self {
+            Self::Screen(screen) => screen.reason(reason),
+            Self::Lines(lines) => lines.reason(reason)?,
+            Self::Silent => {}
+        }
+        Ok(())
+    }
+}
+
+/// The file that packets are written to.
+struct PacketFile {
+    writer: Writer<BufWriter<File>>,
+    name: String,
+    last: Option<Time>,
+}
+
+impl PacketFile {
+    /// Creates the file, for its owner alone: who called sudo, if that was used. One that exists is emptied and keeps owner and mode.
+    fn create(path: &Path, interfaces: &Interfaces) -> std::result::Result<Self, Box<dyn Error>> {
+        let name = path.display().to_string();
+        let named = |error: io::Error| format!("{name}: {error}");
+        let mut options = OpenOptions::new();
+        options.write(true).mode(0o600);
+        let file = match options.clone().create_new(true).open(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                options.truncate(true).open(path).map_err(named)?
+            }
+            Err(error) => return Err(named(error).into()),
+            Ok(file) => {
+                if let Some(Unprivileged { user, group }) = Unprivileged::caller_of_sudo() {
+                    rustix::fs::fchown(&file, Some(user), Some(group))
+                        .map_err(|error| named(error.into()))?;
+                }
+                file
+            }
+        };
+        let mut writer = Writer::new(BufWriter::with_capacity(1 << 18, file), None).map_err(named)?;
+        for description in interfaces.descriptions() {
+            writer.interface(&description).map_err(named)?;
+        }
+        Ok(Self { writer, name, last: None })
+    }
+
+    fn packet(&mut self, interface: u32, packet: &Packet<'_>) -> io::Result<()> {
+        self.last = packet.time;
+        self.writer.packet(interface, packet, None).map_err(|error| self.named(error))
+    }
+
+    /// Writes what the kernel counted, and everything that waits.
+    fn finish(mut self, statistics: &[Statistics]) -> io::Result<()> {
+        let mut write = || {
+            for (interface, statistics) in (0..).zip(statistics) {
+                self.writer.statistics(interface, self.last, *statistics)?;
+            }
+            self.writer.flush()
+        };
+        write().map_err(|error| self.named(error))
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        io::Error::other(format!("{}: {error}", self.name))
+    }
+}
+
+/// A flag that the first signal sets that asks the program to end; a second one ends it at once.
+fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Whether standard output is a terminal on which a table can be kept up to date.
+fn is_capable_terminal() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}

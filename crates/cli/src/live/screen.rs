@@ -1,0 +1,370 @@
+//! The table of live connections on a terminal.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as TableRow, Table};
+use ratatui::{DefaultTerminal, Frame};
+
+use super::lines::between;
+use super::watch::{Reason, Row};
+use crate::report;
+use crate::terminal::wrap;
+use crate::text::{Printable, counted, grouped};
+use crate::verify::report::{Standing, Verdict, failed, not_judged};
+
+/// How many connections can be scrolled through, in the order of the table.
+const ROWS: usize = 2_000;
+/// How many reasons are kept.
+const REASONS: usize = 100;
+/// Columns of a terminal from which the table has the keys and what could not be judged.
+const WIDE: u16 = 100;
+
+/// The order of the table.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+enum Order {
+    #[default]
+    FailedFirst,
+    Newest,
+    Number,
+}
+
+impl Order {
+    const fn next(self) -> Self {
+        match self {
+            Self::FailedFirst => Self::Newest,
+            Self::Newest => Self::Number,
+            Self::Number => Self::FailedFirst,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::FailedFirst => "failed first",
+            Self::Newest => "last segment first",
+            Self::Number => "by number",
+        }
+    }
+
+    fn sort(self, rows: &mut [Row]) {
+        let newest = |row: &Row| Reverse(row.last.packet);
+        match self {
+            Self::FailedFirst => rows.sort_by_key(|row| (rank(row.standing), newest(row))),
+            Self::Newest => rows.sort_by_key(newest),
+            Self::Number => rows.sort_by_key(|row| row.number),
+        }
+    }
+}
+
+/// The worst first.
+const fn rank(standing: Standing) -> u8 {
+    match standing {
+        Standing::Failed => 0,
+        Standing::NotOpen => 1,
+        Standing::NotJudged => 2,
+        Standing::Empty => 3,
+        Standing::Good => 4,
+    }
+}
+
+/// What was counted, for the line above the table.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Counted {
+    /// Packets that were looked at.
+    pub(crate) packets: u64,
+    /// Packets that the kernel dropped.
+    pub(crate) dropped: u64,
+}
+
+/// What is shown.
+#[derive(Debug)]
+struct View {
+    title: String,
+    colours: bool,
+    started: Instant,
+    counted: Counted,
+    rows: Vec<Row>,
+    /// Live connections, and those of them that failed, did not open, or could not be judged.
+    live: u64,
+    bad: [u64; 3],
+    reasons: VecDeque<Reason>,
+    order: Order,
+    /// How many rows are above the first that is shown.
+    scrolled: usize,
+}
+
+/// The terminal, which is restored when this is dropped, and when the program panics.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    terminal: DefaultTerminal,
+    view: View,
+}
+
+impl Screen {
+    /// Shows the table in place of what the terminal shows, under a title.
+    ///
+    /// # Errors
+    /// Those of the terminal.
+    pub(crate) fn open(title: String, colours: bool) -> io::Result<Self> {
+        Ok(Self { terminal: ratatui::try_init()?, view: View::new(title, colours) })
+    }
+
+    /// Begins to show other rows.
+    pub(crate) fn clear_rows(&mut self) {
+        self.view.clear_rows();
+    }
+
+    pub(crate) fn row(&mut self, row: Row) {
+        self.view.row(row);
+    }
+
+    pub(crate) fn reason(&mut self, reason: &Reason) {
+        self.view.reasons.push_front(reason.clone());
+        self.view.reasons.truncate(REASONS);
+    }
+
+    /// Draws what was found.
+    ///
+    /// # Errors
+    /// Those of the terminal.
+    pub(crate) fn draw(&mut self, counted: Counted) -> io::Result<()> {
+        let Self { terminal, view } = self;
+        view.counted = counted;
+        view.order.sort(&mut view.rows);
+        terminal.draw(|frame| view.draw(frame))?;
+        Ok(())
+    }
+
+    /// Does what the keys say that were pressed. Returns whether to end.
+    ///
+    /// # Errors
+    /// Those of the terminal.
+    pub(crate) fn keys(&mut self) -> io::Result<bool> {
+        let mut has_changed = false;
+        while event::poll(Duration::ZERO)? {
+            has_changed = true;
+            let Event::Key(key) = event::read()? else { continue };
+            let is_control_c =
+                key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+            if key.kind == KeyEventKind::Press && (is_control_c || self.view.press(key.code)) {
+                return Ok(true);
+            }
+        }
+        if has_changed {
+            self.draw(self.view.counted)?;
+        }
+        Ok(false)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+impl View {
+    fn new(title: String, colours: bool) -> Self {
+        Self {
+            title,
+            colours,
+            started: Instant::now(),
+            counted: Counted::default(),
+            rows: Vec::new(),
+            live: 0,
+            bad: [0; 3],
+            reasons: VecDeque::new(),
+            order: Order::default(),
+            scrolled: 0,
+        }
+    }
+
+    fn clear_rows(&mut self) {
+        self.rows.clear();
+        (self.live, self.bad) = (0, [0; 3]);
+    }
+
+    fn row(&mut self, row: Row) {
+        self.live += 1;
+        if let Some(count) = self.bad.get_mut(usize::from(rank(row.standing))) {
+            *count += 1;
+        }
+        self.rows.push(row);
+        if self.rows.len() >= 2 * ROWS {
+            self.order.sort(&mut self.rows);
+            self.rows.truncate(ROWS);
+        }
+    }
+
+    /// Does what a key says. Returns whether to end.
+    fn press(&mut self, key: KeyCode) -> bool {
+        const PAGE: usize = 10;
+        match key {
+            KeyCode::Char('q') => return true,
+            KeyCode::Char('s') => {
+                self.order = self.order.next();
+                self.scrolled = 0;
+            }
+            KeyCode::Up | KeyCode::Char('k') => self.scrolled = self.scrolled.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.scrolled += 1,
+            KeyCode::PageUp => self.scrolled = self.scrolled.saturating_sub(PAGE),
+            KeyCode::PageDown => self.scrolled += PAGE,
+            KeyCode::Home => self.scrolled = 0,
+            KeyCode::End => self.scrolled = usize::MAX,
+            _ => {}
+        }
+        false
+    }
+
+    fn style(&self, colour: Color) -> Style {
+        if self.colours { Style::new().fg(colour) } else { Style::new() }
+    }
+
+    fn style_of(&self, standing: Standing) -> Style {
+        match standing {
+            Standing::Good => self.style(Color::Green),
+            Standing::Failed | Standing::NotOpen => self.style(Color::Red).add_modifier(Modifier::BOLD),
+            Standing::NotJudged | Standing::Empty => self.style(Color::Yellow),
+        }
+    }
+
+    fn draw(&mut self, frame: &mut Frame<'_>) {
+        let area = frame.area();
+        let most = area.height / 3;
+        let reasons = self.reasons(area.width, most);
+        let reasons_height = if reasons.is_empty() { 0 } else { most.min(reasons.len() as u16 + 1) };
+        let [head, table, below, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Fill(1),
+            Constraint::Length(reasons_height),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        frame.render_widget(self.head(), head);
+        self.draw_table(frame, table);
+        let title = Block::new().borders(Borders::TOP).title("why");
+        frame.render_widget(Paragraph::new(reasons).block(title), below);
+        let foot_text = format!("q end  ↑↓ PgUp PgDn scroll  s sort: {}", self.order.name());
+        frame.render_widget(Paragraph::new(foot_text), foot);
+    }
+
+    /// What is counted, in one line.
+    fn head(&self) -> Paragraph<'_> {
+        let [failed, not_open, not_judged] = self.bad;
+        let seconds = self.started.elapsed().as_secs();
+        let mut parts = vec![
+            Span::raw(Printable(&self.title).to_string()),
+            Span::raw(format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)),
+            Span::raw(counted(self.counted.packets, "packet")),
+            Span::raw(counted(self.live, "connection")),
+        ];
+        let named = [
+            (failed, "failed", Standing::Failed),
+            (not_open, "not open", Standing::NotOpen),
+            (not_judged, "not judged", Standing::NotJudged),
+            (self.counted.dropped, "dropped", Standing::NotJudged),
+        ];
+        for (count, name, standing) in named.into_iter().filter(|(count, ..)| *count > 0) {
+            parts.push(Span::styled(format!("{} {name}", grouped(count)), self.style_of(standing)));
+        }
+        let mut line = Vec::new();
+        for part in parts {
+            line.extend([part, Span::raw("  ")]);
+        }
+        Paragraph::new(Line::from(line))
+    }
+
+    fn draw_table(&mut self, frame: &mut Frame<'_>, area: Rect) {
+        let is_wide = area.width >= WIDE;
+        let mut columns = vec![
+            ("#", Constraint::Length(5)),
+            ("verdict", Constraint::Length(10)),
+            ("connection", Constraint::Fill(1)),
+            ("good", Constraint::Length(9)),
+            ("failed", Constraint::Length(7)),
+        ];
+        if is_wide {
+            columns.push(("not judged", Constraint::Length(10)));
+            columns.push(("key", Constraint::Length(16)));
+        }
+        columns.push(("last (UTC)", Constraint::Length(10)));
+        let fixed: u16 = columns
+            .iter()
+            .map(|(_, width)| if let Constraint::Length(width) = width { *width } else { 0 })
+            .sum();
+        let for_ends = usize::from(area.width.saturating_sub(fixed + columns.len() as u16 - 1));
+        // What does not fit is not scrolled away from.
+        let shown = usize::from(area.height.saturating_sub(1));
+        self.scrolled = self.scrolled.min(self.rows.len().saturating_sub(shown.max(1)));
+        let rows = self.rows.iter().skip(self.scrolled).take(shown).map(|row| {
+            let number = |number| Cell::from(Text::from(grouped(number)).right_aligned());
+            let ends = between(&row.ends);
+            let two_lines = ends.chars().count() > for_ends;
+            let ends = if two_lines { ends.replace(" -> ", "\n-> ") } else { ends };
+            let words = report::standing_in_words(row.standing);
+            let verdict = if row.is_closed && row.standing == Standing::Good { "closed" } else { words };
+            let mut cells = vec![
+                number(row.number),
+                Cell::from(verdict).style(self.style_of(row.standing)),
+                Cell::from(ends),
+                number(row.counts[Verdict::Good.index()]),
+                number(failed(&row.counts)),
+            ];
+            if is_wide {
+                cells.push(number(not_judged(&row.counts)));
+                cells.push(Cell::from(Printable(&row.keys.join(", ")).to_string()));
+            }
+            let last = row.last.time.map(|time| time.to_string()).unwrap_or_default();
+            cells.push(Cell::from(clock(&last).to_owned()));
+            TableRow::new(cells).height(if two_lines { 2 } else { 1 })
+        });
+        let header = columns.iter().map(|(name, _)| {
+            let is_number = matches!(*name, "#" | "good" | "failed" | "not judged");
+            let text = Text::from(*name);
+            Cell::from(if is_number { text.right_aligned() } else { text })
+        });
+        let header = TableRow::new(header).style(Style::new().add_modifier(Modifier::BOLD));
+        let table = Table::new(rows, columns.iter().map(|(_, width)| *width)).header(header);
+        frame.render_widget(table, area);
+    }
+
+    /// Why connections failed, the newest first, in about so many lines.
+    fn reasons(&self, width: u16, most: u16) -> Vec<Line<'static>> {
+        let mut lines = Vec::new();
+        for Reason { time, number, ends, diagnosis } in &self.reasons {
+            if lines.len() >= usize::from(most) {
+                break;
+            }
+            let time = time.map(|time| time.to_string()).unwrap_or_default();
+            let what = report::standing_in_words(diagnosis.about);
+            let sentence = diagnosis.sentence();
+            let begin = format!("{} ", clock(&time));
+            let text =
+                Printable(&format!("{begin}{what} #{number} {}: {sentence}", between(ends))).to_string();
+            let wrapped = wrap(&text, usize::from(width));
+            let mut rest = wrapped.lines();
+            let first = rest
+                .next()
+                .and_then(|line| line.strip_prefix(&begin)?.strip_prefix(what))
+                .unwrap_or_default();
+            lines.push(Line::from(vec![
+                Span::raw(begin),
+                Span::styled(what, self.style_of(diagnosis.about)),
+                Span::raw(first.to_owned()),
+            ]));
+            lines.extend(rest.map(|line| Line::from(line.to_owned())));
+        }
+        lines
+    }
+}
+
+/// The hours, minutes and seconds of a time in RFC 3339.
+fn clock(time: &str) -> &str {
+    time.get(11..19).unwrap_or_default()
+}

@@ -1,0 +1,144 @@
+//! What is worth telling of live connections, as it is found.
+
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
+use wireseal_tcp_ao::Endpoint;
+
+use crate::capture::{Place, Time};
+use crate::verify::report::{ConnectionReport, Counts, Diagnosis, Sender, Standing, failed, standing};
+use crate::verify::{Snapshot, Verifier};
+
+/// How many connections are diagnosed each time, so that very many that fail cost no more than this.
+const DIAGNOSED_AT_ONCE: usize = 256;
+
+/// A live connection in a table.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its number.
+    pub number: u64,
+    /// Opener and listener.
+    pub ends: [Endpoint; 2],
+    /// The keys in use, without repeating one.
+    pub keys: Vec<String>,
+    /// Segments by verdict.
+    pub counts: Counts,
+    /// The verdict so far.
+    pub standing: Standing,
+    /// Whether it is closed.
+    pub is_closed: bool,
+    /// Its last segment.
+    pub last: Place,
+}
+
+/// Why segments of a connection failed, or it did not open, when that was first found.
+#[derive(Clone, Debug)]
+pub struct Reason {
+    /// When it was found: the time of the connection's last segment.
+    pub time: Option<Time>,
+    /// The number of its connection.
+    pub number: u64,
+    /// Opener and listener.
+    pub ends: [Endpoint; 2],
+    /// The reason.
+    pub diagnosis: Diagnosis,
+}
+
+/// Follows live connections.
+#[derive(Default, Debug)]
+pub struct Watch {
+    /// What was told of each connection that has failed or not opened.
+    told: HashMap<u64, Told, RandomState>,
+}
+
+#[derive(Default, Debug)]
+struct Told {
+    /// How many segments had failed when it was diagnosed last.
+    failed: u64,
+    /// The kinds of reasons, and whose segments they are about. A cause's words change as it explains more segments.
+    kinds: HashSet<(&'static str, bool), RandomState>,
+    /// The worst of them.
+    standing: Option<Standing>,
+}
+
+impl Watch {
+    /// Looks at all live connections: calls `row` for each, and returns the reasons that are new.
+    pub fn look(&mut self, verifier: &Verifier<'_>, mut row: impl FnMut(Row)) -> Vec<Reason> {
+        let (mut reasons, mut diagnosed) = (Vec::new(), 0);
+        for snapshot in verifier.snapshots() {
+            let counts = snapshot.counts();
+            let mut found = standing(&counts);
+            let failed = failed(&counts);
+            let told = self.told.get(&snapshot.number());
+            // One that is not open yet may turn out not to open by the passing of time alone.
+            let is_due = told.map_or(failed > 0, |told| told.failed != failed) || snapshot.is_opening();
+            if is_due && diagnosed < DIAGNOSED_AT_ONCE {
+                diagnosed += 1;
+                self.tell(&snapshot, failed, &mut reasons);
+            }
+            let told = self.told.get(&snapshot.number()).and_then(|told| told.standing);
+            if found != Standing::Failed && told == Some(Standing::NotOpen) {
+                found = Standing::NotOpen;
+            }
+            row(Row {
+                number: snapshot.number(),
+                ends: *snapshot.ends(),
+                keys: keys(&snapshot),
+                counts,
+                standing: found,
+                is_closed: snapshot.is_closed(),
+                last: snapshot.last(),
+            });
+        }
+        reasons.sort_by_key(|reason| (reason.diagnosis.first.packet, reason.number));
+        reasons
+    }
+
+    fn tell(&mut self, snapshot: &Snapshot<'_>, failed: u64, reasons: &mut Vec<Reason>) {
+        let diagnoses = snapshot.diagnoses();
+        let (number, ends, time) = (snapshot.number(), *snapshot.ends(), snapshot.last().time);
+        let told = self.told.entry(number).or_default();
+        told.failed = failed;
+        told.standing = diagnoses.iter().map(|diagnosis| diagnosis.about).next();
+        reasons.extend(told.new_ones(diagnoses, time, number, ends));
+    }
+
+    /// The reasons that are new in the report of a connection that is over, which is forgotten.
+    pub fn end(&mut self, connection: &ConnectionReport) -> Vec<Reason> {
+        let mut told = self.told.remove(&connection.number).unwrap_or_default();
+        let diagnoses = connection.diagnoses.clone();
+        told.new_ones(diagnoses, connection.last.time, connection.number, connection.ends)
+    }
+}
+
+impl Told {
+    fn new_ones(
+        &mut self,
+        diagnoses: Vec<Diagnosis>,
+        time: Option<Time>,
+        number: u64,
+        ends: [Endpoint; 2],
+    ) -> Vec<Reason> {
+        let is_wanted = |about| matches!(about, Standing::Failed | Standing::NotOpen);
+        let mut new: Vec<Reason> = Vec::new();
+        for diagnosis in diagnoses {
+            let kind = (diagnosis.kind, diagnosis.sender == Sender::Opener);
+            // It may be the same for both ends.
+            let is_repeated = new.iter().any(|reason| reason.diagnosis.cause == diagnosis.cause);
+            if is_wanted(diagnosis.about) && self.kinds.insert(kind) && !is_repeated {
+                new.push(Reason { time, number, ends, diagnosis });
+            }
+        }
+        new
+    }
+}
+
+fn keys(snapshot: &Snapshot<'_>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in snapshot.key_names().into_iter().flatten() {
+        if names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}

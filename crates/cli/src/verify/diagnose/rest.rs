@@ -1,0 +1,280 @@
+//! Diagnoses of failed segments that nothing explains.
+
+use std::borrow::Cow;
+
+use wireseal_tcp_ao::{KeyId, MktParameters};
+
+use super::case::LEAST_MAC;
+use super::evident::{Ends, Explanation, explain, segments};
+use super::findings::{Findings, Tried, UnexplainedOfSender, is_acknowledged};
+use crate::text::grouped;
+use crate::verify::connection::TcpConnection;
+use crate::verify::key_table::{Agreement, Candidate, KeyTable};
+use crate::verify::report::{Diagnosis, Sender, Verdict};
+
+/// What was tried, in words.
+struct Extent {
+    /// A parenthesis, with a blank in front.
+    tried: String,
+    /// What a limit left out.
+    left_out: Option<String>,
+    /// What no search can exclude: a sentence with a blank in front, or nothing.
+    not_excluded: String,
+}
+
+/// The segments of a sender that nothing explains.
+#[derive(Clone, Copy)]
+pub(super) struct Rest<'f, 'k> {
+    pub(super) sender: Sender,
+    pub(super) findings: &'f Findings,
+    pub(super) connection: &'f TcpConnection,
+    pub(super) table: &'f KeyTable<'k>,
+    pub(super) agreement: &'f Agreement,
+}
+
+impl Rest<'_, '_> {
+    fn unexplained(&self) -> &UnexplainedOfSender {
+        &self.findings.unexplained[self.sender as usize]
+    }
+
+    /// Whether the last segments of both ends have this verdict: if both keep doing it, the segments are not forged.
+    fn is_last_of_both(&self, verdict: Verdict) -> bool {
+        let kind = Some(verdict.index() as u8);
+        self.connection.directions.iter().all(|direction| direction.last_verdict == kind)
+    }
+
+    /// Whether segments of the sender with this KeyID verify.
+    fn is_good_under(&self, key_id: KeyId) -> bool {
+        let runs = &self.connection.direction(self.sender).key_runs;
+        runs.iter().any(|run| run.key_id == key_id && run.key.is_some())
+    }
+
+    /// The keys that a KeyID names in segments of the sender, with the KeyID.
+    fn key_names(&self, key_id: KeyId) -> String {
+        let Self { sender, connection, table, .. } = *self;
+        let named = connection.named_by(table, sender, key_id);
+        let names: Vec<_> = named.map(|candidate| table.name(candidate.key as usize)).collect();
+        format!("key {} (KeyID {key_id})", names.join(" or "))
+    }
+
+    /// The keys, and whether the other end accepts the segments, if a different secret is the only reason left.
+    fn of_another_secret(&self) -> Option<(String, bool)> {
+        let unexplained = self.unexplained();
+        let (key_id, mac_length) = unexplained.bad_mac.ao?;
+        let is_left = mac_length >= LEAST_MAC && unexplained.searched > 0 && !self.is_good_under(key_id);
+        is_left.then(|| (self.key_names(key_id), self.is_accepted()))
+    }
+
+    /// Whether the other end's segments verify under the key that this KeyID names, and the sender's do not.
+    fn is_key_of_other_end(&self, key_id: KeyId) -> bool {
+        let [own, other] =
+            [self.sender, self.sender.other()].map(|end| self.connection.ends[end as usize].address());
+        let mut named = self.connection.named_by(self.table, self.sender, key_id);
+        named.any(|candidate| self.agreement.is_key_of_only(other, own, candidate.key))
+    }
+
+    /// Whether both ends see the addresses and ISNs of the capture: the other end accepts the segments, or has signed with these.
+    fn are_numbers_seen_alike(&self) -> bool {
+        let other = self.connection.direction(self.sender.other());
+        // A SYN alone shows only what its sender sees.
+        other.good() > other.opening().syns.into() || self.is_accepted()
+    }
+
+    fn is_accepted(&self) -> bool {
+        is_acknowledged(self.connection, self.sender, self.unexplained().bad_mac.end)
+    }
+
+    /// What was tried on the sender's segments, or on those of both ends.
+    fn extent(&self, is_of_both: bool) -> Extent {
+        let senders = Sender::BOTH.into_iter().filter(|sender| is_of_both || *sender == self.sender);
+        let ofs: Vec<_> = senders.map(|sender| &self.findings.unexplained[sender as usize]).collect();
+        let union = |list: fn(&Tried) -> &[Cow<'static, str>]| {
+            let mut union: Vec<&str> = Vec::new();
+            for what in ofs.iter().flat_map(|of| list(&of.tried)) {
+                if !union.contains(&what.as_ref()) {
+                    union.push(what);
+                }
+            }
+            union
+        };
+        let (tried, left_out) = (union(|tried| &tried.tried), union(|tried| &tried.left_out));
+        let searched: u64 = ofs.iter().map(|of| of.searched).sum();
+        let on = match ofs.iter().map(|of| of.bad_mac.segments).sum::<u64>() > searched {
+            true => format!(" on {searched} of them"),
+            false => String::new(),
+        };
+        let mut possible = Vec::new();
+        if !self.are_numbers_seen_alike() {
+            possible.extend([
+                "address translation (give --nat)",
+                "sequence numbers shifted by a firewall (give the sender's with --isn)",
+            ]);
+        }
+        if !self.is_accepted() && ofs.iter().any(|of| of.bad_mac.may_have_other_timestamps) {
+            possible.push("timestamps changed on the path");
+        }
+        let not_excluded = match possible.is_empty() {
+            true => String::new(),
+            false => format!(" Not excluded: {}.", possible.join(", ")),
+        };
+        Extent {
+            tried: format!(" (tried{on}: {})", tried.join(", ")),
+            left_out: (!left_out.is_empty()).then(|| left_out.join(", ")),
+            not_excluded,
+        }
+    }
+
+    /// The diagnosis of segments whose MAC nothing explains.
+    pub(super) fn with_bad_mac(&self) -> Option<Diagnosis> {
+        let Self { sender, connection, .. } = *self;
+        let UnexplainedOfSender { bad_mac: unexplained, searched, .. } = self.unexplained();
+        let (first, (key_id, mac_length)) = (unexplained.first?, unexplained.ao?);
+        let Ends { own, other } = Ends::of(connection, sender);
+        let [opener, listener] = connection.ends;
+        let (count, from) = (segments(unexplained.segments), first.packet);
+        let key = self.key_names(key_id);
+        let fail = if unexplained.segments == 1 { "fails" } else { "fail" };
+        let good_under_key = self.is_good_under(key_id);
+        // One sentence if it is the same for both ends.
+        let own_case = self.of_another_secret();
+        let is_of_both =
+            own_case.is_some() && own_case == Self { sender: sender.other(), ..*self }.of_another_secret();
+        let whose =
+            if is_of_both { "the segments of both ends".to_owned() } else { format!("{count} of {own}") };
+        let nothing = format!("nothing that was tried explains {whose} under {key}");
+        let extent = self.extent(is_of_both);
+        let tried = &extent.tried;
+        let limit = grouped(self.table.options.limits.searches.into());
+        let whole = extent.left_out.is_none();
+        let is_alone = unexplained.segments == 1 && !is_of_both;
+        let explanation = if mac_length < LEAST_MAC {
+            explain!(
+                "mac-too-short",
+                "{own} sends MACs of {mac_length} octets under {key}: these match by chance, so nothing else can be said of \
+                 {count}",
+                "Set the length of the MAC at {own}; most implementations use 12 octets."
+            )
+        } else if good_under_key && self.is_last_of_both(Verdict::BadMac) && *searched > 0 && whole {
+            explain!(
+                "unexplained",
+                "{count} of {own} under {key} {fail}, from packet {from} on, while others before verify; {other}'s last ones \
+                 fail as well. Most likely both ends have changed to another secret under the same KeyID{tried}",
+                "Give it here."
+            )
+        } else if good_under_key && *searched > 0 && whole {
+            let checksum = match unexplained.damaged {
+                0 => "right, so this was not line noise",
+                _ => "wrong as well: damaged, or recorded before the network card filled it in",
+            };
+            explain!(
+                "altered",
+                "{count} of {own} under {key} {fail} while others verify: altered on the path, or forged",
+                "The TCP checksum is {checksum}."
+            )
+        } else if *searched == 0 {
+            explain!(
+                "not-searched",
+                "{count} of {own} under {key} {fail}, and what explains others does not explain them; nothing else was tried, \
+                 because {limit} others had been searched before",
+                "Select the connection with --peer or --port."
+            )
+        } else if let Some(left_out) = extent.left_out {
+            explain!(
+                "unexplained",
+                "{nothing}, but not everything was tried: not {left_out}, because too many segments had been tried before",
+                "Select the connection with --peer or --port, and give only its keys."
+            )
+        } else if connection.has_given_isns && !connection.has_good() {
+            explain!(
+                "unexplained",
+                "the ISNs given with --isn are of another connection or in the wrong order, or the secret is another one: \
+                 {nothing}",
+                "Check the ISNs first."
+            )
+        } else if is_alone || unexplained.resets == unexplained.segments {
+            let (what, more) = match is_alone {
+                true => ("that one segment", "Record more segments"),
+                false => ("these resets", "Record segments that are not resets"),
+            };
+            let not_excluded = extent.not_excluded;
+            explain!(
+                "unexplained",
+                "{nothing}{tried}: {what} may be forged or altered on the path, or of another secret",
+                "{more}; if these fail as well, compare the secret at {opener}, at {listener} and here.{not_excluded}"
+            )
+        } else if self.is_key_of_other_end(key_id) && !self.is_accepted() {
+            let (own_address, other_address) = (own.address(), other.address());
+            let not_excluded = extent.not_excluded;
+            explain!(
+                "secrets-differ",
+                "most likely the two ends have different secrets: {other_address}'s segments verify under {key}, and nothing that \
+                 was tried explains {count} of {own}{tried}",
+                "{other_address} agrees with the key given here: correct the secret at {own_address}, or at {other_address} and \
+                 here.{not_excluded}"
+            )
+        } else {
+            let agree = "so they agree: correct the secret given here.";
+            let advice = match self.is_accepted() {
+                true if is_of_both => format!("Each has acknowledged the other's segments, {agree}"),
+                true => format!(
+                    "{other} has acknowledged these segments, so the ends agree: correct the secret given here."
+                ),
+                false => format!("Compare the secret at {opener}, at {listener} and here."),
+            };
+            explain!(
+                "unexplained",
+                "most likely another secret: {nothing}{tried}",
+                advice + &extent.not_excluded
+            )
+        };
+        Some(explanation.diagnosis(sender, first, unexplained.segments))
+    }
+
+    /// The diagnosis of segments whose KeyID no key has, and whose MAC is no key's.
+    pub(super) fn with_unknown_key_id(&self) -> Option<Diagnosis> {
+        let Self { sender, connection, table, .. } = *self;
+        let UnexplainedOfSender { unknown_key_id: unexplained, searched, .. } = self.unexplained();
+        let (first, (key_id, _)) = (unexplained.first?, unexplained.ao?);
+        let Ends { own, other } = Ends::of(connection, sender);
+        let explanation = if connection.candidates.is_empty() {
+            let [opener, listener] = connection.ends.map(|end| end.address());
+            let of_other = self.findings.unexplained[sender.other() as usize].unknown_key_id.ao;
+            let is_same = of_other.is_some_and(|(other, _)| other == key_id);
+            let who = if is_same { "each end".to_owned() } else { own.to_string() };
+            explain!(
+                "no-key",
+                "no key given here is for {opener} and {listener}",
+                "All keys are for other peers, and {who} sends KeyID {key_id}."
+            )
+        } else {
+            let ids = |candidate: &Candidate| {
+                let MktParameters { send_id, recv_id, .. } = table.parameters(*candidate);
+                format!("{} (SendID {send_id}, RecvID {recv_id})", table.name(candidate.key as usize))
+            };
+            let mut keys: Vec<_> = connection.candidates.iter().take(4).map(ids).collect();
+            if connection.candidates.len() > keys.len() {
+                keys.push(format!("{} more", connection.candidates.len() - keys.len()));
+            }
+            let have_changed = connection.has_good() && self.is_last_of_both(Verdict::UnknownKeyId);
+            let advice = if have_changed {
+                "Both ends have changed to keys that are not given here: give them as well.".to_owned()
+            } else if is_acknowledged(connection, sender, unexplained.end) {
+                format!(
+                    "{other} has acknowledged these segments, so both ends have that key: give it here as well."
+                )
+            } else {
+                format!(
+                    "Either {other} needs a key with RecvID {key_id}, or {own} must send under another one."
+                )
+            };
+            let (count, keys) = (segments(unexplained.segments), keys.join(", "));
+            let tried = if *searched > 0 { " or verifies them under another" } else { "" };
+            explain!(
+                "unknown-key-id",
+                "{own} sends KeyID {key_id} in {count}, and no key given here for it has this id{tried}; the keys are {keys}",
+                advice
+            )
+        };
+        Some(explanation.diagnosis(sender, first, unexplained.segments))
+    }
+}
