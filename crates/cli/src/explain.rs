@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use regex::{Regex, RegexSet};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,9 @@ pub struct Catalogue {
 struct Pattern {
     /// The index of its message.
     message: usize,
-    regex: Regex,
+    expression: String,
+    /// Made when it is needed: most are not in a log.
+    regex: OnceLock<Regex>,
     parts: Vec<Part>,
 }
 
@@ -154,12 +156,12 @@ impl Catalogue {
             }
             for pattern in &message.patterns {
                 for parts in parts(pattern, &fragments)? {
-                    let regex = Regex::new(&expression(&parts))?;
-                    patterns.push(Pattern { message: number, regex, parts });
+                    let expression = expression(&parts);
+                    patterns.push(Pattern { message: number, expression, regex: OnceLock::new(), parts });
                 }
             }
         }
-        let set = RegexSet::new(patterns.iter().map(|pattern| pattern.regex.as_str()))?;
+        let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.expression))?;
         Ok(Self { messages, set, patterns })
     }
 
@@ -173,7 +175,8 @@ impl Catalogue {
     #[must_use]
     pub fn explain(&self, line: &str) -> Option<Found<'_>> {
         let pattern = &self.patterns[self.set.matches(line).iter().next()?];
-        let found = pattern.regex.captures(line)?;
+        let regex = || Regex::new(&pattern.expression).expect("the set has the same expression");
+        let found = pattern.regex.get_or_init(regex).captures(line)?;
         let mut values = found.iter().skip(1).flatten().map(|value| value.as_str());
         let mut fields = Fields::default();
         let mut text = String::new();

@@ -26,8 +26,8 @@ pub struct Copied {
 /// Copies a capture in any format that [`Reader`](super::Reader) reads, decompressed.
 ///
 /// The comment of the first section header is `section`. For each packet, in order, `comment` is given its number from 1 and an empty
-/// text, which becomes the packet's comment if it is not empty any more. After `packets` packets of a capture that is known to be
-/// damaged, or at the first damage, the copy ends.
+/// text, which becomes the packet's comment if it is not empty any more. The copy ends at `end`, the octet at which a
+/// [`Reader`](super::Reader) found damage, if it did, or where this finds some.
 ///
 /// # Errors
 /// Those of `comment` and of writing; [`io::ErrorKind::InvalidData`] if `input` does not begin like a capture.
@@ -35,17 +35,17 @@ pub fn annotate(
     input: impl Read + Send + 'static,
     output: &mut impl Write,
     section: &str,
-    packets: Option<u64>,
+    end: Option<u64>,
     comment: impl FnMut(u64, &mut String) -> io::Result<()>,
 ) -> io::Result<Copied> {
     let invalid = |error| io::Error::new(io::ErrorKind::InvalidData, error);
     let (mut buffer, format) = Format::of(input, None).map_err(invalid)?;
     let copied = Copied { packets: 0, without_room: 0, damage: None };
     let mut copy = Copy { output, text: String::new(), options: Vec::new(), comment, copied };
-    let until = packets.unwrap_or(u64::MAX);
+    let end = end.unwrap_or(u64::MAX);
     let stop = match format {
-        Format::Pcap(pcap) => copy.pcap(&mut buffer, pcap, section, until),
-        Format::Pcapng(pcapng) => copy.pcapng(&mut buffer, pcapng, section, until),
+        Format::Pcap(pcap) => copy.pcap(&mut buffer, pcap, section, end),
+        Format::Pcapng(pcapng) => copy.pcapng(&mut buffer, pcapng, section, end),
     };
     match stop {
         Ok(()) => {}
@@ -109,10 +109,10 @@ impl<W: Write, C: FnMut(u64, &mut String) -> io::Result<()>> Copy<'_, W, C> {
         buffer: &mut Buffer,
         mut format: Pcapng,
         section: &str,
-        until: u64,
+        end: u64,
     ) -> Result<(), Stop> {
         let mut section = Some(section);
-        while self.copied.packets < until
+        while buffer.offset() < end
             && let Some((kind, length)) = format.block(buffer)?
         {
             let (order, length) = (Order(format.is_big_endian), length as usize);
@@ -177,7 +177,7 @@ impl<W: Write, C: FnMut(u64, &mut String) -> io::Result<()>> Copy<'_, W, C> {
     }
 
     /// A pcap file becomes one section with one interface. It keeps its byte order, because that is the order of some link types' headers.
-    fn pcap(&mut self, buffer: &mut Buffer, mut pcap: Pcap, section: &str, until: u64) -> Result<(), Stop> {
+    fn pcap(&mut self, buffer: &mut Buffer, mut pcap: Pcap, section: &str, end: u64) -> Result<(), Stop> {
         let order = Order(pcap.is_big_endian);
         let byte_order_mark = order.u32(BOM_MAGIC);
         let version = [order.u16(1), order.u16(0)];
@@ -196,7 +196,7 @@ impl<W: Write, C: FnMut(u64, &mut String) -> io::Result<()>> Copy<'_, W, C> {
         let interface = [link_type.as_flattened(), &order.u32(pcap.snap_length), &self.options];
         order.write_block(self.output, IDB_MAGIC, &interface)?;
 
-        while self.copied.packets < until
+        while buffer.offset() < end
             && let Some(found) = pcap.next(buffer)?
         {
             self.next_comment()?;

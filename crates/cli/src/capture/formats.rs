@@ -56,6 +56,18 @@ impl Pcap {
         Ok(pcap)
     }
 
+    /// Whether `ready` has the next packet, or damage.
+    #[inline]
+    pub(super) fn is_in(&self, ready: &[u8]) -> bool {
+        let length = ready.get(8..).and_then(|octets| octets.first_chunk()).map(|octets| {
+            if self.is_big_endian { u32::from_be_bytes(*octets) } else { u32::from_le_bytes(*octets) }
+        });
+        length.is_some_and(|length| {
+            let length = length as usize;
+            length > LONGEST_PACKET || ready.len() >= RECORD_HEADER_LENGTH + length
+        })
+    }
+
     #[inline]
     pub(super) fn next(&mut self, buffer: &mut Buffer) -> Result<Option<Found>, Damage> {
         loop {
@@ -124,6 +136,27 @@ impl Pcapng {
     pub(super) fn begins_with(start: [u8; 4]) -> bool {
         // The same in both byte orders.
         u32::from_le_bytes(start) == SHB_MAGIC
+    }
+
+    /// Whether `ready` has the next packet, or damage.
+    #[inline]
+    pub(super) fn is_in(&self, mut ready: &[u8]) -> bool {
+        let mut is_big_endian = self.is_big_endian;
+        while let Some(&[kind, length, third]) = ready.as_chunks::<4>().0.first_chunk() {
+            if u32::from_le_bytes(kind) == SHB_MAGIC {
+                is_big_endian = u32::from_be_bytes(third) == BOM_MAGIC;
+            }
+            let number = if is_big_endian { u32::from_be_bytes } else { u32::from_le_bytes };
+            let (kind, length) = (number(kind), number(length) as usize);
+            let is_packet = matches!(kind, EPB_MAGIC | SPB_MAGIC | OLD_PACKET_BLOCK);
+            match ready.get(length..) {
+                _ if length < BLOCK_FRAME || is_packet && length > LONGEST => return true,
+                None => return false,
+                Some(_) if is_packet => return true,
+                Some(rest) => ready = rest,
+            }
+        }
+        false
     }
 
     /// The type and the length in octets of the next block, of which at least the frame is ready; `None` at the end of the file.

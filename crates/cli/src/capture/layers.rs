@@ -5,8 +5,8 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use wireseal_tcp_ao::ParseError;
 use wireseal_tcp_ao::ip::{IPV6_HEADER_LENGTH, IpHeader, PROTOCOL_TCP};
+use wireseal_tcp_ao::{ParseError, checksum};
 
 use super::scope::{Network, Scope};
 use super::skipped::{Skipped, Unreadable};
@@ -270,18 +270,11 @@ impl<'a> Rest<'a> {
     }
 
     fn llc(&mut self) -> Next<'a> {
-        match self.octets {
-            [0xaa, 0xaa, 0x03, ..] => {
-                self.take(3)?;
-                self.snap()
-            }
+        match self.array()? {
+            [0xaa, 0xaa, 0x03] => self.snap(),
             // IP has a service access point of its own (IEEE 802.2).
-            [0x06, 0x06, 0x03, ..] => {
-                self.take(3)?;
-                Ok(Layer::Ip)
-            }
-            [destination, ..] => Err(Core::Other(Skipped::Llc(*destination))),
-            [] => Err(self.too_short()),
+            [0x06, 0x06, 0x03] => Ok(Layer::Ip),
+            [destination, ..] => Err(Core::Other(Skipped::Llc(destination))),
         }
     }
 
@@ -299,6 +292,8 @@ impl<'a> Rest<'a> {
 
     /// A label stack (RFC 3032), and below it IP or a pseudowire. No field says which.
     fn mpls(&mut self) -> Next<'a> {
+        /// With so many octets, an Ethernet frame shows what it is.
+        const MOST_OF_FRAME: usize = 32;
         loop {
             let [_, _, bottom, _] = self.array()?;
             if bottom & 1 != 0 {
@@ -322,22 +317,27 @@ impl<'a> Rest<'a> {
                 match () {
                     () if has_control_word => Ok(Layer::Ethernet),
                     () if is_ip => Ok(Layer::Ip),
-                    () if self.missing > 0 && inner.len() < 14 => Err(self.too_short()),
+                    () if self.missing > 0 && inner.len() < MOST_OF_FRAME => Err(self.too_short()),
                     () => Err(Core::Unreadable(Unreadable::Pseudowire)),
                 }
             }
             _ if fits_ethernet(self.octets) => Ok(Layer::Ethernet),
+            _ if self.missing > 0 && self.octets.len() < MOST_OF_FRAME => Err(self.too_short()),
             1 => Err(Core::Other(Skipped::PseudowireControl)),
-            _ if self.missing > 0 && self.octets.len() < 14 => Err(self.too_short()),
             _ => Err(Core::Unreadable(Unreadable::Pseudowire)),
         }
     }
 
-    /// Whether the octets are a plausible IP packet, no longer than what is left of the whole.
+    /// Whether the octets are surely an IP packet: IPv4 by its header's checksum, IPv6 if it fills the rest, perhaps but for a frame check
+    /// sequence.
     fn fits_ip(&self) -> bool {
         match IpHeader::read(self.octets) {
+            Ok(header) if header.source.is_ipv4() => {
+                let length = usize::from(self.octets[0] & 0x0f) * 4;
+                self.octets.get(..length).is_some_and(|header| checksum::ipv4_header(header) == 0)
+            }
             Ok(header) => {
-                (header.payload_offset..=self.octets.len() + self.missing).contains(&header.total_length)
+                matches!((self.octets.len() + self.missing).checked_sub(header.total_length), Some(0 | 4))
             }
             Err(ParseError::IpTooShort) => self.missing > 0,
             Err(_) => false,
@@ -346,7 +346,7 @@ impl<'a> Rest<'a> {
 
     /// PPP (RFC 1661), with address and control of RFC 1662 or without.
     fn ppp(&mut self) -> Next<'a> {
-        if self.octets.starts_with(&[0xff, 0x03]) {
+        if self.octets.first() == Some(&0xff) {
             self.take(2)?;
         }
         let [first] = self.array()?;

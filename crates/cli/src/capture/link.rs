@@ -116,7 +116,7 @@ impl<'a> Rest<'a> {
         let protocol = u32::from_le_bytes(self.array()?);
         match self.octets {
             [0x40..0x50 | 0x60..0x70, ..] => Ok(Layer::Ip),
-            [] => Err(self.too_short()),
+            _ if self.missing > 0 && self.octets.len() < 16 => Err(self.too_short()),
             // MPLS, with or without IP below it.
             _ if matches!(protocol, 3 | 5 | 7) => Ok(Layer::Mpls),
             _ => Err(Core::Other(Skipped::AddressFamily(protocol))),

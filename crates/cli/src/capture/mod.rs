@@ -144,6 +144,17 @@ pub enum CaptureError {
     },
 }
 
+impl CaptureError {
+    /// How many octets of the file, decompressed, come before the damage.
+    #[must_use]
+    pub const fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Damaged { offset, .. } => Some(*offset),
+            _ => None,
+        }
+    }
+}
+
 /// What is broken in a capture.
 #[derive(Debug, thiserror::Error)]
 pub enum Damage {

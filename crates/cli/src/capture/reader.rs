@@ -120,10 +120,14 @@ impl Reader {
         }
     }
 
-    /// Whether octets after the last packet are in memory.
+    /// Whether the next packet is in memory already, so that reading it does not wait for a program that still writes.
     #[must_use]
+    #[inline]
     pub fn is_ahead(&self) -> bool {
-        !self.buffer.ready().is_empty()
+        match &self.format {
+            Format::Pcap(pcap) => pcap.is_in(self.buffer.ready()),
+            Format::Pcapng(pcapng) => pcapng.is_in(self.buffer.ready()),
+        }
     }
 
     /// How far the file was read.

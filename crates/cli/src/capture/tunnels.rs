@@ -139,7 +139,7 @@ impl<'a> Rest<'a> {
             (4790, [0x08 | 0x09, _, _, _, _, _, _, 0, ..]) => self.vxlan(None),
             (4790, [0x0c | 0x0d, _, _, next, _, _, _, 0, ..]) => self.vxlan(Some(*next)),
             // Geneve (RFC 8926 §3.4), version 0.
-            (6081, [0..0x40, control, _, _, _, _, _, 0, ..]) if control & 0x3f == 0 => {
+            (6081, [0..0x40, control, 0x06..=0xff, _, _, _, _, 0, ..]) if control & 0x3f == 0 => {
                 let [length, _, high, low, a, b, c, _] = self.array()?;
                 self.take(usize::from(length & 0x3f) * 4)?;
                 self.scope = self.scope.with(Network::Virtual(three_octets([a, b, c])));

@@ -188,8 +188,14 @@ impl<'k> Annotations<'k> {
         self.comments.connection(connection)
     }
 
-    /// Reads the capture again and writes the file, with `summary` as the comment of its first section.
-    pub(super) fn write(self, summary: &str, totals: &Totals) -> Result<(), Box<dyn Error>> {
+    /// Reads the capture again and writes the file, with `summary` as the comment of its first section. `end` is where the capture is
+    /// damaged, if it is.
+    pub(super) fn write(
+        self,
+        summary: &str,
+        totals: &Totals,
+        end: Option<u64>,
+    ) -> Result<(), Box<dyn Error>> {
         let Self { path, output, mut input, length, entries, mut comments } = self;
         let failed = |error: io::Error| format!("{}: {error}", path.display());
         let mut entries = entries.into_inner().map_err(|error| failed(error.into()))?;
@@ -198,8 +204,7 @@ impl<'k> Annotations<'k> {
         let mut next = Entry::read(&mut entries).map_err(failed)?;
         input.seek(SeekFrom::Start(0))?;
         let mut output = BufWriter::with_capacity(OUTPUT, output);
-        let packets = totals.damage.is_some().then_some(totals.packets);
-        let copied = capture::annotate(input.take(length), &mut output, summary, packets, |packet, text| {
+        let copied = capture::annotate(input.take(length), &mut output, summary, end, |packet, text| {
             while let Some(entry) = next.take_if(|entry| entry.packet <= packet) {
                 if entry.packet == packet {
                     comments.write(&entry, text)?;
@@ -214,7 +219,7 @@ impl<'k> Annotations<'k> {
         }
         let output = output.into_inner().map_err(|error| failed(error.into()))?;
         output.persist(&path).map_err(|error| failed(error.error))?;
-        if totals.damage.is_some() {
+        if end.is_some() {
             let packets = counted(packets, "packet");
             say(format_args!("{} ends where the capture is damaged, after {packets}", path.display()));
         }

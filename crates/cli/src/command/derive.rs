@@ -130,7 +130,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
 
 /// The octets in the argument itself, in the file it names, or on standard input. The buffers for reading are wiped.
 fn read(what: &str, argument: &str) -> std::result::Result<Zeroizing<Vec<u8>>, Box<dyn Error>> {
-    if let Some(octets) = hex::decode_dump(argument) {
+    if let Ok(octets) = hex::decode_dump(argument) {
         return Ok(Zeroizing::new(octets));
     }
     let (from, input): (_, Box<dyn Read>) = if argument == "-" {
@@ -147,8 +147,7 @@ fn read(what: &str, argument: &str) -> std::result::Result<Zeroizing<Vec<u8>>, B
     let mut text = Zeroizing::new(String::with_capacity(MAX_DUMP));
     let read = input.take(MAX_DUMP as u64 - 1).read_to_string(&mut text);
     read.map_err(|error| format!("{from}: {error}"))?;
-    let octets = hex::decode_dump(&text);
-    let octets = octets.ok_or_else(|| format!("{argument}: not pairs of hexadecimal digits"))?;
+    let octets = hex::decode_dump(&text).map_err(|error| format!("{argument}: {error}"))?;
     Ok(Zeroizing::new(octets))
 }
 
@@ -378,8 +377,8 @@ struct QuicArguments {
 }
 
 fn connection_id(text: &str) -> std::result::Result<ConnectionId, String> {
-    let octets = if text.is_empty() { Some(Vec::new()) } else { hex::decode_dump(text) };
-    let octets = octets.ok_or("expected pairs of hexadecimal digits")?;
+    let octets = if text.is_empty() { Ok(Vec::new()) } else { hex::decode_dump(text) };
+    let octets = octets.map_err(|_| "expected pairs of hexadecimal digits")?;
     ConnectionId::new(&octets).map_err(|error| error.to_string())
 }
 

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -88,9 +90,24 @@ pub(super) struct KeyArguments {
 }
 
 impl KeyArguments {
+    /// The keys of one file.
+    pub(super) fn of_file(path: PathBuf, format: Option<Format>) -> Self {
+        Self { files: vec![path], keys: Vec::new(), format }
+    }
+
     /// Whether there are any.
     pub(super) fn are_given(&self) -> bool {
         !self.files.is_empty() || !self.keys.is_empty()
+    }
+
+    /// Checks that a file that is to be written, which `option` names, is none of those with keys.
+    pub(super) fn check_output(&self, option: &str, output: &Path) -> Result<(), String> {
+        let place = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        let written = place(output);
+        if written.is_some() && self.files.iter().any(|path| place(path) == written) {
+            return Err(format!("{option} {}: this is a key file; name another file", output.display()));
+        }
+        Ok(())
     }
 
     /// Checks that not both another input, which is called so, and the keys come from standard input.

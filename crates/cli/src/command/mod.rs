@@ -4,6 +4,7 @@ mod annotate;
 mod derive;
 mod documents;
 mod explain;
+mod extcap;
 #[cfg(feature = "gateway")]
 mod gateway;
 mod key_arguments;
@@ -28,6 +29,7 @@ mod verify_live;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
@@ -55,6 +57,7 @@ enum Order {
     Verify(Box<verify::Arguments>),
     Keys(keys::Arguments),
     Derive(derive::Arguments),
+    Extcap(extcap::Arguments),
     Explain(explain::Arguments),
     #[cfg(feature = "run")]
     Run(run::Arguments),
@@ -111,7 +114,13 @@ fn missing(name: &str, feature: &str) -> outcome::Result {
 /// How the run ends if there is nothing to do: it has printed help, the version, or what is wrong with the command line.
 pub fn parse() -> Result<Arguments, Outcome> {
     let mut command = Arguments::command().term_width(terminal::width().unwrap_or(HELP_WIDTH));
-    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    let mut given: Vec<_> = std::env::args_os().collect();
+    // Wireshark runs a link without arguments of its own.
+    if given.first().and_then(|name| Path::new(name).file_name()?.to_str()?.strip_suffix("extcap")).is_some()
+    {
+        given.splice(..1, ["wireseal", "extcap"].map(OsString::from));
+    }
+    let matches = command.try_get_matches_from_mut(given);
     let arguments = matches.and_then(|matches| Arguments::from_arg_matches(&matches));
     arguments.map_err(|error| error.format(&mut command)).map_err(|error| {
         if repeats_secret(&error.to_string(), std::env::args_os()) {
@@ -131,6 +140,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Verify(arguments) => verify::run(*arguments),
         Order::Keys(arguments) => keys::run(arguments),
         Order::Derive(arguments) => derive::run(arguments),
+        Order::Extcap(arguments) => extcap::run(arguments),
         Order::Explain(arguments) => explain::run(&arguments),
         #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),

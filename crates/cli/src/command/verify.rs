@@ -56,11 +56,12 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Also write the capture again as pcapng, with verdict and reason as a comment on each packet
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "interfaces")]
     annotate: Option<PathBuf>,
 }
 
-fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
+/// Reads a prefix.
+pub(super) fn prefix(text: &str) -> std::result::Result<IpCidr, String> {
     text.parse().map_err(|_| match text.parse::<IpInet>() {
         Ok(inet) => format!("write {} for the network, or {} for the host", inet.network(), inet.address()),
         Err(_) => "expected an address or a prefix, such as 192.0.2.1 or 2001:db8::/32".to_owned(),
@@ -93,6 +94,12 @@ pub(super) fn run(arguments: Arguments) -> Result {
         }
         Some(capture) => keys.check_input("capture", capture)?,
         None => {}
+    }
+    if let Some(path) = &annotate {
+        keys.check_output("--annotate", path)?;
+        if html.as_ref() == Some(path) {
+            return Err("--html and --annotate name the same file".into());
+        }
     }
     let keys = keys.keys()?;
     let keep_segments = html.is_some();
@@ -142,17 +149,14 @@ pub(super) fn run(arguments: Arguments) -> Result {
         bar.show(progress);
         if is_pause { report.borrow_mut().flush() } else { Ok(()) }
     };
-    let damage = match verifier.capture(reader, &mut each, between)? {
-        None => None,
-        Some(error @ CaptureError::Damaged { .. }) => Some(error.to_string()),
-        Some(error) => return Err(error.into()),
-    };
+    let damage = verifier.capture(reader, &mut each, between)?;
     bar.clear();
-    let totals = verifier.finish(damage, &mut each)?;
+    let end = damage.as_ref().and_then(CaptureError::offset);
+    let totals = verifier.finish(damage.map(|damage| damage.to_string()), &mut each)?;
     let report = report.into_inner();
     let standing = report.standing();
     // Both before the first error: neither is lost because the other cannot be written.
-    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals));
+    let annotated = annotations.map(|annotations| annotations.write(&report.in_short(&totals), &totals, end));
     report.finish(&totals)?;
     annotated.transpose()?;
     Ok(match standing {

@@ -62,7 +62,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How many times as long as a look takes passes until the next.
 const PAUSE: u32 = 20;
 /// How often keys are read and signals noticed.
-const WAIT: Duration = Duration::from_millis(50);
+pub(super) const WAIT: Duration = Duration::from_millis(50);
 
 pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
     let LiveArguments { interfaces, promiscuous, count, seconds, write } = arguments;
@@ -202,7 +202,8 @@ fn capture(
     Ok(ended)
 }
 
-fn dropped(statistics: &[Statistics]) -> u64 {
+/// How many packets the kernel dropped at all interfaces.
+pub(super) fn dropped(statistics: &[Statistics]) -> u64 {
     statistics.iter().map(|statistics| statistics.dropped).sum()
 }
 
@@ -347,7 +348,7 @@ impl PacketFile {
 }
 
 /// A flag that the first signal sets that asks the program to end; a second one ends it at once.
-fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;

@@ -44,7 +44,10 @@ impl<W: Write> Lines<W> {
 
     /// A line for a reason that is new.
     pub(crate) fn reason(&mut self, reason: &Reason) -> io::Result<()> {
-        let Reason { time, number, ends, diagnosis } = reason;
+        let Reason { is_new, time, number, ends, diagnosis } = reason;
+        if !is_new {
+            return Ok(());
+        }
         self.now = time.or(self.now);
         let what = report::standing_in_words(diagnosis.about);
         let sentence = diagnosis.sentence();

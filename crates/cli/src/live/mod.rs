@@ -1,11 +1,13 @@
 //! Packets as they are sent and received on this machine.
 
+mod annotated;
 mod interfaces;
 mod lines;
 mod privileges;
 mod screen;
 mod watch;
 
+pub(crate) use annotated::Annotated;
 pub use interfaces::{InterfaceError, Interfaces};
 pub(crate) use lines::Lines;
 pub use privileges::{Unprivileged, drop_privileges};

@@ -124,9 +124,9 @@ impl Screen {
         self.view.row(row);
     }
 
+    /// Shows a reason, in place of what was shown of it before.
     pub(crate) fn reason(&mut self, reason: &Reason) {
-        self.view.reasons.push_front(reason.clone());
-        self.view.reasons.truncate(REASONS);
+        self.view.reason(reason);
     }
 
     /// Draws what was found.
@@ -200,6 +200,16 @@ impl View {
             self.order.sort(&mut self.rows);
             self.rows.truncate(ROWS);
         }
+    }
+
+    fn reason(&mut self, reason: &Reason) {
+        let of = |reason: &Reason| (reason.number, reason.diagnosis.kind, reason.diagnosis.sender);
+        match self.reasons.iter_mut().find(|known| of(known) == of(reason)) {
+            Some(known) => known.diagnosis = reason.diagnosis.clone(),
+            None if reason.is_new => self.reasons.push_front(reason.clone()),
+            None => {}
+        }
+        self.reasons.truncate(REASONS);
     }
 
     /// Does what a key says. Returns whether to end.
@@ -293,7 +303,7 @@ impl View {
             columns.push(("not judged", Constraint::Length(10)));
             columns.push(("key", Constraint::Length(16)));
         }
-        columns.push(("last (UTC)", Constraint::Length(10)));
+        columns.push(("last UTC", Constraint::Length(8)));
         let fixed: u16 = columns
             .iter()
             .map(|(_, width)| if let Constraint::Length(width) = width { *width } else { 0 })
@@ -337,7 +347,7 @@ impl View {
     /// Why connections failed, the newest first, in about so many lines.
     fn reasons(&self, width: u16, most: u16) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        for Reason { time, number, ends, diagnosis } in &self.reasons {
+        for Reason { time, number, ends, diagnosis, .. } in &self.reasons {
             if lines.len() >= usize::from(most) {
                 break;
             }
@@ -367,4 +377,117 @@ impl View {
 /// The hours, minutes and seconds of a time in RFC 3339.
 fn clock(time: &str) -> &str {
     time.get(11..19).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+    use wireseal_tcp_ao::Endpoint;
+
+    use super::*;
+    use crate::capture::{Place, Time};
+    use crate::verify::report::{Diagnosis, Sender};
+
+    const PLACE: Place =
+        Place { packet: 9, time: Some(Time::from_unix_nanoseconds(1_780_000_000_000_000_000)) };
+
+    fn row(number: u64, ends: [Endpoint; 2], standing: Standing) -> Row {
+        let mut counts = [0; Verdict::KINDS];
+        counts[if standing == Standing::Failed { Verdict::BadMac } else { Verdict::Good }.index()] =
+            1200 + number;
+        let last = Place { packet: number, ..PLACE };
+        Row { number, ends, keys: vec!["core/100".to_owned()], counts, standing, is_closed: false, last }
+    }
+
+    fn view() -> View {
+        let mut view = View::new("wireseal verify -i eth0".to_owned(), false);
+        let ends = |host| [Endpoint::new([192, 0, 2, host], 50_000), Endpoint::new([198, 51, 100, 1], 179)];
+        let long = [1, 2]
+            .map(|host| Endpoint::new([0x2001, 0xdb8, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555, host], 50_000));
+        view.row(row(1, ends(1), Standing::Good));
+        view.row(row(2, ends(2), Standing::Failed));
+        view.row(row(3, long, Standing::Good));
+        let diagnosis = Diagnosis {
+            about: Standing::Failed,
+            sender: Sender::Opener,
+            first: PLACE,
+            segments: 3,
+            kind: "mac-length",
+            cause: "192.0.2.2:50000 sends MACs of 16 octets".to_owned(),
+            advice: "Set the same length at both ends\u{7}, which is 12 octets in most implementations."
+                .to_owned(),
+        };
+        let reason = Reason { is_new: true, time: PLACE.time, number: 2, ends: ends(2), diagnosis };
+        view.reason(&reason);
+        view.reason(&reason);
+        view
+    }
+
+    /// The lines that a terminal of this size shows.
+    fn shown(view: &mut View, width: u16, height: u16) -> Vec<String> {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        view.order.sort(&mut view.rows);
+        terminal.draw(|frame| view.draw(frame)).unwrap();
+        let buffer = terminal.backend().buffer();
+        let line = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+        (0..height).map(line).collect()
+    }
+
+    #[test]
+    fn the_table_fits_80_columns_with_what_failed_first_and_why() {
+        let lines = shown(&mut view(), 80, 16);
+        let expected = [
+            "wireseal verify -i eth0  00:00:00  0 packets  3 connections  1 failed",
+            "    # verdict    connection                                good  failed last UTC",
+            "    2 FAILED     192.0.2.2:50000 -> 198.51.100.1:179          0   1,202 20:26:40",
+        ];
+        assert_eq!(lines[..3], expected);
+        assert!(lines[3].starts_with("    3 good       [2001:db8:1111:2222:"), "{lines:#?}");
+        assert!(lines[5].starts_with("    1 good       192.0.2.1:50000 -> "), "{lines:#?}");
+        let why = lines.iter().position(|line| line.starts_with("why")).unwrap();
+        assert!(
+            lines[why + 1]
+                .starts_with("20:26:40 FAILED #2 192.0.2.2:50000 -> 198.51.100.1:179: 192.0.2.2:50000")
+        );
+        assert!(lines[why + 2..].join(" ").contains("at both ends\u{fffd}, which"), "{lines:#?}");
+        // Once, though it was told twice.
+        assert_eq!(lines.iter().filter(|line| line.contains("FAILED #2")).count(), 1);
+        assert_eq!(lines[15], "q end  ↑↓ PgUp PgDn scroll  s sort: failed first");
+    }
+
+    #[test]
+    fn at_120_columns_it_has_the_keys_too() {
+        let lines = shown(&mut view(), 120, 16);
+        assert!(lines[1].contains("not judged key              last UTC"), "{lines:#?}");
+        assert!(lines[2].contains(" core/100 "), "{lines:#?}");
+        assert!(
+            lines[4].starts_with("                 -> [2001:db8:1111:2222:3333:4444:5555:2]:50000"),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn keys_scroll_and_sort_and_end() {
+        let mut view = view();
+        let first = |view: &mut View| shown(view, 80, 16)[2].split_whitespace().next().map(str::to_owned);
+        assert_eq!(first(&mut view).as_deref(), Some("2"));
+        view.press(KeyCode::Char('s'));
+        assert_eq!(first(&mut view).as_deref(), Some("3"));
+        view.press(KeyCode::Char('s'));
+        assert_eq!(first(&mut view).as_deref(), Some("1"));
+        // Four lines: one for the heading, three for rows; nothing is scrolled away for nothing.
+        view.press(KeyCode::Down);
+        assert_eq!(first(&mut view).as_deref(), Some("1"));
+        let second = |view: &mut View| shown(view, 80, 6)[2].split_whitespace().next().map(str::to_owned);
+        view.press(KeyCode::End);
+        assert_eq!(second(&mut view).as_deref(), Some("3"));
+        view.press(KeyCode::Home);
+        assert_eq!(second(&mut view).as_deref(), Some("1"));
+        assert!(view.press(KeyCode::Char('q')) && !view.press(KeyCode::Char('x')));
+        // Any size of terminal.
+        for (width, height) in [(1, 1), (3, 2), (20, 3), (300, 100)] {
+            shown(&mut view, width, height);
+        }
+    }
 }

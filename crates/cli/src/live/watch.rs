@@ -1,6 +1,7 @@
 //! What is worth telling of live connections, as it is found.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use wireseal_tcp_ao::Endpoint;
@@ -11,6 +12,9 @@ use crate::verify::{Snapshot, Verifier};
 
 /// How many connections are diagnosed each time, so that very many that fail cost no more than this.
 const DIAGNOSED_AT_ONCE: usize = 256;
+/// How long, or for how many failed segments, a reason waits to be told: what follows may show more.
+const SETTLING: Duration = Duration::from_millis(750);
+const SETTLED: u64 = 8;
 
 /// A live connection in a table.
 #[derive(Clone, Debug)]
@@ -31,9 +35,11 @@ pub struct Row {
     pub last: Place,
 }
 
-/// Why segments of a connection failed, or it did not open, when that was first found.
+/// Why segments of a connection failed, or it did not open.
 #[derive(Clone, Debug)]
 pub struct Reason {
+    /// Whether it was not told before: the words of one that was may have changed.
+    pub is_new: bool,
     /// When it was found: the time of the connection's last segment.
     pub time: Option<Time>,
     /// The number of its connection.
@@ -51,8 +57,10 @@ pub struct Watch {
     told: HashMap<u64, Told, RandomState>,
 }
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 struct Told {
+    /// When it was seen first.
+    since: Instant,
     /// How many segments had failed when it was diagnosed last.
     failed: u64,
     /// The kinds of reasons, and whose segments they are about. A cause's words change as it explains more segments.
@@ -61,8 +69,14 @@ struct Told {
     standing: Option<Standing>,
 }
 
+impl Default for Told {
+    fn default() -> Self {
+        Self { since: Instant::now(), failed: 0, kinds: HashSet::default(), standing: None }
+    }
+}
+
 impl Watch {
-    /// Looks at all live connections: calls `row` for each, and returns the reasons that are new.
+    /// Looks at all live connections: calls `row` for each, and returns the reasons that are new or may have changed.
     pub fn look(&mut self, verifier: &Verifier<'_>, mut row: impl FnMut(Row)) -> Vec<Reason> {
         let (mut reasons, mut diagnosed) = (Vec::new(), 0);
         for snapshot in verifier.snapshots() {
@@ -98,21 +112,24 @@ impl Watch {
         let diagnoses = snapshot.diagnoses();
         let (number, ends, time) = (snapshot.number(), *snapshot.ends(), snapshot.last().time);
         let told = self.told.entry(number).or_default();
-        told.failed = failed;
         told.standing = diagnoses.iter().map(|diagnosis| diagnosis.about).next();
-        reasons.extend(told.new_ones(diagnoses, time, number, ends));
+        if told.since.elapsed() < SETTLING && failed < SETTLED {
+            return;
+        }
+        told.failed = failed;
+        reasons.extend(told.reasons(diagnoses, time, number, ends));
     }
 
-    /// The reasons that are new in the report of a connection that is over, which is forgotten.
+    /// The reasons in the report of a connection that is over, which is forgotten.
     pub fn end(&mut self, connection: &ConnectionReport) -> Vec<Reason> {
         let mut told = self.told.remove(&connection.number).unwrap_or_default();
         let diagnoses = connection.diagnoses.clone();
-        told.new_ones(diagnoses, connection.last.time, connection.number, connection.ends)
+        told.reasons(diagnoses, connection.last.time, connection.number, connection.ends)
     }
 }
 
 impl Told {
-    fn new_ones(
+    fn reasons(
         &mut self,
         diagnoses: Vec<Diagnosis>,
         time: Option<Time>,
@@ -120,16 +137,18 @@ impl Told {
         ends: [Endpoint; 2],
     ) -> Vec<Reason> {
         let is_wanted = |about| matches!(about, Standing::Failed | Standing::NotOpen);
-        let mut new: Vec<Reason> = Vec::new();
+        let mut reasons: Vec<Reason> = Vec::new();
         for diagnosis in diagnoses {
-            let kind = (diagnosis.kind, diagnosis.sender == Sender::Opener);
             // It may be the same for both ends.
-            let is_repeated = new.iter().any(|reason| reason.diagnosis.cause == diagnosis.cause);
-            if is_wanted(diagnosis.about) && self.kinds.insert(kind) && !is_repeated {
-                new.push(Reason { time, number, ends, diagnosis });
+            let is_repeated = reasons.iter().any(|reason| reason.diagnosis.cause == diagnosis.cause);
+            if is_wanted(diagnosis.about) {
+                let is_new = self.kinds.insert((diagnosis.kind, diagnosis.sender == Sender::Opener));
+                if !is_repeated {
+                    reasons.push(Reason { is_new, time, number, ends, diagnosis });
+                }
             }
         }
-        new
+        reasons
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 
 use wireseal_tcp_ao::Endpoint;
 
-use crate::capture::Place;
+use crate::capture::{Place, Scope};
 use crate::verify::report::{ConnectionReport, Standing, failed, not_judged};
 
 /// Up to this many connections, a report shows each of them.
@@ -39,11 +39,13 @@ struct Group {
 struct Peers {
     opener: IpAddr,
     listener: Endpoint,
+    scope: Scope,
 }
 
 impl fmt::Display for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} -> {}", self.opener, self.listener)
+        write!(f, "{} -> {}", self.opener, self.listener)?;
+        if self.scope.is_none() { Ok(()) } else { write!(f, " ({})", self.scope) }
     }
 }
 
@@ -80,7 +82,10 @@ pub(super) struct Row {
     pub(super) first: Option<Place>,
 }
 
-/// Why a connection has this standing: the kinds of its diagnoses in words, such as `options coverage, altered`.
+/// Abbreviations in the kinds of diagnoses, which are in small letters there.
+const ABBREVIATIONS: [&str; 10] = ["ack", "cmac", "id", "isn", "mac", "md5", "mss", "sne", "syn", "tcp"];
+
+/// Why a connection has this standing: the kinds of its diagnoses in words, such as `options coverage, ISN not seen`.
 pub(super) fn reason(connection: &ConnectionReport, standing: Standing) -> String {
     let mut kinds = Vec::new();
     for diagnosis in connection.diagnoses.iter().filter(|diagnosis| diagnosis.about == standing) {
@@ -88,7 +93,14 @@ pub(super) fn reason(connection: &ConnectionReport, standing: Standing) -> Strin
             kinds.push(diagnosis.kind);
         }
     }
-    if kinds.is_empty() { "no reason found".to_owned() } else { kinds.join(", ").replace('-', " ") }
+    if kinds.is_empty() {
+        return "no reason found".to_owned();
+    }
+    let word = |word: &str| {
+        if ABBREVIATIONS.contains(&word) { word.to_uppercase() } else { word.to_owned() }
+    };
+    let in_words = |kind: &&str| kind.split('-').map(word).collect::<Vec<_>>().join(" ");
+    kinds.iter().map(in_words).collect::<Vec<_>>().join(", ")
 }
 
 impl Groups {
@@ -107,7 +119,7 @@ impl Groups {
         };
         let one = Tally { connections: 1, segments, first: connection.first };
         let [opener, listener] = connection.ends;
-        let peers = Peers { opener: opener.address(), listener };
+        let peers = Peers { opener: opener.address(), listener, scope: connection.scope };
         let none = Tally { connections: 0, segments: 0, ..one };
         let group = self.by_reason.entry(reason).or_insert(Group { all: none, by_peers: HashMap::new() });
         group.all.add(&one);

@@ -229,6 +229,9 @@ impl<'a, W: Write> Text<'a, W> {
         if let Some(given_up) = words::given_up(totals) {
             writeln!(self.output, "{}", self.colours.styled(NOT_JUDGED, given_up))?;
         }
+        for hint in &totals.unused_hints {
+            writeln!(self.output, "not used: {hint}, which is about no connection that was checked")?;
+        }
         if let Some(damage) = &totals.damage {
             writeln!(self.output, "{}", self.colours.styled(FAILED, Printable(damage)))?;
         }
@@ -265,9 +268,9 @@ fn write_connection(
     for (end, direction) in connection.ends.iter().zip(&connection.directions) {
         write_direction(output, end, direction, first.time)?;
     }
-    for (sentence, explained) in words::reasons(connection) {
-        let why = colours.styled(FAILED, "why:");
-        writeln!(output, "  {why} {}\n       ({explained})", Printable(&sentence))?;
+    for (word, sentence, explained) in words::reasons(connection) {
+        let word = colours.styled(if word == "note" { NOT_JUDGED } else { FAILED }, word);
+        writeln!(output, "  {word}: {}\n      ({explained})", Printable(&sentence))?;
     }
     writeln!(output)
 }

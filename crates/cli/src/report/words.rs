@@ -94,14 +94,18 @@ pub(super) fn transition(uses: &[KeyUse], place: usize) -> Option<&'static str> 
     }
 }
 
-/// The sentences of a connection's diagnoses, each with the segments it explains: once if it is the same for both ends.
-pub(super) fn reasons(connection: &ConnectionReport) -> Vec<(String, String)> {
-    let mut reasons: Vec<(String, String)> = Vec::new();
+/// The sentences of a connection's diagnoses, each with the segments it explains: once if it is the same for both ends. The first word is
+/// `why`, or `note` for a remark on good segments.
+pub(super) fn reasons(connection: &ConnectionReport) -> Vec<(&'static str, String, String)> {
+    let mut reasons: Vec<(&str, String, String)> = Vec::new();
     for diagnosis in &connection.diagnoses {
         let (sentence, explained) = (diagnosis.sentence(), explained(diagnosis, &connection.ends));
-        match reasons.iter_mut().find(|(known, _)| *known == sentence) {
-            Some((_, all)) => *all += &format!("; {explained}"),
-            None => reasons.push((sentence, explained)),
+        match reasons.iter_mut().find(|(_, known, _)| *known == sentence) {
+            Some((_, _, all)) => *all += &format!("; {explained}"),
+            None => {
+                let word = if diagnosis.about == Standing::Good { "note" } else { "why" };
+                reasons.push((word, sentence, explained));
+            }
         }
     }
     reasons
@@ -328,7 +332,7 @@ impl Summary {
             format!("{}: {}", counted(totals.counts.iter().sum(), "segment"), counts(&totals.counts)),
             format!("{}: {}", counted(totals.connections, "connection"), self.connections()),
         ];
-        for Cause { kind, segments, connections, sentence, .. } in &self.causes {
+        for Cause { kind, segments, connections, sentence, .. } in self.worst_causes() {
             let [segments, connections] =
                 [counted(*segments, "segment"), counted(*connections, "connection")];
             lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
@@ -337,6 +341,12 @@ impl Summary {
         lines.extend(totals.damage.clone());
         let lines: Vec<_> = lines.iter().map(|line| Printable(line).to_string()).collect();
         lines.join("\n")
+    }
+
+    /// The causes of failures first, then why connections did not open, then what was not judged.
+    pub(super) fn worst_causes(&self) -> impl Iterator<Item = &Cause> {
+        let order = [Standing::Failed, Standing::NotOpen, Standing::NotJudged];
+        order.into_iter().flat_map(|about| self.causes.iter().filter(move |cause| cause.about == about))
     }
 
     /// Connections by verdict: `1 good, 2 failed`.

@@ -61,10 +61,7 @@ impl TcpConnection {
         let ends = if source_opens { [source, destination] } else { [destination, source] };
         let mut directions: [Direction; 2] = Default::default();
         // A connection that begins in the capture has ISNs of its own.
-        let given = match flags.syn() {
-            true => None,
-            false => table.options.isns.iter().find_map(|hint| hint.isns(&ends)),
-        };
+        let given = table.given_isns(&ends).filter(|_| !flags.syn());
         for (direction, isn) in directions.iter_mut().zip(given.into_iter().flatten()) {
             direction.set_isn(isn, IsnSource::Given);
             direction.sne_searches = SNE_SEARCHES;

@@ -116,8 +116,12 @@ pub(super) struct Unusual {
     /// Resets that did not verify.
     other_resets: u64,
     more_signed_resets: u64,
+    /// Good segments with octets behind the option that are not padding, and the first of them.
+    pub(super) odd_ends: Option<(u64, Place)>,
     /// Segments with TCP-MD5 and without TCP-AO.
     pub(super) md5: u64,
+    /// Segments with what looks like a TCP Enhanced Authentication Option, and without TCP-AO.
+    pub(super) enhanced: u64,
     /// Resets without a TCP-AO option.
     pub(super) unsigned_resets: u64,
 }
@@ -128,7 +132,9 @@ impl Unusual {
         first: [None; Verdict::KINDS],
         other_resets: 0,
         more_signed_resets: 0,
+        odd_ends: None,
         md5: 0,
+        enhanced: 0,
         unsigned_resets: 0,
     };
 }

@@ -163,3 +163,30 @@ impl Scopes {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::Network;
+
+    #[test]
+    fn scopes_of_connections_that_are_over_are_forgotten() {
+        let [source, listener] = [Endpoint::new([192, 0, 2, 1], 50_000), Endpoint::new([192, 0, 2, 2], 179)];
+        let within = |vlan| {
+            let scope = Scope::NONE.with(Network::Vlan(vlan));
+            Ends::of(source.address(), listener.address(), [source.port(), listener.port()], scope)
+        };
+        let mut scopes = Scopes::default();
+        scopes.begin(&within(10));
+        scopes.join(&within(20), &listener, &within(10));
+        assert_eq!(scopes.joined(&within(20), &listener), Some(within(10)));
+        // Only that direction, and only in that VLAN.
+        assert_eq!(scopes.joined(&within(20), &source), None);
+        assert_eq!(scopes.joined(&within(30), &listener), None);
+        scopes.begin(&within(30));
+        scopes.end(&within(10));
+        assert_eq!(scopes.joined(&within(20), &listener), None);
+        scopes.end(&within(30));
+        assert!(scopes.is_empty());
+    }
+}

@@ -5,9 +5,10 @@
 //! same when it is the segment's turn. Otherwise it is computed again, so only the time differs.
 
 use wireseal_mac::{Mac, MessageHead, mac_batch};
-use wireseal_tcp_ao::option::TCP_HEADER_LENGTH;
+use wireseal_tcp_ao::option::{TCP_HEADER_LENGTH, kind};
 use wireseal_tcp_ao::{
-    AoOption, Isn, KdfContext, OptionError, Segment, SeqNum, Sne, SneTracker, TrafficKey, verify_segment,
+    AoOption, FieldName, Isn, KdfContext, OptionError, Segment, SeqNum, Sne, SneTracker, TrafficKey,
+    verify_segment,
 };
 
 use super::connection::TcpConnection;
@@ -51,13 +52,54 @@ pub(super) fn judge(
     if observed.has_part_of_header {
         return Judgement::without_mac(Verdict::CutOff);
     }
+    if let Some(error) = observed.odd_end {
+        return judge_with_odd_end(connection, table, keys, sender, observed, error);
+    }
+    judge_option(connection, table, keys, sender, observed, batched)
+}
+
+/// Judges a segment whose options end with octets that are no padding. Only if the MAC verifies is it more than malformed.
+#[cold]
+fn judge_with_odd_end(
+    connection: &mut TcpConnection,
+    table: &KeyTable<'_>,
+    keys: &mut TrafficKeys,
+    sender: Sender,
+    observed: &ObservedSegment<'_>,
+    error: OptionError,
+) -> Judgement {
+    let judgement = judge_option(connection, table, keys, sender, observed, None);
+    match judgement.verdict {
+        Verdict::BadMac | Verdict::UnknownKeyId => Judgement::without_mac(Verdict::MalformedOption(error)),
+        _ => judgement,
+    }
+}
+
+#[inline]
+fn judge_option(
+    connection: &mut TcpConnection,
+    table: &KeyTable<'_>,
+    keys: &mut TrafficKeys,
+    sender: Sender,
+    observed: &ObservedSegment<'_>,
+    batched: Option<BatchedMac<'_>>,
+) -> Judgement {
     let ao = match &observed.ao {
         Ok(Some(ao)) => ao,
         Ok(None) => return Judgement::without_mac(Verdict::NoOption),
         Err(OptionError::TwoAoOptions) => return Judgement::without_mac(Verdict::TwoOptions),
         Err(error) => return Judgement::without_mac(Verdict::MalformedOption(*error)),
     };
-    let mut judge = Judge { connection, table, keys, sender, segment: observed.segment, ao, batched };
+    let mut judge = Judge {
+        connection,
+        table,
+        keys,
+        sender,
+        segment: observed.segment,
+        ao,
+        batched,
+        odd_end: observed.odd_end,
+    };
     if !judge.is_known_key_named() && !judge.connection.candidates.iter().any(|key| judge.serves(*key)) {
         return Judgement::without_mac(Verdict::UnknownKeyId);
     }
@@ -76,6 +118,7 @@ struct Judge<'j, 'k> {
     segment: &'j Segment<'j>,
     ao: &'j AoOption<'j>,
     batched: Option<BatchedMac<'j>>,
+    odd_end: Option<OptionError>,
 }
 
 impl Judge<'_, '_> {
@@ -104,7 +147,35 @@ impl Judge<'_, '_> {
 
     #[inline]
     fn verifies(&self, candidate: Candidate, key: &TrafficKey, sne: Sne) -> bool {
-        verify_segment(key, sne, self.table.parameters(candidate), self.segment).is_ok()
+        match self.odd_end {
+            None => verify_segment(key, sne, self.table.parameters(candidate), self.segment).is_ok(),
+            Some(error) => self.verifies_with_odd_end(candidate, key, sne, error).unwrap_or(false),
+        }
+    }
+
+    /// As [`verifies`](Self::verifies), with octets behind the option that cannot be read, but that the MAC covers with the options.
+    #[cold]
+    fn verifies_with_odd_end(
+        &self,
+        candidate: Candidate,
+        key: &TrafficKey,
+        sne: Sne,
+        error: OptionError,
+    ) -> Option<bool> {
+        let OptionError::BadLength { offset, .. } = error else { return None };
+        let (parameters, segment) = (self.table.parameters(candidate), self.segment);
+        let mut tcp = segment.tcp().to_vec();
+        tcp[TCP_HEADER_LENGTH + offset..segment.header().len()].fill(kind::NO_OPERATION);
+        let (source, destination) = (segment.source_address(), segment.destination_address());
+        let padded = Segment::from_tcp(source, destination, &tcp).ok()?;
+        let behind = &segment.option_octets()[self.ao.offset + self.ao.length()..];
+        let mut octets = Vec::with_capacity(tcp.len());
+        for field in padded.mac_input(sne, parameters.options).ok()?.fields() {
+            let is_behind = field.name == FieldName::OptionsAfterAo;
+            octets.extend_from_slice(if is_behind { behind } else { field.as_ref() });
+        }
+        let has_length = self.ao.mac.len() == parameters.mac_length();
+        Some(has_length && key.mac_key().verify(&[&octets], self.ao.mac).is_ok())
     }
 
     /// As [`verifies`](Self::verifies), but uses the MAC computed ahead if its key, ISNs and SNE are the same.
@@ -229,6 +300,8 @@ pub(super) struct ObservedSegment<'a> {
     pub(super) place: Place,
     pub(super) segment: &'a Segment<'a>,
     pub(super) ao: Result<Option<AoOption<'a>>, OptionError>,
+    /// What cannot be read in the few octets behind the option. They are no padding, but Linux does not look at them.
+    pub(super) odd_end: Option<OptionError>,
     /// Octets of payload that the capture lacks.
     pub(super) missing: usize,
     /// Whether the header itself is cut off; what it lacks is zero here.
@@ -247,8 +320,20 @@ impl ObservedSegment<'_> {
         // Matched by reference, because moving a segment takes longer than reading it.
         match &Segment::from_tcp(source, destination, octets) {
             Ok(segment) => {
-                let ao = segment.ao_option();
-                Some(each(&ObservedSegment { place, segment, ao, missing, has_part_of_header: false }))
+                let (ao, odd_end) = match segment.ao_option() {
+                    Err(error @ OptionError::BadLength { offset, .. }) => {
+                        before_odd_end(segment, error, offset)
+                    }
+                    ao => (ao, None),
+                };
+                Some(each(&ObservedSegment {
+                    place,
+                    segment,
+                    ao,
+                    odd_end,
+                    missing,
+                    has_part_of_header: false,
+                }))
             }
             Err(_) if missing > 0 && is_cut_in_header(octets) => {
                 // Only as much of the header as there is, without options.
@@ -259,8 +344,15 @@ impl ObservedSegment<'_> {
                 let segment = &Segment::from_tcp(source, destination, &start).ok()?;
                 let header = header_length(octets).unwrap_or(TCP_HEADER_LENGTH);
                 let missing = (octets.len() + missing).saturating_sub(header);
-                let ao = Ok(None);
-                Some(each(&ObservedSegment { place, segment, ao, missing, has_part_of_header: true }))
+                let (ao, odd_end) = (Ok(None), None);
+                Some(each(&ObservedSegment {
+                    place,
+                    segment,
+                    ao,
+                    odd_end,
+                    missing,
+                    has_part_of_header: true,
+                }))
             }
             Err(_) => None,
         }
@@ -269,6 +361,23 @@ impl ObservedSegment<'_> {
     /// Octets of payload, recorded or not.
     pub(super) fn payload_length(&self) -> usize {
         self.segment.payload().len() + self.missing
+    }
+}
+
+/// How many octets at the end of the options Linux does not look at: fewer than an AO option with a MAC (`tcp_do_parse_auth_options`).
+const ODD_END: usize = 4;
+
+/// The TCP-AO option before octets that cannot be read, if these are few.
+#[cold]
+fn before_odd_end<'a>(
+    segment: &Segment<'a>,
+    error: OptionError,
+    offset: usize,
+) -> (Result<Option<AoOption<'a>>, OptionError>, Option<OptionError>) {
+    let options = segment.option_octets();
+    match AoOption::find(options.get(..offset).unwrap_or_default()) {
+        Ok(Some(ao)) if options.len() - offset <= ODD_END => (Ok(Some(ao)), Some(error)),
+        _ => (Err(error), None),
     }
 }
 

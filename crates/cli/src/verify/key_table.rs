@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use cidr::{IpCidr, IpInet};
 use foldhash::fast::RandomState;
 use wireseal_keys::Lifetime;
-use wireseal_tcp_ao::{Endpoint, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
+use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
 
 use super::options::{NatHint, VerifyOptions};
 use super::report::Sender;
@@ -28,6 +30,9 @@ pub(super) struct KeyTable<'k> {
     /// What connections share.
     shared: HashSet<Candidates, RandomState>,
     pub(super) options: VerifyOptions,
+    /// Which hints of the options are about a connection of the capture.
+    used_isns: Box<[AtomicBool]>,
+    used_nat: Box<[AtomicBool]>,
 }
 
 /// The keys that may belong to a connection. Connections with the same ones share them.
@@ -71,6 +76,7 @@ impl<'k> KeyTable<'k> {
         let mut prefix_lengths: Vec<u8> = of_peers.keys().map(IpCidr::network_length).collect();
         prefix_lengths.sort_unstable();
         prefix_lengths.dedup();
+        let unused = |hints: usize| (0..hints).map(|_| AtomicBool::new(false)).collect();
         Self {
             keys,
             rows: keys.keys.iter().map(row).collect(),
@@ -78,8 +84,26 @@ impl<'k> KeyTable<'k> {
             of_peers,
             prefix_lengths,
             shared: HashSet::default(),
+            used_isns: unused(options.isns.len()),
+            used_nat: unused(options.nat.len()),
             options,
         }
+    }
+
+    /// The ISNs that `--isn` gives for a connection between these ends.
+    pub(super) fn given_isns(&self, ends: &[Endpoint; 2]) -> Option<[Isn; 2]> {
+        let mut hints = self.options.isns.iter().zip(&self.used_isns);
+        hints.find_map(|(hint, used)| hint.isns(ends).inspect(|_| used.store(true, Relaxed)))
+    }
+
+    /// The hints that are about no connection of the capture, as written on the command line.
+    pub(super) fn unused_hints(&self) -> Vec<String> {
+        let is_unused = |used: &AtomicBool| !used.load(Relaxed);
+        let isns = self.options.isns.iter().zip(&self.used_isns);
+        let isns = isns.filter(|(_, used)| is_unused(used)).map(|(hint, _)| format!("--isn {hint}"));
+        let nat = self.options.nat.iter().zip(&self.used_nat);
+        let nat = nat.filter(|(_, used)| is_unused(used)).map(|(hint, _)| format!("--nat {hint}"));
+        isns.chain(nat).collect()
     }
 
     /// One translation of addresses on the path, or all of them.
@@ -91,6 +115,11 @@ impl<'k> KeyTable<'k> {
     /// The keys that may belong to a connection between these ends, in the order given. A key's peer may be the address of an
     /// end on the other side of a translation.
     pub(super) fn candidates(&mut self, ends: &[Endpoint; 2]) -> Candidates {
+        for (hint, used) in self.options.nat.iter().zip(&self.used_nat) {
+            if ends.iter().any(|end| hint.other_side(end).is_some()) {
+                used.store(true, Relaxed);
+            }
+        }
         let mut found = Vec::new();
         // If the peer is the listener, the key is the opener's.
         for (end, configured_at) in ends.iter().zip([Sender::Listener, Sender::Opener]) {
@@ -184,55 +213,5 @@ impl Candidate {
             Some(_) => key_id == recv_id,
             None => key_id == send_id || key_id == recv_id,
         }
-    }
-}
-
-/// How many pairs of addresses are remembered.
-const MOST_PAIRS: usize = 1 << 14;
-/// How many keys of a sender are kept.
-const MOST_KEYS: usize = 16;
-
-/// What all connections of each pair of addresses show of the keys at both ends. If each end opens a connection of its own and the
-/// other drops its SYNs, no single connection shows that their secrets differ.
-#[derive(Default, Debug)]
-pub(super) struct Agreement {
-    /// By sender and receiver.
-    seen: HashMap<[IpAddr; 2], SeenKeys, RandomState>,
-}
-
-/// Indices of keys, see [`Candidate::key`].
-#[derive(Default, Debug)]
-struct SeenKeys {
-    /// Keys under which a segment verified.
-    verified: Vec<u32>,
-    /// Keys that a segment named although nothing explains its MAC.
-    unexplained: Vec<u32>,
-}
-
-impl Agreement {
-    pub(super) fn note_verified(&mut self, from: IpAddr, to: IpAddr, key: u32) {
-        self.note(from, to, key, |seen| &mut seen.verified);
-    }
-
-    pub(super) fn note_unexplained(&mut self, from: IpAddr, to: IpAddr, key: u32) {
-        self.note(from, to, key, |seen| &mut seen.unexplained);
-    }
-
-    fn note(&mut self, from: IpAddr, to: IpAddr, key: u32, list: fn(&mut SeenKeys) -> &mut Vec<u32>) {
-        // If both ends have one address, it does not show which end sent what.
-        if from == to || self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&[from, to]) {
-            return;
-        }
-        let keys = list(self.seen.entry([from, to]).or_default());
-        if keys.len() < MOST_KEYS && !keys.contains(&key) {
-            keys.push(key);
-        }
-    }
-
-    /// Whether a key verifies segments of `right` to `wrong` and none of `wrong`, some of whose segments name it and remain unexplained.
-    pub(super) fn is_key_of_only(&self, right: IpAddr, wrong: IpAddr, key: u32) -> bool {
-        let seen = |from, to| self.seen.get(&[from, to]);
-        let (Some(right), Some(wrong)) = (seen(right, wrong), seen(wrong, right)) else { return false };
-        right.verified.contains(&key) && wrong.unexplained.contains(&key) && !wrong.verified.contains(&key)
     }
 }

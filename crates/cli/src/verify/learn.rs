@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use wireseal_tcp_ao::option::kind;
+use wireseal_tcp_ao::option::{TcpOption, kind};
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
 use super::connection::{Phase, TcpConnection};
@@ -285,6 +285,11 @@ impl Direction {
         match &observed.ao {
             Ok(Some(ao)) => {
                 let key = judgement.candidate.map(|candidate| candidate.key);
+                if observed.odd_end.is_some() && key.is_some() {
+                    let odd_ends = &mut self.unusual_mut().odd_ends;
+                    let (before, first) = odd_ends.unwrap_or((0, place));
+                    *odd_ends = Some((before + 1, first));
+                }
                 let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key as usize, &place));
                 let key = key.and_then(|key| KeyIndex::new(key + 1));
                 return self.use_key(ao.key_id, key, place, is_outside);
@@ -301,7 +306,18 @@ impl Direction {
         unusual.unsigned_resets += u64::from(segment.flags().rst());
         let has_md5 = segment.options().flatten().any(|option| option.kind == kind::MD5_SIGNATURE);
         unusual.md5 += u64::from(has_md5);
+        unusual.enhanced += u64::from(segment.options().flatten().any(is_enhanced_authentication));
     }
+}
+
+/// Whether an option has the form of the TCP Enhanced Authentication Option (draft-bonica-tcp-auth-06 §2): an experimental kind, a MAC of
+/// 96 bits, and zeros in the bits that it reserves. Most experiments' identifiers (RFC 6994) have other bits there.
+fn is_enhanced_authentication(option: TcpOption<'_>) -> bool {
+    const RESERVED: [u8; 2] = [0x40, 0xc0];
+    let TcpOption { kind, data, .. } = option;
+    let has_form = matches!(data, [algorithm, key_id, mac @ ..]
+        if mac.len() == 12 && algorithm & RESERVED[0] == 0 && key_id & RESERVED[1] == 0);
+    matches!(kind, 253 | 254) && has_form
 }
 
 /// The least time between a SYN and its retransmission: a second (RFC 6298 §2), less the error of capture clocks. A closer one is a copy of

@@ -1,11 +1,12 @@
 //! A live connection with the diagnosis of its failures, and its report when it is over.
 
+use super::across::Agreement;
 use super::connection::{Phase, TcpConnection};
 use super::diagnose::{Diagnoser, Search};
 use super::direction::Direction;
 use super::drops::Drops;
 use super::judge::{BatchedMac, ObservedSegment, judge};
-use super::key_table::{Agreement, KeyTable};
+use super::key_table::KeyTable;
 use super::learn::Handshake;
 use super::report::{ConnectionReport, Diagnosis, IsnSource, SegmentReport, Sender, Standing, Verdict};
 use super::traffic_keys::{Owner, TrafficKeys};
@@ -63,6 +64,12 @@ impl LiveConnection {
         let (from, to) = (segment.source().address(), segment.destination().address());
         let judgement = judge(&mut self.connection, table, traffic_keys, sender, observed, batched);
         let verdict = judgement.verdict;
+        if segment.flags().syn()
+            && let Ok(Some(ao)) = observed.ao
+        {
+            let (number, is_good) = (self.connection.number, verdict == Verdict::Good);
+            agreement.copies.note(number, observed.place, segment, ao.mac, is_good);
+        }
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
             let diagnoser = self.more.get_or_insert_default().diagnoser.get_or_insert_default();
             let was_in_vain = diagnoser.explain(&self.connection, table, search, sender, observed, verdict);

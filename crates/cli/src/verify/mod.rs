@@ -10,6 +10,7 @@
 
 pub mod report;
 
+mod across;
 mod connection;
 mod connections;
 mod diagnose;

@@ -121,6 +121,14 @@ impl FromStr for IsnHint {
     }
 }
 
+/// As written on the command line.
+impl fmt::Display for IsnHint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { ends: [first, second], isns: [first_isn, second_isn] } = self;
+        write!(f, "{first}-{second}={},{}", first_isn.0, second_isn.0)
+    }
+}
+
 /// `ADDRESS:PORT`, or `[ADDRESS]:PORT`.
 pub(crate) fn endpoint(text: &str) -> Option<Endpoint> {
     Some(Endpoint::from(text.trim().parse::<SocketAddr>().ok()?))
@@ -217,6 +225,7 @@ mod tests {
         assert_eq!(hint.isns(&[first, second]), Some([Isn(1000), Isn(0xffff_0000)]));
         assert_eq!(hint.isns(&[second, first]), Some([Isn(0xffff_0000), Isn(1000)]));
         assert_eq!(hint.isns(&[first, first]), None);
+        assert_eq!(hint.to_string(), "192.0.2.1:50000-192.0.2.2:179=1000,4294901760");
         assert!("[2001:db8::1]:5-[2001:db8::2]:179=1,2".parse::<IsnHint>().is_ok());
     }
 

@@ -242,7 +242,7 @@ pub struct DirectionReport {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Diagnosis {
     /// `Failed` if it says why segments failed, `NotOpen` if it says why the connection did not open, and `NotJudged` if it says
-    /// why either could not be judged.
+    /// why either could not be judged. `Good` if it is a remark on segments that verify.
     pub about: Standing,
     /// Whose segments.
     pub sender: Sender,
@@ -344,6 +344,8 @@ pub struct Totals {
     pub skipped: SkippedCounts,
     /// Packets that the kernel dropped, because they were not read in time.
     pub dropped: u64,
+    /// The `--isn` and `--nat` that are about no connection of the capture, as written on the command line.
+    pub unused_hints: Vec<String>,
     /// Where and how the file is damaged, if it is.
     pub damage: Option<String>,
 }

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use wireseal_tcp_ao::Endpoint;
 
+use super::across::Agreement;
 use super::connection::{Phase, TcpConnection};
 use super::connections::{Connections, Index};
 use super::diagnose::Search;
@@ -14,7 +15,7 @@ use super::drops::Drops;
 use super::ends::Ends;
 use super::intake::{Intake, Queue};
 use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment};
-use super::key_table::{Agreement, KeyTable};
+use super::key_table::KeyTable;
 use super::live::{End, LiveConnection, Shared};
 use super::options::VerifyOptions;
 use super::report::{ConnectionReport, SegmentReport, Totals};
@@ -302,6 +303,7 @@ impl<'k> Verifier<'k> {
         let Totals { counts, connections, given_up, after_given_up, dropped, .. } = totals;
         let mut all =
             Totals { counts, connections, given_up, after_given_up, dropped, damage, ..intake.totals };
+        all.unused_hints = shared.table.unused_hints();
         // Only impossible TCP headers are noticed that late.
         if totals.unreadable > 0 {
             all.skip(Skipped::Unreadable(Unreadable::Tcp), totals.unreadable);

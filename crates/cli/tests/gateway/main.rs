@@ -5,6 +5,9 @@ mod net;
 mod operation;
 mod roll;
 mod rules;
+#[expect(dead_code, reason = "no run has every member")]
+#[path = "../it/support/schema.rs"]
+mod schema;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

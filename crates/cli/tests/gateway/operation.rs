@@ -11,6 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::net::{LIMIT, Net, Side, WIRESEAL, await_that};
+use crate::schema::Schema;
 use crate::{IPV4, first, keys};
 
 fn wireseal(arguments: &[&str]) -> (i32, String) {
@@ -180,6 +181,8 @@ fn in_json_both_ends_and_the_ids_are_fields_and_the_last_word_is_json() {
     let log = gateway.end();
     let events: Vec<Value> =
         log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"))).collect();
+    let mut schema = Schema::load("log.json");
+    events.iter().for_each(|event| schema.holds(event));
     let opened = events.iter().find(|event| event["send_id"].is_number()).unwrap();
     assert_eq!((&opened["send_id"], &opened["recv_id"]), (&1.into(), &1.into()));
     let of_session = events.iter().filter(|event| event["remote"] == "192.0.2.2:179");
@@ -196,6 +199,7 @@ fn in_json_both_ends_and_the_ids_are_fields_and_the_last_word_is_json() {
         assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
         let event: Value = serde_json::from_str(&said).unwrap();
         assert_eq!(event["level"], "ERROR");
+        schema.holds(&event);
     }
 }
 
@@ -211,6 +215,7 @@ fn status_and_metrics_say_what_it_does() {
 
     let status = net.status(&["--json", "--pid", &gateway.id().to_string()]);
     let status: Value = serde_json::from_str(&status).unwrap();
+    Schema::load("status.json").holds(&status);
     assert_eq!((&status[0]["command"], status.as_array().unwrap().len()), (&"gateway".into(), 1));
     let peer = &status[0]["peers"][0];
     assert_eq!((&peer["peer"], &peer["key"]["send-id"]), (&IPV4[1].into(), &7.into()));

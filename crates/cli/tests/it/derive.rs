@@ -337,3 +337,28 @@ fn the_documented_examples_are_real() {
     }
     assert_eq!(examples.len(), 2);
 }
+
+#[test]
+fn a_hex_dump_with_offsets_is_read_and_a_broken_one_is_said_to_be() {
+    let files = Files::new();
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, &[]);
+    let lines = session.packets[0].1.chunks(16).enumerate().map(|(number, octets)| {
+        let octets: Vec<_> = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        format!("{:04x}  {} \n", number * 16, octets.join(" "))
+    });
+    let lines: Vec<_> = lines.collect();
+    let derive = |text: String| {
+        let path = files.file("packet.txt", text).display().to_string();
+        wireseal(["derive", "--key", IPV4_KEY, &path])
+    };
+    let whole = derive(lines.concat());
+    assert!(whole.code == 0 && whole.out.contains("equal"), "{}{}", whole.out, whole.err);
+    let broken = derive([&lines[..1], &lines[2..]].concat().concat());
+    assert_eq!(broken.code, 2);
+    assert!(
+        broken.err.contains("line 2 of the hex dump begins with an offset that is not"),
+        "{}",
+        broken.err
+    );
+}

@@ -67,7 +67,7 @@ fn the_programs_own_commands_are_as_the_program_takes_them() {
         .iter()
         .flat_map(|message| &message.decide)
         .filter(|command| command.starts_with("wireseal "))
-        .map(|command| command.replace("{peer}", "192.0.2.1").replace("-i IFACE", "CAPTURE"))
+        .map(|command| command.replace("{peer}", "192.0.2.1"))
         .collect();
     assert!(own.len() >= 3, "{own:?}");
     for command in own {

@@ -1,20 +1,25 @@
 //! Pages opened in headless Chromium: the marks are still there after the script ran, nothing is loaded, and screenshots show them.
 //!
 //! `crates/cli/tests/html-in-chromium` runs it: it needs Chromium, and the feature `chromium` says that there is one.
-//! `WIRESEAL_PICTURES` names a folder to keep the screenshots in.
+//! `WIRESEAL_PICTURES` names a folder to keep the pictures in, those of `docs/images` among them.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufReader;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Verdict};
 
-use crate::support::files::Files;
-use crate::support::program::wireseal;
+use crate::support::files::{Files, crates};
+use crate::support::program::{on_terminal, program, wireseal};
 use crate::support::reports::{every_verdict, keys, options_excluded, rollover, totals};
+
+const DARK: &str = "--blink-settings=preferredColorScheme=0";
+/// CSS pixels across a phone, and a window on a desk.
+const PHONE: u32 = 390;
+const DESK: u32 = 1240;
 
 fn write_page(path: &Path, connections: &[ConnectionReport]) {
     let keys = keys();
@@ -60,10 +65,22 @@ fn colours(path: &Path) -> HashMap<[u8; 3], usize> {
     counts
 }
 
+/// Keeps the upper `height` rows of a picture, compressed well.
+fn crop(path: &Path, height: usize) {
+    let mut reader = png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
+    let mut octets = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut octets).unwrap();
+    let mut encoder = png::Encoder::new(File::create(path).unwrap(), info.width, height as u32);
+    encoder.set_color(info.color_type);
+    encoder.set_compression(png::Compression::High);
+    let rows = &octets[..info.line_size * height];
+    encoder.write_header().unwrap().write_image_data(rows).unwrap();
+}
+
 fn keep(picture: &Path, name: &str) {
     if let Some(folder) = std::env::var_os("WIRESEAL_PICTURES") {
         fs::create_dir_all(&folder).unwrap();
-        fs::copy(picture, Path::new(&folder).join(name)).unwrap();
+        fs::write(Path::new(&folder).join(name), fs::read(picture).unwrap()).unwrap();
     }
 }
 
@@ -99,8 +116,7 @@ fn a_page_shows_a_mark_for_every_segment() {
     chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400"]);
     let light = colours(&picture);
     keep(&picture, "light.png");
-    let dark = "--blink-settings=preferredColorScheme=0";
-    chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400", dark]);
+    chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400", DARK]);
     let dark = colours(&picture);
     keep(&picture, "dark.png");
     // In each colour scheme, the marks of each verdict and the background.
@@ -132,7 +148,7 @@ fn driven(script: &str) -> String {
 #[test]
 fn the_pointer_shows_a_segments_details() {
     let document = driven(
-        "document.querySelector('.mark .touch').dispatchEvent(
+        "document.querySelector('#connection-1 .mark .touch').dispatchEvent(
              new PointerEvent('pointermove', { bubbles: true, clientX: 300, clientY: 300 }))",
     );
     let (_, tip) = document.split_once(r#"<div id="tip""#).unwrap();
@@ -169,6 +185,144 @@ fn the_axis_can_be_to_scale_and_connections_can_be_chosen() {
     }
     assert!(document.contains(r#"<article class="good" id="connection-1" hidden="">"#));
     assert!(document.contains(r#"<article class="failed" id="connection-2">"#));
+    assert!(document.contains(r#"<details class="fold" hidden="">"#));
+    let document = driven("document.querySelector('[data-show=good]').click();");
+    assert!(document.contains(r#"<details class="fold" open="">"#));
+    assert!(document.contains(r#"<article class="good" id="connection-1">"#));
+    assert!(document.contains(r#"<article class="failed" id="connection-2" hidden="">"#));
+}
+
+/// A page in a frame of this width: narrower than the narrowest window that Chromium makes. The frame's width and that of its content
+/// become the title.
+fn framed(folder: &Path, page: &Path, width: u32) -> PathBuf {
+    let page = fs::read_to_string(page).unwrap().replace('&', "&amp;").replace('"', "&quot;");
+    let path = folder.join("framed.html");
+    let script = "onload = () => {
+        const page = document.querySelector('iframe').contentDocument.documentElement;
+        document.title = page.clientWidth + ' ' + page.scrollWidth;
+    }";
+    let frame = format!("width:{width}px;height:4000px;border:0;display:block");
+    fs::write(
+        &path,
+        format!(
+            "<!DOCTYPE html><style>:root{{color-scheme:light dark}}body{{margin:0}}</style><script>{script}</script>\
+             <iframe style=\"{frame}\" srcdoc=\"{page}\"></iframe>"
+        ),
+    )
+    .unwrap();
+    path
+}
+
+#[test]
+fn pages_fit_a_phone_and_a_desk() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    let few = vec![rollover(), options_excluded(), every_verdict()];
+    let many: Vec<_> = (0..10).flat_map(|_| few.clone()).collect();
+    for connections in [few, many] {
+        write_page(&page, &connections);
+        for width in [PHONE, DESK] {
+            let document = chromium(folder.path(), &framed(folder.path(), &page, width), &["--dump-dom"]);
+            let fits = format!("<title>{width} {width}</title>");
+            assert!(document.contains(&fits), "{fits}: {}", &document[..document.find("<iframe").unwrap()]);
+        }
+    }
+}
+
+/// What a terminal shows, as a drawing: text with the colours of the report.
+fn drawing(text: &str) -> String {
+    const COLUMN: f64 = 8.4;
+    let lines: Vec<_> = text.lines().collect();
+    let plain = |line: &str| -> usize {
+        let parts = line.split("\x1b[").enumerate();
+        parts
+            .map(|(place, part)| {
+                if place == 0 { part } else { part.split_once('m').unwrap().1 }.chars().count()
+            })
+            .sum()
+    };
+    let columns = lines.iter().map(|line| plain(line)).max().unwrap();
+    let (width, height) = (columns as f64 * COLUMN + 32.0, lines.len() * 19 + 26);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height}\" viewBox=\"0 0 {width:.0} {height}\">\n\
+         <style>text{{font:14px 'DejaVu Sans Mono',Menlo,Consolas,monospace;white-space:pre;fill:#d7dde5}}.g{{fill:#43c8ae}}\
+         .r{{fill:#ff7d66;font-weight:700}}.y{{fill:#e0b04c}}.b{{font-weight:700}}</style>\n\
+         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#14181d\"/>\n"
+    );
+    // Styles that a line leaves on.
+    let mut open: Vec<&str> = Vec::new();
+    for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
+        let (y, length) = (number * 19 + 27, plain(line) as f64 * COLUMN);
+        svg += &format!("<text x=\"16\" y=\"{y}\" textLength=\"{length:.1}\" xml:space=\"preserve\">");
+        open.iter().for_each(|class| svg += &format!("<tspan class=\"{class}\">"));
+        for (place, part) in line.split("\x1b[").enumerate() {
+            let (code, shown) = if place == 0 { ("", part) } else { part.split_once('m').unwrap() };
+            let shown = shown.replace('&', "&amp;").replace('<', "&lt;");
+            // Bold and red are two codes, and one ends both.
+            let class = match code {
+                "" | "0" => None,
+                "1" => Some("b"),
+                "31" => Some("r"),
+                "32" => Some("g"),
+                "33" => Some("y"),
+                other => panic!("colour {other}"),
+            };
+            if code == "0" {
+                svg += &"</tspan>".repeat(open.len());
+                open.clear();
+            }
+            if let Some(class) = class {
+                svg += &format!("<tspan class=\"{class}\">");
+                open.push(class);
+            }
+            svg += &shown;
+        }
+        svg += &"</tspan>".repeat(open.len());
+        svg += "</text>\n";
+    }
+    svg + "</svg>\n"
+}
+
+/// The pictures in `docs/images`: the report and the page of `docs/example/down.pcap`.
+#[test]
+fn pictures_for_the_documents_are_small_and_in_colour() {
+    let files = Files::new();
+    let folder = files.path("");
+    let workspace = crates().join("..");
+    let keys = files.file("keys.toml", fs::read(workspace.join("docs/example/keys.toml")).unwrap());
+    let page = files.path("session.html");
+    let [keys, html] = [&keys, &page].map(|path| path.to_str().unwrap());
+    let arguments = ["verify", "docs/example/down.pcap", "--keys", keys, "--html", html];
+    let report = on_terminal(
+        program().args(arguments).current_dir(workspace).env("COLUMNS", "100").env("TERM", "xterm"),
+    );
+    assert_eq!(report.code, 1, "{}", report.err);
+    let terminal = files.file("report.svg", drawing(&report.out));
+    keep(&terminal, "report.svg");
+    let phone = framed(&folder, &page, PHONE);
+    let (light, dark) = (["#c2311d", "#f4f6f8"], ["#ff7d66", "#0f141a"]);
+    for (name, page, width, height, scheme, expected) in [
+        ("terminal.png", &terminal, 880, 300, None, ["#ff7d66", "#14181d"]),
+        ("verify.png", &page, 1100, 610, None, light),
+        ("verify-dark.png", &page, 1100, 610, Some(DARK), dark),
+        ("verify-phone.png", &phone, PHONE, 1060, None, light),
+        ("verify-phone-dark.png", &phone, PHONE, 1060, Some(DARK), dark),
+    ] {
+        let picture = files.path(name);
+        // A window has less room for the page than its size.
+        let size = format!("--window-size={width},{}", height + 200);
+        let screenshot = format!("--screenshot={}", picture.display());
+        let arguments: Vec<_> = [screenshot.as_str(), &size].into_iter().chain(scheme).collect();
+        chromium(&folder, page, &arguments);
+        crop(&picture, height as usize);
+        let colours = colours(&picture);
+        for text in expected {
+            let count = colours.get(&colour(text)).copied().unwrap_or(0);
+            assert!(count > 100, "{name}: {text}: {count} pixels");
+        }
+        assert!(fs::metadata(&picture).unwrap().len() < 150 << 10, "{name}");
+        keep(&picture, name);
+    }
 }
 
 #[test]

@@ -5,11 +5,13 @@ mod commands;
 mod derive;
 mod derive_quic;
 mod explain;
+mod extcap;
 #[cfg(feature = "chromium")]
 mod html_in_chromium;
 mod keys;
 mod live;
 mod report;
 mod report_many;
+mod schemas;
 mod support;
 mod verify;

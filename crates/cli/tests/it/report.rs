@@ -225,7 +225,7 @@ fn the_text_has_what_an_engineer_looks_for() {
         "connection 2: 192.0.2.9:41022 -> 192.0.2.2:179  FAILED",
         "  192.0.2.2:179 sent 4 segments: 4 bad MAC",
         "      0 octets, ISN 5, SNE 0, 1 verified reset",
-        "       (4 segments of 192.0.2.2:179, from packet 2 on)",
+        "      (4 segments of 192.0.2.2:179, from packet 2 on)",
         "      319 octets, ISN 77, 1 unverified reset",
         "  [2001:db8::2]:179 sent 4 segments: 1 bad MAC, 1 no TCP-AO option, 1 two TCP-AO options, 1 cut off",
         " bad MAC                     5 ",
@@ -344,7 +344,8 @@ fn the_page_is_bounded_and_says_what_it_leaves_out() {
     let (text, page) = report(&connections, Format::Text { colours: false, all: true }, false);
     assert_eq!(text.matches("connection ").count(), 1200);
     assert_eq!(page.matches("<article").count(), 600);
-    assert!(page.contains("100 more connections with failed segments or not open, and 500 others"));
+    assert!(page.contains(": 100 more connections that failed or did not open."));
+    assert!(page.contains(": 500 more connections that are good."));
 
     // A long connection shows only as many segments as a browser can handle.
     let mut connection = rollover();
@@ -409,6 +410,18 @@ fn damage_is_reported() {
         assert!(output.contains("packet 7 of <8> is cut off"));
         assert!(page.contains("packet 7 of &lt;8&gt; is cut off"));
     }
+}
+
+#[test]
+fn unused_hints_are_reported() {
+    let hint = "--nat 10.0.0.9=198.51.100.9";
+    let totals = Totals { unused_hints: vec![hint.to_owned()], ..totals(&[rollover()]) };
+    let (text, page) = report_of(("capture.pcap", &keys()), &[], &totals, TEXT, false);
+    let words = ", which is about no connection that was checked";
+    assert!(text.contains(&format!("\nnot used: {hint}{words}\n")), "{text}");
+    assert!(page.contains(&format!("Not used: <code>{hint}</code>{words}.")));
+    let (json, _) = report_of(("capture.pcap", &keys()), &[], &totals, JSON, false);
+    assert!(json.contains(&format!("\"unused_hints\":[\"{hint}\"]")), "{json}");
 }
 
 #[test]

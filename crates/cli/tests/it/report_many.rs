@@ -1,5 +1,7 @@
 //! Reports about many connections, and those for programs that read a capture as it arrives.
 
+use std::fs;
+
 use serde_json::Value;
 use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Standing, Totals, Verdict};
@@ -83,7 +85,7 @@ fn many_connections_open_on_what_failed() {
         " 80 ",
         " 2001:db8::1 -> [2001:db8::2]:179 ",
         "NOT OPEN: 2 of 56 connections, by reason and peer\n",
-        "syn unanswered ",
+        "SYN unanswered ",
         "The first of each reason:\n",
         "connection 31: 192.0.2.9:20031 -> 192.0.2.2:179  FAILED\n",
         "  why: 192.0.2.2:179 excludes the other TCP options from the MAC",
@@ -176,6 +178,78 @@ fn the_report_of_many_connections_fits_a_terminal() {
     let all = wireseal(arguments.into_iter().chain(["--all"]));
     assert_eq!(all.out.matches("\nconnection ").count() + 1, 2000);
     assert_eq!(all.out.lines().last(), whole.out.lines().last());
+}
+
+fn page(connections: &[ConnectionReport]) -> String {
+    let (files, keys) = (Files::new(), keys());
+    let (path, subject) = (files.path("page.html"), Subject { capture: "session.pcap", keys: &keys });
+    let mut report = Report::new(Vec::new(), SUMMED_UP, subject).unwrap().with_page(&path, subject).unwrap();
+    connections.iter().for_each(|connection| report.connection(connection).unwrap());
+    report.finish(&Totals { fragments: 0, ..totals(connections) }).unwrap();
+    fs::read_to_string(path).unwrap()
+}
+
+/// The classes of the page's connections in order, with the fold that begins before one.
+fn order(page: &str) -> Vec<&str> {
+    let parts = page.split("<article class=\"").map(|part| (part.split('"').next().unwrap(), part));
+    let mut order = Vec::new();
+    for (place, (class, part)) in parts.enumerate() {
+        if place > 0 {
+            order.push(class);
+        }
+        let fold =
+            part.split_once("<details class=\"fold\"").map(|(_, rest)| rest.split('>').next().unwrap());
+        order.extend(fold.map(|open| if open.is_empty() { "folded" } else { "open" }));
+    }
+    order
+}
+
+#[test]
+fn the_page_opens_on_what_failed() {
+    let numbered = |number, connection: ConnectionReport| ConnectionReport { number, ..connection };
+    let mut not_judged = options_excluded();
+    not_judged.diagnoses[0].about = Standing::NotJudged;
+    not_judged.directions[1].counts.swap(Verdict::BadMac.index(), Verdict::IsnNotSeen.index());
+    let mut connections = vec![numbered(1, rollover())];
+    assert_eq!(order(&page(&connections)), ["open", "good"]);
+    connections.extend([numbered(2, not_judged), numbered(3, not_open()), numbered(4, options_excluded())]);
+    let few = page(&connections);
+    assert_eq!(order(&few), ["not-open", "failed", "not-judged", "folded", "good"]);
+    assert!(!few.contains("<th scope=\"col\">reason</th>"));
+    assert!(few.contains("1 connection is good: 32 segments"));
+
+    connections.extend(like(&rollover(), 5..31));
+    let many = page(&connections);
+    assert_eq!(order(&many)[..5], ["not-open", "failed", "not-judged", "folded", "good"]);
+    for text in [
+        "<h2>1 of 30 connections failed</h2>",
+        "<h2>1 of 30 connections did not open</h2>",
+        "<h2>1 of 30 connections could not be judged</h2>",
+        "<td>options coverage</td><td><code>192.0.2.9 -&gt; 192.0.2.2:179</code></td>",
+        "27 connections are good: 864 segments",
+    ] {
+        assert!(many.contains(text), "{text}");
+    }
+    assert!(many.find("connections failed</h2>") < many.find("<article"));
+    let good = page(&like(&rollover(), 1..31));
+    assert_eq!(order(&good)[..2], ["folded", "good"]);
+    assert!(!good.contains("<th scope=\"col\">reason</th>"));
+}
+
+/// Connections with much to show, which a forger can make.
+#[test]
+fn the_page_is_bounded_in_octets() {
+    let mut connection = every_verdict();
+    let uses = connection.directions[0].key_uses.clone();
+    connection.directions[0].key_uses = uses.iter().cycle().take(1000).cloned().collect();
+    let segments = connection.segments.clone();
+    connection.segments = segments.iter().cycle().take(800).copied().collect();
+    let page = page(&like(&connection, 1..1001));
+    assert!(page.len() < 17 << 20, "{} octets", page.len());
+    assert_eq!(page.matches("<article").count(), 500);
+    assert!(page.matches("<svg class=\"timeline").count() > 10);
+    assert!(page.matches("not drawn: the page is full").count() > 400);
+    assert!(page.contains("so that a browser can handle this page: 500 more connections that failed"));
 }
 
 #[test]

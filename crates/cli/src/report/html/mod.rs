@@ -2,6 +2,7 @@
 //!
 //! Everything from the capture and the keys goes through maud, which escapes it.
 
+mod connection;
 pub(crate) mod ends;
 mod timeline;
 
@@ -11,56 +12,80 @@ use std::path::Path;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use tempfile::SpooledTempFile;
-use wireseal_tcp_ao::Endpoint;
 
-use self::timeline::{symbol, timeline};
-use super::words::{self, KEY_USES_SHOWN, Subject, Summary, VERDICTS, VerdictInWords, skipped};
-use crate::capture::Time;
+use self::connection::{article, badge};
+use self::timeline::symbol;
+use super::groups::FEW;
+use super::words::{Subject, Summary, VERDICTS, skipped};
 use crate::keys::Keys;
-use crate::text::{counted, coverage, flags, grouped};
-use crate::verify::report::{
-    ConnectionReport, Counts, DirectionReport, KeyUse, SegmentReport, Sender, Standing, Totals, Verdict,
-    failed, not_judged,
-};
+use crate::text::{counted, coverage, grouped};
+use crate::verify::report::{ConnectionReport, Counts, Standing, Totals, Verdict, failed, not_judged};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 /// What the browser enforces: the page loads nothing and runs only the script with this SHA-256.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
-                      script-src 'sha256-9mOedgiN+oNM4MYGWV0NTaURJjh5tmPTX+pKMo6DJuI='";
+                      script-src 'sha256-i8+DZyKMtwaTdlM6Oq31CDV+SY6Dz0R35iKkXs2z4K8='";
 
 /// Octets of connections kept in memory until the summary above them is written; more go to a temporary file.
 const WAITING_IN_MEMORY: usize = 1 << 20;
-/// How many connections are shown that failed or did not open, and how many others, so that a browser can handle the page.
-const FAILED_SHOWN: u64 = 500;
-const OTHERS_SHOWN: u64 = 100;
-/// How many segments are drawn on the page, and how many of one connection.
-const MARKS_OF_PAGE: usize = 40_000;
+/// How many segments of one connection are drawn.
 const MARKS_OF_CONNECTION: usize = 2_000;
 
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     file: BufWriter<File>,
-    waiting: SpooledTempFile,
     subject: Subject<'a>,
-    failed: Shown,
-    others: Shown,
-    marks_left: usize,
+    /// Connections that failed or did not open.
+    failed: Part,
+    not_judged: Part,
+    good: Part,
 }
 
-/// How many connections of one kind are on the page, and how many are left out.
-#[derive(Clone, Copy, Default, Debug)]
-struct Shown {
-    on_page: u64,
+/// The connections of one kind, as many as a browser can handle.
+#[derive(Debug)]
+struct Part {
+    waiting: SpooledTempFile,
+    /// How many are on the page, and how many are left out.
+    shown: u64,
     left_out: u64,
+    /// How many connections, octets and segments may still be added.
+    connections: u64,
+    octets: usize,
+    marks: usize,
 }
 
-impl Shown {
-    /// Counts one, and returns whether to show it.
-    const fn count(&mut self, most: u64) -> bool {
-        let shown = self.on_page < most;
-        *(if shown { &mut self.on_page } else { &mut self.left_out }) += 1;
-        shown
+impl Part {
+    fn new(connections: u64, octets: usize, marks: usize) -> Self {
+        let waiting = SpooledTempFile::new(WAITING_IN_MEMORY);
+        Self { waiting, shown: 0, left_out: 0, connections, octets, marks }
+    }
+
+    fn add(&mut self, connection: &ConnectionReport) -> io::Result<()> {
+        if self.connections == 0 {
+            self.left_out += 1;
+            return Ok(());
+        }
+        let mut marks = connection.segments.len().min(MARKS_OF_CONNECTION).min(self.marks);
+        let PreEscaped(mut markup) = article(connection, &connection.segments[..marks]);
+        if markup.len() > self.octets {
+            marks = 0;
+            PreEscaped(markup) = article(connection, &[]);
+        }
+        let Some(octets) = self.octets.checked_sub(markup.len()) else {
+            self.left_out += 1;
+            return Ok(());
+        };
+        self.shown += 1;
+        self.connections -= 1;
+        self.octets = octets;
+        self.marks -= marks;
+        self.waiting.write_all(markup.as_bytes())
+    }
+
+    fn write(&mut self, output: &mut impl Write) -> io::Result<()> {
+        self.waiting.seek(SeekFrom::Start(0))?;
+        io::copy(&mut self.waiting, output).map(|_| ())
     }
 }
 
@@ -69,26 +94,20 @@ impl<'a> Page<'a> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         Ok(Self {
             file: BufWriter::new(File::create(path).map_err(named)?),
-            waiting: SpooledTempFile::new(WAITING_IN_MEMORY),
             subject,
-            failed: Shown::default(),
-            others: Shown::default(),
-            marks_left: MARKS_OF_PAGE,
+            failed: Part::new(500, 16 << 20, 12_000),
+            not_judged: Part::new(100, 4 << 20, 4_000),
+            good: Part::new(100, 4 << 20, 4_000),
         })
     }
 
     pub(super) fn connection(&mut self, connection: &ConnectionReport) -> io::Result<()> {
-        let is_shown = match connection.standing() {
-            Standing::Failed | Standing::NotOpen => self.failed.count(FAILED_SHOWN),
-            _ => self.others.count(OTHERS_SHOWN),
+        let part = match connection.standing() {
+            Standing::Failed | Standing::NotOpen => &mut self.failed,
+            Standing::Good => &mut self.good,
+            Standing::NotJudged | Standing::Empty => &mut self.not_judged,
         };
-        if !is_shown {
-            return Ok(());
-        }
-        let marks = connection.segments.len().min(MARKS_OF_CONNECTION).min(self.marks_left);
-        self.marks_left -= marks;
-        let markup = article(connection, &connection.segments[..marks]);
-        self.waiting.write_all(markup.0.as_bytes())
+        part.add(connection)
     }
 
     pub(super) fn finish(mut self, totals: &Totals, summary: &Summary) -> io::Result<()> {
@@ -108,42 +127,103 @@ impl<'a> Page<'a> {
             (header(self.subject, totals, summary))
             (PreEscaped("<main>"))
             (section(self.subject, totals, summary))
+            (groups(totals, summary))
             (connections_heading(summary))
         };
         self.file.write_all(head.0.as_bytes())?;
-        self.waiting.seek(SeekFrom::Start(0))?;
-        io::copy(&mut self.waiting, &mut self.file)?;
-        self.file.write_all(self.foot().0.as_bytes())?;
+        self.failed.write(&mut self.file)?;
+        self.file.write_all(left_out(&self.failed, "that failed or did not open").0.as_bytes())?;
+        self.not_judged.write(&mut self.file)?;
+        self.file.write_all(left_out(&self.not_judged, "that could not be judged").0.as_bytes())?;
+        if self.good.shown > 0 {
+            let is_folded = summary.failed + summary.not_open > 0 || totals.connections > FEW;
+            let open = if is_folded { "" } else { " open" };
+            let are = if summary.good == 1 { "is" } else { "are" };
+            let fold = html! {
+                (PreEscaped(format!("<details class=\"fold\"{open}>")))
+                summary {
+                    (counted(summary.good, "connection")) " " (are) " good: "
+                    (counted(summary.good_segments, "segment"))
+                }
+            };
+            self.file.write_all(fold.0.as_bytes())?;
+            self.good.write(&mut self.file)?;
+            self.file.write_all(left_out(&self.good, "that are good").0.as_bytes())?;
+            self.file.write_all(b"</details>")?;
+        }
+        self.file.write_all(foot().0.as_bytes())?;
         self.file.flush()
     }
+}
 
-    fn foot(&self) -> Markup {
-        let (failed, others) = (self.failed.left_out, self.others.left_out);
-        html! {
-            @if failed + others > 0 {
-                p.note {
-                    "Counted above but not on this page: " (failed) " more connections with failed segments or not open, and "
-                    (others) " others."
-                }
+/// How many connections of a kind are not on the page.
+fn left_out(part: &Part, which: &str) -> Markup {
+    html! {
+        @if part.left_out > 0 {
+            p.note {
+                "Counted above but not shown, so that a browser can handle this page: "
+                (grouped(part.left_out)) " more connections " (which) "."
             }
-            (PreEscaped("</main>"))
-            footer {
-                "Written by wireseal " (env!("CARGO_PKG_VERSION")) ". This page contains no secrets and loads nothing."
-            }
-            div #tip role="tooltip" hidden {}
-            script { (PreEscaped(SCRIPT)) }
-            (PreEscaped("</body></html>\n"))
         }
     }
 }
 
-/// A standing's class and its words on a badge.
-const fn badge(standing: Standing, is_incomplete: bool) -> (&'static str, &'static str) {
-    match standing {
-        Standing::Good if is_incomplete => (Standing::NotJudged.name(), "good, but"),
-        Standing::NotJudged => (Standing::NotJudged.name(), "not judged"),
-        Standing::NotOpen => (Standing::NotOpen.name(), "not open"),
-        _ => (standing.name(), standing.name()),
+fn foot() -> Markup {
+    html! {
+        (PreEscaped("</main>"))
+        footer {
+            "Written by wireseal " (env!("CARGO_PKG_VERSION")) ". This page contains no secrets and loads nothing."
+        }
+        div #tip role="tooltip" hidden {}
+        script { (PreEscaped(SCRIPT)) }
+        (PreEscaped("</body></html>\n"))
+    }
+}
+
+/// Of many connections: what failed, by reason and peers.
+fn groups(totals: &Totals, summary: &Summary) -> Markup {
+    let parts = [
+        ("failed", "failed", summary.failed, &summary.failed_by),
+        ("not-open", "did not open", summary.not_open, &summary.not_open_by),
+        ("not-judged", "could not be judged", summary.not_judged, &summary.not_judged_by),
+    ];
+    html! {
+        @for (class, words, count, groups) in parts {
+            @if totals.connections > FEW && count > 0 {
+                @let (rows, others) = groups.table();
+                section.summary.(class) {
+                    h2 { (grouped(count)) " of " (counted(totals.connections, "connection")) " " (words) }
+                    div.scroll {
+                        table {
+                            thead {
+                                tr {
+                                    @for name in ["reason", "peers", "first packet", "connections", "segments"] {
+                                        th scope="col" { (name) }
+                                    }
+                                }
+                            }
+                            tbody {
+                                @for row in rows {
+                                    tr {
+                                        td { (row.reason) }
+                                        td { @if row.first.is_some() { code { (row.peers) } } @else { (row.peers) } }
+                                        td {
+                                            @if let Some(first) = row.first {
+                                                (grouped(first.packet))
+                                                @if let Some(time) = first.time { ", " time { (time.timestamp()) } }
+                                            }
+                                        }
+                                        td.n { (grouped(row.connections)) }
+                                        td.n { (grouped(row.segments)) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    @if others > 0 { p.note { "and " (counted(others, "connection")) " for other reasons" } }
+                }
+            }
+        }
     }
 }
 
@@ -187,11 +267,14 @@ pub(super) fn section(subject: Subject<'_>, totals: &Totals, summary: &Summary) 
             @for what in skipped(totals) {
                 p.note { "Skipped: " (what) "." }
             }
+            @for hint in &totals.unused_hints {
+                p.note { "Not used: " code { (hint) } ", which is about no connection that was checked." }
+            }
             // The answer already names a single cause.
             @if summary.causes.len() > 1 {
                 h2 { "Why" }
                 ol.causes {
-                    @for cause in &summary.causes {
+                    @for cause in summary.worst_causes() {
                         li {
                             (cause.sentence)
                             small {
@@ -309,170 +392,6 @@ fn connections_heading(summary: &Summary) -> Markup {
             div.choice role="group" aria-label="Time axis" hidden {
                 button data-axis="shortened" aria-pressed="true" { "pauses shortened" }
                 button data-axis="scale" aria-pressed="false" { "time to scale" }
-            }
-        }
-    }
-}
-
-/// How many segments that are not good are listed.
-const LINES: usize = 200;
-/// A list with at least this many lines is folded.
-const FOLDED_FROM: usize = 13;
-
-/// The connection, with these of its segments drawn.
-fn article(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
-    let [opener, listener] = &connection.ends;
-    let standing = connection.standing();
-    let (badge_class, badge_name) = badge(standing, false);
-    let [opened, accepted] = match connection.has_opened {
-        Some(true) => ["opened the connection", "accepted it"],
-        Some(false) => ["tried to open a connection", "to this end"],
-        None => ["opener", "listener"],
-    };
-    let all: u64 = connection.counts().iter().sum();
-    let not_drawn = all.saturating_sub(segments.len() as u64);
-    html! {
-        article class=(standing.name()) id=(format!("connection-{}", connection.number)) {
-            h3 {
-                span.number { "#" (connection.number) }
-                code { (opener) }
-                span.arrow aria-label="to" { "→" }
-                code { (listener) }
-                @if !connection.scope.is_none() { " " small { (connection.scope) } }
-                span class=(format!("badge {badge_class}")) { (badge_name) }
-            }
-            p.when {
-                (words::packets(connection.first, connection.last))
-                @if let (Some(from), Some(to)) = (connection.first.time, connection.last.time) {
-                    " · " time { (from) }
-                    @if let Some(duration) = words::duration(from, to) { " · " (duration) }
-                }
-                @if connection.is_failed_before_open() { " · never opened" }
-            }
-            @for (sentence, explained) in words::reasons(connection) {
-                div class=(format!("diagnosis {badge_class}")) {
-                    p { (sentence) }
-                    small { (explained) }
-                }
-            }
-            @if !segments.is_empty() {
-                div.lanes {
-                    div.ends {
-                        span { code { (opener) } small { (opened) } }
-                        span { code { (listener) } small { (accepted) } }
-                    }
-                    div.scroll tabindex="0" { (timeline(connection, segments)) }
-                }
-            }
-            @if not_drawn > 0 {
-                p.note {
-                    (counted(not_drawn, "segment"))
-                    @if segments.is_empty() { " not drawn: the page is full." }
-                    @else { " not drawn: after the first ones, only segments where the verdict changes are." }
-                }
-            }
-            div.directions {
-                @for (end, direction) in connection.ends.iter().zip(&connection.directions) {
-                    (sent(end, direction, connection.first.time))
-                }
-            }
-            (not_good(connection, segments))
-        }
-    }
-}
-
-fn sent(end: &Endpoint, direction: &DirectionReport, start: Option<Time>) -> Markup {
-    let segments: u64 = direction.counts.iter().sum();
-    html! {
-        section {
-            h4 { code { (end) } " sent " (counted(segments, "segment")) }
-            @if segments > 0 {
-                dl {
-                    dt { "verdicts" } dd { (words::counts(&direction.counts)) }
-                    dt { "payload" } dd { (counted(direction.payload, "octet")) }
-                    @if direction.retransmissions > 0 {
-                        dt { "retransmitted" } dd { (counted(direction.retransmissions, "segment")) }
-                    }
-                    dt { "ISN" } dd { (words::isn(direction)) }
-                    @if let Some(sne) = direction.sne { dt { "SNE" } dd { (sne.0) } }
-                    @if direction.signed_resets + direction.other_resets > 0 {
-                        dt { "resets" }
-                        dd { (direction.signed_resets) " verified, " (direction.other_resets) " not" }
-                    }
-                    @for (number, key_use) in direction.key_uses.iter().take(KEY_USES_SHOWN).enumerate() {
-                        dt { (words::transition(&direction.key_uses, number).unwrap_or("key")) }
-                        dd { (one_key_use(key_use, start)) }
-                    }
-                    @if direction.key_uses.len() > KEY_USES_SHOWN {
-                        dt {} dd { "and " (direction.key_uses.len() - KEY_USES_SHOWN) " more changes of KeyID" }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn one_key_use(key_use: &KeyUse, start: Option<Time>) -> Markup {
-    html! {
-        b { (words::key(key_use)) }
-        " " (counted(key_use.segments, "segment")) ", " (words::packets(key_use.first, key_use.last))
-        @if let Some(time) = key_use.first.time { ", from " time { (words::time_after(start, time)) } }
-        @if key_use.outside_lifetime > 0 {
-            ", " em { (key_use.outside_lifetime) " outside the accept lifetime" }
-        }
-    }
-}
-
-fn not_good(connection: &ConnectionReport, segments: &[SegmentReport]) -> Markup {
-    let lines = || segments.iter().filter(|segment| segment.verdict != Verdict::Good);
-    let (count, all) = (lines().count(), connection.counts()[1..].iter().sum::<u64>());
-    html! {
-        @if count > 0 {
-            details open[count < FOLDED_FROM] {
-                summary {
-                    "Segments that are not good: "
-                    @if count.min(LINES) as u64 == all { (grouped(all)) }
-                    @else { (count.min(LINES)) " of " (grouped(all)) }
-                }
-                div.scroll {
-                    table {
-                        thead {
-                            tr {
-                                @for name in [
-                                    "packet", "time", "sender", "flags", "sequence", "acknowledgment", "payload",
-                                    "KeyID", "RNextKeyID", "SNE", "verdict",
-                                ] {
-                                    th scope="col" { (name) }
-                                }
-                            }
-                        }
-                        tbody { @for segment in lines().take(LINES) { (line(segment, connection)) } }
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn line(segment: &SegmentReport, connection: &ConnectionReport) -> Markup {
-    let place = segment.verdict.index();
-    html! {
-        tr {
-            td.n { (segment.place.packet) }
-            td { @if let Some(time) = segment.place.time { time { (words::time_after(connection.first.time, time)) } } }
-            td {
-                span.side { @match segment.sender { Sender::Opener => "▲ ", Sender::Listener => "▼ " } }
-                code { (connection.ends[segment.sender as usize]) }
-            }
-            td { (flags(segment.flags).join(" ")) @if segment.is_retransmission { " (again)" } }
-            td.n { (segment.sequence.0) }
-            td.n { @if let Some(number) = segment.acknowledgment { (number.0) } }
-            td.n { (segment.payload_length) }
-            @for id in 0..2 { td.n { @if let Some(ids) = segment.key_ids { (ids[id]) } } }
-            td.n { @if let Some(sne) = segment.sne { (sne.0) } }
-            td class=(format!("verdict v{place}")) {
-                svg width="14" height="14" viewBox="-8 -8 16 16" aria-hidden="true" { (symbol(place, 0)) }
-                (VerdictInWords(segment.verdict).to_string())
             }
         }
     }

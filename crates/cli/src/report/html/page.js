@@ -53,6 +53,10 @@ function showOnly(sort) {
   for (const article of document.querySelectorAll("article")) {
     article.hidden = sort !== "all" && !article.classList.contains(sort);
   }
+  for (const fold of document.querySelectorAll(".fold")) {
+    fold.hidden = sort !== "all" && sort !== "good";
+    fold.open ||= sort === "good";
+  }
 }
 for (const choice of document.querySelectorAll(".choice")) {
   choice.hidden = false;

@@ -150,7 +150,7 @@ impl<'c> Case<'c, '_> {
     /// The numbers of the segment before a device shifted them, by the ISNs of `--isn`; `None` without these, or if nothing differs.
     pub(super) fn shifted(&self, form: ShiftForm) -> Option<Shifted> {
         let ends = &self.connection.ends;
-        let given = self.table.options.isns.iter().find_map(|hint| hint.isns(ends))?;
+        let given = self.table.given_isns(ends)?;
         let KdfContext { source_isn, destination_isn, .. } = self.context;
         let shift = |sender: Sender, seen: Isn, applies: bool| {
             if applies { given[sender as usize].0.wrapping_sub(seen.0) } else { 0 }

@@ -4,8 +4,9 @@ use wireseal_tcp_ao::{Endpoint, OptionError};
 
 use crate::capture::Place;
 use crate::text::counted;
+use crate::verify::across::Agreement;
 use crate::verify::connection::TcpConnection;
-use crate::verify::key_table::{Agreement, KeyTable};
+use crate::verify::key_table::KeyTable;
 use crate::verify::learn::{Handshake, has_failed};
 use crate::verify::report::{Diagnosis, Sender, Standing, Verdict};
 
@@ -50,7 +51,7 @@ pub(super) fn segments(count: u64) -> String {
 /// What is wrong with the segments of one end.
 pub(super) fn diagnoses(sender: Sender, connection: &TcpConnection) -> impl Iterator<Item = Diagnosis> {
     let ends = Ends::of(connection, sender);
-    let looks = [unsigned, odd_options, isn_not_seen, cut_off];
+    let looks = [unsigned, odd_options, odd_ends, isn_not_seen, cut_off];
     looks.into_iter().filter_map(move |look| look(connection, sender, ends))
 }
 
@@ -68,10 +69,24 @@ fn odd_options(connection: &TcpConnection, sender: Sender, Ends { own, .. }: End
     let their = segments(count);
     let explanation = explain!(
         "malformed-options",
-        "{their} of {own} with TCP options that are malformed or that RFC 5925 §2.2 forbids: every receiver drops them",
+        "{their} of {own} with TCP options that cannot be read or that RFC 5925 §2.2 forbids: Linux drops them, as that section demands \
+         of what it forbids",
         "{own}'s implementation or a device on the path is at fault, or they are forged."
     );
     Some(explanation.diagnosis(sender, first, count))
+}
+
+fn odd_ends(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
+    let (count, first) = connection.direction(sender).unusual().odd_ends?;
+    let (their, are) = (segments(count), if count == 1 { "is" } else { "are" });
+    let explanation = explain!(
+        "octets-behind-option",
+        "{their} of {own} {are} good, but the octets behind TCP-AO are not padding",
+        "Linux accepts that, because it does not look at the last 4 octets of the options; another receiver may drop it. Linux itself \
+         left such octets behind MACs of odd length in acknowledgments and resets outside of connections until July 2026 (commit \
+         e1a9d3cc1182): update the kernel of {own}, or give the MAC 12 or 16 octets at both ends."
+    );
+    Some(Diagnosis { about: Standing::Good, ..explanation.diagnosis(sender, first, count) })
 }
 
 fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<Diagnosis> {
@@ -117,6 +132,17 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
             "tcp-md5",
             "{own} signs with TCP-MD5 (RFC 2385), not with TCP-AO, and the two do not interoperate",
             "Change the authentication for {other} at {own}."
+        )
+    } else if direction.unusual().enhanced == count && !direction.has_signed() {
+        // In every segment it is what it looks like; in SYNs alone it may be another experiment.
+        let opening = direction.opening();
+        let likely =
+            if u64::from(opening.syns) + u64::from(opening.syn_acks) < count { "" } else { "most likely " };
+        explain!(
+            "tcp-enhanced-authentication",
+            "{likely}{own} signs with the older TCP Enhanced Authentication Option (kind 253 or 254, draft-bonica-tcp-auth), not with TCP-AO, \
+             and the two do not interoperate",
+            "Change the authentication for {other} at {own} to TCP-AO: a key chain alone may mean the older option there (SR OS: write tcp-option-number send tcp-ao)."
         )
     } else if direction.has_signed() && only_resets {
         let resets = counted(count, "reset");
@@ -291,11 +317,11 @@ fn unanswered(
              most likely the two ends have different secrets",
             "Correct the secret at {other_address}, or at {own_address} and here."
         )
-    } else if direction.good() == 0 {
+    } else if has_failed(direction) {
         explain!(
             kind,
-            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}, which do not verify here either",
-            "An end with TCP-AO silently drops what it cannot verify: first mend what makes these segments fail. Or the {what}s do not \
+            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
+            "An end with TCP-AO silently drops what it cannot verify: first mend what makes segments of {own} fail here. Or the {what}s do not \
              reach it{otherwise}."
         )
     } else {

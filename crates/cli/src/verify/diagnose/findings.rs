@@ -8,6 +8,7 @@ use super::case::Case;
 use super::hypothesis::Hypothesis;
 use super::options::may_have_other_timestamps;
 use crate::capture::Place;
+use crate::verify::across::{MacOctets, mac_octets};
 use crate::verify::connection::TcpConnection;
 use crate::verify::report::Sender;
 
@@ -86,6 +87,9 @@ pub(super) struct Unexplained {
     pub(super) segments: u64,
     /// How many of them have a wrong TCP checksum too.
     pub(super) damaged: u64,
+    /// How many of them have SYN, and the MAC of the first of these.
+    pub(super) syns: u64,
+    pub(super) syn_mac: Option<MacOctets>,
     /// How many of them are resets.
     pub(super) resets: u64,
     /// Whether one of them may have had other timestamps.
@@ -103,6 +107,10 @@ impl Unexplained {
         self.ao = self.ao.or(Some((ao.key_id, ao.mac.len())));
         self.end = self.end.or(end_of_octets(segment));
         let (source, destination) = (segment.source_address(), segment.destination_address());
+        if segment.flags().syn() {
+            self.syns += 1;
+            self.syn_mac = self.syn_mac.or(mac_octets(ao.mac));
+        }
         self.resets += u64::from(segment.flags().rst());
         self.may_have_other_timestamps |= may_have_other_timestamps(segment);
         self.damaged += u64::from(checksum::tcp(source, destination, segment.tcp()) != 0);

@@ -32,9 +32,10 @@ use self::parts::SplitSegment;
 use self::rest::Rest;
 pub(super) use self::search::Search;
 use self::search::verifies;
+use super::across::Agreement;
 use super::connection::TcpConnection;
 use super::judge::ObservedSegment;
-use super::key_table::{Agreement, KeyTable};
+use super::key_table::KeyTable;
 use super::report::{Diagnosis, Sender, Standing, Verdict};
 use crate::capture::Place;
 

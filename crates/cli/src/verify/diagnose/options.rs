@@ -1,5 +1,6 @@
 //! How the options that a sender signed may differ from those that were recorded.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -312,4 +313,18 @@ pub(super) fn may_have_other_timestamps(segment: &Segment<'_>) -> bool {
     let nops = [kind::NO_OPERATION; TIMESTAMPS_LENGTH];
     segment.options().flatten().any(|option| option.kind == TIMESTAMPS)
         || segment.option_octets().windows(nops.len()).any(|octets| octets == nops)
+}
+
+/// An option in words.
+pub(super) fn option_name(kind: u8) -> Cow<'static, str> {
+    match kind {
+        kind::MAXIMUM_SEGMENT_SIZE => "the MSS".into(),
+        WINDOW_SCALE => "the window scale".into(),
+        SACK_PERMITTED => "SACK-permitted".into(),
+        TIMESTAMPS => "timestamps".into(),
+        kind::MULTIPATH => "Multipath TCP".into(),
+        kind::FAST_OPEN => "Fast Open".into(),
+        kind::AUTHENTICATION => "the ids of TCP-AO".into(),
+        _ => format!("option {kind}").into(),
+    }
 }

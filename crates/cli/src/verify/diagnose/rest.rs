@@ -6,10 +6,13 @@ use wireseal_tcp_ao::{KeyId, MktParameters};
 
 use super::case::LEAST_MAC;
 use super::evident::{Ends, Explanation, explain, segments};
+use super::explained::NO_RANDOMISATION;
 use super::findings::{Findings, Tried, UnexplainedOfSender, is_acknowledged};
+use super::options::option_name;
 use crate::text::grouped;
+use crate::verify::across::Agreement;
 use crate::verify::connection::TcpConnection;
-use crate::verify::key_table::{Agreement, Candidate, KeyTable};
+use crate::verify::key_table::{Candidate, KeyTable};
 use crate::verify::report::{Diagnosis, Sender, Verdict};
 
 /// What was tried, in words.
@@ -124,6 +127,73 @@ impl Rest<'_, '_> {
         }
     }
 
+    /// What a copy of the SYN or SYN-ACK shows that was recorded on the other side of a device.
+    fn with_copy(&self) -> Option<Explanation> {
+        let Self { sender, connection, .. } = *self;
+        let senders = [sender, sender.other()];
+        let of = |sender: Sender| &self.findings.unexplained[sender as usize].bad_mac;
+        let macs = senders.into_iter().filter_map(|sender| Some((sender, of(sender).syn_mac?)));
+        let (signer, [own, other]) = macs
+            .into_iter()
+            .find_map(|(sender, mac)| Some((sender, self.agreement.copies.pair(connection.number, &mac)?)))?;
+        let (number, other_number) = (own.connection, other.connection);
+        let neither = if other.is_good { "" } else { ", and neither of them verifies" };
+        let compare = if other.is_good { "" } else { " Besides, compare the secrets." };
+        let [sequence, acknowledgment] = own.shifts_from(other);
+        if own.ends != other.ends {
+            let are_ports = own.ends.map(|end| end.address()) == other.ends.map(|end| end.address());
+            let what = if are_ports { "ports" } else { "addresses" };
+            let same =
+                if [sequence, acknowledgment] == [0, 0] { "the same ISNs and MACs" } else { "the same MACs" };
+            return Some(explain!(
+                "addresses-rewritten",
+                "connection {number} has {same} as connection {other_number} under other {what}: {what} are translated on the \
+                 path{neither}",
+                "TCP-AO signs addresses and ports, so it cannot pass address translation (RFC 5925 §9.2): take the NAT out of the \
+                 path, or run the session through a tunnel. The capture is from both sides of it.{compare}"
+            ));
+        }
+        let (packet, other_packet) = (own.first.packet, other.first.packet);
+        let Ends { own: own_end, other: other_end } = Ends::of(connection, signer);
+        let shifted = match [sequence, acknowledgment] {
+            [0, 0] => None,
+            [shift, 0] => Some(format!("the sequence numbers of {own_end} (by {shift})")),
+            [0, shift] => Some(format!("the sequence numbers of {other_end} (by {shift})")),
+            [shift, other] => {
+                Some(format!("the sequence numbers of {own_end} (by {shift}) and {other_end} (by {other})"))
+            }
+        };
+        if let Some(shifted) = shifted {
+            return Some(explain!(
+                "numbers-shifted",
+                "packets {packet} and {other_packet} are one segment with one MAC, on both sides of a device that shifts \
+                 {shifted}{neither}",
+                format!("{NO_RANDOMISATION}{compare}")
+            ));
+        }
+        let unexplained = of(sender);
+        if unexplained.syns != unexplained.segments || unexplained.damaged > 0 || signer != sender {
+            return None;
+        }
+        let mut changed: Vec<_> = own.other_options(other).into_iter().map(option_name).collect();
+        if changed.is_empty() {
+            let what = if own.has_same_start(other) {
+                "the order or padding of the TCP options"
+            } else {
+                "the TCP header"
+            };
+            changed.push(what.into());
+        }
+        let changed = changed.join(", ");
+        Some(explain!(
+            "changed-on-the-path",
+            "packets {packet} and {other_packet} are one segment with one MAC, on both sides of a device that changes \
+             {changed}{neither}",
+            "Stop the device between {own_end} and {other_end} from changing TCP headers, or, if it changes only options, exclude \
+             these from the MAC at both ends.{compare}"
+        ))
+    }
+
     /// The diagnosis of segments whose MAC nothing explains.
     pub(super) fn with_bad_mac(&self) -> Option<Diagnosis> {
         let Self { sender, connection, .. } = *self;
@@ -154,6 +224,8 @@ impl Rest<'_, '_> {
                  {count}",
                 "Set the length of the MAC at {own}; most implementations use 12 octets."
             )
+        } else if let Some(explanation) = self.with_copy() {
+            explanation
         } else if good_under_key && self.is_last_of_both(Verdict::BadMac) && *searched > 0 && whole {
             explain!(
                 "unexplained",

@@ -306,6 +306,26 @@ fn what_comes_before_damage_is_annotated() {
     }
 }
 
+/// Damage of a kind that only the reader of packets finds, and damage before the first packet.
+#[test]
+fn the_copy_ends_where_the_reader_found_damage() {
+    let files = Files::new();
+    let (order, output) = (Order::Little, files.path("output.pcapng"));
+    let start = [section(order), interface(order, 1, 0, None, 0), block(order, 4, &[1; 40])].concat();
+    let packet = enhanced_packet(order, 0, 7, &ARP, 18);
+    let of_unknown_interface = enhanced_packet(order, 9, 7, &ARP, 18);
+    let broken_interface = block(order, 1, &[0; 4]);
+    for damage in [&packet[..20], &of_unknown_interface, &broken_interface] {
+        for packets in 0..3 {
+            let sound = [&start[..], &packet.repeat(packets)].concat();
+            let path = files.file("capture.pcapng", [&sound, damage, &packet].concat());
+            let run = annotate(&path, &output, IPV4_KEY);
+            assert_eq!(run.code, 3, "{}", run.err);
+            assert!(without_comments(order, &fs::read(&output).unwrap()) == sound);
+        }
+    }
+}
+
 #[test]
 fn a_file_that_cannot_be_written_changes_nothing() {
     let files = Files::new();
@@ -333,6 +353,25 @@ fn a_file_that_cannot_be_written_changes_nothing() {
     }
     assert_eq!(fs::read_dir(files.path("")).unwrap().count(), before);
     assert_eq!(fs::read(&capture).unwrap(), fs::read(capture_path(IPV4_SESSION)).unwrap());
+
+    let keys = files.file("keys.toml", "[[key-chain]]\nname = \"core\"\n");
+    let [input, output] = [&capture, &keys].map(|path| path.to_str().unwrap());
+    for (arguments, words) in [
+        (["--keys", output, "--annotate", output], "this is a key file; name another file"),
+        (["--html", "one", "--annotate", "one"], "--html and --annotate name the same file"),
+    ] {
+        let run = wireseal(["verify", input, "--key", IPV4_KEY].into_iter().chain(arguments));
+        assert_eq!((run.code, run.out.as_str()), (2, ""), "{}", run.err);
+        assert!(run.err.contains(words), "{}", run.err);
+    }
+
+    let run = wireseal(["verify", "-i", "lo", "--key", IPV4_KEY, "--annotate", output]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.err.contains("'--interface <INTERFACE>' cannot be used with '--annotate <FILE>'"),
+        "{}",
+        run.err
+    );
 
     // As private as the capture; an older file is replaced.
     let output = files.file("output.pcapng", "an older file");

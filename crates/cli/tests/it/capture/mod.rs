@@ -3,5 +3,7 @@
 mod annotate;
 mod content;
 mod damage;
+mod encapsulations;
 mod formats;
+mod fragments;
 mod write;

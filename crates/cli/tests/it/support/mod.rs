@@ -5,4 +5,6 @@ pub mod generate;
 pub mod namespace;
 pub mod program;
 pub mod reports;
+pub mod schema;
 pub mod session;
+pub mod wrap;

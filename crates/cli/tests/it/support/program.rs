@@ -44,17 +44,20 @@ pub fn wireseal<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run 
     program().args(arguments).output().unwrap().into()
 }
 
-/// A run with this COLUMNS, whose standard output is a terminal of unknown size.
+/// A run with this COLUMNS, whose standard output is a terminal without colours.
 pub fn wireseal_on_terminal<S: AsRef<OsStr>>(columns: &str, arguments: impl IntoIterator<Item = S>) -> Run {
+    on_terminal(program().args(arguments).env("COLUMNS", columns).env("NO_COLOR", "1"))
+}
+
+/// A run whose standard output is a terminal of unknown size.
+pub fn on_terminal(command: &mut Command) -> Run {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags).unwrap();
     unlockpt(&ours).unwrap();
     let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
-    let mut command = program();
-    command.args(arguments).env("COLUMNS", columns).env("NO_COLOR", "1");
     let child = command.stdout(theirs).stderr(Stdio::piped()).spawn().unwrap();
     // The command has the other descriptor of the terminal.
-    drop(command);
+    command.stdout(Stdio::null());
     let mut stdout = Vec::new();
     // When nobody has the terminal open any more, reading fails with EIO.
     let _ = File::from(ours).read_to_end(&mut stdout);

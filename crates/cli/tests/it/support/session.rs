@@ -227,6 +227,21 @@ impl Found {
         options: VerifyOptions,
         recorded: impl Fn(usize, usize) -> usize,
     ) -> Self {
+        let cut = packets.iter().enumerate().map(|(index, recorded_packet)| {
+            let packet = packet(index as u64 + 1, recorded_packet);
+            Packet { octets: &packet.octets[..recorded(index, packet.octets.len())], ..packet }
+        });
+        Self::of(cut, keys, options)
+    }
+
+    /// What is found in packets of another link type.
+    pub fn on(link_type: u16, packets: &[Recorded], keys: &Keys) -> Self {
+        let packets =
+            (1..).zip(packets).map(|(number, packet_at)| Packet { link_type, ..packet(number, packet_at) });
+        Self::of(packets, keys, VerifyOptions::default())
+    }
+
+    fn of<'p>(packets: impl Iterator<Item = Packet<'p>>, keys: &Keys, options: VerifyOptions) -> Self {
         let mut verifier = Verifier::new(keys, options);
         let (mut segments, mut connections) = (Vec::new(), Vec::new());
         let mut each = |event: VerifyEvent<'_>| {
@@ -236,10 +251,8 @@ impl Found {
             }
             Ok::<_, Infallible>(())
         };
-        for (index, recorded_packet) in packets.iter().enumerate() {
-            let packet = packet(index as u64 + 1, recorded_packet);
-            let octets = &packet.octets[..recorded(index, packet.octets.len())];
-            verifier.packet(&Packet { octets, ..packet }, &mut each).unwrap();
+        for packet in packets {
+            verifier.packet(&packet, &mut each).unwrap();
         }
         let totals = verifier.finish(None, each).unwrap();
         Self { segments, connections, totals }
@@ -375,16 +388,7 @@ impl Signing {
         let segment = Segment::from_tcp(addresses.0, addresses.1, &tcp).unwrap();
         let destination_isn =
             if segment.flags().syn() && !segment.flags().ack() { Isn::UNKNOWN } else { isns[1] };
-        let context = KdfContext {
-            source: segment.source(),
-            destination: segment.destination(),
-            source_isn: isns[0],
-            destination_isn,
-        };
-        let master_key = MasterKey::new(&self.secret).unwrap();
-        // The ids do not matter to traffic keys.
-        let mkt = Mkt::with_short_master_key(KeyId(0), KeyId(0), self.algorithm, master_key).unwrap();
-        let key = TrafficKey::derive(&mkt, &context);
+        let key = self.key([segment.source(), segment.destination()], [isns[0], destination_isn]);
         let sne = Sne(sne.0.wrapping_add(self.sne));
         let input = segment.mac_input(sne, self.options).unwrap();
         let mac = match self.checksum {
@@ -401,11 +405,16 @@ impl Signing {
         mac.truncated(self.mac_length).to_vec()
     }
 
-    /// The traffic key of a SYN between these ends.
-    pub fn key_of_syn(&self, ends: [Endpoint; 2], isns: [Isn; 2]) -> TrafficKey {
+    /// The traffic key in this direction, with the sender's end and ISN first; a SYN has no second ISN.
+    pub fn key(
+        &self,
+        [source, destination]: [Endpoint; 2],
+        [source_isn, destination_isn]: [Isn; 2],
+    ) -> TrafficKey {
         let master_key = MasterKey::new(&self.secret).unwrap();
+        // The ids do not matter to traffic keys.
         let mkt = Mkt::with_short_master_key(KeyId(0), KeyId(0), self.algorithm, master_key).unwrap();
-        TrafficKey::derive(&mkt, &KdfContext::syn(ends[0], ends[1], isns[0]))
+        TrafficKey::derive(&mkt, &KdfContext { source, destination, source_isn, destination_isn })
     }
 
     /// The segment with a new TCP-AO option, signed; the option replaces an old one of the right length.

@@ -106,3 +106,21 @@ fn it_is_said_where_an_isn_is_from() {
     assert_eq!(sources(&given), [Some(IsnSource::Given); 2]);
     assert_eq!(sources(&verify(&whole[4..], &[IPV4_KEY])), [None; 2]);
 }
+
+#[test]
+fn hints_about_no_connection_are_said_to_be_unused() {
+    let [used, of_another] = ["192.0.2.1:50000-192.0.2.2:179=1000,5000", "192.0.2.1:50001-192.0.2.2:179=1,2"];
+    let [translated, elsewhere] = ["10.0.0.1=192.0.2.1", "10.0.0.9=198.51.100.9"];
+    let mut options = with_isns(used);
+    options.isns.push(of_another.parse().unwrap());
+    options.nat = [translated, elsewhere].map(|hint| hint.parse().unwrap()).to_vec();
+    let unused = [format!("--isn {of_another}"), format!("--nat {elsewhere}")];
+    for from in [0, 4] {
+        let found = verify_with(&session().packets[from..], &[IPV4_KEY], options.clone());
+        assert_eq!(found.totals.unused_hints, unused);
+    }
+    // A connection that is left out has no use for them.
+    options.ports = vec![180];
+    let found = verify_with(&session().packets, &[IPV4_KEY], options);
+    assert_eq!(found.totals.unused_hints.len(), 4);
+}

@@ -1,5 +1,6 @@
 //! `wireseal verify`: verdicts, diagnoses, and where connections begin and end.
 
+mod both_sides;
 mod connections;
 mod diagnosis;
 mod isns;
@@ -7,4 +8,6 @@ mod no_panic;
 mod not_open;
 mod on_the_path;
 mod program;
+mod scopes;
+mod streams;
 mod verdicts;

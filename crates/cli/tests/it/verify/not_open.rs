@@ -373,6 +373,45 @@ fn tcp_md5_is_seen_in_place_of_tcp_ao() {
     found.assert_diagnosed("tcp-md5", &["192.0.2.2:179 signs with TCP-MD5"]);
 }
 
+/// A connection whose listener does not sign with TCP-AO, and sends this option in its SYN-ACK and, if `always`, in every segment.
+fn with_option(option: [u8; 16], always: bool) -> Found {
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, &[]);
+    session.send_unsigned(1, SYN | ACK, &option, &[]);
+    session.send(0, ACK, &[]);
+    for number in 0..2 {
+        let mut option = option;
+        option[15] = number;
+        session.send_unsigned(1, ACK, if always { &option } else { &[] }, b"words");
+    }
+    verify(&session.packets, &[IPV4_KEY])
+}
+
+#[test]
+fn the_older_enhanced_authentication_option_is_seen_in_place_of_tcp_ao() {
+    let words =
+        ["192.0.2.2:179 signs with the older TCP Enhanced Authentication Option", "draft-bonica-tcp-auth"];
+    for kind in [253, 254] {
+        // Algorithm 1 with the options left out, and key 63.
+        let mut option = [0x5a; 16];
+        option[..4].copy_from_slice(&[kind, 16, 0x81, 63]);
+        let found = with_option(option, true);
+        found.assert_diagnosed("tcp-enhanced-authentication", &words);
+        assert!(!found.diagnoses()[0].sentence().contains("most likely"));
+        // Another experiment of the same length, by its identifier: Fast Open's.
+        option[2..4].copy_from_slice(&[0xf9, 0x89]);
+        with_option(option, true).assert_diagnosed("peer-unsigned", &["signs and 192.0.2.2:179 does not"]);
+        // What is in the SYN-ACK alone authenticates nothing.
+        option[2..4].copy_from_slice(&[1, 63]);
+        with_option(option, false).assert_diagnosed("peer-unsigned", &[]);
+    }
+    let mut session = Session::usual([1000, 5000]);
+    session.send(0, SYN, &[]);
+    session.send_unsigned(1, SYN | ACK, &[&[254, 16, 1, 1][..], &[0x5a; 12]].concat(), &[]);
+    session
+        .assert_diagnosed("tcp-enhanced-authentication", &["most likely 192.0.2.2:179 signs with the older"]);
+}
+
 #[test]
 fn a_syn_is_answered_with_an_unsigned_reset() {
     let mut session = Session::usual([1000, 5000]);

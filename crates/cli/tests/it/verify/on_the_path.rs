@@ -4,7 +4,7 @@
 use wireseal::verify::VerifyOptions;
 use wireseal::verify::report::Verdict;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_tcp_ao::{AoOption, OptionCoverage, Sne};
+use wireseal_tcp_ao::{AoOption, Isn, OptionCoverage, Sne};
 
 use crate::support::session::{
     ACK, Found, IPV4_KEY, MSS, PSH, SYN, Session, Signing, put_mac, set_checksum, verify, verify_with,
@@ -120,7 +120,7 @@ fn with_input(options: &[u8], behind: &[u8], signed: impl Fn(&[u8], &[u8]) -> Ve
     syn[12] = ((syn.len() / 4) as u8) << 4;
     let pseudo_header = [&[0, 0, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 0, 6, 0][..], &[syn.len() as u8]].concat();
     let input = signed(&pseudo_header, &syn);
-    let mac = signing.key_of_syn(session.ends, session.isns).mac_key().mac(&[&input]);
+    let mac = signing.key(session.ends, [session.isns[0], Isn::UNKNOWN]).mac_key().mac(&[&input]);
     put_mac(&mut syn, mac.truncated(12));
     set_checksum(session.addresses(0), &mut syn);
     session.repeat(0, &syn, 3);

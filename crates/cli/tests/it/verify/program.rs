@@ -80,6 +80,16 @@ fn wrong_arguments_print_nothing_but_an_error() {
     }
 }
 
+/// The recorded session: the file's header and five packets, of which the last is the SYN; and the rest.
+fn up_to_the_syn() -> (Vec<u8>, Vec<u8>) {
+    let mut capture = fs::read(capture_path(IPV4_SESSION)).unwrap();
+    let end = (0..5).fold(24, |at, _| {
+        at + 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize
+    });
+    let rest = capture.split_off(end);
+    (capture, rest)
+}
+
 /// On a terminal, with a capture that is still being recorded.
 #[test]
 fn segments_are_shown_as_soon_as_they_are_recorded() {
@@ -99,20 +109,43 @@ fn segments_are_shown_as_soon_as_they_are_recorded() {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || output.split(b'\n').try_for_each(|line| sender.send(line.unwrap())));
     let mut input = fs::OpenOptions::new().write(true).open(&pipe).unwrap();
-    // The file's header and five packets, of which the last is the SYN.
-    let capture = fs::read(capture_path(IPV4_SESSION)).unwrap();
-    let end = (0..5).fold(24, |at, _| {
-        at + 16 + u32::from_le_bytes(capture[at + 8..at + 12].try_into().unwrap()) as usize
-    });
-    input.write_all(&capture[..end]).unwrap();
+    let (start, rest) = up_to_the_syn();
+    input.write_all(&start).unwrap();
     let is_syn = |line: Vec<u8>| {
         String::from_utf8_lossy(&line).contains("#5 2026-11-20T12:37:13.976622Z connection 1 ")
     };
     let limit = Duration::from_secs(60);
     while !is_syn(lines.recv_timeout(limit).expect("a line for the SYN")) {}
-    input.write_all(&capture[end..]).unwrap();
+    input.write_all(&rest).unwrap();
     drop(input);
     assert!(child.wait().unwrap().success());
+}
+
+/// Through a pipe from one program to another, with a capture that is still being recorded.
+#[test]
+fn json_lines_are_written_as_soon_as_they_are_known() {
+    let mut command = program();
+    command.args(["verify", "-", "--json-lines", "--segments", "--key", IPV4_KEY]).stderr(Stdio::null());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || output.lines().try_for_each(|line| sender.send(line.unwrap())));
+    let mut input = child.stdin.take().unwrap();
+    let (start, rest) = up_to_the_syn();
+    input.write_all(&start).unwrap();
+    let limit = Duration::from_secs(60);
+    let mut types = Vec::new();
+    while types.last().is_none_or(|last| last != "segment") {
+        let line = lines.recv_timeout(limit).expect("a line for the SYN");
+        types.push(
+            serde_json::from_str::<serde_json::Value>(&line).unwrap()["type"].as_str().unwrap().to_owned(),
+        );
+    }
+    assert_eq!(types, ["capture", "key", "segment"]);
+    input.write_all(&rest).unwrap();
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    assert!(lines.iter().last().unwrap().starts_with(r#"{"type":"totals","verdict":"good","#));
 }
 
 #[test]

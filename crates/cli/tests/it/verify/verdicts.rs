@@ -1,10 +1,10 @@
 //! Every verdict, and the life of a connection.
 
 use wireseal::verify::VerifyOptions;
-use wireseal::verify::report::{Sender, Verdict};
+use wireseal::verify::report::{Sender, Standing, Verdict};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::Timestamp;
-use wireseal_tcp_ao::{Endpoint, Isn, KeyId, OptionError, SeqNum, Sne};
+use wireseal_tcp_ao::{Endpoint, Isn, KeyId, OptionCoverage, OptionError, SeqNum, Sne};
 
 use crate::support::files::Files;
 use crate::support::generate::ip_packet;
@@ -427,4 +427,57 @@ fn real_sessions_without_their_beginning_are_not_judged() {
     assert_eq!(verify(session, &[IPV4_KEY]).count(Verdict::IsnNotSeen), 22);
     let options = with_isns("10.9.0.2:56969-10.9.0.1:179=2114306659,915357935");
     verify_with(session, &[IPV4_KEY], options).assert_all_good(1);
+}
+
+/// A session whose last segment, of the listener, has these octets behind a TCP-AO option with a MAC of 13 octets.
+fn with_odd_end(behind: &[u8], coverage: OptionCoverage) -> Session {
+    let mut session = Session::usual([1000, 5000]);
+    for signing in &mut session.signing {
+        (signing.mac_length, signing.options) = (13, coverage);
+    }
+    session.shake_hands();
+    session.talk();
+    let header = session.header(1, ACK, &[], &[]);
+    let option = [&[29, 17, 100, 100][..], &[0; 13], behind].concat();
+    let mut tcp = [&header[..20], &option].concat();
+    tcp[12] = ((tcp.len() / 4) as u8) << 4;
+    // A reader of the test's own, because the octets cannot be read.
+    let (ends, signing) = (session.ends, &session.signing[1]);
+    let pseudo_header = [&[0, 0, 0, 0, 192, 0, 2, 2, 192, 0, 2, 1, 0, 6, 0][..], &[tcp.len() as u8]].concat();
+    let covered = if coverage == OptionCoverage::Covered { tcp.len() } else { 37 };
+    let key = signing.key([ends[1], ends[0]], [session.isns[1], session.isns[0]]);
+    let mac = key.mac_key().mac(&[&pseudo_header, &tcp[..covered]]);
+    tcp[24..37].copy_from_slice(mac.truncated(13));
+    set_checksum(session.addresses(1), &mut tcp);
+    session.record(1, &tcp);
+    session
+}
+
+#[test]
+fn octets_behind_the_option_that_are_no_padding_are_noted() {
+    let key = format!("{IPV4_KEY},mac=13");
+    let excluded = format!("{key},options=excluded");
+    for (coverage, key) in [(OptionCoverage::Covered, &key), (OptionCoverage::Excluded, &excluded)] {
+        let found = verify(&with_odd_end(&[167, 99, 3], coverage).packets, &[key]);
+        found.assert_all_good(1);
+        found.assert_diagnosed(
+            "octets-behind-option",
+            &["1 segment of 192.0.2.2:179 is good, but", "not padding"],
+        );
+        assert_eq!(found.connections[0].standing(), Standing::Good);
+        assert_eq!(found.last_line(&[key]), "all 7 segments are good");
+    }
+    // More octets than Linux leaves unread; a MAC of another secret; and padding, which is not worth a remark.
+    let malformed = Verdict::MalformedOption(OptionError::BadLength { kind: 167, offset: 17 });
+    let found = verify(&with_odd_end(&[167, 99, 3, 4, 5, 6, 7], OptionCoverage::Covered).packets, &[&key]);
+    assert_eq!(found.verdicts().last(), Some(&malformed));
+    found.assert_diagnosed("malformed-options", &["1 segment of 192.0.2.2:179", "cannot be read"]);
+    let mut forged = with_odd_end(&[167, 99, 3], OptionCoverage::Covered);
+    let last = forged.packets.last_mut().unwrap();
+    last.1[20 + 30] ^= 1;
+    let found = verify(&forged.packets, &[&key]);
+    assert_eq!(found.verdicts().last(), Some(&malformed));
+    let found = verify(&with_odd_end(&[1, 1, 1], OptionCoverage::Covered).packets, &[&key]);
+    found.assert_all_good(1);
+    assert!(found.diagnoses().is_empty());
 }

@@ -1,0 +1,189 @@
+//! What the connections of a capture show together: which secrets differ, and which segments were recorded twice.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+
+use foldhash::fast::RandomState;
+use wireseal_tcp_ao::option::{Options, TCP_HEADER_LENGTH};
+use wireseal_tcp_ao::{Endpoint, Segment};
+
+use super::learn::Wait;
+use crate::capture::Place;
+
+/// How many pairs of addresses are remembered.
+const MOST_PAIRS: usize = 1 << 14;
+/// How many keys of a sender are kept.
+const MOST_KEYS: usize = 16;
+
+/// What all connections of each pair of addresses show of the keys at both ends. If each end opens a connection of its own and the
+/// other drops its SYNs, no single connection shows that their secrets differ.
+#[derive(Default, Debug)]
+pub(super) struct Agreement {
+    /// By sender and receiver.
+    seen: HashMap<[IpAddr; 2], SeenKeys, RandomState>,
+    pub(super) copies: Copies,
+}
+
+/// Indices of keys, see [`Candidate::key`].
+#[derive(Default, Debug)]
+struct SeenKeys {
+    /// Keys under which a segment verified.
+    verified: Vec<u32>,
+    /// Keys that a segment named although nothing explains its MAC.
+    unexplained: Vec<u32>,
+}
+
+impl Agreement {
+    pub(super) fn note_verified(&mut self, from: IpAddr, to: IpAddr, key: u32) {
+        self.note(from, to, key, |seen| &mut seen.verified);
+    }
+
+    pub(super) fn note_unexplained(&mut self, from: IpAddr, to: IpAddr, key: u32) {
+        self.note(from, to, key, |seen| &mut seen.unexplained);
+    }
+
+    fn note(&mut self, from: IpAddr, to: IpAddr, key: u32, list: fn(&mut SeenKeys) -> &mut Vec<u32>) {
+        // If both ends have one address, it does not show which end sent what.
+        if from == to || self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&[from, to]) {
+            return;
+        }
+        let keys = list(self.seen.entry([from, to]).or_default());
+        if keys.len() < MOST_KEYS && !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+
+    /// Whether a key verifies segments of `right` to `wrong` and none of `wrong`, some of whose segments name it and remain unexplained.
+    pub(super) fn is_key_of_only(&self, right: IpAddr, wrong: IpAddr, key: u32) -> bool {
+        let seen = |from, to| self.seen.get(&[from, to]);
+        let (Some(right), Some(wrong)) = (seen(right, wrong), seen(wrong, right)) else { return false };
+        right.verified.contains(&key) && wrong.unexplained.contains(&key) && !wrong.verified.contains(&key)
+    }
+}
+
+/// Octets of the shortest MAC that two segments do not share by chance.
+const LEAST_MAC: usize = 8;
+const MOST_MAC: usize = 16;
+/// How many MACs are remembered; the oldest is forgotten first.
+const MOST: usize = 1 << 14;
+/// How many segments with one MAC are told apart.
+const MOST_COPIES: usize = 4;
+/// A device passes a segment on within this time. What has the same MAC later may have been replayed.
+const NEAR: Wait = Wait { nanoseconds: 1_000_000_000, packets: 1000 };
+
+/// A MAC, filled up with zeros.
+pub(super) type MacOctets = [u8; MOST_MAC];
+
+/// The MAC, if it is long enough to tell segments apart.
+pub(super) fn mac_octets(mac: &[u8]) -> Option<MacOctets> {
+    let mut octets = [0; MOST_MAC];
+    octets.get_mut(..mac.len()).filter(|_| mac.len() >= LEAST_MAC)?.copy_from_slice(mac);
+    Some(octets)
+}
+
+/// The segments with SYN, by their MACs. Two with one MAC are one segment, recorded on both sides of a device that changed it.
+#[derive(Default, Debug)]
+pub(super) struct Copies {
+    by_mac: HashMap<MacOctets, Vec<Copied>, RandomState>,
+    /// The MACs, oldest first.
+    order: VecDeque<MacOctets>,
+}
+
+/// A segment and its retransmissions, in one place on the path.
+#[derive(Debug)]
+pub(super) struct Copied {
+    /// The number of its connection.
+    pub(super) connection: u64,
+    /// Source and destination.
+    pub(super) ends: [Endpoint; 2],
+    header: Box<[u8]>,
+    pub(super) first: Place,
+    last: Place,
+    pub(super) is_good: bool,
+}
+
+impl Copies {
+    pub(super) fn note(
+        &mut self,
+        connection: u64,
+        place: Place,
+        segment: &Segment<'_>,
+        mac: &[u8],
+        is_good: bool,
+    ) {
+        let Some(mac) = mac_octets(mac) else { return };
+        let ends = [segment.source(), segment.destination()];
+        let mut header: Box<[u8]> = segment.header().into();
+        header[CHECKSUM].fill(0);
+        let copies = self.by_mac.entry(mac).or_insert_with(|| {
+            self.order.push_back(mac);
+            Vec::with_capacity(1)
+        });
+        let has_room = copies.len() < MOST_COPIES;
+        match copies.iter_mut().find(|copy| copy.ends == ends && copy.header == header) {
+            Some(copy) => (copy.connection, copy.last, copy.is_good) = (connection, place, is_good),
+            None if has_room => {
+                copies.push(Copied { connection, ends, header, first: place, last: place, is_good });
+            }
+            None => {}
+        }
+        if self.order.len() > MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.by_mac.remove(&oldest);
+        }
+    }
+
+    /// The segment of a connection that has this MAC and does not verify, and the same segment in another place, one that verifies if
+    /// there is one.
+    pub(super) fn pair(&self, connection: u64, mac: &MacOctets) -> Option<[&Copied; 2]> {
+        let copies = self.by_mac.get(mac)?;
+        let own = copies.iter().find(|copy| copy.connection == connection && !copy.is_good)?;
+        let others = copies.iter().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
+        Some([own, others.max_by_key(|copy| copy.is_good)?])
+    }
+}
+
+const CHECKSUM: std::ops::Range<usize> = 16..18;
+
+impl Copied {
+    fn is_near(&self, other: &Self) -> bool {
+        let [before, after] =
+            if self.first.packet < other.first.packet { [self, other] } else { [other, self] };
+        !NEAR.is_over(before.first, after.first) || !NEAR.is_over(before.last, after.first)
+    }
+
+    /// How much higher the sequence number and the acknowledgment number are than in another place.
+    pub(super) fn shifts_from(&self, other: &Self) -> [u32; 2] {
+        [4, 8].map(|start| {
+            let number = |copy: &Self| {
+                copy.header[start..].first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets))
+            };
+            number(self).wrapping_sub(number(other))
+        })
+    }
+
+    /// The kinds of options that differ from those in another place.
+    pub(super) fn other_options(&self, other: &Self) -> Vec<u8> {
+        let options = |copy: &Self| -> Vec<(u8, Vec<u8>)> {
+            let options = Options::new(&copy.header[TCP_HEADER_LENGTH..]).flatten();
+            options.map(|option| (option.kind, option.data.to_vec())).collect()
+        };
+        let [own, others] = [self, other].map(options);
+        let differ = |(kind, data): &&(u8, Vec<u8>)| {
+            let of = |list: &[(u8, Vec<u8>)]| {
+                list.iter().filter(|option| option == &&(*kind, data.clone())).count()
+            };
+            of(&own) != of(&others)
+        };
+        let mut kinds: Vec<u8> = own.iter().chain(&others).filter(differ).map(|(kind, _)| *kind).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    }
+
+    /// Whether everything in front of the options is the same.
+    pub(super) fn has_same_start(&self, other: &Self) -> bool {
+        self.header[..TCP_HEADER_LENGTH] == other.header[..TCP_HEADER_LENGTH]
+    }
+}
