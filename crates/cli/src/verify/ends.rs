@@ -48,11 +48,11 @@ impl Ends {
     /// Whether they are those of this connection.
     #[inline]
     pub(super) fn are_of(&self, [opener, listener]: &[Endpoint; 2], scope: Scope) -> bool {
-        let addresses = [bits(opener.address()), bits(listener.address())];
+        let [first, second] = self.addresses;
+        let (one, other) = (bits(opener.address()), bits(listener.address()));
         let [opener, listener] = [opener.port(), listener.port()].map(u32::from);
-        let is_as_ordered = addresses == self.addresses && opener << 16 | listener == self.ports;
-        let [first, second] = addresses;
-        let is_reversed = [second, first] == self.addresses && listener << 16 | opener == self.ports;
+        let is_as_ordered = one == first && other == second && opener << 16 | listener == self.ports;
+        let is_reversed = one == second && other == first && listener << 16 | opener == self.ports;
         (is_as_ordered || is_reversed) && scope == self.scope
     }
 
