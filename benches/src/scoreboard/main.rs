@@ -11,6 +11,7 @@ mod sweep;
 mod table;
 mod timing;
 mod transfer;
+mod verify;
 
 use std::fmt::Write as _;
 use std::fs;
@@ -34,10 +35,11 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 type Make = fn(Effort) -> Result<Table>;
 
 /// Every table in print order, and whether it is printed by default.
-const TABLES: [(&str, bool, Make); 5] = [
+const TABLES: [(&str, bool, Make); 6] = [
     ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
     ("cycles", true, |effort| Ok(cycles::table(effort))),
+    ("verify", true, verify::table),
     ("quinn", false, quinn::table),
     ("sizes", true, |_| Ok(sizes())),
 ];

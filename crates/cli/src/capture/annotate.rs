@@ -32,7 +32,7 @@ pub struct Copied {
 /// # Errors
 /// Those of `comment` and of writing; [`io::ErrorKind::InvalidData`] if `input` does not begin like a capture.
 pub fn annotate(
-    input: impl Read + 'static,
+    input: impl Read + Send + 'static,
     output: &mut impl Write,
     section: &str,
     end: Option<u64>,

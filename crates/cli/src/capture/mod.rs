@@ -19,6 +19,7 @@ mod source;
 mod tunnels;
 mod write;
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::{fmt, io};
 
@@ -67,29 +68,29 @@ pub struct Place {
     pub time: Option<Time>,
 }
 
-/// The time of a packet, to the nanosecond.
+/// The time of a packet, to the nanosecond, until the year 2554.
+///
+/// It is one more than it says, so that `Option<Time>` takes eight octets: a connection keeps many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Time {
-    nanoseconds: u64,
-}
+pub struct Time(NonZeroU64);
 
 impl Time {
-    /// The time this many nanoseconds after 1970-01-01T00:00:00Z.
+    /// The time this many nanoseconds after 1970-01-01T00:00:00Z; `u64::MAX` counts as one less.
     #[must_use]
     pub const fn from_unix_nanoseconds(nanoseconds: u64) -> Self {
-        Self { nanoseconds }
+        Self(NonZeroU64::MIN.saturating_add(nanoseconds))
     }
 
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     #[must_use]
     pub const fn unix_nanoseconds(self) -> u64 {
-        self.nanoseconds
+        self.0.get() - 1
     }
 
     /// The same in whole seconds, as key chains count.
     #[must_use]
     pub const fn timestamp(self) -> Timestamp {
-        Timestamp::from_unix_seconds((self.nanoseconds / 1_000_000_000) as i64)
+        Timestamp::from_unix_seconds((self.unix_nanoseconds() / 1_000_000_000) as i64)
     }
 }
 
@@ -97,7 +98,7 @@ impl Time {
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.timestamp().to_string();
-        write!(f, "{}.{:06}Z", seconds.trim_end_matches('Z'), self.nanoseconds % 1_000_000_000 / 1000)
+        write!(f, "{}.{:06}Z", seconds.trim_end_matches('Z'), self.unix_nanoseconds() % 1_000_000_000 / 1000)
     }
 }
 

@@ -29,7 +29,10 @@ pub(super) enum Format {
 
 impl Format {
     /// Detects the format of a capture in `input`, whose length in octets is `total`, if known.
-    pub(super) fn of(input: impl Read + 'static, total: Option<u64>) -> Result<(Buffer, Self), CaptureError> {
+    pub(super) fn of(
+        input: impl Read + Send + 'static,
+        total: Option<u64>,
+    ) -> Result<(Buffer, Self), CaptureError> {
         let damaged = |damage| CaptureError::Damaged { packet: 1, offset: 0, damage };
         let source = Source::new(Box::new(input), total).map_err(|error| damaged(Damage::Read(error)))?;
         let mut buffer = Buffer::new(source);
@@ -80,7 +83,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`CaptureError`] if it does not begin like a capture.
-    pub fn new(input: impl Read + 'static, total: Option<u64>) -> Result<Self, CaptureError> {
+    pub fn new(input: impl Read + Send + 'static, total: Option<u64>) -> Result<Self, CaptureError> {
         let (buffer, format) = Format::of(input, total)?;
         Ok(Self { buffer, format, packets: 0, is_over: false })
     }

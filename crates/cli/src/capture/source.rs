@@ -23,7 +23,7 @@ pub struct Progress {
 
 /// A file, and how far it was read.
 struct File {
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     read: u64,
 }
 
@@ -57,7 +57,7 @@ const ZSTD_MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 
 impl Source {
     /// Detects from the first octets how the file is compressed.
-    pub(super) fn new(input: Box<dyn Read>, total: Option<u64>) -> io::Result<Self> {
+    pub(super) fn new(input: Box<dyn Read + Send>, total: Option<u64>) -> io::Result<Self> {
         let mut file = File { input, read: 0 };
         let mut magic = Vec::with_capacity(MAGIC_LENGTH);
         (&mut file).take(MAGIC_LENGTH as u64).read_to_end(&mut magic)?;

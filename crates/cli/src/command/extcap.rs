@@ -17,7 +17,7 @@ use super::key_arguments::{self, KeyArguments};
 use super::outcome::{Outcome, Result};
 use super::verify_live::{WAIT, dropped, stop_on_signals};
 use crate::live::{Annotated, Interfaces, drop_privileges};
-use crate::verify::{SearchLimits, Verifier, VerifyOptions};
+use crate::verify::{Verifier, VerifyOptions};
 
 /// Offer Wireshark interfaces whose packets have verdicts as comments
 ///
@@ -214,14 +214,7 @@ fn capture(name: &str, arguments: &Arguments) -> Result {
     let output = output.map_err(|error| format!("{}: {error}", fifo.display()))?;
     let mut interfaces = Interfaces::open(&[name.to_owned()], &filter, *promiscuous)?;
     drop_privileges().map_err(|error| format!("privileges cannot be dropped: {error}"))?;
-    let options = VerifyOptions {
-        peers: filter.peers,
-        ports: filter.ports,
-        isns: Vec::new(),
-        nat: Vec::new(),
-        keep_segments: false,
-        limits: SearchLimits::default(),
-    };
+    let options = VerifyOptions { peers: filter.peers, ports: filter.ports, ..VerifyOptions::default() };
     let mut verifier = Verifier::new(&keys, options);
     let description = interfaces.descriptions().next().ok_or("no interface")?;
     let annotated = Annotated::begin(BufWriter::with_capacity(1 << 16, output), &description, &keys);

@@ -15,7 +15,7 @@ use crate::capture::{CaptureError, Progress, Reader};
 use crate::report::{self, Format, Report, Subject};
 use crate::terminal::Wrapped;
 use crate::verify::report::Standing;
-use crate::verify::{IsnHint, NatHint, SearchLimits, Verifier, VerifyEvent, VerifyOptions};
+use crate::verify::{IsnHint, NatHint, Verifier, VerifyEvent, VerifyOptions};
 
 /// Check every TCP segment of a capture against keys, and say why segments fail.
 #[derive(Debug, clap::Args)]
@@ -103,7 +103,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
     }
     let keys = keys.keys()?;
     let keep_segments = html.is_some();
-    let options = VerifyOptions { peers, ports, isns, nat, keep_segments, limits: SearchLimits::default() };
+    let options = VerifyOptions { peers, ports, isns, nat, keep_segments, ..VerifyOptions::default() };
     let format = match (json, json_lines) {
         (true, _) if is_live => Format::JsonLines { segments },
         (true, _) => Format::Json { segments },
@@ -118,7 +118,7 @@ pub(super) fn run(arguments: Arguments) -> Result {
         CaptureError::Open { .. } => error.to_string(),
         error => format!("{name}: {error}"),
     };
-    let (mut reader, mut annotations) = match &annotate {
+    let (reader, mut annotations) = match &annotate {
         None => (Reader::open(&capture).map_err(in_words)?, None),
         Some(path) => {
             let (reader, annotations) = Annotations::open(&capture, path, &keys)?;
@@ -147,24 +147,11 @@ pub(super) fn run(arguments: Arguments) -> Result {
             report.borrow_mut().connection(&connection)
         }
     };
-    let damage = loop {
-        match reader.next_packet() {
-            None => break None,
-            Some(Ok(packet)) => {
-                let number = packet.number;
-                verifier.packet(&packet, &mut each)?;
-                // The next packet may take a while to arrive.
-                if !reader.is_ahead() {
-                    verifier.judge_queued(&mut each)?;
-                    report.borrow_mut().flush()?;
-                }
-                if number.is_multiple_of(PROGRESS_INTERVAL) {
-                    bar.show(reader.progress());
-                }
-            }
-            Some(Err(error)) => break Some(error),
-        }
+    let between = |progress, is_pause| {
+        bar.show(progress);
+        if is_pause { report.borrow_mut().flush() } else { Ok(()) }
     };
+    let damage = verifier.capture(reader, &mut each, between)?;
     bar.clear();
     let end = damage.as_ref().and_then(CaptureError::offset);
     let totals = verifier.finish(damage.map(|damage| damage.to_string()), &mut each)?;
@@ -179,9 +166,6 @@ pub(super) fn run(arguments: Arguments) -> Result {
         standing => standing.into(),
     })
 }
-
-/// After how many packets the bar is redrawn.
-const PROGRESS_INTERVAL: u64 = 16_384;
 
 /// A progress bar on standard error, if that is a terminal.
 struct Bar(Option<ProgressBar>);

@@ -226,6 +226,9 @@ impl<'a, W: Write> Text<'a, W> {
         for what in words::skipped(totals) {
             writeln!(self.output, "skipped: {what}")?;
         }
+        if let Some(given_up) = words::given_up(totals) {
+            writeln!(self.output, "{}", self.colours.styled(NOT_JUDGED, given_up))?;
+        }
         for hint in &totals.unused_hints {
             writeln!(self.output, "not used: {hint}, which is about no connection that was checked")?;
         }

@@ -154,11 +154,25 @@ pub(super) fn skipped(totals: &Totals) -> Vec<String> {
     if totals.left_out > 0 {
         skipped.push(format!("{} that --peer or --port leaves out", counted(totals.left_out, "TCP packet")));
     }
+    if totals.after_given_up > 0 {
+        let segments = counted(totals.after_given_up, "segment");
+        skipped.push(format!("{segments} of connections whose state had been given up"));
+    }
     if totals.dropped > 0 {
         let dropped = counted(totals.dropped, "packet");
         skipped.push(format!("{dropped} that the kernel dropped, so verdicts about gaps are uncertain"));
     }
     skipped
+}
+
+/// How many connections were given up, if some were.
+pub(super) fn given_up(totals: &Totals) -> Option<String> {
+    let many = counted(totals.given_up, "connection");
+    (totals.given_up > 0).then(|| {
+        format!(
+            "the state of {many} was given up, because more were live than memory is kept for: select fewer with --peer or --port"
+        )
+    })
 }
 
 /// The time between two packets in a suitable unit; `None` if the clock went back.

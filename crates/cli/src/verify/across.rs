@@ -71,7 +71,7 @@ const MOST: usize = 1 << 14;
 const MOST_OTHERS: usize = 3;
 const MAX_HEADER: usize = TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH;
 /// A device passes a segment on within this time. What has the same MAC later may have been replayed.
-const NEAR: Wait = Wait { nanoseconds: 1_000_000_000, packets: 1000, most: 0 };
+const NEAR: Wait = Wait { nanoseconds: 1_000_000_000, packets: 1000 };
 
 /// A MAC, filled up with zeros.
 type MacOctets = [u8; MOST_MAC];

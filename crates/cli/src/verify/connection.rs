@@ -1,9 +1,10 @@
 //! The state of a live TCP connection.
 
-use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, Segment, SeqNum, SneTracker, TrafficKey};
+use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, Segment, SeqNum};
 
-use super::key_table::{Candidate, KeyTable};
-use super::report::{DirectionReport, IsnSource, KeyUse, Sender, Verdict};
+use super::direction::{Direction, Syn};
+use super::key_table::{Candidate, Candidates, KeyTable};
+use super::report::{IsnSource, Sender};
 use crate::capture::Place;
 
 /// How many segments of a direction are tried with every SNE.
@@ -23,15 +24,16 @@ pub(super) enum Phase {
 }
 
 /// A live connection.
+///
+/// There may be a million, so what most of them do not have is in boxes.
 #[derive(Debug)]
 pub(super) struct TcpConnection {
     pub(super) number: u64,
     /// Opener and listener.
     pub(super) ends: [Endpoint; 2],
-    pub(super) first: Place,
     pub(super) last: Place,
     /// The keys that may belong to it.
-    pub(super) candidates: Box<[Candidate]>,
+    pub(super) candidates: Candidates,
     /// Whether `--isn` gave its ISNs.
     pub(super) has_given_isns: bool,
     /// The end at which keys without a peer are configured, once a segment has shown it.
@@ -45,26 +47,12 @@ pub(super) struct TcpConnection {
     /// How many more segments ISNs are guessed from.
     pub(super) guesses: u8,
     /// A SYN that came while the connection was open; a new connection begins if it is answered.
-    pub(super) other_syn: Option<(Sender, Syn)>,
-}
-
-/// A SYN, and how many octets of payload came with it: an answer may acknowledge these as well (RFC 7413 §4.2, RFC 9293 §3.10.7.2).
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Syn {
-    pub(super) isn: Isn,
-    pub(super) payload: u32,
-}
-
-impl Syn {
-    /// Whether a number is one that follows the SYN: after it, or after any part of its payload.
-    pub(super) const fn is_before(self, number: SeqNum) -> bool {
-        number.0.wrapping_sub(self.isn.0).wrapping_sub(1) <= self.payload
-    }
+    pub(super) other_syn: Option<Box<(Sender, Syn)>>,
 }
 
 impl TcpConnection {
     /// Begins a connection with its first segment.
-    pub(super) fn new(number: u64, place: Place, segment: &Segment<'_>, table: &KeyTable<'_>) -> Self {
+    pub(super) fn new(number: u64, place: Place, segment: &Segment<'_>, table: &mut KeyTable<'_>) -> Self {
         let (source, destination, flags) = (segment.source(), segment.destination(), segment.flags());
         let source_opens = match (flags.syn(), flags.ack()) {
             (true, ack) => !ack,
@@ -82,7 +70,6 @@ impl TcpConnection {
         Self {
             number,
             ends,
-            first: place,
             last: place,
             candidates: table.candidates(&ends),
             has_given_isns: given.is_some(),
@@ -111,7 +98,7 @@ impl TcpConnection {
     }
 
     pub(super) fn isn(&self, sender: Sender) -> Option<Isn> {
-        self.direction(sender).report.isn
+        self.direction(sender).isn()
     }
 
     /// The keys that `key_id` names in segments of `sender`.
@@ -123,6 +110,35 @@ impl TcpConnection {
     ) -> impl Iterator<Item = Candidate> + 'c {
         let named = move |candidate: &Candidate| candidate.serves(table, self.configured_end, sender, key_id);
         self.candidates.iter().copied().filter(named)
+    }
+
+    /// Its first segment.
+    pub(super) fn first(&self) -> Place {
+        let firsts = self.directions.iter().filter_map(Direction::first);
+        firsts.min_by_key(|place| place.packet).unwrap_or(self.last)
+    }
+
+    /// Forgets what the SYNs have shown if nothing depends on it any more: both ends have signed segments that are good, and the listener
+    /// has gone on after its SYN-ACK. A SYN with payload is kept, because its answer may come again.
+    #[cold]
+    fn forget_opening(&mut self) {
+        let [opener, listener] = &self.directions;
+        let goes_on = listener.segments() > listener.opening().syn_acks.into();
+        let has_payload = |direction: &Direction| direction.opening().syn.is_some_and(|syn| syn.payload > 0);
+        if goes_on && opener.good() > 0 && listener.good() > 0 && !self.directions.iter().any(has_payload) {
+            for direction in &mut self.directions {
+                direction.forget_opening();
+            }
+        }
+    }
+
+    /// Called for every segment that is believed once the connection has opened.
+    #[inline]
+    pub(super) fn note_open(&mut self) {
+        let [opener, listener] = &self.directions;
+        if opener.has_much_of_opening() || listener.has_much_of_opening() {
+            self.forget_opening();
+        }
     }
 
     /// Whether a segment of either end has verified.
@@ -162,14 +178,14 @@ impl TcpConnection {
 
     /// The SYN of another connection, if this SYN-ACK answers it.
     pub(super) fn syn_answered_by(&self, segment: &Segment<'_>) -> Option<Syn> {
-        let (sender, syn) = self.other_syn?;
+        let (sender, syn) = **self.other_syn.as_ref()?;
         let is_answer = segment.flags().ack() && sender == self.sender(&segment.destination());
         Some(syn).filter(|syn| is_answer && syn.is_before(segment.acknowledgment()))
     }
 
     /// The ISN that a SYN-ACK acknowledges: that of the SYN of `sender`, if it was seen, and otherwise the acknowledgment less one.
     pub(super) fn answered_isn(&self, sender: Sender, acknowledgment: SeqNum) -> Isn {
-        match self.direction(sender).seen.syn {
+        match self.direction(sender).opening().syn {
             Some(syn) if syn.is_before(acknowledgment) => syn.isn,
             _ => Isn(acknowledgment.0.wrapping_sub(1)),
         }
@@ -185,7 +201,7 @@ impl TcpConnection {
         let (flags, sequence, acknowledgment) =
             (segment.flags(), segment.sequence(), segment.acknowledgment());
         let sent = other.sent.next;
-        let own_next = own.seen.acknowledged;
+        let own_next = own.acknowledged;
         match (flags.syn(), flags.ack()) {
             (true, true) => {
                 let answered = self.answered_isn(sender.other(), acknowledgment);
@@ -232,264 +248,4 @@ impl TcpConnection {
 /// Whether two sequence numbers are so close that those of two connections hardly are.
 fn is_near(one: SeqNum, other: SeqNum) -> bool {
     one.offset_from(other).unsigned_abs() < 1 << 20
-}
-
-/// The most runs of one KeyID kept per direction; the last one absorbs the rest.
-const KEY_USES: usize = 1000;
-
-/// The most traffic keys kept per direction: if many keys have one KeyID, most are derived in vain.
-const TRAFFIC_KEYS: usize = 4;
-
-/// One direction of a live connection.
-#[derive(Default, Debug)]
-pub(super) struct Direction {
-    /// The report at the end.
-    pub(super) report: DirectionReport,
-    /// How far good segments have come.
-    pub(super) sne: Option<SneTracker>,
-    /// How many more segments to search for the SNE, after `--isn` gave the ISN but not the wraps since.
-    pub(super) sne_searches: u8,
-    /// Traffic keys for segments without SYN, most recently used first.
-    pub(super) traffic_keys: Vec<(Candidate, TrafficKey)>,
-    /// Which octets were sent.
-    pub(super) sent: Sent,
-    /// The sequence number after the FIN.
-    pub(super) fin: Option<SeqNum>,
-    /// Whether the other end has acknowledged the FIN.
-    pub(super) fin_is_acknowledged: bool,
-    /// The verdict on the last segment.
-    pub(super) last_verdict: Option<Verdict>,
-    /// What the diagnosis needs when the connection is over.
-    pub(super) seen: Seen,
-}
-
-/// What a direction showed apart from verdicts.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Seen {
-    /// The last SYN without ACK that was believed.
-    pub(super) syn: Option<Syn>,
-    /// SYNs without ACK.
-    pub(super) syns: u64,
-    /// SYNs with ACK.
-    pub(super) syn_acks: u64,
-    /// Retransmissions of either, at least [`REPEATED`](super::learn::REPEATED) after the one before.
-    pub(super) repeats: u64,
-    /// Retransmitted SYN-ACKs after a segment that only an open connection has.
-    pub(super) late_syn_acks: u64,
-    /// The last SYN or SYN-ACK that was not a copy of the one before.
-    pub(super) last_syn: Option<Place>,
-    /// Whether it answered the SYN or SYN-ACK of the other end with a reset that the other end accepts.
-    pub(super) answers_with_reset: bool,
-    /// The highest acknowledgment number the other end has sent.
-    pub(super) acknowledged: Option<SeqNum>,
-    /// Segments with a TCP-AO option.
-    pub(super) signed: u64,
-    /// The KeyID of the last segment that had one.
-    pub(super) key_id: Option<KeyId>,
-    /// Good segments with octets behind the option that are not padding, and the first of them.
-    pub(super) odd_ends: Option<(u64, Place)>,
-    /// Segments with TCP-MD5 and without TCP-AO.
-    pub(super) md5: u64,
-    /// Segments with what looks like a TCP Enhanced Authentication Option, and without TCP-AO.
-    pub(super) enhanced: u64,
-    /// Resets without a TCP-AO option.
-    pub(super) unsigned_resets: u64,
-    /// The first segment of each verdict, at [`Verdict::index`].
-    pub(super) first: [Option<Place>; Verdict::KINDS],
-    /// The MSS option of the SYN.
-    pub(super) mss: Option<u16>,
-}
-
-impl Direction {
-    pub(super) fn good(&self) -> u64 {
-        self.report.counts[Verdict::Good.index()]
-    }
-
-    pub(super) fn segments(&self) -> u64 {
-        self.report.counts.iter().sum()
-    }
-
-    /// Sets the ISN; another one than before resets the SNE.
-    pub(super) fn set_isn(&mut self, isn: Isn, source: IsnSource) {
-        if self.report.isn != Some(isn) {
-            self.report.isn = Some(isn);
-            self.report.isn_source = Some(source);
-            self.sne = None;
-        } else if source == IsnSource::Seen {
-            self.report.isn_source = Some(source);
-        }
-    }
-
-    /// Keeps a traffic key for later segments: first if it has just verified one, otherwise only if there is room.
-    pub(super) fn keep_traffic_key(&mut self, candidate: Candidate, key: TrafficKey, is_good: bool) {
-        let keys = &mut self.traffic_keys;
-        if is_good {
-            keys.truncate(TRAFFIC_KEYS - 1);
-            keys.insert(0, (candidate, key));
-        } else if keys.len() < TRAFFIC_KEYS {
-            keys.push((candidate, key));
-        }
-    }
-
-    /// The tracker of good segments; at the ISN before there are any.
-    #[inline]
-    pub(super) fn tracker(&self) -> Option<SneTracker> {
-        self.sne.or_else(|| self.report.isn.map(SneTracker::new))
-    }
-
-    /// Records a segment with this KeyID; `key` is the key that verified it. Returns whether it starts a new run.
-    pub(super) fn use_key(
-        &mut self,
-        key_id: KeyId,
-        key: Option<usize>,
-        place: Place,
-        outside_lifetime: bool,
-    ) -> bool {
-        let uses = &mut self.report.key_uses;
-        let is_full = uses.len() >= KEY_USES;
-        // Anyone can send a segment that does not verify, so its KeyID does not end the run of a key that verifies.
-        let is_same =
-            |last: &KeyUse| last.key_id == key_id && (key.is_none() || last.key.is_none() || last.key == key);
-        let verified = uses.iter().rposition(|key_use| key_use.key.is_some()).unwrap_or(0);
-        let same = uses.get(verified..).unwrap_or_default().iter().position(is_same);
-        let last = same.map(|index| verified + index).or(is_full.then(|| uses.len() - 1));
-        if let Some(last) = last.and_then(|index| uses.get_mut(index)) {
-            last.key = last.key.or(key);
-            last.last = place;
-            last.segments += 1;
-            last.outside_lifetime += u64::from(outside_lifetime);
-            return false;
-        }
-        uses.push(KeyUse {
-            key_id,
-            key,
-            key_name: None,
-            first: place,
-            last: place,
-            segments: 1,
-            outside_lifetime: outside_lifetime.into(),
-        });
-        uses.len() > 1
-    }
-}
-
-/// How many gaps are remembered; the oldest is forgotten first.
-const GAPS: usize = 4;
-
-/// What one direction has sent so far in the capture.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Sent {
-    /// The sequence number after everything sent.
-    next: Option<SeqNum>,
-    /// Where the capture skipped numbers; segments that fill them are late, not sent again.
-    gaps: [Option<(SeqNum, SeqNum)>; GAPS],
-}
-
-impl Sent {
-    /// Whether a segment with the numbers from `start` up to `end` was sent before.
-    pub(super) fn has(&self, start: SeqNum, end: SeqNum) -> bool {
-        start != end
-            && self.next.is_some_and(|next| start.before(next))
-            && !self.gaps.iter().flatten().any(|(from, until)| !start.before(*from) && start.before(*until))
-    }
-
-    pub(super) fn note(&mut self, start: SeqNum, end: SeqNum) {
-        if start == end {
-            return;
-        }
-        let Some(next) = self.next else {
-            self.next = Some(end);
-            return;
-        };
-        if start.before(next) {
-            self.fill(start, end);
-        } else if next.before(start) {
-            self.remember((next, start));
-        }
-        if next.before(end) {
-            self.next = Some(end);
-        }
-    }
-
-    #[cold]
-    fn fill(&mut self, start: SeqNum, end: SeqNum) {
-        for place in 0..GAPS {
-            let Some((from, until)) = self.gaps[place] else { continue };
-            if !start.before(until) || !from.before(end) {
-                continue;
-            }
-            self.gaps[place] = None;
-            if from.before(start) {
-                self.remember((from, start));
-            }
-            if end.before(until) {
-                self.remember((end, until));
-            }
-        }
-    }
-
-    #[cold]
-    fn remember(&mut self, gap: (SeqNum, SeqNum)) {
-        match self.gaps.iter_mut().find(|place| place.is_none()) {
-            Some(place) => *place = Some(gap),
-            None => {
-                self.gaps.rotate_left(1);
-                self.gaps[GAPS - 1] = Some(gap);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn retransmissions<const N: usize>(sent: [(u32, u32); N]) -> [bool; N] {
-        let mut tracker = Sent::default();
-        sent.map(|(start, end)| {
-            let (start, end) = (SeqNum(start), SeqNum(end));
-            let has = tracker.has(start, end);
-            tracker.note(start, end);
-            has
-        })
-    }
-
-    #[test]
-    fn what_was_sent_before_is_a_retransmission() {
-        assert_eq!(
-            retransmissions([(1, 11), (11, 21), (1, 11), (21, 21), (11, 31)]),
-            [false, false, true, false, true]
-        );
-    }
-
-    #[test]
-    fn what_fills_a_gap_is_new() {
-        let sent = [(1, 11), (31, 41), (11, 21), (11, 21), (21, 31), (21, 31), (31, 41)];
-        assert_eq!(retransmissions(sent), [false, false, false, true, false, true, true]);
-    }
-
-    #[test]
-    fn numbers_wrap() {
-        let near = u32::MAX - 4;
-        assert_eq!(retransmissions([(near, 5), (5, 10), (near, 5)]), [false, false, true]);
-    }
-
-    #[test]
-    fn what_is_as_far_ahead_as_behind_opens_no_gap() {
-        let far = 11 + (1 << 31);
-        assert_eq!(
-            retransmissions([(1, 11), (far, far + 10), (11, 12), (12, 22), (12, 22)]),
-            [false, false, false, false, true]
-        );
-    }
-
-    #[test]
-    fn of_many_gaps_the_oldest_are_forgotten() {
-        let mut tracker = Sent::default();
-        for number in 0..10 {
-            tracker.note(SeqNum(number * 10), SeqNum(number * 10 + 5));
-        }
-        assert!(tracker.has(SeqNum(5), SeqNum(10)));
-        assert!(!tracker.has(SeqNum(85), SeqNum(90)));
-    }
 }

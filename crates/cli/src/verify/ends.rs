@@ -20,6 +20,7 @@ pub(super) struct Ends {
 // As much as the addresses and ports alone would take, with padding.
 const _: () = assert!(size_of::<Ends>() == 48);
 
+#[inline]
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => 0xffff_0000_0000 | u128::from(address.to_bits()),
@@ -37,6 +38,22 @@ impl Ends {
         } else {
             Self { addresses: [destination, source], ports: destination_port << 16 | source_port, scope }
         }
+    }
+
+    /// Those of a connection.
+    pub(super) fn of_connection([opener, listener]: &[Endpoint; 2], scope: Scope) -> Self {
+        Self::of(opener.address(), listener.address(), [opener.port(), listener.port()], scope)
+    }
+
+    /// Whether they are those of this connection.
+    #[inline]
+    pub(super) fn are_of(&self, [opener, listener]: &[Endpoint; 2], scope: Scope) -> bool {
+        let [first, second] = self.addresses;
+        let (one, other) = (bits(opener.address()), bits(listener.address()));
+        let [opener, listener] = [opener.port(), listener.port()].map(u32::from);
+        let is_as_ordered = one == first && other == second && opener << 16 | listener == self.ports;
+        let is_reversed = one == second && other == first && listener << 16 | opener == self.ports;
+        (is_as_ordered || is_reversed) && scope == self.scope
     }
 
     const fn within(self, scope: Scope) -> Self {

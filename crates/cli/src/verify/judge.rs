@@ -14,6 +14,7 @@ use wireseal_tcp_ao::{
 use super::connection::TcpConnection;
 use super::key_table::{Candidate, KeyTable};
 use super::report::{IsnSource, Sender, Verdict};
+use super::traffic_keys::{Owner, TrafficKeys};
 use crate::capture::{CapturedSegment, Place};
 
 /// A verdict and what it is based on.
@@ -43,6 +44,7 @@ impl Judgement {
 pub(super) fn judge(
     connection: &mut TcpConnection,
     table: &KeyTable<'_>,
+    keys: &mut TrafficKeys,
     sender: Sender,
     observed: &ObservedSegment<'_>,
     batched: Option<BatchedMac<'_>>,
@@ -51,9 +53,9 @@ pub(super) fn judge(
         return Judgement::without_mac(Verdict::CutOff);
     }
     if let Some(error) = observed.odd_end {
-        return judge_with_odd_end(connection, table, sender, observed, error);
+        return judge_with_odd_end(connection, table, keys, sender, observed, error);
     }
-    judge_option(connection, table, sender, observed, batched)
+    judge_option(connection, table, keys, sender, observed, batched)
 }
 
 /// Judges a segment whose options end with octets that are no padding. Only if the MAC verifies is it more than malformed.
@@ -61,11 +63,12 @@ pub(super) fn judge(
 fn judge_with_odd_end(
     connection: &mut TcpConnection,
     table: &KeyTable<'_>,
+    keys: &mut TrafficKeys,
     sender: Sender,
     observed: &ObservedSegment<'_>,
     error: OptionError,
 ) -> Judgement {
-    let judgement = judge_option(connection, table, sender, observed, None);
+    let judgement = judge_option(connection, table, keys, sender, observed, None);
     match judgement.verdict {
         Verdict::BadMac | Verdict::UnknownKeyId => Judgement::without_mac(Verdict::MalformedOption(error)),
         _ => judgement,
@@ -76,6 +79,7 @@ fn judge_with_odd_end(
 fn judge_option(
     connection: &mut TcpConnection,
     table: &KeyTable<'_>,
+    keys: &mut TrafficKeys,
     sender: Sender,
     observed: &ObservedSegment<'_>,
     batched: Option<BatchedMac<'_>>,
@@ -89,13 +93,14 @@ fn judge_option(
     let mut judge = Judge {
         connection,
         table,
+        keys,
         sender,
         segment: observed.segment,
         ao,
         batched,
         odd_end: observed.odd_end,
     };
-    if !judge.connection.candidates.iter().any(|candidate| judge.serves(*candidate)) {
+    if !judge.is_known_key_named() && !judge.connection.candidates.iter().any(|key| judge.serves(*key)) {
         return Judgement::without_mac(Verdict::UnknownKeyId);
     }
     if observed.missing > 0 {
@@ -108,6 +113,7 @@ fn judge_option(
 struct Judge<'j, 'k> {
     connection: &'j mut TcpConnection,
     table: &'j KeyTable<'k>,
+    keys: &'j mut TrafficKeys,
     sender: Sender,
     segment: &'j Segment<'j>,
     ao: &'j AoOption<'j>,
@@ -120,6 +126,19 @@ impl Judge<'_, '_> {
     #[inline]
     fn serves(&self, candidate: Candidate) -> bool {
         candidate.serves(self.table, self.connection.configured_end, self.sender, self.ao.key_id)
+    }
+
+    /// The direction's traffic key, if it is kept.
+    #[inline]
+    fn known(&self) -> Option<&(Candidate, TrafficKey)> {
+        let owner = Owner::new(self.connection.number, self.sender);
+        self.keys.get(self.connection.direction(self.sender).traffic_key, owner)
+    }
+
+    /// Whether the segment names the key that verified the ones before.
+    #[inline]
+    fn is_known_key_named(&self) -> bool {
+        self.known().is_some_and(|(candidate, _)| self.serves(*candidate))
     }
 
     fn serving(&self) -> impl Iterator<Item = Candidate> {
@@ -179,16 +198,14 @@ impl Judge<'_, '_> {
             return self.in_handshake();
         };
         let sne = tracker.sne_of(self.segment.sequence());
-        let keys = &self.connection.direction(self.sender).traffic_keys;
-        let good = keys.iter().position(|(candidate, key)| {
-            self.serves(*candidate) && self.verifies_batched(key, *candidate, [own, other], sne)
-        });
-        let Some(index) = good else { return self.with_other_keys(sne) };
-        let keys = &mut self.connection.direction_mut(self.sender).traffic_keys;
-        if index > 0 {
-            keys.swap(0, index);
+        match self.known() {
+            Some((candidate, key))
+                if self.serves(*candidate) && self.verifies_batched(key, *candidate, [own, other], sne) =>
+            {
+                Judgement::of_mac(Some(*candidate), sne)
+            }
+            _ => self.with_other_keys(sne),
         }
-        Judgement::of_mac(Some(keys[0].0), sne)
     }
 
     /// No traffic key used so far verifies the segment: tries the other keys, then other SNEs.
@@ -199,13 +216,16 @@ impl Judge<'_, '_> {
         };
         let serving: Vec<_> = self.serving().collect();
         for &candidate in &serving {
-            let known = &self.connection.direction(self.sender).traffic_keys;
-            if known.iter().any(|(known, _)| known.key == candidate.key) {
+            if self.known().is_some_and(|(known, _)| known.key == candidate.key) {
                 continue;
             }
             let key = self.table.derive(candidate, &context);
             let is_good = self.verifies(candidate, &key, sne);
-            self.connection.direction_mut(self.sender).keep_traffic_key(candidate, key, is_good);
+            if is_good || self.known().is_none() {
+                let owner = Owner::new(self.connection.number, self.sender);
+                let slot = &mut self.connection.direction_mut(self.sender).traffic_key;
+                self.keys.keep(slot, owner, candidate, key);
+            }
             if is_good {
                 return Judgement::of_mac(Some(candidate), sne);
             }
@@ -265,7 +285,7 @@ impl Judge<'_, '_> {
         }
         context.destination_isn = before;
         let good = self.first_good(&context, Sne(0))?;
-        self.connection.direction_mut(self.sender.other()).seen.syn = None;
+        self.connection.direction_mut(self.sender.other()).opening_mut().syn = None;
         Some(good)
     }
 
@@ -398,19 +418,20 @@ impl MacBatch {
     pub(super) fn compute<'a>(
         &mut self,
         table: &KeyTable<'_>,
-        segments: impl Iterator<Item = CapturedSegment<'a>>,
-        connections: &[Option<&TcpConnection>; BATCH],
+        keys: &TrafficKeys,
+        segments: impl Iterator<Item = (CapturedSegment<'a>, Option<&'a TcpConnection>)>,
     ) {
+        self.bases = [None; BATCH];
         let mut heads = [const { MessageHead::new() }; BATCH];
         let mut inputs = [None; BATCH];
         let rooms = heads.iter_mut().zip(&mut inputs).zip(&mut self.bases);
-        for ((captured, connection), ((head, input), basis)) in segments.zip(connections).zip(rooms) {
+        for ((captured, connection), ((head, input), basis)) in segments.zip(rooms) {
             // Matched by reference, because moving a segment takes longer than reading it.
             if let Some(connection) = connection
                 && let CapturedSegment { source, destination, octets, missing: 0, .. } = captured
                 && let Ok(segment) = &Segment::from_tcp(source, destination, octets)
                 && let Ok(Some(ao)) = &segment.ao_option()
-                && let Some(((candidate, key), expected)) = expected(connection, table, segment, ao)
+                && let Some(((candidate, key), expected)) = expected(connection, table, keys, segment, ao)
                 && let Ok(mac_input) = &segment.mac_input(expected.sne, table.parameters(*candidate).options)
             {
                 *input = Some((key.mac_key(), mac_input.message(head)));
@@ -446,8 +467,9 @@ impl<'a> BatchedMac<'a> {
 /// The basis of a segment's MAC if nothing changes until its turn. `None` in a handshake, and if no MAC is needed.
 #[inline]
 fn expected<'c>(
-    connection: &'c TcpConnection,
+    connection: &TcpConnection,
     table: &KeyTable<'_>,
+    keys: &'c TrafficKeys,
     segment: &Segment<'_>,
     ao: &AoOption<'_>,
 ) -> Option<(&'c (Candidate, TrafficKey), Basis)> {
@@ -456,7 +478,7 @@ fn expected<'c>(
     }
     let sender = connection.sender(&segment.source());
     let direction = connection.direction(sender);
-    let known @ (candidate, _) = direction.traffic_keys.first()?;
+    let known @ (candidate, _) = keys.get(direction.traffic_key, Owner::new(connection.number, sender))?;
     let is_needed = candidate.serves(table, connection.configured_end, sender, ao.key_id)
         && table.parameters(*candidate).mac_length() == ao.mac.len();
     let basis = Basis {

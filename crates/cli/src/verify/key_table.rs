@@ -1,9 +1,13 @@
 //! The keys, arranged for judging segments.
 
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-use cidr::IpCidr;
+use cidr::{IpCidr, IpInet};
+use foldhash::fast::RandomState;
 use wireseal_keys::Lifetime;
 use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, MasterKey, Mkt, MktParameters, TrafficKey};
 
@@ -17,11 +21,25 @@ use crate::keys::{ConfiguredKey, Keys};
 pub(super) struct KeyTable<'k> {
     keys: &'k Keys,
     rows: Vec<Row>,
+    /// The keys without a peer.
+    of_any: Candidates,
+    /// The keys of each peer, in the order given.
+    of_peers: HashMap<IpCidr, Vec<u32>, RandomState>,
+    /// The lengths of the peers' prefixes.
+    prefix_lengths: Vec<u8>,
+    /// What connections share.
+    shared: HashSet<Candidates, RandomState>,
     pub(super) options: VerifyOptions,
     /// Which hints of the options are about a connection of the capture.
     used_isns: Box<[AtomicBool]>,
     used_nat: Box<[AtomicBool]>,
 }
+
+/// The keys that may belong to a connection. Connections with the same ones share them.
+pub(super) type Candidates = Arc<Vec<Candidate>>;
+
+/// From how many lists of candidates on those without a connection are looked for, to be dropped.
+const SHARED: usize = 1 << 10;
 
 #[derive(Debug)]
 struct Row {
@@ -31,7 +49,7 @@ struct Row {
 }
 
 /// A key that may belong to a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Candidate {
     /// Its index in [`Keys`].
     pub(super) key: u32,
@@ -48,10 +66,24 @@ impl<'k> KeyTable<'k> {
                 acceptance: (acceptance != Lifetime::ALWAYS).then_some(acceptance),
             }
         };
+        let (mut of_any, mut of_peers) = (Vec::new(), HashMap::<_, Vec<u32>, _>::default());
+        for (index, key) in (0..).zip(&keys.keys) {
+            match key.peer {
+                None => of_any.push(Candidate { key: index, configured_at: None }),
+                Some(peer) => of_peers.entry(peer).or_default().push(index),
+            }
+        }
+        let mut prefix_lengths: Vec<u8> = of_peers.keys().map(IpCidr::network_length).collect();
+        prefix_lengths.sort_unstable();
+        prefix_lengths.dedup();
         let unused = |hints: usize| (0..hints).map(|_| AtomicBool::new(false)).collect();
         Self {
             keys,
             rows: keys.keys.iter().map(row).collect(),
+            of_any: Arc::new(of_any),
+            of_peers,
+            prefix_lengths,
+            shared: HashSet::default(),
             used_isns: unused(options.isns.len()),
             used_nat: unused(options.nat.len()),
             options,
@@ -82,30 +114,50 @@ impl<'k> KeyTable<'k> {
 
     /// The keys that may belong to a connection between these ends, in the order given. A key's peer may be the address of an
     /// end on the other side of a translation.
-    pub(super) fn candidates(&self, ends: &[Endpoint; 2]) -> Box<[Candidate]> {
+    pub(super) fn candidates(&mut self, ends: &[Endpoint; 2]) -> Candidates {
         for (hint, used) in self.options.nat.iter().zip(&self.used_nat) {
             if ends.iter().any(|end| hint.other_side(end).is_some()) {
                 used.store(true, Relaxed);
             }
         }
-        let is_of = |peer: IpCidr, end: &Endpoint| {
-            let mut other_sides = self.options.nat.iter().filter_map(|hint| hint.other_side(end));
-            peer.contains(&end.address()) || other_sides.any(|end| peer.contains(&end.address()))
-        };
-        let candidate = |(index, key): (usize, &ConfiguredKey)| {
-            let configured_at = match key.peer {
-                None => None,
-                Some(peer) => match ends.each_ref().map(|end| is_of(peer, end)) {
-                    [false, false] => return None,
-                    // The peer is the listener, so the key is the opener's.
-                    [false, true] => Some(Sender::Opener),
-                    [true, false] => Some(Sender::Listener),
-                    [true, true] => None,
-                },
-            };
-            Some(Candidate { key: index as u32, configured_at })
-        };
-        self.keys.keys.iter().enumerate().filter_map(candidate).collect()
+        let mut found = Vec::new();
+        // If the peer is the listener, the key is the opener's.
+        for (end, configured_at) in ends.iter().zip([Sender::Listener, Sender::Opener]) {
+            let other_sides = self.options.nat.iter().filter_map(|hint| hint.other_side(end));
+            for side in [*end].into_iter().chain(other_sides) {
+                let keys =
+                    self.peers_of(side.address()).filter_map(|peer| self.of_peers.get(&peer)).flatten();
+                found.extend(keys.map(|key| Candidate { key: *key, configured_at: Some(configured_at) }));
+            }
+        }
+        if found.is_empty() {
+            return Arc::clone(&self.of_any);
+        }
+        found.extend_from_slice(&self.of_any);
+        found.sort_by_key(|candidate| candidate.key);
+        found.dedup_by(|again, before| {
+            let is_same = again.key == before.key;
+            if is_same && again.configured_at != before.configured_at {
+                before.configured_at = None;
+            }
+            is_same
+        });
+        if let Some(known) = self.shared.get(&found) {
+            return Arc::clone(known);
+        }
+        if self.shared.len() >= SHARED && self.shared.len() == self.shared.capacity() {
+            self.shared.retain(|list| Arc::strong_count(list) > 1);
+        }
+        let list = Arc::new(found);
+        self.shared.insert(Arc::clone(&list));
+        list
+    }
+
+    /// The peers that an address may be given as.
+    fn peers_of(&self, address: IpAddr) -> impl Iterator<Item = IpCidr> {
+        self.prefix_lengths
+            .iter()
+            .filter_map(move |length| Some(IpInet::new(address, *length).ok()?.network()))
     }
 
     /// Everything about a candidate except its secret.

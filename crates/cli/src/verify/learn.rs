@@ -1,12 +1,17 @@
 //! What a judged segment shows about its connection, and whether the connection opened.
 
+use std::num::NonZeroU16;
+
 use wireseal_tcp_ao::option::{TcpOption, kind};
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
-use super::connection::{Direction, Phase, Sent, Syn, TcpConnection};
+use super::connection::{Phase, TcpConnection};
+use super::direction::{Direction, Fin, KeyIndex, OnlySyn, Syn};
 use super::judge::{Judgement, ObservedSegment};
 use super::key_table::{Candidate, KeyTable};
 use super::report::{IsnSource, Sender, Verdict, failed, not_judged};
+use super::sent::Sent;
+use super::traffic_keys::Slot;
 use crate::capture::Place;
 
 /// What a segment was, compared with those before it.
@@ -53,11 +58,10 @@ impl TcpConnection {
         end.0 = end.0.wrapping_add(observed.missing as u32);
         let is_retransmission =
             has_own_numbers && !observed.has_part_of_header && direction.sent.has(start, end);
-        direction.report.retransmissions += u64::from(is_retransmission);
+        direction.retransmissions = direction.retransmissions.saturating_add(is_retransmission.into());
         if is_good && let Some(candidate) = judgement.candidate {
             if has_own_numbers && let Some(mut tracker) = direction.tracker() {
                 tracker.advance(start);
-                direction.report.sne = Some(tracker.highest().0);
                 direction.sne = Some(tracker);
                 direction.sne_searches = 0;
             }
@@ -76,23 +80,29 @@ impl TcpConnection {
         let flags = segment.flags();
         let own = Isn(segment.sequence().0);
         let has_opened = self.has_opened;
-        let seen = &mut self.direction_mut(sender).seen;
-        seen.syns += u64::from(!flags.ack());
-        seen.syn_acks += u64::from(flags.ack());
-        if seen.last_syn.is_none_or(|last| REPEATED.is_over(last, place)) {
-            let is_repeated = seen.last_syn.replace(place).is_some();
-            seen.repeats += u64::from(is_repeated);
-            seen.late_syn_acks += u64::from(is_repeated && flags.ack() && has_opened);
+        let payload = observed.payload_length() as u32;
+        let only = if flags.ack() { OnlySyn::WithAck } else { OnlySyn::WithoutAck };
+        let is_opening = self.phase == Phase::Opening;
+        let is_plain = payload == 0 && is_opening && self.isn(sender).is_none_or(|known| known == own);
+        let direction = self.direction_mut(sender);
+        let is_only = is_plain && direction.note_only_syn(only);
+        if !is_only {
+            direction.note_syn(place, flags.ack(), has_opened);
         }
-        if seen.mss.is_none() {
-            seen.mss = segment.options().flatten().find_map(|option| match (option.kind, option.data) {
-                (kind::MAXIMUM_SEGMENT_SIZE, [high, low]) => Some(u16::from_be_bytes([*high, *low])),
+        if direction.mss.is_none() {
+            direction.mss = segment.options().flatten().find_map(|option| match (option.kind, option.data) {
+                (kind::MAXIMUM_SEGMENT_SIZE, [high, low]) => {
+                    NonZeroU16::new(u16::from_be_bytes([*high, *low]))
+                }
                 _ => None,
             });
         }
         if sender == Sender::Listener && !flags.ack() {
             // Simultaneous open: count what the opener repeats from now on.
-            self.direction_mut(Sender::Opener).seen.repeats = 0;
+            let opener = self.direction_mut(Sender::Opener);
+            if opener.opening().repeats > 0 {
+                opener.opening_mut().repeats = 0;
+            }
         }
         let known = self.isn(sender);
         if flags.ack() {
@@ -106,7 +116,8 @@ impl TcpConnection {
             }
             // A good answer proves which of several SYNs is genuine.
             if is_answer && known_other != Some(other) && (is_good || known_other.is_none()) {
-                let is_seen = self.direction(sender.other()).seen.syn.is_some_and(|syn| syn.isn == other);
+                let is_seen =
+                    self.direction(sender.other()).opening().syn.is_some_and(|syn| syn.isn == other);
                 let inferred = IsnSource::Inferred { is_confirmed: is_good };
                 let source = if is_seen { IsnSource::Seen } else { inferred };
                 self.direction_mut(sender.other()).set_isn(other, source);
@@ -114,17 +125,18 @@ impl TcpConnection {
             }
             return;
         }
-        let payload = observed.payload_length() as u32;
-        if self.phase == Phase::Opening {
-            let seen = &mut self.direction_mut(sender).seen;
-            // A retransmission may leave the payload out.
-            let before = seen.syn.filter(|syn| syn.isn == own).map_or(0, |syn| syn.payload);
-            seen.syn = Some(Syn { isn: own, payload: payload.max(before) });
+        if is_opening {
+            if !is_only {
+                let opening = self.direction_mut(sender).opening_mut();
+                // A retransmission may leave the payload out.
+                let before = opening.syn.filter(|syn| syn.isn == own).map_or(0, |syn| syn.payload);
+                opening.syn = Some(Syn { isn: own, payload: payload.max(before) });
+            }
             if known.is_none_or(|known| known == own) {
                 self.direction_mut(sender).set_isn(own, IsnSource::Seen);
             }
         } else if known != Some(own) {
-            self.other_syn = Some((sender, Syn { isn: own, payload }));
+            self.other_syn = Some(Box::new((sender, Syn { isn: own, payload })));
         } else {
             self.direction_mut(sender).set_isn(own, IsnSource::Seen);
         }
@@ -136,11 +148,11 @@ impl TcpConnection {
         let other = self.direction(sender.other());
         // An end that signs ignores unsigned resets.
         let is_unsigned =
-            verdict == Verdict::NoOption && other.seen.signed == 0 && not_judged(&other.report.counts) == 0;
+            verdict == Verdict::NoOption && !other.has_signed() && not_judged(&other.counts()) == 0;
         let flags = segment.flags();
         let opener = &self.direction(Sender::Opener);
-        let syn = opener.report.isn.map(|isn| {
-            let seen = opener.seen.syn.filter(|syn| syn.isn == isn);
+        let syn = opener.isn().map(|isn| {
+            let seen = opener.opening().syn.filter(|syn| syn.isn == isn);
             seen.unwrap_or(Syn { isn, payload: 0 })
         });
         let follows_syn = |number| syn.is_some_and(|syn| syn.is_before(number));
@@ -150,18 +162,18 @@ impl TcpConnection {
                 flags.ack() && follows_syn(segment.acknowledgment()) && segment.sequence() == SeqNum(0)
             }
             Sender::Opener => {
-                let is_soon = other.seen.last_syn.is_some_and(|last| !REPEATED.is_over(last, place));
+                let is_soon = other.opening().last_syn.is_some_and(|last| !REPEATED.is_over(last, place));
                 !flags.ack() && follows_syn(segment.sequence()) && is_soon
             }
         };
         if is_answer && (verdict == Verdict::Good || is_unsigned) {
-            self.direction_mut(sender).seen.answers_with_reset = true;
+            self.direction_mut(sender).answers_with_reset = true;
         }
     }
 
     fn forget_traffic_keys(&mut self) {
         for direction in &mut self.directions {
-            direction.traffic_keys.clear();
+            direction.traffic_key = Slot::default();
         }
     }
 
@@ -203,22 +215,29 @@ impl TcpConnection {
             }
         }
         if flags.fin() {
-            self.direction_mut(sender).fin = Some(end);
+            let fin = &mut self.direction_mut(sender).fin;
+            *fin = if let Fin::Acknowledged(_) = *fin { Fin::Acknowledged(end) } else { Fin::Sent(end) };
         }
+        if flags.ack() {
+            self.learn_acknowledgment(sender, segment, is_good);
+        }
+        if self.has_opened {
+            self.note_open();
+        }
+    }
+
+    #[inline]
+    fn learn_acknowledgment(&mut self, sender: Sender, segment: &Segment<'_>, is_good: bool) {
         let other = self.direction_mut(sender.other());
         let acknowledgment = segment.acknowledgment();
-        if flags.ack()
-            && !flags.rst()
-            && other.seen.acknowledged.is_none_or(|before| before.before(acknowledgment))
-        {
-            other.seen.acknowledged = Some(acknowledgment);
+        if !segment.flags().rst() && other.acknowledged.is_none_or(|before| before.before(acknowledgment)) {
+            other.acknowledged = Some(acknowledgment);
         }
-        if flags.ack()
-            && let Some(fin) = other.fin
+        if let Fin::Sent(fin) | Fin::Acknowledged(fin) = other.fin
             && acknowledgment.offset_from(fin) >= 0
         {
-            other.fin_is_acknowledged = true;
-            if self.direction(sender).fin_is_acknowledged {
+            other.fin = Fin::Acknowledged(fin);
+            if let Fin::Acknowledged(_) = self.direction(sender).fin {
                 self.close(is_good);
             }
         }
@@ -235,37 +254,44 @@ impl TcpConnection {
     fn reopen(&mut self) {
         self.phase = Phase::Open;
         for direction in &mut self.directions {
-            (direction.fin, direction.fin_is_acknowledged) = (None, false);
+            direction.fin = Fin::Missing;
         }
     }
 }
 
 impl Direction {
+    #[cold]
+    fn note_syn(&mut self, place: Place, is_answer: bool, has_opened: bool) {
+        let opening = self.opening_mut();
+        let count = if is_answer { &mut opening.syn_acks } else { &mut opening.syns };
+        *count = count.saturating_add(1);
+        if opening.last_syn.is_none_or(|last| REPEATED.is_over(last, place)) {
+            let is_repeated = opening.last_syn.replace(place).is_some();
+            opening.repeats = opening.repeats.saturating_add(is_repeated.into());
+            let is_late = is_repeated && is_answer && has_opened;
+            opening.late_syn_acks = opening.late_syn_acks.saturating_add(is_late.into());
+        }
+    }
+
     /// Counts a segment and what it shows. Returns whether it starts another run of a KeyID.
     #[inline]
     fn count(&mut self, table: &KeyTable<'_>, observed: &ObservedSegment<'_>, judgement: &Judgement) -> bool {
         let ObservedSegment { place, segment, .. } = *observed;
-        let kind = judgement.verdict.index();
-        let report = &mut self.report;
-        if report.counts[kind] == 0 {
-            self.seen.first[kind] = Some(place);
-        }
-        report.counts[kind] += 1;
-        report.payload += observed.payload_length() as u64;
+        self.count_verdict(judgement.verdict, place);
+        self.payload += observed.payload_length() as u64;
         if segment.flags().rst() {
-            let is_good = judgement.verdict == Verdict::Good;
-            *(if is_good { &mut report.signed_resets } else { &mut report.other_resets }) += 1;
+            self.count_reset(judgement.verdict == Verdict::Good);
         }
         match &observed.ao {
             Ok(Some(ao)) => {
-                self.seen.signed += 1;
-                self.seen.key_id = Some(ao.key_id);
-                let key = judgement.candidate.map(|candidate| candidate.key as usize);
+                let key = judgement.candidate.map(|candidate| candidate.key);
                 if observed.odd_end.is_some() && key.is_some() {
-                    let (before, first) = self.seen.odd_ends.unwrap_or((0, place));
-                    self.seen.odd_ends = Some((before + 1, first));
+                    let odd_ends = &mut self.unusual_mut().odd_ends;
+                    let (before, first) = odd_ends.unwrap_or((0, place));
+                    *odd_ends = Some((before + 1, first));
                 }
-                let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key, &place));
+                let is_outside = key.is_some_and(|key| table.is_outside_lifetime(key as usize, &place));
+                let key = key.and_then(|key| KeyIndex::new(key + 1));
                 return self.use_key(ao.key_id, key, place, is_outside);
             }
             Ok(None) if !observed.has_part_of_header => self.note_unsigned(segment),
@@ -276,10 +302,11 @@ impl Direction {
 
     #[cold]
     fn note_unsigned(&mut self, segment: &Segment<'_>) {
-        self.seen.unsigned_resets += u64::from(segment.flags().rst());
+        let unusual = self.unusual_mut();
+        unusual.unsigned_resets += u64::from(segment.flags().rst());
         let has_md5 = segment.options().flatten().any(|option| option.kind == kind::MD5_SIGNATURE);
-        self.seen.md5 += u64::from(has_md5);
-        self.seen.enhanced += u64::from(segment.options().flatten().any(is_enhanced_authentication));
+        unusual.md5 += u64::from(has_md5);
+        unusual.enhanced += u64::from(segment.options().flatten().any(is_enhanced_authentication));
     }
 }
 
@@ -295,11 +322,11 @@ fn is_enhanced_authentication(option: TcpOption<'_>) -> bool {
 
 /// The least time between a SYN and its retransmission: a second (RFC 6298 §2), less the error of capture clocks. A closer one is a copy of
 /// the same packet, recorded twice.
-pub(super) const REPEATED: Wait = Wait { nanoseconds: 900_000_000, packets: 1000, most: 0 };
+pub(super) const REPEATED: Wait = Wait { nanoseconds: 900_000_000, packets: 1000 };
 /// After how many retransmissions a SYN counts as unanswered. After one, the answer may be lost, or come after the capture.
-const REPEATS: u64 = 2;
+const REPEATS: u32 = 2;
 /// How long to wait for the next retransmission of a SYN; some stacks wait three seconds, then six.
-const QUIET: Wait = Wait { nanoseconds: 10_000_000_000, packets: 10_000, most: 0 };
+const QUIET: Wait = Wait { nanoseconds: 10_000_000_000, packets: 10_000 };
 
 /// The outcome of a handshake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -328,33 +355,33 @@ impl Handshake {
     /// The outcome of a connection's handshake, with the capture read up to `now`.
     pub(super) fn of(connection: &TcpConnection, now: Place) -> Self {
         let [opener, listener] = &connection.directions;
-        let syn_acks = listener.seen.syn_acks;
+        let syn_acks = u64::from(listener.opening().syn_acks);
         if connection.has_opened {
             let only_syn_acks = listener.segments() == syn_acks;
-            return if only_syn_acks && listener.seen.late_syn_acks >= REPEATS {
+            return if only_syn_acks && listener.opening().late_syn_acks >= REPEATS {
                 Self::HalfOpen
             } else {
                 Self::Open
             };
         }
         let may_have_opened =
-            connection.directions.iter().any(|direction| not_judged(&direction.report.counts) > 0);
-        if opener.seen.syns + syn_acks == 0 || may_have_opened {
+            connection.directions.iter().any(|direction| not_judged(&direction.counts()) > 0);
+        if u64::from(opener.opening().syns) + syn_acks == 0 || may_have_opened {
             return Self::NotSeen;
         }
-        if syn_acks == 0 && listener.seen.answers_with_reset {
+        if syn_acks == 0 && listener.answers_with_reset {
             return Self::Refused;
         }
-        if opener.seen.answers_with_reset {
+        if opener.answers_with_reset {
             return Self::Abandoned;
         }
         let sender = if syn_acks > 0 { Sender::Listener } else { Sender::Opener };
-        let seen = &connection.direction(sender).seen;
-        if seen.repeats >= REPEATS {
+        let opening = connection.direction(sender).opening();
+        if opening.repeats >= REPEATS {
             Self::Unanswered(sender)
         } else if opener.segments() == 0 {
             Self::OnlyListener
-        } else if seen.last_syn.is_some_and(|last| QUIET.is_over(last, now)) {
+        } else if opening.last_syn.is_some_and(|last| QUIET.is_over(last, now)) {
             Self::NotRepeated(sender)
         } else {
             Self::CutShort(sender)
@@ -371,20 +398,14 @@ impl Handshake {
     }
 }
 
-pub(super) fn first(direction: &Direction) -> Option<Place> {
-    direction.seen.first.into_iter().flatten().min_by_key(|place| place.packet)
-}
-
 pub(super) fn has_failed(direction: &Direction) -> bool {
-    failed(&direction.report.counts) > 0
+    failed(&direction.counts()) > 0
 }
 
 /// A duration in the capture, or a number of packets if the capture has no times.
 pub(super) struct Wait {
     pub(super) nanoseconds: u64,
     pub(super) packets: u64,
-    /// The most connections that wait: a scan or flood opens them by the thousand.
-    pub(super) most: usize,
 }
 
 impl Wait {

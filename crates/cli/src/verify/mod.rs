@@ -12,15 +12,22 @@ pub mod report;
 
 mod across;
 mod connection;
+mod connections;
 mod diagnose;
+mod direction;
 mod drops;
 mod ends;
+mod intake;
 mod judge;
 mod key_table;
 mod learn;
+mod live;
 mod options;
+mod sent;
 mod snapshot;
+mod traffic_keys;
 mod verifier;
+mod whole;
 
 pub use options::{HintError, IsnHint, NatHint, SearchLimits, VerifyOptions};
 pub(crate) use options::{endpoint, isn};

@@ -8,7 +8,7 @@ use cidr::IpCidr;
 use wireseal_tcp_ao::{Endpoint, Isn};
 
 /// What to check, and hints that the capture lacks.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct VerifyOptions {
     /// Only connections with one of these peers at either end; empty for all.
     pub peers: Vec<IpCidr>,
@@ -22,6 +22,23 @@ pub struct VerifyOptions {
     pub keep_segments: bool,
     /// How much is tried on segments that fail.
     pub limits: SearchLimits,
+    /// How many connections are live at most, at half a kilobyte each. If there are more, the state of some is given up.
+    pub most_connections: usize,
+}
+
+/// Everything is checked, without hints and with the limits of `wireseal verify`.
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        Self {
+            peers: Vec::new(),
+            ports: Vec::new(),
+            isns: Vec::new(),
+            nat: Vec::new(),
+            keep_segments: false,
+            limits: SearchLimits::default(),
+            most_connections: 1_000_000,
+        }
+    }
 }
 
 /// How much is tried on the segments that fail in one capture. The default is what `wireseal verify` tries.

@@ -81,7 +81,7 @@ impl Serialize for Verdict {
 /// Which end sent a segment: an index into a connection's arrays of two.
 ///
 /// The opener sent the first SYN or, if the capture has none, has the higher port.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sender {
     /// The end that opened the connection.
@@ -326,6 +326,10 @@ pub struct Totals {
     pub counts: Counts,
     /// Connections.
     pub connections: u64,
+    /// How many of them were given up because more were live than memory is for. What they sent before is in the counts.
+    pub given_up: u64,
+    /// TCP segments that were not judged because their connection had been given up.
+    pub after_given_up: u64,
     /// Fragments of IP packets with TCP or a tunnel that could not be put together, and are not judged.
     pub fragments: u64,
     /// Packets with a fragment that was put together with those of a later packet, which is counted for the whole.
@@ -362,7 +366,7 @@ impl Totals {
     /// Whether the capture may hold segments that were not seen.
     #[must_use]
     pub const fn is_incomplete(&self) -> bool {
-        self.fragments + self.unreadable + self.dropped > 0 || self.damage.is_some()
+        self.fragments + self.unreadable + self.after_given_up + self.dropped > 0 || self.damage.is_some()
     }
 }
 

@@ -2,21 +2,18 @@
 
 use wireseal_tcp_ao::Endpoint;
 
-use super::across::Agreement;
 use super::connection::Phase;
-use super::drops::Drops;
-use super::key_table::KeyTable;
-use super::report::{Counts, Diagnosis, DirectionReport};
-use super::verifier::{LiveConnection, Verifier};
+use super::direction::{Direction, KeyRun};
+use super::live::{LiveConnection, Shared};
+use super::report::{Counts, Diagnosis};
+use super::verifier::Verifier;
 use crate::capture::Place;
 
 /// A live connection, as it is now.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshot<'v> {
     live: &'v LiveConnection,
-    table: &'v KeyTable<'v>,
-    agreement: &'v Agreement,
-    drops: &'v Drops,
+    shared: &'v Shared<'v>,
     now: Place,
 }
 
@@ -61,33 +58,28 @@ impl<'v> Snapshot<'v> {
     /// Segments of each direction by verdict.
     #[must_use]
     pub fn counts_by_sender(&self) -> [Counts; 2] {
-        self.directions().map(|direction| direction.counts)
+        self.live.connection.directions.each_ref().map(Direction::counts)
     }
 
     /// The names of the keys in use, one for each direction; `None` where no segment has verified.
     #[must_use]
     pub fn key_names(&self) -> [Option<&'v str>; 2] {
-        self.directions().map(|direction| {
-            let key = direction.key_uses.iter().rev().find_map(|key_use| key_use.key)?;
-            Some(self.table.name(key))
+        self.live.connection.directions.each_ref().map(|direction| {
+            let key = direction.key_runs.iter().rev().find_map(KeyRun::key)?;
+            Some(self.shared.table.name(key))
         })
     }
 
     /// Why segments have failed so far, and what else is wrong: what its report would say if the capture ended now.
     #[must_use]
     pub fn diagnoses(&self) -> Vec<Diagnosis> {
-        self.live.diagnoses(self.table, self.agreement, self.drops, self.now)
-    }
-
-    fn directions(&self) -> [&'v DirectionReport; 2] {
-        self.live.connection.directions.each_ref().map(|direction| &direction.report)
+        self.live.diagnoses(self.shared, self.now)
     }
 }
 
 impl Verifier<'_> {
     /// The live connections, in no order. Segments that wait to be judged are not part of them yet.
     pub fn snapshots(&self) -> impl Iterator<Item = Snapshot<'_>> {
-        let Self { table, agreement, drops, now, .. } = self;
-        self.connections.values().map(move |live| Snapshot { live, table, agreement, drops, now: *now })
+        self.connections.iter().map(|live| Snapshot { live, shared: &self.shared, now: self.intake.now })
     }
 }

@@ -7,7 +7,7 @@ use crate::text::counted;
 use crate::verify::across::Agreement;
 use crate::verify::connection::TcpConnection;
 use crate::verify::key_table::KeyTable;
-use crate::verify::learn::{Handshake, first, has_failed};
+use crate::verify::learn::{Handshake, has_failed};
 use crate::verify::report::{Diagnosis, Sender, Standing, Verdict};
 
 /// A sender and its peer.
@@ -58,8 +58,8 @@ pub(super) fn diagnoses(sender: Sender, connection: &TcpConnection) -> impl Iter
 /// How many segments of a sender have one of these verdicts, and the first of them.
 fn of_verdicts(connection: &TcpConnection, sender: Sender, verdicts: &[Verdict]) -> Option<(u64, Place)> {
     let direction = connection.direction(sender);
-    let count = verdicts.iter().map(|verdict| direction.report.counts[verdict.index()]).sum();
-    let first = verdicts.iter().filter_map(|verdict| direction.seen.first[verdict.index()]);
+    let count = verdicts.iter().map(|verdict| direction.counts()[verdict.index()]).sum();
+    let first = verdicts.iter().filter_map(|verdict| direction.unusual().first[verdict.index()]);
     Some((count, first.min_by_key(|place| place.packet)?))
 }
 
@@ -77,7 +77,7 @@ fn odd_options(connection: &TcpConnection, sender: Sender, Ends { own, .. }: End
 }
 
 fn odd_ends(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -> Option<Diagnosis> {
-    let (count, first) = connection.direction(sender).seen.odd_ends?;
+    let (count, first) = connection.direction(sender).unusual().odd_ends?;
     let (their, are) = (segments(count), if count == 1 { "is" } else { "are" });
     let explanation = explain!(
         "octets-behind-option",
@@ -118,38 +118,40 @@ fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -
 fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Diagnosis> {
     let Ends { own, other } = ends;
     let [opener, listener] = connection.ends;
-    let seen = &connection.direction(sender).seen;
+    let direction = connection.direction(sender);
     let peer = connection.direction(sender.other());
     let (count, first) = of_verdicts(connection, sender, &[Verdict::NoOption])?;
     let (their, address) = (segments(count), own.address());
-    let peer_is_unsigned = peer.seen.signed == 0;
-    let only_resets = seen.unsigned_resets == count;
+    let peer_is_unsigned = !peer.has_signed();
+    let only_resets = direction.unusual().unsigned_resets == count;
     let lost = format!(
         "Either {own} has lost the connection (it was restarted, or its keys were removed), or someone forges them."
     );
-    let explanation = if seen.md5 > 0 {
+    let explanation = if direction.unusual().md5 > 0 {
         explain!(
             "tcp-md5",
             "{own} signs with TCP-MD5 (RFC 2385), not with TCP-AO, and the two do not interoperate",
             "Change the authentication for {other} at {own}."
         )
-    } else if seen.enhanced == count && seen.signed == 0 {
+    } else if direction.unusual().enhanced == count && !direction.has_signed() {
         // In every segment it is what it looks like; in SYNs alone it may be another experiment.
-        let likely = if seen.syns + seen.syn_acks < count { "" } else { "most likely " };
+        let opening = direction.opening();
+        let likely =
+            if u64::from(opening.syns) + u64::from(opening.syn_acks) < count { "" } else { "most likely " };
         explain!(
             "tcp-enhanced-authentication",
             "{likely}{own} signs with the older TCP Enhanced Authentication Option (kind 253 or 254, draft-bonica-tcp-auth), not with TCP-AO, \
              and the two do not interoperate",
             "Change the authentication for {other} at {own} to TCP-AO: a key chain alone may mean the older option there (SR OS: write tcp-option-number send tcp-ao)."
         )
-    } else if seen.signed > 0 && only_resets {
+    } else if direction.has_signed() && only_resets {
         let resets = counted(count, "reset");
         explain!(
             "unsigned-resets",
             "{resets} of {own} without TCP-AO in a connection that it signs: an end with TCP-AO ignores them",
             lost
         )
-    } else if seen.signed > 0 {
+    } else if direction.has_signed() {
         explain!(
             "unsigned-segments",
             "{their} of {own} without TCP-AO among others that are signed: an end with TCP-AO drops them",
@@ -174,7 +176,7 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
             "neither {opener} nor {listener} signs in this capture",
             "TCP-AO is configured at neither end, or a device on the path removes the option."
         )
-    } else if only_resets && sender == Sender::Listener && peer.seen.syns > 0 {
+    } else if only_resets && sender == Sender::Listener && peer.opening().syns > 0 {
         explain!(
             "reset-unsigned",
             "{own} answers the signed SYN with an unsigned reset, which {other} ignores",
@@ -278,7 +280,7 @@ pub(super) fn not_open(
         }
     };
     let direction = connection.direction(sender);
-    Some(Diagnosis { about, ..explanation.diagnosis(sender, first(direction)?, direction.segments()) })
+    Some(Diagnosis { about, ..explanation.diagnosis(sender, direction.first()?, direction.segments()) })
 }
 
 /// SYNs or SYN-ACKs without an answer.
@@ -291,7 +293,7 @@ fn unanswered(
     let Ends { own, other } = Ends::of(connection, sender);
     let (direction, peer) = (connection.direction(sender), connection.direction(sender.other()));
     // An end that does not sign has a diagnosis of its own.
-    let key_id = direction.seen.key_id?;
+    let key_id = direction.key_id?;
     if has_failed(peer) {
         return None;
     }
@@ -303,10 +305,10 @@ fn unanswered(
         Sender::Opener => ("syn-unanswered", "answer", "SYN", ""),
         Sender::Listener => ("syn-ack-unanswered", "accept", "SYN-ACK", ""),
     };
-    let key_use = direction.report.key_uses.first()?;
+    let key_use = direction.key_runs.first()?;
     let (own_address, other_address) = (own.address(), other.address());
     let key_of_own =
-        key_use.key.filter(|key| agreement.is_key_of_only(own_address, other_address, *key as u32));
+        key_use.key().filter(|key| agreement.is_key_of_only(own_address, other_address, *key as u32));
     let explanation = if let Some(key) = key_of_own {
         let key = table.name(key);
         explain!(

@@ -260,7 +260,7 @@ impl Explained<'_, '_> {
                 self.agreement("the MAC length of the key")
             ),
             Relation::Exchanged
-                if self.connection.direction(self.finding.sender.other()).seen.key_id == Some(key_id) =>
+                if self.connection.direction(self.finding.sender.other()).key_id == Some(key_id) =>
             {
                 let advice = match accepted {
                     Some(accepted) => format!(
@@ -340,8 +340,8 @@ impl Explained<'_, '_> {
     fn agreement(&self, what: &str) -> String {
         let Ends { own, other } = self.ends();
         let key = self.finding.hypothesis.candidate.key as usize;
-        let uses = &self.connection.direction(self.finding.sender.other()).report.key_uses;
-        let other_end_has_key = uses.iter().any(|key_use| key_use.key == Some(key));
+        let runs = &self.connection.direction(self.finding.sender.other()).key_runs;
+        let other_end_has_key = runs.iter().any(|run| run.key() == Some(key));
         if let Some(same) = self.same_of_other() {
             let is_accepted = self.is_accepted() && is_acknowledged(self.connection, same.sender, same.end);
             let why = if is_accepted { "Each has acknowledged the other's segments" } else { "Both do it" };

@@ -161,8 +161,8 @@ fn end_of_octets(segment: &Segment<'_>) -> Option<SeqNum> {
 
 /// Whether the other end has acknowledged everything before `end`. False if it does not sign, because such an end accepts anything.
 pub(super) fn is_acknowledged(connection: &TcpConnection, sender: Sender, end: Option<SeqNum>) -> bool {
-    let acknowledged = connection.direction(sender).seen.acknowledged;
-    let signs = connection.direction(sender.other()).seen.signed > 0;
+    let acknowledged = connection.direction(sender).acknowledged;
+    let signs = connection.direction(sender.other()).has_signed();
     signs
         && matches!((acknowledged, end), (Some(acknowledged), Some(end)) if acknowledged.offset_from(end) >= 0)
 }

@@ -27,8 +27,8 @@ pub(super) fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: us
         Some(Change::Merged(part)) => Some(part),
         _ => None,
     };
-    let mss = case.connection.direction(case.sender.other()).seen.mss;
-    let from_mss = mss.map(usize::from).into_iter().flat_map(|mss| {
+    let mss = case.connection.direction(case.sender.other()).mss;
+    let from_mss = mss.map(|mss| usize::from(mss.get())).into_iter().flat_map(|mss| {
         // The MSS does not count options, so these shorten the segments (RFC 6691).
         (0..=MAX_OPTIONS_LENGTH).step_by(4).filter_map(move |options| mss.checked_sub(options))
     });

@@ -11,7 +11,8 @@ use super::findings::{Findings, Tried, UnexplainedOfSender, is_acknowledged};
 use super::options::option_name;
 use crate::text::grouped;
 use crate::verify::across::{Agreement, Copied};
-use crate::verify::connection::{Direction, TcpConnection};
+use crate::verify::connection::TcpConnection;
+use crate::verify::direction::Direction;
 use crate::verify::key_table::{Candidate, KeyTable};
 use crate::verify::report::{Diagnosis, IsnSource, Sender, Verdict};
 
@@ -42,13 +43,14 @@ impl Rest<'_, '_> {
 
     /// Whether the last segments of both ends have this verdict: if both keep doing it, the segments are not forged.
     fn is_last_of_both(&self, verdict: Verdict) -> bool {
-        self.connection.directions.iter().all(|direction| direction.last_verdict == Some(verdict))
+        let kind = Some(verdict.index() as u8);
+        self.connection.directions.iter().all(|direction| direction.last_verdict == kind)
     }
 
     /// Whether segments of the sender with this KeyID verify.
     fn is_good_under(&self, key_id: KeyId) -> bool {
-        let uses = &self.connection.direction(self.sender).report.key_uses;
-        uses.iter().any(|key_use| key_use.key_id == key_id && key_use.key.is_some())
+        let runs = &self.connection.direction(self.sender).key_runs;
+        runs.iter().any(|run| run.key_id == key_id && run.key.is_some())
     }
 
     /// The keys that a KeyID names in segments of the sender, with the KeyID.
@@ -79,7 +81,7 @@ impl Rest<'_, '_> {
     fn are_numbers_seen_alike(&self) -> bool {
         let other = self.connection.direction(self.sender.other());
         // A SYN alone shows only what its sender sees.
-        other.good() > other.seen.syns || self.is_accepted()
+        other.good() > other.opening().syns.into() || self.is_accepted()
     }
 
     fn is_accepted(&self) -> bool {
@@ -113,7 +115,7 @@ impl Rest<'_, '_> {
             ]);
         }
         let is_guess = |direction: &Direction| {
-            matches!(direction.report.isn_source, Some(IsnSource::Inferred { is_confirmed: false }))
+            matches!(direction.known_isn, Some((_, IsnSource::Inferred { is_confirmed: false })))
         };
         if !self.connection.has_good() && self.connection.directions.iter().any(is_guess) {
             possible.push(
@@ -270,7 +272,7 @@ impl Rest<'_, '_> {
             let (own_address, other_address) = (own.address(), other.address());
             let not_excluded = extent.not_excluded;
             // An end that verifies what it answers has that secret.
-            let second_key = match connection.direction(sender.other()).seen.acknowledged.is_some() {
+            let second_key = match connection.direction(sender.other()).acknowledged.is_some() {
                 true => format!(
                     " {own} answers {other}'s segments, so if it verifies these, look for a second key with SendID {key_id} there."
                 ),

@@ -313,19 +313,49 @@ fn isns_that_are_given_do_not_replace_those_that_are_recorded() {
 }
 
 #[test]
-fn unsigned_segments_take_bounded_memory() {
+fn connections_are_given_up_for_others_and_counted_once() {
+    const MOST: u64 = 64;
     let keys = keys(&[IPV4_KEY]);
-    let mut verifier = Verifier::new(&keys, VerifyOptions::default());
-    for number in 1..40_000u64 {
+    let options = VerifyOptions { most_connections: MOST as usize, ..VerifyOptions::default() };
+    let mut verifier = Verifier::new(&keys, options);
+    let mut good = session();
+    let mut packets = good.packets.clone();
+    let mut unsigned = Vec::new();
+    for number in 1..1000u64 {
         let mut session = Session::usual([1000, 5000]);
         let [.., high, low] = number.to_be_bytes();
         session.ends[0] = Endpoint::new([10, 1, high, low], 1000);
         session.send_unsigned(0, ACK | PSH, &[], b"unsigned");
         session.packets[0].0 += number;
-        verifier.packet(&packet(number, &session.packets[0]), ignore).unwrap();
-        assert!(verifier.live() <= 16_385);
+        unsigned.extend(session.packets);
     }
-    assert_eq!(verifier.finish(None, ignore).unwrap().connections, 39_999);
+    good.wait(1);
+    let before = good.packets.len();
+    good.talk();
+    packets.extend(unsigned.iter().cloned());
+    packets.extend_from_slice(&good.packets[before..]);
+    // Again: the first of these were given up, and are no new connections.
+    packets.extend(unsigned.into_iter().take(500));
+    let (mut number, mut reported) = (0, Vec::new());
+    let mut each = |event: VerifyEvent<'_>| {
+        if let VerifyEvent::Connection(connection) = event {
+            reported.push(connection.number);
+        }
+        Ok::<_, Infallible>(())
+    };
+    for recorded in &packets {
+        number += 1;
+        verifier.packet(&packet(number, recorded), &mut each).unwrap();
+        assert!(verifier.live() <= MOST as usize);
+    }
+    let totals = verifier.finish(None, each).unwrap();
+    assert_eq!((totals.connections, totals.given_up), (1000, 1000 - MOST));
+    // What has a good segment stays.
+    assert_eq!(totals.counts[Verdict::Good.index()], good.packets.len() as u64);
+    assert_eq!(totals.counts[Verdict::NoOption.index()] + totals.after_given_up, 999 + 500);
+    assert!(totals.after_given_up >= 500 - MOST && totals.is_incomplete());
+    reported.sort_unstable();
+    assert_eq!(reported, (1..=1000).collect::<Vec<_>>());
 }
 
 #[test]

@@ -1,0 +1,307 @@
+//! The live connections: found by their ends, over after a while, given up if there are too many.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+use hashbrown::HashTable;
+use slab::Slab;
+use wireseal_mac::prefetch;
+use wireseal_tcp_ao::Segment;
+
+use super::connection::{Phase, TcpConnection};
+use super::ends::{Ends, Scopes};
+use super::learn::Wait;
+use super::live::LiveConnection;
+use crate::capture::Place;
+
+/// How long a closed connection is remembered for late segments.
+const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000 };
+/// How long a connection with nothing but SYNs is kept after its last segment; stacks resend a SYN for about two minutes.
+const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000 };
+
+/// A live connection's place in [`Connections`].
+pub(super) type Index = u32;
+
+/// A connection to look at again.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    since: Place,
+    index: Index,
+    /// The lower half of its number, which tells whether the place is another's now.
+    number: u32,
+}
+
+impl Due {
+    const fn new(index: Index, connection: &TcpConnection, since: Place) -> Self {
+        Self { since, index, number: connection.number as u32 }
+    }
+}
+
+/// Takes the first connection of a queue if it has waited long enough.
+#[inline]
+fn take_due(queue: &mut VecDeque<Due>, wait: &Wait, now: Place) -> Option<Due> {
+    if wait.is_over(queue.front()?.since, now) { queue.pop_front() } else { None }
+}
+
+/// Where the connection with this hash is.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    hash: u32,
+    index: Index,
+}
+
+/// Spreads half of a hash, so that a table can grow without the connections.
+const fn spread(hash: u32) -> u64 {
+    (hash as u64) << 32 | hash as u64
+}
+
+#[derive(Debug)]
+pub(super) struct Connections {
+    table: HashTable<Found>,
+    live: Slab<LiveConnection>,
+    scopes: Scopes,
+    /// How often a connection was added or taken out.
+    changes: u64,
+    /// Connections that had no good segment when they were queued.
+    opening: VecDeque<Due>,
+    closed: VecDeque<Due>,
+    /// The most that are live.
+    most: usize,
+    /// Where the search for one to give up goes on.
+    hand: usize,
+    given_up: GivenUp,
+}
+
+impl Connections {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            table: HashTable::new(),
+            live: Slab::new(),
+            scopes: Scopes::default(),
+            changes: 0,
+            opening: VecDeque::new(),
+            closed: VecDeque::new(),
+            most: most.clamp(1, Index::MAX as usize),
+            hand: 0,
+            given_up: GivenUp::default(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    /// The live connections, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &LiveConnection> {
+        self.live.iter().map(|(_, live)| live)
+    }
+
+    /// An index from [`find`](Self::find) is right as long as this is the same.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// The connection between these ends.
+    #[inline]
+    pub(super) fn find(&self, ends: &Ends, hash: u64) -> Option<Index> {
+        let hash = hash as u32;
+        let is_it = |found: &Found| found.hash == hash && self.is_between(found.index, ends);
+        self.table.find(spread(hash), is_it).map(|found| found.index)
+    }
+
+    /// A connection between ends with this hash: the right one if they are as many as their hashes, which is usual.
+    #[inline]
+    pub(super) fn guess(&self, hash: u64) -> Option<Index> {
+        let hash = hash as u32;
+        self.table.find(spread(hash), |found| found.hash == hash).map(|found| found.index)
+    }
+
+    /// Whether a live connection is between these ends.
+    #[inline]
+    pub(super) fn is_between(&self, index: Index, ends: &Ends) -> bool {
+        let live = self.live.get(index as usize);
+        live.is_some_and(|live| ends.are_of(&live.connection.ends, live.scope))
+    }
+
+    #[inline]
+    fn ends(&self, index: Index) -> Ends {
+        let live = &self.live[index as usize];
+        Ends::of_connection(&live.connection.ends, live.scope)
+    }
+
+    /// Where a segment's connection is that is not with its ends: in another scope, if it is the answer to what was seen there.
+    #[inline]
+    pub(super) fn home_elsewhere(
+        &mut self,
+        ends: &Ends,
+        segment: &Segment<'_>,
+        hash: impl Fn(&Ends) -> u64,
+    ) -> Option<Ends> {
+        if ends.scope.is_none() && self.scopes.is_empty() {
+            return None;
+        }
+        let source = segment.source();
+        if let Some(home) = self.scopes.joined(ends, &source) {
+            return Some(home);
+        }
+        let answers = |other: &Ends| {
+            self.find(other, hash(other)).is_some_and(|index| self.get(index).is_answered_by(segment))
+        };
+        let home = self.scopes.others(ends).find(answers)?;
+        self.scopes.join(ends, &source, &home);
+        Some(home)
+    }
+
+    #[inline]
+    pub(super) fn get(&self, index: Index) -> &TcpConnection {
+        &self.live[index as usize].connection
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, index: Index) -> &mut LiveConnection {
+        &mut self.live[index as usize]
+    }
+
+    #[inline]
+    pub(super) fn prefetch(&self, index: Index) {
+        prefetch(&self.live[index as usize], size_of::<LiveConnection>());
+    }
+
+    /// Adds a connection, with its first segment at `place`.
+    pub(super) fn insert(
+        &mut self,
+        ends: &Ends,
+        hash: u64,
+        connection: TcpConnection,
+        place: Place,
+    ) -> Index {
+        self.changes += 1;
+        self.scopes.begin(ends);
+        let entry = self.live.vacant_entry();
+        let index = entry.key() as Index;
+        self.opening.push_back(Due::new(index, &connection, place));
+        entry.insert(LiveConnection::new(connection, ends.scope));
+        let hash = hash as u32;
+        self.table.insert_unique(spread(hash), Found { hash, index }, |found| spread(found.hash));
+        index
+    }
+
+    /// Takes out a connection.
+    pub(super) fn remove(&mut self, index: Index, hash: impl Fn(&Ends) -> u64) -> LiveConnection {
+        self.changes += 1;
+        let ends = self.ends(index);
+        self.scopes.end(&ends);
+        if let Ok(entry) = self.table.find_entry(spread(hash(&ends) as u32), |found| found.index == index) {
+            entry.remove();
+        }
+        self.live.remove(index as usize)
+    }
+
+    /// Called when a connection has been closed.
+    pub(super) fn note_closed(&mut self, index: Index, place: Place) {
+        let due = Due::new(index, self.get(index), place);
+        self.closed.push_back(due);
+    }
+
+    /// The connection that is to be looked at again, if it is the same.
+    fn due(&self, due: &Due) -> Option<&TcpConnection> {
+        let connection = &self.live.get(due.index as usize)?.connection;
+        (connection.number as u32 == due.number).then_some(connection)
+    }
+
+    /// Takes out a connection that was closed long enough ago or never opened.
+    #[inline]
+    pub(super) fn take_over(&mut self, now: Place, hash: impl Fn(&Ends) -> u64) -> Option<LiveConnection> {
+        let over = self.next_closed(now).or_else(|| self.next_unopened(now))?;
+        Some(self.remove(over, hash))
+    }
+
+    #[inline]
+    fn next_closed(&mut self, now: Place) -> Option<Index> {
+        while let Some(due) = take_due(&mut self.closed, &LINGER, now) {
+            if self.due(&due).is_some_and(|connection| connection.phase == Phase::Closed) {
+                return Some(due.index);
+            }
+        }
+        None
+    }
+
+    #[inline]
+    fn next_unopened(&mut self, now: Place) -> Option<Index> {
+        while let Some(due) = take_due(&mut self.opening, &OPENING, now) {
+            let Some(connection) = self.due(&due) else { continue };
+            let since = match connection.phase {
+                Phase::Opening if OPENING.is_over(connection.last, now) => return Some(due.index),
+                Phase::Opening => connection.last,
+                Phase::Open if !connection.has_good() => now,
+                Phase::Open | Phase::Closed => continue,
+            };
+            self.opening.push_back(Due { since, ..due });
+        }
+        None
+    }
+
+    /// If there are as many as there may be, takes one out: one that is closed, or has no good segment, or was quiet for long. From now on
+    /// [`is_given_up`](Self::is_given_up) knows its ends.
+    pub(super) fn make_room(&mut self, hash: impl Fn(&Ends) -> u64) -> Option<LiveConnection> {
+        if self.live.len() < self.most {
+            return None;
+        }
+        let rank = |connection: &TcpConnection| match connection.phase {
+            Phase::Closed => 0,
+            _ if !connection.has_good() => 1,
+            _ => 2,
+        };
+        let looked_at = (0..LOOKED_AT).map(|step| (self.hand + step) % self.live.capacity());
+        let looked_at = looked_at.filter_map(|index| Some((index, &self.live.get(index)?.connection)));
+        let worst = looked_at.min_by_key(|(_, connection)| (rank(connection), connection.last.packet));
+        self.hand = (self.hand + LOOKED_AT) % self.live.capacity();
+        // So many places may be free only if there are few connections.
+        let worst = worst.map(|(index, _)| index).or_else(|| Some(self.live.iter().next()?.0))? as Index;
+        self.given_up.note(hash(&self.ends(worst)));
+        Some(self.remove(worst, hash))
+    }
+
+    /// Whether a segment without a live connection may belong to one that was given up. `is_first` says that it is a SYN without ACK.
+    pub(super) fn is_given_up(&self, hash: u64, is_first: bool) -> bool {
+        self.given_up.has(hash) || self.given_up.has_forgotten && !is_first
+    }
+
+    /// Takes out the rest, in the order of their first segments.
+    pub(super) fn into_rest(mut self) -> impl Iterator<Item = LiveConnection> {
+        let mut rest: Vec<Index> = self.live.iter().map(|(index, _)| index as Index).collect();
+        rest.sort_unstable_by_key(|index| Reverse(self.get(*index).number));
+        std::iter::from_fn(move || Some(self.live.remove(rest.pop()? as usize)))
+    }
+}
+
+/// Of how many connections the one to give up is chosen.
+const LOOKED_AT: usize = 32;
+/// Of how many connections that were given up the ends are remembered, twice: 16 MiB.
+const REMEMBERED: usize = 1 << 20;
+
+/// The hashes of the ends of connections that were given up.
+#[derive(Default, Debug)]
+struct GivenUp {
+    recent: HashTable<u64>,
+    before: HashTable<u64>,
+    /// Whether some are forgotten.
+    has_forgotten: bool,
+}
+
+impl GivenUp {
+    #[inline]
+    fn has(&self, hash: u64) -> bool {
+        [&self.recent, &self.before].iter().any(|table| table.find(hash, |known| *known == hash).is_some())
+    }
+
+    fn note(&mut self, hash: u64) {
+        if self.recent.len() >= REMEMBERED {
+            self.has_forgotten |= !self.before.is_empty();
+            self.before = std::mem::take(&mut self.recent);
+        }
+        if !self.has(hash) {
+            self.recent.insert_unique(hash, hash, |known| *known);
+        }
+    }
+}
