@@ -133,6 +133,15 @@ impl<'a> Rest<'a> {
         match (u16::from_be_bytes([high, low]), content) {
             // VXLAN (RFC 7348 §5), also on Linux's own port, perhaps with a group policy.
             (4789 | 8472, [0x08 | 0x88, _, _, _, _, _, _, 0, ..]) => self.vxlan(None),
+            // Receivers ignore the reserved bits, and some senders give a next protocol as VXLAN-GPE does.
+            (4789 | 8472, [flags, _, _, 1..=5, _, _, _, 0, ..]) if flags & 0x0c == 0x0c => {
+                self.vxlan(Some(content[3]))
+            }
+            (4789 | 8472, [flags, _, _, _, _, _, _, _, inner @ ..])
+                if flags & 0x08 != 0 && fits_ethernet(inner) =>
+            {
+                self.vxlan(None)
+            }
             // VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe-13 §3.1): with a VNI, perhaps with a next protocol, and for operation.
             (4790, [0x08 | 0x09, _, _, _, _, _, _, 0, ..]) => self.vxlan(None),
             (4790, [0x0c | 0x0d, _, _, next, _, _, _, 0, ..]) => self.vxlan(Some(*next)),

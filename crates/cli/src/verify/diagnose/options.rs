@@ -81,7 +81,7 @@ impl PaddingForm {
     pub(super) fn words(self) -> String {
         let octets = match self.octets {
             Padding::AfterAo => "the NOPs after TCP-AO",
-            Padding::AtEnd => "the padding at the end of the options",
+            Padding::AtEnd => "the padding (NOPs) at the end of the options",
             Padding::Everything => "everything after TCP-AO",
         };
         match self.omission {

@@ -202,6 +202,16 @@ pub const ROWS: &[Row] = &[
         frame(&ipv4(from, 51, &join(&[&head, &[0; 22], p])))
     }),
     row("VXLAN", ETHERNET, "VNI 5000", |p, from| frame(&udp(from, 4789, &vxlan(5000, &frame(p))))),
+    row("VXLAN with reserved bits", ETHERNET, "VNI 5", |p, from| {
+        let mut header = vxlan(5, &frame(p));
+        (header[0], header[7]) = (0x28, 1);
+        frame(&udp(from, 4789, &header))
+    }),
+    row("VXLAN with a next protocol", ETHERNET, "VNI 5", |p, from| {
+        let mut header = vxlan(5, &frame(p));
+        (header[0], header[3]) = (0x0c, 3);
+        frame(&udp(from, 4789, &header))
+    }),
     row("VXLAN on Linux's port", ETHERNET, "VLAN 3, VNI 5000, VLAN 10", |p, from| {
         vlan_frame(3, &udp(from, 8472, &vxlan(5000, &vlan_frame(10, p))))
     }),

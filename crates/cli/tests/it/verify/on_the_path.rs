@@ -178,7 +178,7 @@ fn the_mac_leaves_out_the_nops_after_tcp_ao() {
     assert_first(
         &session,
         "padding-not-covered",
-        &["leaves the padding at the end of the options out of the MAC"],
+        &["leaves the padding (NOPs) at the end of the options out of the MAC"],
     );
     let session =
         with_input(&MSS, &behind, |pseudo_header, syn| [pseudo_header, &syn[..syn.len() - 8]].concat());
