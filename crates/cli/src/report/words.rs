@@ -165,14 +165,23 @@ pub(super) fn skipped(totals: &Totals) -> Vec<String> {
     skipped
 }
 
-/// How many connections were given up, if some were.
+/// How many connections were given up, and how many segments came later, if any.
 pub(super) fn given_up(totals: &Totals) -> Option<String> {
-    let many = counted(totals.given_up, "connection");
-    (totals.given_up > 0).then(|| {
-        format!(
-            "the state of {many} was given up, because more were live than memory is kept for: select fewer with --peer or --port"
-        )
-    })
+    let (many, later) = (counted(totals.given_up, "connection"), counted(totals.after_given_up, "segment"));
+    let advice = "select fewer with --peer or --port";
+    match (totals.given_up, totals.after_given_up) {
+        (0, 0) => None,
+        (0, _) => Some(format!(
+            "{later} came after their connections had closed and been forgotten for others, and could not be judged: {advice}"
+        )),
+        (_, 0) => Some(format!(
+            "the state of {many} was given up, because more were live than memory is kept for: {advice}"
+        )),
+        _ => Some(format!(
+            "the state of {many} was given up, because more were live than memory is kept for; {later} that came later could not \
+             be judged: {advice}"
+        )),
+    }
 }
 
 /// The time between two packets in a suitable unit; `None` if the clock went back.

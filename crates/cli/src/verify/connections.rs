@@ -16,6 +16,8 @@ use crate::capture::Place;
 
 /// How long a closed connection is remembered for late segments.
 const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000 };
+/// One in this many live connections may be a closed one that is remembered: a flood of short ones would take much memory.
+const CLOSED_OF_LIVE: usize = 8;
 /// How long a connection with nothing but SYNs is kept after its last segment; stacks resend a SYN for about two minutes.
 const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000 };
 
@@ -70,6 +72,8 @@ pub(super) struct Connections {
     /// Where the search for one to give up goes on.
     hand: usize,
     given_up: GivenUp,
+    /// Those that had closed and were forgotten before their time.
+    forgotten: GivenUp,
 }
 
 impl Connections {
@@ -84,6 +88,7 @@ impl Connections {
             most: most.clamp(1, Index::MAX as usize),
             hand: 0,
             given_up: GivenUp::default(),
+            forgotten: GivenUp::default(),
         }
     }
 
@@ -211,8 +216,15 @@ impl Connections {
 
     /// Takes out a connection that was closed long enough ago or never opened.
     #[inline]
-    pub(super) fn take_over(&mut self, now: Place, hash: impl Fn(&Ends) -> u64) -> Option<LiveConnection> {
-        let over = self.next_closed(now).or_else(|| self.next_unopened(now))?;
+    pub(super) fn take_over(
+        &mut self,
+        now: Place,
+        hash: impl Fn(&Ends) -> u64 + Copy,
+    ) -> Option<LiveConnection> {
+        let over = self
+            .next_closed(now)
+            .or_else(|| self.next_of_too_many_closed(&hash))
+            .or_else(|| self.next_unopened(now))?;
         Some(self.remove(over, hash))
     }
 
@@ -220,6 +232,19 @@ impl Connections {
     fn next_closed(&mut self, now: Place) -> Option<Index> {
         while let Some(due) = take_due(&mut self.closed, &LINGER, now) {
             if self.due(&due).is_some_and(|connection| connection.phase == Phase::Closed) {
+                return Some(due.index);
+            }
+        }
+        None
+    }
+
+    /// The one that closed first, if too many are remembered. From now on [`is_given_up`](Self::is_given_up) knows its ends.
+    #[inline]
+    fn next_of_too_many_closed(&mut self, hash: impl Fn(&Ends) -> u64) -> Option<Index> {
+        while self.closed.len() > self.most / CLOSED_OF_LIVE {
+            let due = self.closed.pop_front()?;
+            if self.due(&due).is_some_and(|connection| connection.phase == Phase::Closed) {
+                self.forgotten.note(hash(&self.ends(due.index)));
                 return Some(due.index);
             }
         }
@@ -262,9 +287,11 @@ impl Connections {
         Some(self.remove(worst, hash))
     }
 
-    /// Whether a segment without a live connection may belong to one that was given up. `is_first` says that it is a SYN without ACK.
+    /// Whether a segment without a live connection may belong to one that was given up, or that had closed and was forgotten. `is_first`
+    /// says that it is a SYN without ACK.
     pub(super) fn is_given_up(&self, hash: u64, is_first: bool) -> bool {
-        self.given_up.has(hash) || self.given_up.has_forgotten && !is_first
+        let has_forgotten = self.given_up.has_forgotten || self.forgotten.has_forgotten;
+        self.given_up.has(hash) || !is_first && (has_forgotten || self.forgotten.has(hash))
     }
 
     /// Takes out the rest, in the order of their first segments.

@@ -312,6 +312,34 @@ fn isns_that_are_given_do_not_replace_those_that_are_recorded() {
     found.assert_diagnosed("unexplained", &["the ISNs given with --isn are of another connection"]);
 }
 
+/// Of many that close at once, some are forgotten before their time: what comes late is no new connection, but a SYN begins one.
+#[test]
+fn closed_connections_are_forgotten_for_others() {
+    const CONNECTIONS: u8 = 40;
+    let keys = keys(&[IPV4_KEY]);
+    let options = VerifyOptions { most_connections: 64, ..VerifyOptions::default() };
+    let mut verifier = Verifier::new(&keys, options);
+    let (mut packets, mut late) = (Vec::new(), Vec::new());
+    for number in 0..CONNECTIONS {
+        let mut session = Session::usual([1000, 5000]);
+        session.ends[0] = Endpoint::new([192, 0, 2, 100 + number], 1000);
+        session.shake_hands();
+        session.send(0, RST | ACK, &[]);
+        late.push(session.packets[2].clone());
+        packets.extend(session.packets);
+    }
+    let syn = packets[0].clone();
+    packets.extend(late);
+    packets.push(syn);
+    let mut each = |_: VerifyEvent<'_>| Ok::<_, Infallible>(());
+    for (number, recorded) in (1..).zip(&packets) {
+        verifier.packet(&packet(number, recorded), &mut each).unwrap();
+    }
+    let totals = verifier.finish(None, &mut each).unwrap();
+    assert_eq!((totals.connections, totals.given_up), (u64::from(CONNECTIONS) + 1, 0));
+    assert!((30..40).contains(&totals.after_given_up), "{totals:?}");
+}
+
 #[test]
 fn connections_are_given_up_for_others_and_counted_once() {
     const MOST: u64 = 64;
