@@ -206,7 +206,15 @@ impl View {
         let of = |reason: &Reason| (reason.number, reason.diagnosis.kind, reason.diagnosis.sender);
         match self.reasons.iter_mut().find(|known| of(known) == of(reason)) {
             Some(known) => known.diagnosis = reason.diagnosis.clone(),
-            None if reason.is_new => self.reasons.push_front(reason.clone()),
+            None if reason.is_new => {
+                // The newest first, but that a connection failed before that it did not open.
+                let goes_before = |known: &Reason| {
+                    known.number == reason.number
+                        && rank(known.diagnosis.about) <= rank(reason.diagnosis.about)
+                };
+                let place = self.reasons.iter().rposition(goes_before).map_or(0, |place| place + 1);
+                self.reasons.insert(place, reason.clone());
+            }
             None => {}
         }
         self.reasons.truncate(REASONS);
@@ -421,6 +429,10 @@ mod tests {
         let reason = Reason { is_new: true, time: PLACE.time, number: 2, ends: ends(2), diagnosis };
         view.reason(&reason);
         view.reason(&reason);
+        let cause = "198.51.100.1:179 did not answer".to_owned();
+        let unopened =
+            Diagnosis { about: Standing::NotOpen, kind: "syn-unanswered", cause, ..reason.diagnosis.clone() };
+        view.reason(&Reason { diagnosis: unopened, ..reason });
         view
     }
 
