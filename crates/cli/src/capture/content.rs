@@ -10,7 +10,7 @@ use super::skipped::{Skipped, Unreadable};
 pub enum Content<'a> {
     /// A TCP segment.
     Tcp(CapturedSegment<'a>),
-    /// An IP fragment. From a [`Decoder`]: one that waits for the rest of its packet, or was given up.
+    /// An IP fragment. From a [`Decoder`](super::Decoder): one that waits for the rest of its packet, or was given up.
     Fragment {
         /// The IP protocol number of the whole packet.
         protocol: u8,
