@@ -20,6 +20,9 @@ pub struct Message {
     pub system: String,
     /// The texts of the line, with fields in braces.
     pub patterns: Vec<String>,
+    /// Names that stand for the message if they are all of a line; a counter's name does anyway.
+    #[serde(default)]
+    pub names: Vec<String>,
     /// What happened.
     pub meaning: String,
     /// The likely causes, the likeliest first.
@@ -48,6 +51,8 @@ pub struct Catalogue {
     messages: Vec<Message>,
     set: RegexSet,
     patterns: Vec<Pattern>,
+    /// Counters that are 0.
+    zeros: RegexSet,
 }
 
 #[derive(Debug)]
@@ -81,6 +86,8 @@ struct Kind {
 const ADDRESS: &str = "([0-9]{1,3}(?:[.][0-9]{1,3}){3}|[0-9A-Fa-f]*:[0-9A-Fa-f:]*(?:[0-9]{1,3}(?:[.][0-9]{1,3}){3})?)(?:%[0-9A-Za-z_.-]{1,15})?(?:/[0-9]{1,3})?";
 const PORT: &str = "([0-9]{1,5})";
 const OCTET: &str = "([0-9]{1,3})";
+/// A counter that is 0 says that nothing happened.
+const COUNT: &str = "([1-9][0-9]{0,18})";
 
 static KINDS: [Kind; 12] = [
     Kind { name: "peer", expression: ADDRESS, is_valid: parses::<IpAddr> },
@@ -94,8 +101,7 @@ static KINDS: [Kind; 12] = [
     Kind { name: "mac_length", expression: OCTET, is_valid: parses::<u8> },
     Kind { name: "key_mac_length", expression: OCTET, is_valid: parses::<u8> },
     Kind { name: "vrf", expression: "([0-9A-Za-z_.-]{1,32})", is_valid: |_| true },
-    // A counter that is 0 says that nothing happened.
-    Kind { name: "count", expression: "([1-9][0-9]{0,18})", is_valid: parses::<u64> },
+    Kind { name: "count", expression: COUNT, is_valid: parses::<u64> },
 ];
 
 fn parses<T: std::str::FromStr>(text: &str) -> bool {
@@ -154,6 +160,8 @@ impl Catalogue {
                     *command = commands.get(name).ok_or(format!("no command {name}"))?.clone();
                 }
             }
+            let counters = message.patterns.iter().filter_map(|pattern| pattern.strip_suffix(" {count}"));
+            message.names.extend(counters.filter(|name| !name.ends_with(':')).map(str::to_owned));
             for pattern in &message.patterns {
                 for parts in parts(pattern, &fragments)? {
                     let expression = expression(&parts);
@@ -162,7 +170,9 @@ impl Catalogue {
             }
         }
         let set = RegexSet::new(patterns.iter().map(|pattern| &pattern.expression))?;
-        Ok(Self { messages, set, patterns })
+        let counters = patterns.iter().filter(|pattern| pattern.expression.contains(COUNT));
+        let zeros = RegexSet::new(counters.map(|pattern| pattern.expression.replace(COUNT, "0")))?;
+        Ok(Self { messages, set, patterns, zeros })
     }
 
     /// All messages, in the order of the data file.
@@ -196,6 +206,23 @@ impl Catalogue {
             }
         }
         Some(Found { message: &self.messages[pattern.message], text, fields })
+    }
+
+    /// Whether a line is a counter of these messages that is 0.
+    #[must_use]
+    pub fn is_zero(&self, line: &str) -> bool {
+        self.zeros.is_match(line)
+    }
+
+    /// The messages that a text stands for which is nothing but a name, as `%TCP-6-AOMISMATCH` or `TcpExtTCPAOBad`; and that name.
+    #[must_use]
+    pub fn named(&self, text: &str) -> Vec<(&Message, &str)> {
+        let text = text.trim().trim_start_matches('%').trim_end_matches(':');
+        let text = text.strip_prefix("TcpExt").unwrap_or(text);
+        self.messages
+            .iter()
+            .filter_map(|message| Some((message, message.names.iter().find(|name| *name == text)?.as_str())))
+            .collect()
     }
 
     /// The ids of all messages whose patterns a line has, in the order of the data file.
@@ -258,6 +285,10 @@ pub struct Summary<'c> {
     pub lines: u64,
     /// Those that have a message.
     pub known: u64,
+    /// Counters that are 0.
+    pub zeros: u64,
+    /// The first line that is only a name of several messages, and of how many.
+    pub ambiguous: Option<(&'c str, usize)>,
     /// The messages, in the order of their first lines.
     pub seen: Vec<Seen<'c>>,
 }
@@ -281,7 +312,19 @@ impl<'c> Summary<'c> {
     /// Takes the next line of the log.
     pub fn line(&mut self, catalogue: &'c Catalogue, line: &str) {
         self.lines += 1;
-        let Some(found) = catalogue.explain(line) else { return };
+        let Some(found) = catalogue.explain(line).or_else(|| match catalogue.named(line)[..] {
+            [] => {
+                self.zeros += u64::from(catalogue.is_zero(line));
+                None
+            }
+            [(message, name)] => Some(Found { message, text: name.to_owned(), fields: Fields::default() }),
+            [(_, name), ref others @ ..] => {
+                self.ambiguous.get_or_insert((name, 1 + others.len()));
+                None
+            }
+        }) else {
+            return;
+        };
         self.known += 1;
         let peer = found.fields.0.get("peer").cloned();
         let place = self.seen.iter().position(|seen| seen.found.message.id == found.message.id);

@@ -317,7 +317,13 @@ impl Comments<'_> {
             let mut reason = vec![0; length];
             self.reasons.seek(SeekFrom::Start(start))?;
             self.reasons.read_exact(&mut reason)?;
-            *text += before;
+            if text.ends_with('.') {
+                // After a sentence another one begins.
+                reason[..1].make_ascii_uppercase();
+                text.push(' ');
+            } else {
+                *text += before;
+            }
             *text += &String::from_utf8_lossy(&reason);
         }
         Ok(())

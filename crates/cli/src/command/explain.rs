@@ -16,7 +16,7 @@ use crate::text::counted;
 ///
 /// journalctl -k | wireseal explain
 ///
-/// Exit codes: 0 at least one line is known, 2 the input cannot be read, 3 no line is known.
+/// Exit codes: 0 at least one line is known, or is a counter that is 0, 2 the input cannot be read, 3 no line is known.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The line; its words may be several arguments
@@ -49,18 +49,21 @@ pub(super) fn run(arguments: &Arguments) -> Result {
         write_text(&mut wrapped, &summary)?;
         wrapped.flush()?;
     }
-    if summary.seen.is_empty() {
-        say(match summary.lines {
-            0 => "there is no line to explain".to_owned(),
-            1 => format!("this line is not known, so nothing is said about it: {HOW_TO_ADD}"),
-            lines => format!("none of {lines} lines is known, so nothing is said about them: {HOW_TO_ADD}"),
+    if summary.seen.is_empty() && summary.zeros == 0 {
+        say(match (summary.lines, summary.ambiguous) {
+            (0, _) => "there is no line to explain".to_owned(),
+            (_, Some((name, messages))) => {
+                format!("{name} stands for {messages} messages: give the whole line")
+            }
+            (1, _) => format!("unknown line. {KNOWN}"),
+            (lines, _) => format!("none of {lines} lines is known. {KNOWN}"),
         });
         return Ok(Outcome::NotJudged);
     }
     Ok(Outcome::Good)
 }
 
-const HOW_TO_ADD: &str = "docs/explain.md lists what is known, and how to have a line added";
+const KNOWN: &str = "Known messages, and how to add one: docs/explain.md";
 
 /// The octets of a line that are looked at.
 const LONGEST_LINE: u64 = 64 * 1024;
@@ -110,6 +113,13 @@ fn write_text(output: &mut impl Write, summary: &Summary<'_>) -> io::Result<()> 
         writeln!(output)?;
         writeln!(output, "{} of {} known", summary.known, counted(summary.lines, "line"))?;
     }
+    match (summary.zeros, summary.known) {
+        (0, _) => {}
+        (1, 0) => writeln!(output, "this counter is 0")?,
+        (1, _) => writeln!(output, "1 other TCP-AO or TCP-MD5 counter is 0")?,
+        (zeros, 0) => writeln!(output, "all {zeros} TCP-AO and TCP-MD5 counters are 0")?,
+        (zeros, _) => writeln!(output, "{zeros} other TCP-AO and TCP-MD5 counters are 0")?,
+    }
     Ok(())
 }
 
@@ -119,6 +129,7 @@ struct Object<'a> {
     schema: u32,
     lines: u64,
     known: u64,
+    zero_counters: u64,
     messages: Vec<MessageObject<'a>>,
 }
 
@@ -158,6 +169,12 @@ impl<'a> Object<'a> {
                 source: &message.source,
             }
         });
-        Self { schema: 1, lines: summary.lines, known: summary.known, messages: messages.collect() }
+        Self {
+            schema: 1,
+            lines: summary.lines,
+            known: summary.known,
+            zero_counters: summary.zeros,
+            messages: messages.collect(),
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::verify::{Verifier, VerifyOptions};
 /// Offer Wireshark interfaces whose packets have verdicts as comments
 ///
 /// wireseal extcap --install makes a link in Wireshark's folder for such programs; its list of interfaces then has "TCP-AO verified: eth0".
-/// The program does the same under a name that ends in extcap. All other options are those with which Wireshark runs it.
+/// Started under a name that ends in "extcap", the program behaves the same. Wireshark passes all other options.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Make the link wireseal-extcap in this folder, by default Wireshark's own in your home
@@ -102,6 +102,12 @@ pub(super) fn run(arguments: Arguments) -> Result {
     if let Some(directory) = &arguments.install {
         let link = install(directory.as_deref())?;
         writeln!(output, "{}: start Wireshark again to see its interfaces", link.display())?;
+        if directory.is_none() {
+            writeln!(
+                output,
+                "(Wireshark 4.0 and older: --install with the folder under Help > About > Folders)"
+            )?;
+        }
         return Ok(Outcome::Good);
     }
     if arguments.extcap_interfaces {
@@ -184,9 +190,7 @@ fn parse_filter(text: &str) -> std::result::Result<PacketFilter, String> {
             }
         }
         if !peers.is_empty() && !ports.is_empty() {
-            return Err(
-                "ports or addresses: only one kind can be joined by or; write both with and".to_owned()
-            );
+            return Err("\"or\" joins only ports, or only addresses; join the two with \"and\"".to_owned());
         }
         if !peers.is_empty() && !filter.peers.is_empty() || !ports.is_empty() && !filter.ports.is_empty() {
             return Err("two of one kind joined by and: write them with or".to_owned());

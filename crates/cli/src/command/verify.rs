@@ -17,7 +17,10 @@ use crate::terminal::Wrapped;
 use crate::verify::report::Standing;
 use crate::verify::{IsnHint, NatHint, Verifier, VerifyEvent, VerifyOptions};
 
-/// Check every TCP segment of a capture against keys, and say why segments fail.
+/// Check every TCP segment of a capture, or of an interface, against keys, and say why segments fail
+///
+/// Exit codes: 0 all segments are good, 1 one failed or a connection did not open, 2 the command line, the keys or the file cannot be used, 3
+/// none of these, but something could not be judged.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// The capture: pcap or pcapng, plain or compressed with gzip or zstd; - for standard input

@@ -33,7 +33,7 @@ use crate::verify::{Verifier, VerifyEvent, VerifyOptions};
 /// Where packets come from if not from a file, and for how long.
 #[derive(Debug, clap::Args)]
 pub(super) struct LiveArguments {
-    /// Instead of a capture: the packets of this interface as they come, or of all with any; needs CAP_NET_RAW [repeatable]
+    /// Instead of a capture: live packets of this interface ("any": all); needs CAP_NET_RAW [repeatable]
     #[arg(short = 'i', long = "interface", value_name = "INTERFACE")]
     pub(super) interfaces: Vec<String>,
     /// Make the interface receive packets for other hosts too, as at a mirror port

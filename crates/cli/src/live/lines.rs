@@ -69,7 +69,7 @@ impl<W: Write> Lines<W> {
         }
         let more = counted(dropped - self.dropped, "packet");
         self.dropped = dropped;
-        self.line(format_args!("the kernel dropped {more}: verdicts about gaps are uncertain"))
+        self.line(format_args!("the kernel dropped {more}: missing answers may be due to that"))
     }
 
     fn line(&mut self, what: std::fmt::Arguments<'_>) -> io::Result<()> {

@@ -230,7 +230,7 @@ impl<'a, W: Write> Text<'a, W> {
             writeln!(self.output, "{}", self.colours.styled(NOT_JUDGED, given_up))?;
         }
         for hint in &totals.unused_hints {
-            writeln!(self.output, "not used: {hint}, which is about no connection that was checked")?;
+            writeln!(self.output, "{hint}: no such connection in this capture")?;
         }
         if let Some(damage) = &totals.damage {
             writeln!(self.output, "{}", self.colours.styled(FAILED, Printable(damage)))?;

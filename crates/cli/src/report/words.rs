@@ -160,7 +160,7 @@ pub(super) fn skipped(totals: &Totals) -> Vec<String> {
     }
     if totals.dropped > 0 {
         let dropped = counted(totals.dropped, "packet");
-        skipped.push(format!("{dropped} that the kernel dropped, so verdicts about gaps are uncertain"));
+        skipped.push(format!("{dropped} that the kernel dropped: missing answers may be due to that"));
     }
     skipped
 }
@@ -175,10 +175,10 @@ pub(super) fn given_up(totals: &Totals) -> Option<String> {
             "{later} came after their connections had closed and been forgotten for others, and could not be judged: {advice}"
         )),
         (_, 0) => Some(format!(
-            "the state of {many} was given up, because more were live than memory is kept for: {advice}"
+            "the state of {many} was given up, because the limit of live connections was reached: {advice}"
         )),
         _ => Some(format!(
-            "the state of {many} was given up, because more were live than memory is kept for; {later} that came later could not \
+            "the state of {many} was given up, because the limit of live connections was reached; {later} that came later could not \
              be judged: {advice}"
         )),
     }

@@ -153,20 +153,71 @@ fn what_is_no_address_and_no_number_is_not_taken() {
 
 #[test]
 fn a_text_that_is_not_known_is_not_explained() {
-    for text in ["BGP is down", "%TCP-6-NOSUCH: TCP AO something", "TcpExtTCPAOBad 0 0.0", "TCPAO", ""] {
+    for text in ["BGP is down", "%TCP-6-NOSUCH: TCP AO something", "BADAUTH 0", "TCPAO", ""] {
         let run = wireseal(["explain", text]);
         assert_eq!((run.code, run.out.as_str(), run.err.lines().count()), (3, "", 1), "{text}: {}", run.err);
         assert!(!run.err.contains("BGP is down"), "{}", run.err);
     }
     let run = wireseal(["explain", "BGP is down"]);
-    assert_eq!(
-        run.err,
-        "wireseal: this line is not known, so nothing is said about it: docs/explain.md lists what is known, and how to have a line added\n"
-    );
+    assert_eq!(run.err, "wireseal: unknown line. Known messages, and how to add one: docs/explain.md\n");
     let run = wireseal_reading(["explain", "--json"], b"one\ntwo\n");
     assert_eq!(run.code, 3);
-    assert_eq!(run.json(), serde_json::json!({ "schema": 1, "lines": 2, "known": 0, "messages": [] }));
+    assert_eq!(
+        run.json(),
+        serde_json::json!({ "schema": 1, "lines": 2, "known": 0, "zero_counters": 0, "messages": [] })
+    );
     assert!(run.err.contains("none of 2 lines is known"), "{}", run.err);
+}
+
+#[test]
+fn counters_that_are_0_are_no_unknown_lines() {
+    let counters = ["Bad", "Good", "KeyNotFound", "Required", "DroppedIcmps"].map(|name| format!("AO{name}"));
+    let counters: Vec<_> = counters
+        .into_iter()
+        .chain(["NotFound", "Unexpected", "Failure"].map(|name| format!("MD5{name}")))
+        .collect();
+    let nstat = |value: &dyn Fn(&str) -> u64| {
+        let line = |name: &String| format!("TcpExtTCP{name:<24} {}                  0.0\n", value(name));
+        format!("#kernel\nIpInReceives  0  0.0\n{}", counters.iter().map(line).collect::<String>())
+    };
+    let run = wireseal_reading(["explain"], nstat(&|_| 0).as_bytes());
+    assert_eq!((run.code, run.err.as_str()), (0, ""));
+    assert_eq!(run.out, "all 8 TCP-AO and TCP-MD5 counters are 0\n");
+    let run = wireseal_reading(["explain"], nstat(&|name| u64::from(name == "AOBad") * 10).as_bytes());
+    assert_eq!(run.code, 0);
+    assert!(
+        run.out.ends_with("\n1 of 10 lines known\n7 other TCP-AO and TCP-MD5 counters are 0\n"),
+        "{}",
+        run.out
+    );
+    let run = wireseal_reading(["explain", "--json"], nstat(&|_| 0).as_bytes());
+    assert_eq!((run.code, run.json()["zero_counters"].clone()), (0, 8.into()));
+    let run = wireseal(["explain", "TcpExtTCPAOBad 0 0.0"]);
+    assert_eq!((run.code, run.out.as_str()), (0, "this counter is 0\n"));
+}
+
+#[test]
+fn a_name_stands_for_its_message_or_for_several() {
+    for (name, id) in [
+        ("TCPAOBad", "linux-ao-bad"),
+        ("TcpExtTCPAOBad", "linux-ao-bad"),
+        ("TCPAOKeyNotFound", "linux-ao-key-not-found"),
+        ("AOMISMATCH", "ios-xe-ao-mismatch"),
+    ] {
+        assert_eq!(wireseal(["explain", name, "--json"]).json()["messages"][0]["id"], id, "{name}");
+    }
+    for (given, name, messages) in [
+        ("%TCP-6-BADAUTH", "TCP-6-BADAUTH", 2),
+        ("IP-TCP-3-BADAUTH:", "IP-TCP-3-BADAUTH", 2),
+        ("BADAUTH", "BADAUTH", 4),
+    ] {
+        let run = wireseal(["explain", given]);
+        let said = format!("wireseal: {name} stands for {messages} messages: give the whole line\n");
+        assert_eq!((run.code, run.out.as_str(), run.err), (3, "", said));
+    }
+    // A name in a text is not the name alone.
+    assert_eq!(wireseal(["explain", "what is BADAUTH"]).code, 3);
+    assert_eq!(wireseal(["explain", "no AOMISMATCH here"]).code, 3);
 }
 
 #[test]

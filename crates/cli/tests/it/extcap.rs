@@ -64,7 +64,10 @@ fn filters_are_checked() {
         ("udp", "is not understood here"),
         ("port bgp", "expected ports"),
         ("net 192.0.2.1/24", "write 192.0.2.0/24 for the network"),
-        ("port 179 or host 192.0.2.1", "only one kind can be joined by or"),
+        (
+            "port 179 or host 192.0.2.1",
+            "\"or\" joins only ports, or only addresses; join the two with \"and\"",
+        ),
         ("port 179 and port 646", "write them with or"),
         ("tcp or port 179", "is not understood here"),
     ] {
@@ -83,6 +86,14 @@ fn a_link_is_enough() {
     let run: Run =
         Command::new(folder.join("wireseal-extcap")).arg("--extcap-interfaces").output().unwrap().into();
     run.assert_says("{display=TCP-AO verified: lo}");
+    // Where older releases of Wireshark look is said if no folder was named.
+    let install = |arguments: &[&str]| -> Run {
+        let mut program = Command::new(folder.join("wireseal-extcap"));
+        program.env("HOME", files.path("home")).arg("--install").args(arguments).output().unwrap().into()
+    };
+    install(&[])
+        .assert_says("(Wireshark 4.0 and older: --install with the folder under Help > About > Folders)\n");
+    assert!(!install(&[folder.to_str().unwrap()]).out.contains("older"));
     // Nothing but a link is replaced.
     fs::remove_file(folder.join("wireseal-extcap")).unwrap();
     fs::write(folder.join("wireseal-extcap"), "precious").unwrap();

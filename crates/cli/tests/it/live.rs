@@ -331,7 +331,7 @@ fn dropped_packets_are_counted_and_blamed_on_nobody() {
     let large = frame(&[&[0x45, 0, 0x05, 0xdc, 0, 0, 0, 0, 64, 4], [0; 1490].as_slice()].concat());
     send("near", std::iter::repeat_n(large.as_slice(), 150_000));
     live.signal(Signal::CONT);
-    await_text(&live.out(), " packets: verdicts about gaps are uncertain\n");
+    await_text(&live.out(), " packets: missing answers may be due to that\n");
     // SYNs that nobody answers.
     let mut session = Session::usual([1000, 5000]);
     let syn = session.signed(0, SYN, &MSS, &[]);
@@ -342,7 +342,7 @@ fn dropped_packets_are_counted_and_blamed_on_nobody() {
     }
     let run = live.interrupt();
     assert_eq!(run.code, 3, "{run:?}");
-    run.assert_says("packets that the kernel dropped, so verdicts about gaps are uncertain\n");
+    run.assert_says("packets that the kernel dropped: missing answers may be due to that\n");
     run.assert_says("or that was among the");
     assert!(!run.out.contains("NOT OPEN"), "{}", run.out);
     let mut reader = PcapNgReader::new(File::open(&file).unwrap()).unwrap();

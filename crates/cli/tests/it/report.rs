@@ -417,9 +417,9 @@ fn unused_hints_are_reported() {
     let hint = "--nat 10.0.0.9=198.51.100.9";
     let totals = Totals { unused_hints: vec![hint.to_owned()], ..totals(&[rollover()]) };
     let (text, page) = report_of(("capture.pcap", &keys()), &[], &totals, TEXT, false);
-    let words = ", which is about no connection that was checked";
-    assert!(text.contains(&format!("\nnot used: {hint}{words}\n")), "{text}");
-    assert!(page.contains(&format!("Not used: <code>{hint}</code>{words}.")));
+    let words = ": no such connection in this capture";
+    assert!(text.contains(&format!("\n{hint}{words}\n")), "{text}");
+    assert!(page.contains(&format!("<code>{hint}</code>{words}.")));
     let (json, _) = report_of(("capture.pcap", &keys()), &[], &totals, JSON, false);
     assert!(json.contains(&format!("\"unused_hints\":[\"{hint}\"]")), "{json}");
 }

@@ -268,7 +268,7 @@ pub(super) fn section(subject: Subject<'_>, totals: &Totals, summary: &Summary) 
                 p.note { "Skipped: " (what) "." }
             }
             @for hint in &totals.unused_hints {
-                p.note { "Not used: " code { (hint) } ", which is about no connection that was checked." }
+                p.note { code { (hint) } ": no such connection in this capture." }
             }
             // The answer already names a single cause.
             @if summary.causes.len() > 1 {

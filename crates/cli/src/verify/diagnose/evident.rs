@@ -329,7 +329,7 @@ fn unanswered(
         explain!(
             kind,
             "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
-            "An end with TCP-AO silently drops what it cannot verify: first mend what makes segments of {own} fail here. Or the {what}s do not \
+            "An end with TCP-AO silently drops what it cannot verify: fix the failing segments of {own} first. Or the {what}s do not \
              reach it{otherwise}."
         )
     } else {

@@ -2,9 +2,10 @@
 
 use wireseal_tcp_ao::{MktParameters, OptionCoverage};
 
-use super::evident::{Ends, Explanation, explain, segments};
+use super::evident::{Ends, Explanation, explain};
 use super::findings::{Finding, Findings, is_acknowledged};
 use super::hypothesis::{Change, ChecksumForm, Relation, ShiftForm, SneForm};
+use crate::text::grouped;
 use crate::verify::connection::TcpConnection;
 use crate::verify::key_table::KeyTable;
 use crate::verify::report::Diagnosis;
@@ -25,10 +26,10 @@ pub(super) fn diagnoses(
     let diagnosis = |finding| Explained { finding, findings, connection, table }.diagnosis();
     let mut diagnoses: Vec<_> = findings.explained.iter().map(diagnosis).collect();
     if let Some(last) = diagnoses.last_mut().filter(|_| findings.explained_otherwise > 0) {
-        let others = segments(findings.explained_otherwise);
-        last.advice += &format!(
-            " For {others} there are yet other explanations, more than are listed for a connection."
-        );
+        last.advice += &match findings.explained_otherwise {
+            1 => " 1 more segment has another cause, which is not listed.".to_owned(),
+            others => format!(" {} more segments have other causes, which are not listed.", grouped(others)),
+        };
     }
     diagnoses
 }

@@ -131,7 +131,11 @@ impl Rest<'_, '_> {
         };
         Extent {
             tried: format!(" (tried{on}: {})", tried.join(", ")),
-            left_out: (!left_out.is_empty()).then(|| left_out.join(", ")),
+            left_out: match left_out[..] {
+                [] => None,
+                [only] => Some(format!("{only} was")),
+                [ref others @ .., last] => Some(format!("{} and {last} were", others.join(", "))),
+            },
             not_excluded,
         }
     }
@@ -142,7 +146,7 @@ impl Rest<'_, '_> {
         let [own, other] = self.agreement.copies.pair(connection.number, true)?;
         let signer = connection.sender(&own.ends[0]);
         let neither = if other.is_good { "" } else { ", and neither of them verifies" };
-        let compare = if other.is_good { "" } else { " Besides, compare the secrets." };
+        let compare = if other.is_good { "" } else { " Also compare the secrets." };
         let [sequence, acknowledgment] = own.shifts_from(other);
         if own.ends != other.ends {
             return Some(translated(own, other));
@@ -247,7 +251,7 @@ impl Rest<'_, '_> {
         } else if let Some(left_out) = extent.left_out {
             explain!(
                 "unexplained",
-                "{nothing}, but not everything was tried: not {left_out}, because too many segments had been tried before",
+                "{nothing}, but the search limit was reached before {left_out} tried",
                 "Select the connection with --peer or --port, and give only its keys."
             )
         } else if connection.has_given_isns && !connection.has_good() {
@@ -363,7 +367,7 @@ fn translated(own: &Copied, other: &Copied) -> Explanation {
     let same = if own.shifts_from(other) == [0, 0] { "the same ISNs and MACs" } else { "the same MACs" };
     let (neither, compare) = match other.is_good {
         true => ("", ""),
-        false => (", and neither of them verifies", " Besides, compare the secrets."),
+        false => (", and neither of them verifies", " Also compare the secrets."),
     };
     explain!(
         "addresses-rewritten",

@@ -264,6 +264,14 @@ fn comments_say_no_more_than_is_known() {
         found[0]
     );
     assert_eq!(found[1..], ["wireseal: good (100, SNE 0)"; 3]);
+    // After the sentence about a SYN that fails, a sentence about the connection.
+    let mut failed = Session::usual([1000, 5000]);
+    failed.signing[0].mac_length = 16;
+    let syn = failed.signed(0, 2, &[], &[]);
+    failed.repeat(0, &syn, 4);
+    let found = of(&failed);
+    assert!(found[0].starts_with("wireseal: bad MAC: "), "{}", found[0]);
+    assert!(found[0].contains(". The connection did not open: ") && !found[0].contains(".;"), "{}", found[0]);
 
     let mut late = session();
     late.send(0, 0x18, &[0; 100]);

@@ -73,7 +73,7 @@ fn addresses_are_translated_between_two_places() {
     let found = verify(&on_both_sides(&packets, MICROSECOND, outside), &[&wrong]);
     assert_rewritten(
         &found,
-        &["translated on the path, and neither of them verifies", "compare the secrets"],
+        &["translated on the path, and neither of them verifies", "Also compare the secrets"],
     );
 }
 
