@@ -341,10 +341,10 @@ impl Summary {
             format!("{}: {}", counted(totals.counts.iter().sum(), "segment"), counts(&totals.counts)),
             format!("{}: {}", counted(totals.connections, "connection"), self.connections()),
         ];
-        for Cause { kind, segments, connections, sentence, .. } in self.worst_causes() {
+        for Cause { kind, segments, connections, cause, .. } in self.worst_causes() {
             let [segments, connections] =
                 [counted(*segments, "segment"), counted(*connections, "connection")];
-            lines.push(format!("{kind}, {segments} in {connections}: {sentence}"));
+            lines.push(format!("{kind}, {segments} in {connections}: {cause}"));
         }
         lines.extend(skipped(totals).into_iter().map(|what| format!("skipped: {what}")));
         lines.extend(totals.damage.clone());
@@ -371,10 +371,15 @@ impl Summary {
         counted.join(", ")
     }
 
-    /// The causes for this standing, and the one that explains most of them, the first if several do.
+    /// The causes for this standing, and the one that explains most of them. What has nothing to do with TCP-AO comes last, and of several
+    /// that explain as many a certain one comes before a likely one, and then the first.
     fn causes_of(&self, about: Standing) -> (usize, Option<&Cause>) {
         let causes = || self.causes.iter().filter(|cause| cause.about == about);
-        (causes().count(), causes().rev().max_by_key(|cause| cause.segments))
+        let rank = |cause: &&Cause| {
+            let is_likely = matches!(cause.kind, "unexplained" | "secrets-differ" | "secret-changed");
+            (cause.kind != "unsigned-without-key", cause.segments, !is_likely)
+        };
+        (causes().count(), causes().rev().max_by_key(rank))
     }
 
     /// Why the session is down, or that it is not, in one line.
@@ -431,17 +436,29 @@ impl Summary {
                 let how = match (most, kinds) {
                     (None, _) => ", and nothing that was tried explains it".to_owned(),
                     (Some(cause), 1) if cause.segments >= failed && cause.connections > 1 => format!(
-                        " in {} for reasons of one kind, the first being",
+                        " in {} for reasons of one kind, for example",
                         counted(cause.connections, "connection")
                     ),
                     (Some(cause), 1) if cause.segments >= failed && cause.is_one => String::new(),
                     (Some(cause), 1) if cause.segments >= failed => {
-                        " for reasons of one kind, the first being".to_owned()
+                        " for reasons of one kind, for example".to_owned()
                     }
-                    (Some(cause), 1) => format!(", {} of them for this reason", grouped(cause.segments)),
+                    (Some(cause), 1) if cause.is_one => {
+                        format!(", {} of them for this reason", grouped(cause.segments))
+                    }
+                    (Some(cause), 1) => {
+                        format!(", {} of them for reasons of one kind, for example", grouped(cause.segments))
+                    }
                     (Some(cause), kinds) => {
                         let segments = counted(cause.segments, "segment");
-                        format!(" for {kinds} reasons, the most frequent ({segments}) being")
+                        let example = if cause.is_one { "" } else { ", for example" };
+                        // What has nothing to do with TCP-AO may be more.
+                        let is_most = self
+                            .causes
+                            .iter()
+                            .all(|other| other.about != Standing::Failed || other.segments <= cause.segments);
+                        let which = if is_most { "the most frequent" } else { "the first to look at" };
+                        format!(" for {kinds} reasons, {which} ({segments}) being{example}")
                     }
                 };
                 let answer = with_cause(format!("{} of {segments} failed{how}", grouped(failed)), most);

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use foldhash::fast::RandomState;
 use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, Options, TCP_HEADER_LENGTH};
-use wireseal_tcp_ao::{Endpoint, Segment};
+use wireseal_tcp_ao::{Endpoint, Isn, Segment};
 
 use super::learn::Wait;
 use crate::capture::Place;
@@ -23,6 +23,7 @@ pub(super) struct Agreement {
     /// By sender and receiver.
     seen: HashMap<[IpAddr; 2], SeenKeys, RandomState>,
     pub(super) copies: Copies,
+    pub(super) removed: Removed,
 }
 
 /// Indices of keys, see [`Candidate::key`].
@@ -168,6 +169,52 @@ impl Copies {
             let others = copies().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
             Some([own, others.max_by_key(|copy| copy.is_good)?])
         })
+    }
+}
+
+/// The SYNs and SYN-ACKs by their ends and sequence number. One that was recorded with TCP-AO and without has passed a device that removes
+/// the option.
+#[derive(Default, Debug)]
+pub(super) struct Removed {
+    seen: HashMap<([Endpoint; 2], u32), SeenSyn, RandomState>,
+    /// The oldest first.
+    order: VecDeque<([Endpoint; 2], u32)>,
+}
+
+/// Where a SYN was recorded last.
+#[derive(Default, Debug)]
+struct SeenSyn {
+    signed: Option<Place>,
+    unsigned: Option<Place>,
+    /// Where it was recorded with the option and without, at about the same time.
+    pair: Option<[Place; 2]>,
+}
+
+impl Removed {
+    pub(super) fn note(&mut self, place: Place, segment: &Segment<'_>, is_signed: bool) {
+        let syn = ([segment.source(), segment.destination()], segment.sequence().0);
+        let seen = match self.seen.entry(syn) {
+            Entry::Occupied(seen) => seen.into_mut(),
+            Entry::Vacant(room) => {
+                self.order.push_back(syn);
+                room.insert(SeenSyn::default())
+            }
+        };
+        *(if is_signed { &mut seen.signed } else { &mut seen.unsigned }) = Some(place);
+        if let (None, Some(signed), Some(unsigned)) = (seen.pair, seen.signed, seen.unsigned) {
+            let [before, after] = if is_signed { [unsigned, signed] } else { [signed, unsigned] };
+            seen.pair = (!NEAR.is_over(before, after)).then_some([signed, unsigned]);
+        }
+        if self.order.len() > MOST
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.seen.remove(&oldest);
+        }
+    }
+
+    /// Where the SYN or SYN-ACK with this ISN was recorded with TCP-AO and without.
+    pub(super) fn pair(&self, from: Endpoint, to: Endpoint, isn: Isn) -> Option<[Place; 2]> {
+        self.seen.get(&([from, to], isn.0))?.pair
     }
 }
 

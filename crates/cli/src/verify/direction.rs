@@ -194,6 +194,11 @@ impl Direction {
         self.unusual().first.into_iter().chain([signed]).flatten().min_by_key(|place| place.packet)
     }
 
+    /// The last segment of the run in which a key verified last: a good one unless others of that KeyID failed after it.
+    pub(super) fn last_good(&self) -> Option<Place> {
+        self.key_runs.iter().rev().find(|run| run.key.is_some()).map(|run| run.last)
+    }
+
     /// Whether what its SYNs have shown takes memory.
     #[inline]
     pub(super) const fn has_much_of_opening(&self) -> bool {

@@ -37,7 +37,14 @@ impl Drops {
                     diagnosis.about = Standing::NotJudged;
                     diagnosis.cause += &format!(", or that was among the {dropped} that the kernel dropped");
                 }
-                (Standing::Failed, "unexplained" | "secrets-differ" | "altered") => {
+                (
+                    Standing::Failed,
+                    "unexplained"
+                    | "secrets-differ"
+                    | "secret-changed"
+                    | "secret-of-one-direction"
+                    | "altered",
+                ) => {
                     diagnosis.advice += &format!(
                         " Or the kernel dropped the handshake of another connection between the same ports: it dropped {dropped}."
                     );

@@ -65,6 +65,12 @@ impl LiveConnection {
         let judgement = judge(&mut self.connection, table, traffic_keys, sender, observed, batched);
         let verdict = judgement.verdict;
         if segment.flags().syn()
+            && let Ok(ao) = observed.ao
+            && !observed.has_part_of_header
+        {
+            agreement.removed.note(observed.place, segment, ao.is_some());
+        }
+        if segment.flags().syn()
             && let Ok(Some(ao)) = observed.ao
         {
             let (number, is_good) = (self.connection.number, verdict == Verdict::Good);

@@ -71,14 +71,14 @@ fn the_last_line_says_why_the_session_is_down() {
     assert!(cause.starts_with("192.0.2.2:179 excludes the other TCP options from the MAC"), "{cause}");
     assert_answer(&[options_excluded()], &format!("4 of 6 segments failed: {cause}"));
     let expected =
-        format!("8 of 12 segments failed in 2 connections for reasons of one kind, the first being: {cause}");
+        format!("8 of 12 segments failed in 2 connections for reasons of one kind, for example: {cause}");
     assert_answer(&[options_excluded(), options_excluded()], &expected);
     let mut of_both_ends = options_excluded();
     let mut other = of_both_ends.diagnoses[0].clone();
     (other.cause, other.segments) = ("192.0.2.9:41022 does so as well".to_owned(), 1);
     of_both_ends.diagnoses[0].segments = 3;
     of_both_ends.diagnoses.push(other);
-    let expected = format!("4 of 6 segments failed for reasons of one kind, the first being: {cause}");
+    let expected = format!("4 of 6 segments failed for reasons of one kind, for example: {cause}");
     assert_answer(&[of_both_ends], &expected);
     let mut in_part = options_excluded();
     in_part.diagnoses[0].segments = 3;
@@ -116,9 +116,10 @@ fn the_last_line_says_what_failed_before_what_could_not_be_judged() {
         set_checksum(second.addresses(1), &mut tcp);
         second.record(1, &tcp);
     }
+    second.send(1, ACK, &[]);
     session.packets.append(&mut second.packets);
     let found = verify(&session.packets, &[IPV4_KEY]);
-    let answer = "2 of 13 segments failed: 2 segments of 192.0.2.2:179 under key 100 (KeyID 100) fail while others verify: \
+    let answer = "2 of 14 segments failed: 2 segments of 192.0.2.2:179 under key 100 (KeyID 100) fail while others verify: \
                   altered on the path, or forged; 5 more could not be judged: the capture lacks the start of the connection, \
                   and with it the ISNs that the traffic keys depend on";
     assert_eq!(found.last_line(&[IPV4_KEY]), answer);

@@ -49,10 +49,30 @@ pub(super) fn segments(count: u64) -> String {
 }
 
 /// What is wrong with the segments of one end.
-pub(super) fn diagnoses(sender: Sender, connection: &TcpConnection) -> impl Iterator<Item = Diagnosis> {
+pub(super) fn diagnoses(
+    sender: Sender,
+    connection: &TcpConnection,
+    agreement: &Agreement,
+) -> impl Iterator<Item = Diagnosis> {
     let ends = Ends::of(connection, sender);
-    let looks = [unsigned, odd_options, odd_ends, isn_not_seen, cut_off];
-    looks.into_iter().filter_map(move |look| look(connection, sender, ends))
+    let looks = [odd_options, odd_ends, isn_not_seen, cut_off];
+    let unsigned = unsigned(connection, sender, ends, agreement);
+    unsigned.into_iter().chain(looks.into_iter().filter_map(move |look| look(connection, sender, ends)))
+}
+
+/// Where the SYN or SYN-ACK of an end was recorded with TCP-AO and without.
+fn option_removed(connection: &TcpConnection, sender: Sender, agreement: &Agreement) -> Option<[Place; 2]> {
+    let Ends { own, other } = Ends::of(connection, sender);
+    agreement.removed.pair(own, other, connection.isn(sender)?)
+}
+
+/// What to do about it.
+fn stop_removing([signed, unsigned]: [Place; 2], Ends { own, other }: Ends) -> String {
+    let (signed, unsigned) = (signed.packet, unsigned.packet);
+    format!(
+        "Stop the device between {own} and {other} from removing TCP option 29: packet {signed} has it, and packet {unsigned} is the same \
+         segment without it."
+    )
 }
 
 /// How many segments of a sender have one of these verdicts, and the first of them.
@@ -115,7 +135,12 @@ fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -
     Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
-fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Diagnosis> {
+fn unsigned(
+    connection: &TcpConnection,
+    sender: Sender,
+    ends: Ends,
+    agreement: &Agreement,
+) -> Option<Diagnosis> {
     let Ends { own, other } = ends;
     let [opener, listener] = connection.ends;
     let direction = connection.direction(sender);
@@ -123,11 +148,34 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
     let (count, first) = of_verdicts(connection, sender, &[Verdict::NoOption])?;
     let (their, address) = (segments(count), own.address());
     let peer_is_unsigned = !peer.has_signed();
+    let yet = if has_failed(peer) { "" } else { "; keys do not matter yet" };
     let only_resets = direction.unusual().unsigned_resets == count;
-    let lost = format!(
-        "Either {own} has lost the connection (it was restarted, or its keys were removed), or someone forges them."
-    );
-    let explanation = if direction.unusual().md5 > 0 {
+    let is_signed_after = direction.last_good().is_some_and(|last| last.packet > first.packet);
+    let lost = match is_signed_after {
+        true => format!(
+            "{own} goes on with signed segments, so a firewall on the path sends them, or someone forges them."
+        ),
+        false => format!(
+            "Either {own} has lost the connection (it was restarted, or its keys were removed), or a firewall on the path sends them, or \
+             someone forges them."
+        ),
+    };
+    let md5 = match direction.unusual().md5 {
+        0 => String::new(),
+        1 => "; 1 of them is signed with TCP-MD5".to_owned(),
+        md5 => format!("; {md5} of them are signed with TCP-MD5"),
+    };
+    let removed = Sender::BOTH.into_iter().find_map(|end| option_removed(connection, end, agreement));
+    let explanation = if let Some(removed) = removed.filter(|_| !direction.has_signed()) {
+        explain!(
+            "option-removed",
+            "a device between {opener} and {listener} removes TCP-AO from the segments",
+            stop_removing(removed, Ends { own: opener, other: listener })
+        )
+    } else if direction.unusual().md5 > 0
+        && direction.unusual().md5 + direction.unusual().unsigned_resets >= count
+        && !direction.has_signed()
+    {
         explain!(
             "tcp-md5",
             "{own} signs with TCP-MD5 (RFC 2385), not with TCP-AO, and the two do not interoperate",
@@ -155,11 +203,11 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
         explain!(
             "unsigned-segments",
             "{their} of {own} without TCP-AO among others that are signed: an end with TCP-AO drops them",
-            "They are forged, or a device on the path removes the option."
+            "They are forged, or a device on the path removes the option{md5}."
         )
     } else if peer_is_unsigned && connection.candidates.is_empty() {
         explain!(
-            "unsigned",
+            "unsigned-without-key",
             "neither {opener} nor {listener} uses TCP-AO, and no key given here is for them",
             "Select other connections with --peer or --port, or configure TCP-AO at both ends."
         )
@@ -180,7 +228,7 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
         explain!(
             "reset-unsigned",
             "{own} answers the signed SYN with an unsigned reset, which {other} ignores",
-            "Nothing listens on that port at {own}, or a firewall refuses the connection; keys do not matter yet."
+            "Nothing listens on that port at {own}, or a firewall refuses the connection{yet}."
         )
     } else if only_resets {
         let resets = counted(count, "unsigned reset");
@@ -193,7 +241,8 @@ fn unsigned(connection: &TcpConnection, sender: Sender, ends: Ends) -> Option<Di
         explain!(
             "peer-unsigned",
             "{other} signs and {own} does not",
-            "{own} has no TCP-AO configured for {other}: configure the key there."
+            "{own} has no TCP-AO configured for {other}: configure the key there. Or a device on the path answers for {own}, such as a SYN \
+             proxy, or removes the option."
         )
     };
     Some(explanation.diagnosis(sender, first, count))
@@ -324,6 +373,12 @@ fn unanswered(
             "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
             "A device on the path changes it, and an end with TCP-AO silently drops what it cannot verify: see why segments of connection \
              {number} fail."
+        )
+    } else if let Some(removed) = option_removed(connection, sender, agreement) {
+        explain!(
+            kind,
+            "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}, from which a device on the path removes TCP-AO",
+            stop_removing(removed, Ends { own, other })
         )
     } else if has_failed(direction) {
         explain!(

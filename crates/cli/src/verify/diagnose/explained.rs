@@ -347,6 +347,11 @@ impl Explained<'_, '_> {
             let is_accepted = self.is_accepted() && is_acknowledged(self.connection, same.sender, same.end);
             let why = if is_accepted { "Each has acknowledged the other's segments" } else { "Both do it" };
             format!("{why}, so they agree: correct {what} given here.")
+        } else if self.is_accepted() && other_end_has_key {
+            format!(
+                "{other} has acknowledged these segments, and its own verify with the key as given, so the ends agree on another one in this \
+                 direction only: give that here as a second key, with {what} corrected."
+            )
         } else if self.is_accepted() {
             format!("{other} has acknowledged these segments, so the ends agree: correct {what} given here.")
         } else if other_end_has_key {

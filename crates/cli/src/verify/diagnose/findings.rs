@@ -98,9 +98,17 @@ pub(super) struct Unexplained {
     pub(super) ao: Option<(KeyId, usize)>,
     /// The sequence number after the first segment that has octets.
     pub(super) end: Option<SeqNum>,
+    /// Whether the sender has sent a good segment after the first of them.
+    pub(super) is_followed_by_good: bool,
 }
 
 impl Unexplained {
+    /// Whether all that the sender has sent since the first of them fails as well, so that its key has changed. A single segment, and
+    /// resets, are more likely forged.
+    pub(super) const fn is_lasting(&self) -> bool {
+        self.segments > 1 && self.segments > self.resets && !self.is_followed_by_good
+    }
+
     pub(super) fn note(&mut self, place: Place, segment: &Segment<'_>, ao: &AoOption<'_>) {
         self.first = self.first.or(Some(place));
         self.segments += 1;
@@ -144,6 +152,9 @@ impl Findings {
     pub(super) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
         let (start, after) = (segment.sequence(), segment.end());
         let unexplained = &mut self.unexplained[sender as usize];
+        for unexplained in [&mut unexplained.bad_mac, &mut unexplained.unknown_key_id] {
+            unexplained.is_followed_by_good = unexplained.first.is_some();
+        }
         let explained = self.explained.iter_mut().filter(|finding| finding.sender == sender);
         let ends = explained.map(|finding| &mut finding.end);
         for end in ends.chain([&mut unexplained.bad_mac.end, &mut unexplained.unknown_key_id.end]) {

@@ -184,7 +184,7 @@ const SACK_PERMITTED: u8 = 4;
 pub(super) const WINDOW_SCALE: u8 = 3;
 pub(super) const MAX_WINDOW_SCALE: u8 = 14;
 /// Timestamps (RFC 7323 §3.2), and the octets of the option.
-const TIMESTAMPS: u8 = 8;
+pub(super) const TIMESTAMPS: u8 = 8;
 const TIMESTAMPS_LENGTH: usize = 10;
 
 /// How many options may have been replaced.

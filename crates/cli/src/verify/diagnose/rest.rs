@@ -7,18 +7,18 @@ use wireseal_tcp_ao::{KeyId, MktParameters};
 use super::case::LEAST_MAC;
 use super::evident::{Ends, Explanation, explain, segments};
 use super::explained::NO_RANDOMISATION;
-use super::findings::{Findings, Tried, UnexplainedOfSender, is_acknowledged};
-use super::options::option_name;
+use super::findings::{Findings, Tried, Unexplained, UnexplainedOfSender, is_acknowledged};
+use super::options::{TIMESTAMPS, option_name};
 use crate::text::grouped;
 use crate::verify::across::{Agreement, Copied};
 use crate::verify::connection::TcpConnection;
 use crate::verify::direction::Direction;
 use crate::verify::key_table::{Candidate, KeyTable};
-use crate::verify::report::{Diagnosis, IsnSource, Sender, Verdict};
+use crate::verify::report::{Diagnosis, IsnSource, Sender};
 
 /// What was tried, in words.
 struct Extent {
-    /// A parenthesis, with a blank in front.
+    /// A sentence with a blank in front.
     tried: String,
     /// What a limit left out.
     left_out: Option<String>,
@@ -41,10 +41,17 @@ impl Rest<'_, '_> {
         &self.findings.unexplained[self.sender as usize]
     }
 
-    /// Whether the last segments of both ends have this verdict: if both keep doing it, the segments are not forged.
-    fn is_last_of_both(&self, verdict: Verdict) -> bool {
-        let kind = Some(verdict.index() as u8);
-        self.connection.directions.iter().all(|direction| direction.last_verdict == kind)
+    /// Whether neither end has sent a good segment since the first of these: if both keep doing it, the segments are not forged.
+    fn are_lasting(&self, of: fn(&UnexplainedOfSender) -> &Unexplained) -> bool {
+        self.findings.unexplained.iter().all(|unexplained| of(unexplained).is_lasting())
+    }
+
+    /// Whether the ISN of an end was inferred, and no MAC has confirmed it.
+    fn is_isn_guessed(&self) -> bool {
+        let is_guess = |direction: &Direction| {
+            matches!(direction.known_isn, Some((_, IsnSource::Inferred { is_confirmed: false })))
+        };
+        !self.connection.has_good() && self.connection.directions.iter().any(is_guess)
     }
 
     /// Whether segments of the sender with this KeyID verify.
@@ -114,10 +121,7 @@ impl Rest<'_, '_> {
                 "sequence numbers shifted by a firewall (give the sender's with --isn)",
             ]);
         }
-        let is_guess = |direction: &Direction| {
-            matches!(direction.known_isn, Some((_, IsnSource::Inferred { is_confirmed: false })))
-        };
-        if !self.connection.has_good() && self.connection.directions.iter().any(is_guess) {
+        if self.is_isn_guessed() {
             possible.push(
                 "another ISN than the one inferred (the capture lacks the SYN, which may have had data)",
             );
@@ -130,12 +134,8 @@ impl Rest<'_, '_> {
             false => format!(" Not excluded: {}.", possible.join(", ")),
         };
         Extent {
-            tried: format!(" (tried{on}: {})", tried.join(", ")),
-            left_out: match left_out[..] {
-                [] => None,
-                [only] => Some(format!("{only} was")),
-                [ref others @ .., last] => Some(format!("{} and {last} were", others.join(", "))),
-            },
+            tried: format!(" Tried{on}: {}.", tried.join(", ")),
+            left_out: (!left_out.is_empty()).then(|| left_out.join(", ")),
             not_excluded,
         }
     }
@@ -146,7 +146,7 @@ impl Rest<'_, '_> {
         let [own, other] = self.agreement.copies.pair(connection.number, true)?;
         let signer = connection.sender(&own.ends[0]);
         let neither = if other.is_good { "" } else { ", and neither of them verifies" };
-        let compare = if other.is_good { "" } else { " Also compare the secrets." };
+        let compare = compare_as_well(own, other);
         let [sequence, acknowledgment] = own.shifts_from(other);
         if own.ends != other.ends {
             return Some(translated(own, other));
@@ -170,10 +170,13 @@ impl Rest<'_, '_> {
             ));
         }
         let unexplained = &self.unexplained().bad_mac;
-        if unexplained.syns != unexplained.segments || unexplained.damaged > 0 || signer != sender {
+        let kinds = own.other_options(other);
+        // What is changed in a SYN alone does not explain other segments; timestamps are in all of them.
+        let explains_all = unexplained.syns == unexplained.segments || kinds.contains(&TIMESTAMPS);
+        if !explains_all || unexplained.damaged > 0 || signer != sender {
             return None;
         }
-        let mut changed: Vec<_> = own.other_options(other).into_iter().map(option_name).collect();
+        let mut changed: Vec<_> = kinds.into_iter().map(option_name).collect();
         if changed.is_empty() {
             let what = if own.has_same_start(other) {
                 "the order or padding of the TCP options"
@@ -224,12 +227,28 @@ impl Rest<'_, '_> {
             )
         } else if let Some(explanation) = self.with_copy() {
             explanation
-        } else if good_under_key && self.is_last_of_both(Verdict::BadMac) && *searched > 0 && whole {
+        } else if good_under_key && self.are_lasting(|of| &of.bad_mac) && *searched > 0 && whole {
             explain!(
                 "unexplained",
                 "{count} of {own} under {key} {fail}, from packet {from} on, while others before verify; {other}'s last ones \
-                 fail as well. Most likely both ends have changed to another secret under the same KeyID{tried}",
-                "Give it here."
+                 fail as well. Most likely both ends have changed to another secret under the same KeyID",
+                "Give it here.{tried}"
+            )
+        } else if good_under_key && unexplained.is_lasting() && *searched > 0 && whole {
+            let advice = match self.is_accepted() {
+                true => format!(
+                    "{other} has acknowledged these segments, so it has that secret as well: give it here as a second key."
+                ),
+                false => format!(
+                    "If the secret was changed at {own}, correct it there, or change it at {other} and here. Or a device on the path has \
+                     begun to alter its segments."
+                ),
+            };
+            explain!(
+                "secret-changed",
+                "since packet {from} most likely another secret at {own}: its segments before verify under {key}, and {count} fail, with \
+                 no good one after",
+                advice + tried
             )
         } else if good_under_key && *searched > 0 && whole {
             let checksum = match unexplained.damaged {
@@ -251,8 +270,8 @@ impl Rest<'_, '_> {
         } else if let Some(left_out) = extent.left_out {
             explain!(
                 "unexplained",
-                "{nothing}, but the search limit was reached before {left_out} tried",
-                "Select the connection with --peer or --port, and give only its keys."
+                "{nothing}, but the search limit was reached before everything was tried",
+                "Select the connection with --peer or --port, and give only its keys. Not tried: {left_out}."
             )
         } else if connection.has_given_isns && !connection.has_good() {
             explain!(
@@ -260,6 +279,14 @@ impl Rest<'_, '_> {
                 "the ISNs given with --isn are of another connection or in the wrong order, or the secret is another one: \
                  {nothing}",
                 "Check the ISNs first."
+            )
+        } else if self.is_isn_guessed() {
+            let not_excluded = extent.not_excluded;
+            explain!(
+                "unexplained",
+                "{nothing}, with an ISN that was only inferred: it is another one if the SYN, which the capture lacks, had data",
+                "Record from before the connection opens, or give the ISNs with --isn {opener}-{listener}=ISN,ISN. If segments fail then \
+                 as well, compare the secret at {opener}, at {listener} and here.{not_excluded}{tried}"
             )
         } else if is_alone || unexplained.resets == unexplained.segments {
             let (what, more) = match is_alone {
@@ -269,25 +296,36 @@ impl Rest<'_, '_> {
             let not_excluded = extent.not_excluded;
             explain!(
                 "unexplained",
-                "{nothing}{tried}: {what} may be forged or altered on the path, or of another secret",
-                "{more}; if these fail as well, compare the secret at {opener}, at {listener} and here.{not_excluded}"
+                "{nothing}: {what} may be forged or altered on the path, or of another secret",
+                "{more}; if these fail as well, compare the secret at {opener}, at {listener} and here.{not_excluded}{tried}"
             )
-        } else if self.is_key_of_other_end(key_id) && !self.is_accepted() {
+        } else if self.is_key_of_other_end(key_id) && self.is_accepted() {
+            explain!(
+                "secret-of-one-direction",
+                "most likely another secret in this direction only: {other}'s segments verify under {key}, and {nothing}",
+                "{other} has acknowledged these segments, so the ends agree, and the key given here is right for the other direction: give \
+                 the secret of this one as a second key. Or a device between {other} and the place of the capture changes the \
+                 segments.{tried}"
+            )
+        } else if self.is_key_of_other_end(key_id)
+            && connection.direction(sender.other()).acknowledged.is_some()
+        {
+            let not_excluded = extent.not_excluded;
+            explain!(
+                "unexplained",
+                "{nothing}, although {own} answers {other}'s segments, which verify under that key",
+                "If {own} verifies what it answers, it has that secret: look for a second key with SendID {key_id} there, and for a device on \
+                 the path that changes its segments. If it does not, correct the secret at {own}.{not_excluded}{tried}"
+            )
+        } else if self.is_key_of_other_end(key_id) {
             let (own_address, other_address) = (own.address(), other.address());
             let not_excluded = extent.not_excluded;
-            // An end that verifies what it answers has that secret.
-            let second_key = match connection.direction(sender.other()).acknowledged.is_some() {
-                true => format!(
-                    " {own} answers {other}'s segments, so if it verifies these, look for a second key with SendID {key_id} there."
-                ),
-                false => String::new(),
-            };
             explain!(
                 "secrets-differ",
                 "most likely the two ends have different secrets: {other_address}'s segments verify under {key}, and nothing that \
-                 was tried explains {count} of {own}{tried}",
+                 was tried explains {count} of {own}",
                 "{other_address} agrees with the key given here: correct the secret at {own_address}, or at {other_address} and \
-                 here.{second_key}{not_excluded}"
+                 here.{not_excluded}{tried}"
             )
         } else {
             let agree = "so they agree: correct the secret given here.";
@@ -300,8 +338,8 @@ impl Rest<'_, '_> {
             };
             explain!(
                 "unexplained",
-                "most likely another secret: {nothing}{tried}",
-                advice + &extent.not_excluded
+                "most likely another secret: {nothing}",
+                advice + &extent.not_excluded + tried
             )
         };
         Some(explanation.diagnosis(sender, first, unexplained.segments))
@@ -335,7 +373,7 @@ impl Rest<'_, '_> {
             if connection.candidates.len() > keys.len() {
                 keys.push(format!("{} more", connection.candidates.len() - keys.len()));
             }
-            let have_changed = connection.has_good() && self.is_last_of_both(Verdict::UnknownKeyId);
+            let have_changed = connection.has_good() && self.are_lasting(|of| &of.unknown_key_id);
             let advice = if have_changed {
                 "Both ends have changed to keys that are not given here: give them as well.".to_owned()
             } else if is_acknowledged(connection, sender, unexplained.end) {
@@ -359,16 +397,25 @@ impl Rest<'_, '_> {
     }
 }
 
+/// What to do besides if neither of two copies verifies: a sentence with a blank in front, or nothing.
+fn compare_as_well(own: &Copied, other: &Copied) -> String {
+    match other.connection {
+        _ if other.is_good => String::new(),
+        number if number == own.connection => " Also compare the secrets.".to_owned(),
+        number => format!(
+            " Also see why segments of connection {number} fail; if nothing explains them either, compare the secrets."
+        ),
+    }
+}
+
 /// A segment that was recorded on both sides of a NAT.
 fn translated(own: &Copied, other: &Copied) -> Explanation {
     let (number, other_number) = (own.connection, other.connection);
     let are_ports = own.ends.map(|end| end.address()) == other.ends.map(|end| end.address());
     let what = if are_ports { "ports" } else { "addresses" };
     let same = if own.shifts_from(other) == [0, 0] { "the same ISNs and MACs" } else { "the same MACs" };
-    let (neither, compare) = match other.is_good {
-        true => ("", ""),
-        false => (", and neither of them verifies", " Also compare the secrets."),
-    };
+    let neither = if other.is_good { "" } else { ", and neither of them verifies" };
+    let compare = compare_as_well(own, other);
     explain!(
         "addresses-rewritten",
         "connection {number} has {same} as connection {other_number} under other {what}: {what} are translated on the \

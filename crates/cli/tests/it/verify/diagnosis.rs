@@ -436,9 +436,10 @@ fn assert_one_sentence(found: &Found, kind: &str, sentence: &str) {
 fn what_is_the_same_with_both_ends_is_said_once() {
     let wrong = IPV4_KEY.replace("first-secret", "second-secret");
     let sentence = "most likely another secret: nothing that was tried explains the segments of both ends under key 100 \
-                    (KeyID 100) (tried: both coverages of options, the other algorithms, 15 forms of the secret, other SNEs, \
+                    (KeyID 100). Each has acknowledged the other's segments, so they agree: correct the secret given here. \
+                    Tried: both coverages of options, the other algorithms, 15 forms of the secret, other SNEs, \
                     a checksum in the MAC input, other ECN flags, algorithm and form together, another MSS, merged and split \
-                    segments). Each has acknowledged the other's segments, so they agree: correct the secret given here.";
+                    segments.";
     assert_one_sentence(&verify(&session().packets, &[&wrong]), "unexplained", sentence);
     let sentence = "no key given here is for 192.0.2.1 and 192.0.2.2. All keys are for other peers, and each end sends KeyID \
                     100.";
@@ -458,8 +459,13 @@ fn after_a_few_failures_no_more_are_searched() {
         session.send(0, ACK | PSH, &[7; 1400]);
     }
     session.assert_diagnosed(
-        "unexplained",
-        &["3,002 segments of 192.0.2.1:50000", "so the ends agree", "most likely another secret"],
+        "secret-of-one-direction",
+        &[
+            "3,002 segments of 192.0.2.1:50000",
+            "so the ends agree",
+            "most likely another secret",
+            "Tried on 4 of them: ",
+        ],
     );
 }
 

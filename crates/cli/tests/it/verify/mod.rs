@@ -1,6 +1,7 @@
 //! `wireseal verify`: verdicts, diagnoses, and where connections begin and end.
 
 mod both_sides;
+mod changed_keys;
 mod connections;
 mod diagnosis;
 mod isns;

@@ -297,7 +297,8 @@ fn what_a_limit_left_out_is_said() {
     let found = verify_with(&session.packets, &[IPV4_KEY], options.clone());
     let sentence = found.diagnoses()[0].sentence();
     assert!(
-        sentence.contains("but the search limit was reached before algorithm and form together"),
+        sentence.contains("the search limit was reached before everything was tried")
+            && sentence.ends_with("Not tried: algorithm and form together, another MSS."),
         "{sentence}"
     );
     assert!(!sentence.contains("most likely"), "{sentence}");

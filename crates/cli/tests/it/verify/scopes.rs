@@ -5,10 +5,14 @@ use std::time::Duration;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use serde_json::json;
 use wireseal::verify::report::{Standing, Verdict};
+use wireseal_tcp_ao::Segment;
 
 use crate::support::files::Files;
+use crate::support::generate::ip_packet;
 use crate::support::program::wireseal;
-use crate::support::session::{ACK, Found, IPV4_KEY, RST, Recorded, SYN, Session, keys, session, verify};
+use crate::support::session::{
+    ACK, Found, IPV4_KEY, MSS, RST, Recorded, SYN, Session, keys, session, verify, without_ao,
+};
 use crate::support::wrap::{ether_type, ethernet, frame, join, udp, vlan_frame, vxlan};
 
 const ETHERNET: u16 = 1;
@@ -45,6 +49,36 @@ fn other_session(isns: [u32; 2]) -> Session {
 
 fn scopes(found: &Found) -> Vec<String> {
     found.connections.iter().map(|connection| connection.scope.to_string()).collect()
+}
+
+#[test]
+fn a_device_between_two_networks_removes_the_option() {
+    let remove = |(time, packet): &Recorded| {
+        let segment = Segment::parse(packet).unwrap();
+        let addresses = (segment.source_address(), segment.destination_address());
+        (*time + 300_000, ip_packet(addresses, &without_ao(addresses, segment.tcp())))
+    };
+    for packets in [session().packets, repeated_syns()] {
+        let removed: Vec<_> = packets.iter().map(remove).collect();
+        let found = found(&mixed(&in_vlans(&packets, [10; 2]), &in_vlans(&removed, [20; 2])));
+        let words = [
+            "a device between 192.0.2.1:50000 and 192.0.2.2:179 removes TCP-AO",
+            "packet 1 has it, and packet 2 is the same segment without it",
+        ];
+        found.assert_diagnosed("option-removed", &words);
+        assert!(found.diagnoses().iter().all(|it| it.advice.contains("from removing TCP option 29")));
+    }
+    // Other ISNs are another connection.
+    let unsigned: Vec<_> = other_session([7000, 9000]).packets.iter().map(remove).collect();
+    let found = found(&mixed(&in_vlans(&session().packets, [10; 2]), &in_vlans(&unsigned, [20; 2])));
+    assert_eq!(found.kinds(), ["unsigned", "unsigned"]);
+}
+
+fn repeated_syns() -> Vec<Recorded> {
+    let mut session = Session::usual([1000, 5000]);
+    let syn = session.signed(0, SYN, &MSS, &[]);
+    session.repeat(0, &syn, 3);
+    session.packets
 }
 
 #[test]
