@@ -202,9 +202,10 @@ impl Diagnoser {
             let rest = Rest { sender, findings, connection, table, agreement };
             diagnoses.extend(rest.with_bad_mac());
             diagnoses.extend(rest.with_unknown_key_id());
-            diagnoses.extend(evident::diagnoses(sender, connection));
+            diagnoses.extend(evident::diagnoses(sender, connection, agreement));
         }
         diagnoses.extend(evident::not_open(connection, table, agreement, now));
+        diagnoses.extend(evident::not_open_again(connection));
         // Failures come before what could not be judged, and remarks last.
         let rank = |about| match about {
             Standing::Good => 2,
