@@ -9,19 +9,19 @@ use wireseal_tcp_ao::option::{MAX_OPTIONS_LENGTH, Options, TCP_HEADER_LENGTH};
 use wireseal_tcp_ao::{Endpoint, Isn, Segment};
 
 use super::learn::Wait;
-use crate::capture::Place;
+use crate::capture::{Place, Scope};
 
 /// How many pairs of addresses are remembered.
 const MOST_PAIRS: usize = 1 << 14;
 /// How many keys of a sender are kept.
 const MOST_KEYS: usize = 16;
 
-/// What all connections of each pair of addresses show of the keys at both ends. If each end opens a connection of its own and the
+/// What all connections of each pair of addresses in a virtual network show of the keys at both ends. If each end opens a connection of its own and the
 /// other drops its SYNs, no single connection shows that their secrets differ.
 #[derive(Default, Debug)]
 pub(super) struct Agreement {
-    /// By sender and receiver.
-    seen: HashMap<[IpAddr; 2], SeenKeys, RandomState>,
+    /// By virtual network, sender and receiver.
+    seen: HashMap<(Scope, [IpAddr; 2]), SeenKeys, RandomState>,
     pub(super) copies: Copies,
     pub(super) removed: Removed,
 }
@@ -36,28 +36,29 @@ struct SeenKeys {
 }
 
 impl Agreement {
-    pub(super) fn note_verified(&mut self, from: IpAddr, to: IpAddr, key: u32) {
-        self.note(from, to, key, |seen| &mut seen.verified);
+    pub(super) fn note_verified(&mut self, scope: Scope, from: IpAddr, to: IpAddr, key: u32) {
+        self.note((scope, [from, to]), key, |seen| &mut seen.verified);
     }
 
-    pub(super) fn note_unexplained(&mut self, from: IpAddr, to: IpAddr, key: u32) {
-        self.note(from, to, key, |seen| &mut seen.unexplained);
+    pub(super) fn note_unexplained(&mut self, scope: Scope, from: IpAddr, to: IpAddr, key: u32) {
+        self.note((scope, [from, to]), key, |seen| &mut seen.unexplained);
     }
 
-    fn note(&mut self, from: IpAddr, to: IpAddr, key: u32, list: fn(&mut SeenKeys) -> &mut Vec<u32>) {
+    fn note(&mut self, of: (Scope, [IpAddr; 2]), key: u32, list: fn(&mut SeenKeys) -> &mut Vec<u32>) {
+        let (_, [from, to]) = of;
         // If both ends have one address, it does not show which end sent what.
-        if from == to || self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&[from, to]) {
+        if from == to || self.seen.len() >= MOST_PAIRS && !self.seen.contains_key(&of) {
             return;
         }
-        let keys = list(self.seen.entry([from, to]).or_default());
+        let keys = list(self.seen.entry(of).or_default());
         if keys.len() < MOST_KEYS && !keys.contains(&key) {
             keys.push(key);
         }
     }
 
     /// Whether a key verifies segments of `right` to `wrong` and none of `wrong`, some of whose segments name it and remain unexplained.
-    pub(super) fn is_key_of_only(&self, right: IpAddr, wrong: IpAddr, key: u32) -> bool {
-        let seen = |from, to| self.seen.get(&[from, to]);
+    pub(super) fn is_key_of_only(&self, scope: Scope, right: IpAddr, wrong: IpAddr, key: u32) -> bool {
+        let seen = |from, to| self.seen.get(&(scope, [from, to]));
         let (Some(right), Some(wrong)) = (seen(right, wrong), seen(wrong, right)) else { return false };
         right.verified.contains(&key) && wrong.unexplained.contains(&key) && !wrong.verified.contains(&key)
     }
@@ -70,6 +71,8 @@ const MOST_MAC: usize = 16;
 const MOST: usize = 1 << 14;
 /// How many more segments with one MAC are told apart.
 const MOST_OTHERS: usize = 3;
+/// The kind of the timestamps option (RFC 7323 §3).
+const TIMESTAMPS: u8 = 8;
 const MAX_HEADER: usize = TCP_HEADER_LENGTH + MAX_OPTIONS_LENGTH;
 /// A device passes a segment on within this time. What has the same MAC later may have been replayed.
 const NEAR: Wait = Wait { nanoseconds: 1_000_000_000, packets: 1000 };
@@ -163,11 +166,58 @@ impl Copies {
     /// is one.
     pub(super) fn pair(&self, connection: u64, fails: bool) -> Option<[&Copied; 2]> {
         self.changed.get(&connection)?.iter().find_map(|mac| {
-            let copies =
-                || self.by_mac.get(mac).into_iter().chain(self.others.get(mac).into_iter().flatten());
+            let copies = || self.of_mac(mac);
             let own = copies().find(|copy| copy.connection == connection && !(fails && copy.is_good))?;
-            let others = copies().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
-            Some([own, others.max_by_key(|copy| copy.is_good)?])
+            // Under other addresses it may have been recorded by another clock.
+            let is_copy =
+                |copy: &&Copied| !std::ptr::eq(*copy, own) && (copy.ends != own.ends || copy.is_near(own));
+            let others = copies().filter(is_copy);
+            Some([own, others.max_by_key(|copy| (copy.is_near(own), copy.is_good))?])
+        })
+    }
+
+    fn of_mac(&self, mac: &MacOctets) -> impl Iterator<Item = &Copied> {
+        self.by_mac.get(mac).into_iter().chain(self.others.get(mac).into_iter().flatten())
+    }
+
+    /// As [`Copied::shifts_from`], for a [`pair`](Self::pair) of segments. A SYN shows nothing of the other end's numbers, so what other
+    /// segments of the connections show is added.
+    pub(super) fn shifts(&self, own: &Copied, other: &Copied) -> [u32; 2] {
+        let mut shifts = own.shifts_from(other);
+        for mac in self.changed.get(&own.connection).into_iter().flatten() {
+            // In one connection, what fails tells the places apart.
+            let is_in_place = |copy: &&Copied, place: &Copied| {
+                copy.connection == place.connection
+                    && (own.connection != other.connection || copy.is_good == place.is_good)
+            };
+            let [mine, copy] =
+                [own, other].map(|place| self.of_mac(mac).find(|copy| is_in_place(copy, place)));
+            let (Some(mine), Some(copy)) = (mine, copy) else { continue };
+            let mut more = mine.shifts_from(copy);
+            if mine.ends[0] != own.ends[0] {
+                more.reverse();
+            }
+            for (shift, more) in shifts.iter_mut().zip(more) {
+                *shift = if *shift == 0 { more } else { *shift };
+            }
+        }
+        shifts
+    }
+
+    /// Whether a segment is one of a connection with another sequence number, recorded on the other side of a device that shifts them.
+    pub(super) fn is_shifted_in(
+        &self,
+        connection: u64,
+        segment: &Segment<'_>,
+        mac: &[u8],
+        now: Place,
+    ) -> bool {
+        let Some(mac) = mac_octets(mac) else { return false };
+        let ends = [segment.source(), segment.destination()];
+        self.of_mac(&mac).any(|copy| {
+            copy.connection == connection
+                && copy.ends == ends
+                && (!NEAR.is_over(copy.first, now) || !NEAR.is_over(copy.last, now))
         })
     }
 }
@@ -223,17 +273,32 @@ const CHECKSUM: std::ops::Range<usize> = 16..18;
 impl Copied {
     /// Whether another segment with the MAC is a retransmission in the same place.
     fn is_repeated_by(&self, other: &Self) -> bool {
-        self.ends == other.ends && self.header == other.header
+        if self.ends != other.ends || self.header == other.header {
+            return self.ends == other.ends;
+        }
+        // If the MAC leaves options out, a retransmission has the MAC again with another timestamp.
+        let is_in_place = self.connection == other.connection && self.is_good == other.is_good;
+        is_in_place
+            && self.has_same_start(other)
+            && (self.is_good || self.other_options(other) == [TIMESTAMPS])
     }
 
     fn repeat(&mut self, other: &Self) {
         (self.connection, self.last, self.is_good) = (other.connection, other.last, other.is_good);
     }
 
-    fn is_near(&self, other: &Self) -> bool {
+    pub(super) fn is_near(&self, other: &Self) -> bool {
         let [before, after] =
             if self.first.packet < other.first.packet { [self, other] } else { [other, self] };
         !NEAR.is_over(before.first, after.first) || !NEAR.is_over(before.last, after.first)
+    }
+
+    /// How much later it was recorded, with a comma and a blank in front, if the capture has times.
+    pub(super) fn later_than(&self, other: &Self) -> String {
+        let (Some(own), Some(other)) = (self.first.time, other.first.time) else { return String::new() };
+        let [own, other] = [own, other].map(|time| time.unix_nanoseconds());
+        let when = if own < other { "earlier" } else { "later" };
+        format!(", {:.1} s {when}", own.abs_diff(other) as f64 / 1e9)
     }
 
     /// How much higher the sequence number and the acknowledgment number are than in another place.

@@ -5,10 +5,10 @@ use wireseal_tcp_ao::{Endpoint, Isn, KdfContext, KeyId, Segment, SeqNum};
 use super::direction::{Direction, Syn};
 use super::key_table::{Candidate, Candidates, KeyTable};
 use super::report::{IsnSource, Sender};
-use crate::capture::Place;
+use crate::capture::{Place, Scope};
 
 /// How many segments of a direction are tried with every SNE.
-const SNE_SEARCHES: u8 = 4;
+pub(super) const SNE_SEARCHES: u8 = 4;
 /// How many segments of a connection ISNs are guessed from.
 const GUESSES: u8 = 4;
 
@@ -31,6 +31,8 @@ pub(super) struct TcpConnection {
     pub(super) number: u64,
     /// Opener and listener.
     pub(super) ends: [Endpoint; 2],
+    /// The virtual network it was first seen in.
+    pub(super) scope: Scope,
     pub(super) last: Place,
     /// The keys that may belong to it.
     pub(super) candidates: Candidates,
@@ -47,12 +49,34 @@ pub(super) struct TcpConnection {
     /// How many more segments ISNs are guessed from.
     pub(super) guesses: u8,
     /// A SYN that came while the connection was open; a new connection begins if it is answered.
-    pub(super) other_syn: Option<Box<(Sender, Syn)>>,
+    pub(super) other_syn: Option<Box<OtherSyn>>,
+}
+
+/// A SYN with another ISN, sent while the connection was open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OtherSyn {
+    pub(super) sender: Sender,
+    pub(super) syn: Syn,
+    pub(super) is_good: bool,
+    pub(super) first: Place,
+    pub(super) last: Place,
+    /// How often it was sent.
+    pub(super) count: u32,
+    /// How often it was sent again, at least [`REPEATED`](super::learn::REPEATED) after the one before.
+    pub(super) repeats: u32,
+    /// The sender's segments that were good, up to the last such SYN.
+    pub(super) good: u64,
 }
 
 impl TcpConnection {
     /// Begins a connection with its first segment.
-    pub(super) fn new(number: u64, place: Place, segment: &Segment<'_>, table: &mut KeyTable<'_>) -> Self {
+    pub(super) fn new(
+        number: u64,
+        scope: Scope,
+        place: Place,
+        segment: &Segment<'_>,
+        table: &mut KeyTable<'_>,
+    ) -> Self {
         let (source, destination, flags) = (segment.source(), segment.destination(), segment.flags());
         let source_opens = match (flags.syn(), flags.ack()) {
             (true, ack) => !ack,
@@ -70,6 +94,7 @@ impl TcpConnection {
         Self {
             number,
             ends,
+            scope,
             last: place,
             candidates: table.candidates(&ends),
             has_given_isns: given.is_some(),
@@ -178,7 +203,7 @@ impl TcpConnection {
 
     /// The SYN of another connection, if this SYN-ACK answers it.
     pub(super) fn syn_answered_by(&self, segment: &Segment<'_>) -> Option<Syn> {
-        let (sender, syn) = **self.other_syn.as_ref()?;
+        let OtherSyn { sender, syn, .. } = **self.other_syn.as_ref()?;
         let is_answer = segment.flags().ack() && sender == self.sender(&segment.destination());
         Some(syn).filter(|syn| is_answer && syn.is_before(segment.acknowledgment()))
     }

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use hashbrown::HashTable;
 use slab::Slab;
 use wireseal_mac::prefetch;
-use wireseal_tcp_ao::Segment;
+use wireseal_tcp_ao::{Endpoint, Isn, Segment};
 
 use super::connection::{Phase, TcpConnection};
 use super::ends::{Ends, Scopes};
@@ -125,13 +125,13 @@ impl Connections {
     #[inline]
     pub(super) fn is_between(&self, index: Index, ends: &Ends) -> bool {
         let live = self.live.get(index as usize);
-        live.is_some_and(|live| ends.are_of(&live.connection.ends, live.scope))
+        live.is_some_and(|live| ends.are_of(&live.connection.ends, live.connection.scope))
     }
 
     #[inline]
     fn ends(&self, index: Index) -> Ends {
-        let live = &self.live[index as usize];
-        Ends::of_connection(&live.connection.ends, live.scope)
+        let connection = self.get(index);
+        Ends::of_connection(&connection.ends, connection.scope)
     }
 
     /// Where a segment's connection is that is not with its ends: in another scope, if it is the answer to what was seen there.
@@ -155,6 +155,23 @@ impl Connections {
         let home = self.scopes.others(ends).find(answers)?;
         self.scopes.join(ends, &source, &home);
         Some(home)
+    }
+
+    /// The ISNs of these ends, in this order, in another scope.
+    pub(super) fn isns_elsewhere(
+        &self,
+        ends: &Ends,
+        in_order: &[Endpoint; 2],
+        hash: impl Fn(&Ends) -> u64,
+    ) -> Option<[Isn; 2]> {
+        if ends.scope.is_none() && self.scopes.is_empty() {
+            return None;
+        }
+        self.scopes.others(ends).find_map(|other| {
+            let connection = self.get(self.find(&other, hash(&other))?);
+            let [one, two] = in_order.map(|end| connection.isn(connection.sender(&end)));
+            Some([one?, two?])
+        })
     }
 
     #[inline]
@@ -185,7 +202,7 @@ impl Connections {
         let entry = self.live.vacant_entry();
         let index = entry.key() as Index;
         self.opening.push_back(Due::new(index, &connection, place));
-        entry.insert(LiveConnection::new(connection, ends.scope));
+        entry.insert(LiveConnection::new(connection));
         let hash = hash as u32;
         self.table.insert_unique(spread(hash), Found { hash, index }, |found| spread(found.hash));
         index

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use wireseal_tcp_ao::option::{TcpOption, kind};
 use wireseal_tcp_ao::{Isn, Segment, SeqNum};
 
-use super::connection::{Phase, TcpConnection};
+use super::connection::{OtherSyn, Phase, TcpConnection};
 use super::direction::{Direction, Fin, KeyIndex, OnlySyn, Syn};
 use super::judge::{Judgement, ObservedSegment};
 use super::key_table::{Candidate, KeyTable};
@@ -132,14 +132,47 @@ impl TcpConnection {
                 let before = opening.syn.filter(|syn| syn.isn == own).map_or(0, |syn| syn.payload);
                 opening.syn = Some(Syn { isn: own, payload: payload.max(before) });
             }
-            if known.is_none_or(|known| known == own) {
+            // A good SYN takes the place of its copy from the other side of a device.
+            let is_first_good = is_good && self.direction(sender).good() == 0;
+            if is_first_good || known.is_none_or(|known| known == own) {
                 self.direction_mut(sender).set_isn(own, IsnSource::Seen);
             }
         } else if known != Some(own) {
-            self.other_syn = Some(Box::new((sender, Syn { isn: own, payload })));
+            self.note_other_syn(sender, Syn { isn: own, payload }, place, is_good);
         } else {
             self.direction_mut(sender).set_isn(own, IsnSource::Seen);
         }
+    }
+
+    /// Notes a SYN with another ISN in an open connection.
+    #[cold]
+    fn note_other_syn(&mut self, sender: Sender, syn: Syn, place: Place, is_good: bool) {
+        let before = self.direction(sender).good();
+        let good = before + u64::from(is_good);
+        match self.other_syn.as_deref_mut() {
+            // What goes on with the connection has not lost it.
+            Some(other) if (other.sender, other.syn.isn) == (sender, syn.isn) && other.good == before => {
+                other.count = other.count.saturating_add(1);
+                if REPEATED.is_over(other.last, place) {
+                    (other.repeats, other.last) = (other.repeats.saturating_add(1), place);
+                }
+                other.syn.payload = other.syn.payload.max(syn.payload);
+                (other.good, other.is_good) = (good, other.is_good && is_good);
+            }
+            _ => {
+                let (first, last, count, repeats) = (place, place, 1, 0);
+                self.other_syn =
+                    Some(Box::new(OtherSyn { sender, syn, is_good, first, last, count, repeats, good }));
+            }
+        }
+    }
+
+    /// A SYN of an end that repeats it and no longer goes on with the open connection, without an answer.
+    pub(super) fn unanswered_other_syn(&self) -> Option<&OtherSyn> {
+        let other = self.other_syn.as_deref()?;
+        let goes_on = self.direction(other.sender).good() > other.good;
+        let is_repeated = other.repeats >= REPEATS && other.is_good;
+        (is_repeated && !goes_on && self.phase == Phase::Open).then_some(other)
     }
 
     /// Notes a reset that answers a SYN or SYN-ACK, not one that ends an open connection whose segments the capture lacks.

@@ -10,7 +10,7 @@ use super::key_table::KeyTable;
 use super::learn::Handshake;
 use super::report::{ConnectionReport, Diagnosis, IsnSource, SegmentReport, Sender, Standing, Verdict};
 use super::traffic_keys::{Owner, TrafficKeys};
-use crate::capture::{Place, Scope};
+use crate::capture::Place;
 
 /// What all connections share.
 #[derive(Debug)]
@@ -29,7 +29,6 @@ const KEPT: usize = 800;
 #[derive(Debug)]
 pub(super) struct LiveConnection {
     pub(super) connection: TcpConnection,
-    pub(super) scope: Scope,
     more: Option<Box<More>>,
 }
 
@@ -47,8 +46,8 @@ struct More {
 const _: () = assert!(size_of::<LiveConnection>() <= 448);
 
 impl LiveConnection {
-    pub(super) const fn new(connection: TcpConnection, scope: Scope) -> Self {
-        Self { connection, scope, more: None }
+    pub(super) const fn new(connection: TcpConnection) -> Self {
+        Self { connection, more: None }
     }
 
     /// Judges a segment and learns from it.
@@ -61,6 +60,7 @@ impl LiveConnection {
         let Shared { table, traffic_keys, search, agreement, .. } = shared;
         let segment = observed.segment;
         let sender = self.connection.sender(&segment.source());
+        let scope = self.connection.scope;
         let (from, to) = (segment.source().address(), segment.destination().address());
         let judgement = judge(&mut self.connection, table, traffic_keys, sender, observed, batched);
         let verdict = judgement.verdict;
@@ -81,7 +81,7 @@ impl LiveConnection {
             let was_in_vain = diagnoser.explain(&self.connection, table, search, sender, observed, verdict);
             if was_in_vain && let Ok(Some(ao)) = observed.ao {
                 for candidate in self.connection.named_by(table, sender, ao.key_id) {
-                    agreement.note_unexplained(from, to, candidate.key);
+                    agreement.note_unexplained(scope, from, to, candidate.key);
                 }
             }
         } else if verdict == Verdict::Good
@@ -94,7 +94,7 @@ impl LiveConnection {
         if let Some(candidate) = judgement.candidate
             && (is_first_good || learned.starts_key_use)
         {
-            agreement.note_verified(from, to, candidate.key);
+            agreement.note_verified(scope, from, to, candidate.key);
         }
         let key_ids = match observed.ao {
             Ok(Some(ao)) => Some([ao.key_id, ao.rnext_key_id]),
@@ -138,7 +138,8 @@ impl LiveConnection {
     /// The report when the connection is over, or was given up, with the capture read up to `now`.
     pub(super) fn into_report(self, shared: &mut Shared<'_>, now: Place, end: End) -> ConnectionReport {
         let mut diagnoses = self.diagnoses(shared, now);
-        let Self { connection, scope, more } = self;
+        let Self { connection, more } = self;
+        let scope = connection.scope;
         let segments = more.map(|more| more.segments).unwrap_or_default();
         let Shared { table, traffic_keys, .. } = shared;
         for sender in Sender::BOTH {

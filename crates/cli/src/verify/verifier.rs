@@ -8,18 +8,18 @@ use std::ops::Range;
 use wireseal_tcp_ao::Endpoint;
 
 use super::across::Agreement;
-use super::connection::{Phase, TcpConnection};
+use super::connection::{Phase, SNE_SEARCHES, TcpConnection};
 use super::connections::{Connections, Index};
 use super::diagnose::Search;
 use super::drops::Drops;
 use super::ends::Ends;
 use super::intake::{Intake, Queue};
-use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment};
+use super::judge::{BATCH, BatchedMac, MacBatch, ObservedSegment, judge};
 use super::key_table::KeyTable;
 use super::live::{End, LiveConnection, Shared};
 use super::options::VerifyOptions;
-use super::report::{ConnectionReport, SegmentReport, Totals};
-use super::traffic_keys::TrafficKeys;
+use super::report::{ConnectionReport, IsnSource, SegmentReport, Totals, Verdict};
+use super::traffic_keys::{Owner, TrafficKeys};
 use crate::capture::{Packet, Place, Skipped, Unreadable};
 use crate::keys::Keys;
 
@@ -223,6 +223,7 @@ impl<'k> Verifier<'k> {
         if flags.syn()
             && let Some(before) = found
             && self.connections.get(before).is_followed_by(segment)
+            && !self.is_copy(self.connections.get(before), observed)
         {
             answered = self.connections.get(before).syn_answered_by(segment);
             self.finished.push_back((self.connections.remove(before, hash_of), End::Over));
@@ -241,7 +242,11 @@ impl<'k> Verifier<'k> {
                 }
                 self.totals.connections += 1;
                 let number = self.totals.connections;
-                let mut connection = TcpConnection::new(number, place, segment, &mut self.shared.table);
+                let table = &mut self.shared.table;
+                let mut connection = TcpConnection::new(number, ends.scope, place, segment, table);
+                if !flags.syn() && !connection.has_given_isns && matches!(observed.ao, Ok(Some(_))) {
+                    self.take_isns_from_elsewhere(&ends, &mut connection, observed);
+                }
                 if answered.is_some() {
                     let receiver = connection.sender(&segment.destination());
                     connection.direction_mut(receiver).opening_mut().syn = answered;
@@ -259,6 +264,40 @@ impl<'k> Verifier<'k> {
             self.connections.note_closed(index, place);
         }
         outcome
+    }
+
+    /// Whether a SYN with another ISN is one of this connection, from the other side of a device that shifts sequence numbers.
+    #[cold]
+    fn is_copy(&self, connection: &TcpConnection, observed: &ObservedSegment<'_>) -> bool {
+        let ObservedSegment { place, segment, .. } = *observed;
+        let copies = &self.shared.agreement.copies;
+        matches!(observed.ao, Ok(Some(ao)) if copies.is_shifted_in(connection.number, segment, ao.mac, place))
+    }
+
+    /// Takes the ISNs of a connection that goes on in another scope, for one that begins without a SYN, if its first segment verifies
+    /// with them.
+    #[cold]
+    fn take_isns_from_elsewhere(
+        &mut self,
+        ends: &Ends,
+        connection: &mut TcpConnection,
+        observed: &ObservedSegment<'_>,
+    ) {
+        let isns = self.connections.isns_elsewhere(ends, &connection.ends, |ends| self.intake.hash(ends));
+        let Some(isns) = isns else { return };
+        let (sender, none) = (connection.sender(&observed.segment.source()), Default::default());
+        let before = mem::replace(&mut connection.directions, none);
+        for (direction, isn) in connection.directions.iter_mut().zip(isns) {
+            direction.set_isn(isn, IsnSource::Inferred { is_confirmed: true });
+            direction.sne_searches = SNE_SEARCHES;
+        }
+        let Shared { table, traffic_keys, .. } = &mut self.shared;
+        let judgement = judge(connection, table, traffic_keys, sender, observed, None);
+        if judgement.verdict != Verdict::Good {
+            let owner = Owner::new(connection.number, sender);
+            traffic_keys.release(connection.direction(sender).traffic_key, owner);
+            connection.directions = before;
+        }
     }
 
     /// Takes out the connections that were closed long enough ago or never opened.

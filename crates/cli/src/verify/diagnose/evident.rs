@@ -112,11 +112,32 @@ fn odd_ends(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) 
 fn isn_not_seen(connection: &TcpConnection, sender: Sender, _: Ends) -> Option<Diagnosis> {
     let (count, first) = of_verdicts(connection, sender, &[Verdict::IsnNotSeen])?;
     let [opener, listener] = connection.ends;
-    let explanation = explain!(
-        "isn-not-seen",
-        "the capture lacks the start of the connection, and with it the ISNs that the traffic keys depend on",
-        "Record from before the connection opens, or give the ISNs with --isn {opener}-{listener}=ISN,ISN."
-    );
+    let give = format!("or give the ISNs with --isn {opener}-{listener}=ISN,ISN.");
+    let missing: Vec<_> = Sender::BOTH.into_iter().filter(|end| connection.isn(*end).is_none()).collect();
+    let explanation = match missing[..] {
+        [end] if connection.direction(end).segments() == 0 => {
+            let end = connection.ends[end as usize];
+            explain!(
+                "isn-not-seen",
+                "the capture has nothing that {end} sent, and so not its ISN, which the traffic keys depend on",
+                "Record both directions, {give}"
+            )
+        }
+        [end] => {
+            let syn = if end == Sender::Opener { "SYN" } else { "SYN-ACK" };
+            let end = connection.ends[end as usize];
+            explain!(
+                "isn-not-seen",
+                "the capture lacks the {syn} of {end}, and with it the ISN that the traffic keys depend on",
+                "Record from before the connection opens, in both directions, {give}"
+            )
+        }
+        _ => explain!(
+            "isn-not-seen",
+            "the capture lacks the start of the connection, and with it the ISNs that the traffic keys depend on",
+            "Record from before the connection opens, {give}"
+        ),
+    };
     Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
 }
 
@@ -332,6 +353,25 @@ pub(super) fn not_open(
     Some(Diagnosis { about, ..explanation.diagnosis(sender, direction.first()?, direction.segments()) })
 }
 
+/// An end that lost an open connection begins another one with the same ports, and has no answer.
+pub(super) fn not_open_again(connection: &TcpConnection) -> Option<Diagnosis> {
+    // An answer that fails has a diagnosis of its own.
+    let other_syn = connection
+        .unanswered_other_syn()
+        .filter(|other_syn| !has_failed(connection.direction(other_syn.sender.other())))?;
+    let Ends { own, other } = Ends::of(connection, other_syn.sender);
+    let (count, packet) = (other_syn.count, other_syn.first.packet);
+    let explanation = explain!(
+        "syn-unanswered",
+        "{own} no longer goes on with this connection: from packet {packet} on it opens another one with the same ports, and {other} \
+         did not answer any of its {count} SYNs, which verify",
+        "Most likely {other} still has the old connection and silently drops what is not of it: clear the session there, or wait until \
+         its timers do. Or the SYNs do not reach it, or its answers are not in the capture."
+    );
+    let diagnosis = explanation.diagnosis(other_syn.sender, other_syn.first, count.into());
+    Some(Diagnosis { about: Standing::NotOpen, ..diagnosis })
+}
+
 /// SYNs or SYN-ACKs without an answer.
 fn unanswered(
     connection: &TcpConnection,
@@ -356,8 +396,9 @@ fn unanswered(
     };
     let key_use = direction.key_runs.first()?;
     let (own_address, other_address) = (own.address(), other.address());
-    let key_of_own =
-        key_use.key().filter(|key| agreement.is_key_of_only(own_address, other_address, *key as u32));
+    let is_key_of_own =
+        |key: &usize| agreement.is_key_of_only(connection.scope, own_address, other_address, *key as u32);
+    let key_of_own = key_use.key().filter(is_key_of_own);
     let explanation = if let Some(key) = key_of_own {
         let key = table.name(key);
         explain!(
@@ -368,11 +409,15 @@ fn unanswered(
         )
     } else if let Some([mine, copy]) = agreement.copies.pair(connection.number, false) {
         let number = if mine.is_good { copy.connection } else { mine.connection };
+        let fail = match mine.connection == copy.connection {
+            true => "segments of this connection fail".to_owned(),
+            false => format!("segments of connection {number} fail"),
+        };
+        let changes = if mine.is_near(copy) { "changes" } else { "may change" };
         explain!(
             kind,
             "{other} did not {does} any of the {all} {what}s of {own} with KeyID {key_id}",
-            "A device on the path changes it, and an end with TCP-AO silently drops what it cannot verify: see why segments of connection \
-             {number} fail."
+            "A device on the path {changes} it, and an end with TCP-AO silently drops what it cannot verify: see why {fail}."
         )
     } else if let Some(removed) = option_removed(connection, sender, agreement) {
         explain!(

@@ -205,6 +205,7 @@ impl Diagnoser {
             diagnoses.extend(evident::diagnoses(sender, connection, agreement));
         }
         diagnoses.extend(evident::not_open(connection, table, agreement, now));
+        diagnoses.extend(evident::not_open_again(connection));
         // Failures come before what could not be judged, and remarks last.
         let rank = |about| match about {
             Standing::Good => 2,

@@ -81,7 +81,8 @@ impl Rest<'_, '_> {
         let [own, other] =
             [self.sender, self.sender.other()].map(|end| self.connection.ends[end as usize].address());
         let mut named = self.connection.named_by(self.table, self.sender, key_id);
-        named.any(|candidate| self.agreement.is_key_of_only(other, own, candidate.key))
+        let scope = self.connection.scope;
+        named.any(|candidate| self.agreement.is_key_of_only(scope, other, own, candidate.key))
     }
 
     /// Whether both ends see the addresses and ISNs of the capture: the other end accepts the segments, or has signed with these.
@@ -147,7 +148,7 @@ impl Rest<'_, '_> {
         let signer = connection.sender(&own.ends[0]);
         let neither = if other.is_good { "" } else { ", and neither of them verifies" };
         let compare = compare_as_well(own, other);
-        let [sequence, acknowledgment] = own.shifts_from(other);
+        let [sequence, acknowledgment] = self.agreement.copies.shifts(own, other);
         if own.ends != other.ends {
             return Some(translated(own, other));
         }
@@ -416,10 +417,14 @@ fn translated(own: &Copied, other: &Copied) -> Explanation {
     let same = if own.shifts_from(other) == [0, 0] { "the same ISNs and MACs" } else { "the same MACs" };
     let neither = if other.is_good { "" } else { ", and neither of them verifies" };
     let compare = compare_as_well(own, other);
+    let (later, or_replayed) = match own.is_near(other) {
+        true => (String::new(), ""),
+        false => (own.later_than(other), ", or someone has sent the segments again"),
+    };
     explain!(
         "addresses-rewritten",
-        "connection {number} has {same} as connection {other_number} under other {what}: {what} are translated on the \
-         path{neither}",
+        "connection {number} has {same} as connection {other_number} under other {what}{later}: {what} are translated on the \
+         path{or_replayed}{neither}",
         "TCP-AO signs addresses and ports, so it cannot pass address translation (RFC 5925 §9.2): take the NAT out of the path, or \
          run the session through a tunnel. The capture is from both sides of it.{compare}"
     )

@@ -2,11 +2,11 @@
 //! look like it.
 
 use wireseal::verify::report::Verdict;
-use wireseal_tcp_ao::{Endpoint, Segment};
+use wireseal_tcp_ao::{Endpoint, OptionCoverage, Segment};
 
 use crate::support::generate::ip_packet;
 use crate::support::session::{
-    ACK, Found, IPV4_KEY, Recorded, SYN, Session, Signing, session, set_checksum, verify,
+    ACK, Found, IPV4_KEY, Recorded, SYN, Session, Signing, session, set_checksum, verify, without_ao,
 };
 
 /// The packets, and each of them again after so many nanoseconds with a change.
@@ -94,7 +94,12 @@ fn what_only_looks_like_translation_is_something_else() {
     let outside = translated(Endpoint::new([198, 51, 100, 1], 50_000));
     let replayed = on_both_sides(&packets[..1], 5_000_000_000, outside);
     let found = verify(&[&packets[..], &replayed[1..]].concat(), &[IPV4_KEY]);
-    assert_eq!(found.kinds(), ["unexplained"], "{:#?}", found.diagnoses());
+    let words = [
+        "under other addresses, 5.0 s later: ",
+        "are translated on the path, or someone has sent the segments again",
+    ];
+    found.assert_diagnosed("addresses-rewritten", &words);
+    assert!(found.connections[0].diagnoses.is_empty());
 }
 
 #[test]
@@ -108,6 +113,10 @@ fn numbers_are_shifted_between_two_places() {
     let syn = session.signed(0, SYN, &[], &[]);
     session.repeat(0, &syn, 3);
     let found = verify(&on_both_sides(&session.packets, MICROSECOND, shift), &[IPV4_KEY]);
+    assert_eq!((found.connections.len(), found.count(Verdict::BadMac)), (1, 3));
+    let unanswered =
+        found.diagnoses().into_iter().find(|diagnosis| diagnosis.kind == "syn-unanswered").unwrap();
+    assert!(unanswered.advice.contains("see why segments of this connection fail"), "{unanswered:#?}");
     let words = "packets 2 and 1 are one segment with one MAC, on both sides of a device that shifts the sequence numbers of \
                  192.0.2.1:50000 (by 77000)";
     let shifted = found.diagnoses().into_iter().find(|diagnosis| diagnosis.kind == "numbers-shifted");
@@ -120,6 +129,90 @@ fn numbers_are_shifted_between_two_places() {
     session.packets.truncate(3);
     let found = verify(&[session.packets, other.packets].concat(), &[IPV4_KEY]);
     assert!(!found.kinds().contains(&"numbers-shifted"), "{:#?}", found.diagnoses());
+}
+
+#[test]
+fn the_numbers_of_both_ends_are_shifted_between_two_places() {
+    let shift = |is_opener: bool, _: &mut [Endpoint; 2], tcp: &mut [u8]| {
+        let shifts: [u32; 2] = if is_opener { [77_000, 88_000] } else { [88_000, 77_000] };
+        for (place, shift) in [4, 8].into_iter().zip(shifts) {
+            let number: &mut [u8; 4] = tcp[place..].first_chunk_mut().unwrap();
+            // A SYN has no acknowledgment.
+            if *number != [0; 4] {
+                *number = u32::from_be_bytes(*number).wrapping_add(shift).to_be_bytes();
+            }
+        }
+    };
+    let found = verify(&on_both_sides(&session().packets, MICROSECOND, shift), &[IPV4_KEY]);
+    assert_eq!((found.count(Verdict::Good), found.count(Verdict::BadMac)), (6, 6));
+    let [connection] = &found.connections[..] else { panic!("{:#?}", found.connections) };
+    assert_eq!(connection.directions.each_ref().map(|direction| direction.isn.unwrap().0), [1000, 5000]);
+    let both = ["the sequence numbers of 192.0.2.1:50000 (by 77000) and 192.0.2.2:179 (by 88000)"];
+    found.assert_diagnosed("numbers-shifted", &both);
+    // The side that does not verify comes first.
+    let mut packets = on_both_sides(&session().packets, MICROSECOND, shift);
+    packets.chunks_exact_mut(2).for_each(|two| two.swap(0, 1));
+    let found = verify(&packets, &[IPV4_KEY]);
+    assert_eq!((found.connections.len(), found.count(Verdict::Good)), (1, 6));
+    found.assert_diagnosed("numbers-shifted", &both);
+}
+
+#[test]
+fn the_option_is_removed_between_two_places() {
+    let packets = session().packets;
+    let removed = |packets: &[Recorded]| -> Vec<Recorded> {
+        let remove = |(time, packet): &Recorded| {
+            let segment = Segment::parse(packet).unwrap();
+            let addresses = (segment.source_address(), segment.destination_address());
+            (time + MICROSECOND, ip_packet(addresses, &without_ao(addresses, segment.tcp())))
+        };
+        packets.iter().map(remove).collect()
+    };
+    let mut both = [&packets[..], &removed(&packets)].concat();
+    both.sort_by_key(|(time, _)| *time);
+    let words = ["a device between 192.0.2.1", "removes TCP-AO", "is the same segment without it"];
+    let found = verify(&both, &[IPV4_KEY]);
+    assert_eq!((found.count(Verdict::Good), found.count(Verdict::NoOption)), (6, 6));
+    found.assert_diagnosed("option-removed", &words);
+    // On the far side only.
+    assert_eq!(verify(&removed(&packets), &[IPV4_KEY]).kinds(), ["unsigned"]);
+    // A SYN has no answer for that reason.
+    let mut session = Session::usual([1000, 5000]);
+    let syn = session.signed(0, SYN, &[], &[]);
+    session.repeat(0, &syn, 3);
+    let mut both = [&session.packets[..], &removed(&session.packets)].concat();
+    both.sort_by_key(|(time, _)| *time);
+    let found = verify(&both, &[IPV4_KEY]);
+    assert_eq!(found.kinds(), ["syn-unanswered", "option-removed"]);
+    assert!(found.diagnoses()[0].advice.contains("from removing TCP option 29: packet 1 has it"));
+    // An unsigned SYN of another connection shows nothing.
+    let mut other = Session::usual([77, 5000]);
+    other.ends[0] = Endpoint::new([192, 0, 2, 1], 50_001);
+    other.send_unsigned(0, SYN, &[], &[]);
+    let found = verify(&[session.packets, other.packets].concat(), &[IPV4_KEY]);
+    assert!(!found.kinds().contains(&"option-removed"), "{:#?}", found.diagnoses());
+}
+
+/// If the MAC leaves options out, a retransmission has the same MAC and another timestamp.
+#[test]
+fn a_retransmission_with_another_timestamp_is_no_copy() {
+    let mut session = Session::usual([1000, 5000]);
+    session.signing = [0, 1].map(|_| Signing { options: OptionCoverage::Excluded, ..Signing::ipv4() });
+    for repeat in 0..4u8 {
+        let timestamps = [8, 10, 1, 2, 3, repeat, 0, 0, 0, 0, 1, 1];
+        let syn = session.signed(0, SYN, &timestamps, &[]);
+        session.record(0, &syn);
+    }
+    for (packet, number) in session.packets.iter_mut().zip(0..) {
+        packet.0 = 1_780_000_000_000_000_000 + number * 950_000_000;
+    }
+    let excluded = format!("{IPV4_KEY},options=excluded");
+    let found = verify(&session.packets, &[&excluded]);
+    assert_eq!(found.count(Verdict::Good), 4);
+    found.assert_diagnosed("syn-unanswered", &["most likely 192.0.2.2:179 has no such key"]);
+    let wrong = excluded.replace("first-secret", "second-secret");
+    let found = verify(&session.packets, &[&wrong]);
+    assert_eq!(found.kinds(), ["unexplained", "syn-unanswered"], "{:#?}", found.diagnoses());
 }
 
 #[test]

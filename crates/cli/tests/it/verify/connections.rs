@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use wireseal::verify::report::{Sender, Verdict};
+use wireseal::verify::report::{Sender, Standing, Verdict};
 use wireseal::verify::{Verifier, VerifyEvent, VerifyOptions};
 use wireseal_tcp_ao::{Endpoint, Isn, KeyId};
 
@@ -416,4 +416,31 @@ fn single_octets_with_one_mac_take_linear_time() {
     // This takes a fraction of a second, unless each segment causes a MAC over all segments before it.
     assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     assert_eq!(found.connections[0].diagnoses[0].sender, Sender::Opener);
+}
+
+/// An end that lost its connection opens another one with the same ports, and the other end still has the old one.
+#[test]
+fn an_open_connection_is_begun_again_without_an_answer() {
+    let begun_again = |goes_on: bool, count| {
+        let mut session = session();
+        let next = session.next;
+        let old = session.isns;
+        session.again([77_000, 5000]);
+        let syn = session.signed(0, SYN, &[], &[]);
+        session.repeat(0, &syn, count);
+        (session.isns, session.next) = (old, next);
+        session.talk();
+        let end = session.packets.len();
+        session.packets.drain(if goes_on { end..end } else { end - 3..end });
+        verify(&session.packets, &[IPV4_KEY])
+    };
+    let found = begun_again(false, 3);
+    assert_eq!(found.count(Verdict::Good), found.segments.len() as u64);
+    assert_eq!(found.connections[0].standing(), Standing::NotOpen);
+    let words = ["from packet 7 on it opens another one with the same ports", "did not answer any of its"];
+    found.assert_diagnosed("syn-unanswered", &words);
+    assert_eq!(found.connections[0].diagnoses[0].segments, found.segments.len() as u64 - 6);
+    // The answer to the last one may come after the capture; and an end that goes on has lost nothing.
+    assert!(begun_again(false, 0).diagnoses().is_empty());
+    assert!(begun_again(true, 3).diagnoses().is_empty());
 }

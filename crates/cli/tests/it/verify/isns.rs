@@ -4,7 +4,7 @@ use wireseal::verify::report::{IsnSource, Standing, Verdict};
 use wireseal_tcp_ao::Isn;
 
 use crate::support::session::{
-    ACK, Found, IPV4_KEY, PSH, RST, SYN, Session, session, verify, verify_with, with_isns,
+    ACK, Found, IPV4_KEY, PSH, RST, Recorded, SYN, Session, session, verify, verify_with, with_isns,
 };
 
 /// A connection whose SYN has payload, of which the SYN-ACK acknowledges `acknowledged` octets.
@@ -125,4 +125,29 @@ fn hints_about_no_connection_are_said_to_be_unused() {
     options.ports = vec![180];
     let found = verify_with(&session().packets, &[IPV4_KEY], options);
     assert_eq!(found.totals.unused_hints.len(), 4);
+}
+
+#[test]
+fn an_isn_that_is_missing_is_named() {
+    let wrong = [IPV4_KEY.replace("first-secret", "second-secret")];
+    let wrong: Vec<_> = wrong.iter().map(String::as_str).collect();
+    let cause = |packets: &[Recorded]| {
+        let found = verify(packets, &wrong);
+        let of = found.diagnoses().into_iter().find(|diagnosis| diagnosis.kind == "isn-not-seen");
+        of.map(|diagnosis| diagnosis.cause.clone()).unwrap_or_default()
+    };
+    let packets = session().packets;
+    let opener: Vec<_> = [0, 2, 3, 5].map(|index: usize| packets[index].clone()).into();
+    assert!(
+        cause(&opener).starts_with("the capture has nothing that 192.0.2.2:179 sent"),
+        "{}",
+        cause(&opener)
+    );
+    let no_syn_ack = [&packets[..1], &packets[2..]].concat();
+    assert!(
+        cause(&no_syn_ack).starts_with("the capture lacks the SYN-ACK of 192.0.2.2:179"),
+        "{}",
+        cause(&no_syn_ack)
+    );
+    assert!(cause(&packets[2..]).starts_with("the capture lacks the start of the connection"));
 }

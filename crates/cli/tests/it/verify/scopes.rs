@@ -5,7 +5,7 @@ use std::time::Duration;
 use pcap_file::pcap::{PcapPacket, PcapWriter};
 use serde_json::json;
 use wireseal::verify::report::{Standing, Verdict};
-use wireseal_tcp_ao::Segment;
+use wireseal_tcp_ao::{Endpoint, Segment};
 
 use crate::support::files::Files;
 use crate::support::generate::ip_packet;
@@ -176,6 +176,52 @@ fn directions_without_a_handshake_are_joined_by_their_numbers() {
     let other = other_session([0x5000_0000, 0x6000_0000]).packets;
     let packets = mixed(&in_vlans(&one.packets[3..4], [10, 20]), &in_vlans(&other[4..5], [10, 20]));
     assert_eq!(scopes(&found(&packets)), ["VLAN 10", "VLAN 20"]);
+}
+
+#[test]
+fn a_connection_that_goes_on_in_another_network_has_the_same_isns() {
+    let mut one = session();
+    one.talk();
+    one.talk();
+    let switched = |vlans: [[u16; 2]; 2], later: &[Recorded]| {
+        let packets = [in_vlans(&one.packets[..6], vlans[0]), in_vlans(later, vlans[1])].concat();
+        found(&packets)
+    };
+    for [before, after] in
+        [[[10, 10], [20, 20]], [[10, 20], [30, 30]], [[0, 0], [10, 10]], [[10, 10], [0, 0]]]
+    {
+        let found = switched([before, after], &one.packets[6..]);
+        found.assert_all_good(2);
+        let isns = found.connections[1].directions.each_ref().map(|direction| direction.isn);
+        assert_eq!(isns, one.isns.map(Some));
+    }
+    // The middle of another connection.
+    let mut other = other_session([0x5000_0000, 0x6000_0000]);
+    other.talk();
+    let found = switched([[10, 10], [20, 20]], &other.packets[6..]);
+    assert_eq!((found.count(Verdict::Good), found.count(Verdict::BadMac)), (6, 0));
+    found.assert_diagnosed("isn-not-seen", &["the capture lacks the start of the connection"]);
+}
+
+#[test]
+fn secrets_of_two_networks_are_not_compared() {
+    let [mut one, mut other] = [Session::usual([1000, 5000]), Session::usual([77, 88])];
+    one.signing[0].secret = b"another secret".to_vec();
+    other.ends = [one.ends[1], one.ends[0]].map(|end| Endpoint::new(end.address(), end.port() ^ 1));
+    for session in [&mut one, &mut other] {
+        let syn = session.signed(0, SYN, &[], &[]);
+        session.repeat(0, &syn, 3);
+    }
+    let within = |other_vlan| {
+        let vlans = |packets: &[Recorded], vlan| {
+            packets.iter().map(|(time, packet)| (*time, vlan_frame(vlan, packet))).collect::<Vec<_>>()
+        };
+        found(&mixed(&vlans(&one.packets, 10), &vlans(&other.packets, other_vlan)))
+    };
+    assert!(within(10).kinds().contains(&"secrets-differ"), "{:#?}", within(10).diagnoses());
+    let apart = within(20);
+    assert!(!apart.kinds().contains(&"secrets-differ"), "{:#?}", apart.diagnoses());
+    assert!(apart.diagnoses().iter().all(|diagnosis| !diagnosis.cause.contains("different secrets")));
 }
 
 /// A router with one interface: each packet comes in one VLAN and leaves in the other, and the capture may lack some.
