@@ -22,6 +22,7 @@ pub mod explain;
 pub mod hex;
 pub mod keys;
 pub mod live;
+mod output;
 pub mod report;
 pub mod selftest;
 mod terminal;

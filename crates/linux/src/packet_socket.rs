@@ -60,6 +60,20 @@ const KERNEL_BUFFER: c_int = 64 << 20;
 const LINKTYPE_ETHERNET: u16 = 1;
 const LINKTYPE_LINUX_SLL: u16 = 113;
 
+/// Attaches a filter, or one that passes more if the kernel has no room for it: whoever reads the packets tells them apart then.
+fn attach(socket: &Socket, filter: &PacketFilter, has_ethernet: bool) -> io::Result<()> {
+    let by_port = PacketFilter { peers: Vec::new(), ports: filter.ports.clone() };
+    let mut attached = Ok(());
+    for filter in [filter, &by_port, &PacketFilter::default()] {
+        attached = socket.attach_filter(&filter.program(has_ethernet));
+        // net.core.optmem_max limits it.
+        if !attached.as_ref().is_err_and(|error| error.raw_os_error() == Some(libc::ENOMEM)) {
+            break;
+        }
+    }
+    attached
+}
+
 impl PacketSocket {
     /// Opens a socket for the interface with this index, or for all interfaces for `None`. Its packets begin with an Ethernet header if
     /// the interface has that or is the loopback interface; if not, and with all interfaces, with the header of LINKTYPE_LINUX_SLL.
@@ -80,7 +94,7 @@ impl PacketSocket {
         if !has_ethernet {
             socket = Socket::new(Domain::PACKET, Type::DGRAM, nothing)?;
         }
-        socket.attach_filter(&filter.program(has_ethernet))?;
+        attach(&socket, filter, has_ethernet)?;
         // Beyond what the administrator allows it needs CAP_NET_ADMIN.
         let force = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, KERNEL_BUFFER);
         if set(&socket, force).is_err() {

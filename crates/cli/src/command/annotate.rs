@@ -14,6 +14,7 @@ use tempfile::{NamedTempFile, SpooledTempFile};
 use wireseal_tcp_ao::Sne;
 
 use super::say::say;
+use super::signals::Signals;
 use crate::capture::{self, CaptureError, Copied, Reader};
 use crate::keys::Keys;
 use crate::report::comment;
@@ -125,16 +126,24 @@ impl<'k> Annotations<'k> {
         let file = if is_standard_input { None } else { Some(File::open(capture).map_err(opened)?) };
         let metadata = file.as_ref().map(File::metadata).transpose().map_err(opened)?;
         let regular = metadata.filter(Metadata::is_file);
-        check(path, regular.as_ref())?;
+        check(path)?;
         let failed = |error: io::Error| format!("{}: {error}", path.display());
         let directory =
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         // As private as the capture.
         let mode = regular.as_ref().map_or(0o600, |metadata| metadata.mode() & 0o666);
+        let signals = Signals::register()?;
         let output = tempfile::Builder::new()
             .permissions(Permissions::from_mode(mode))
             .tempfile_in(directory)
             .map_err(failed)?;
+        // A signal ends the process without dropping the file.
+        let unfinished = output.path().to_owned();
+        let remove = move || {
+            // It may have been renamed in this moment.
+            let _ = fs::remove_file(&unfinished);
+        };
+        signals.watch(remove)?.is_near();
         let (reader, input, length) = match (file, &regular) {
             // A file that grows in the meantime is read as far as now.
             (Some(file), Some(metadata)) => {
@@ -237,15 +246,11 @@ impl<'k> Annotations<'k> {
 /// Octets of the file that is written at a time.
 const OUTPUT: usize = 1 << 18;
 
-/// Refuses a path that is not for a new or a regular file, or is the capture's.
-fn check(path: &Path, capture: Option<&Metadata>) -> Result<(), String> {
+/// Refuses a path that is not for a new or a regular file.
+fn check(path: &Path) -> Result<(), String> {
     let Ok(existing) = fs::symlink_metadata(path) else { return Ok(()) };
     if !existing.is_file() {
         return Err(format!("{}: not a regular file, so it is not replaced", path.display()));
-    }
-    let place = |metadata: &Metadata| (metadata.dev(), metadata.ino());
-    if capture.is_some_and(|capture| place(capture) == place(&existing)) {
-        return Err(format!("--annotate {}: this is the capture; name another file", path.display()));
     }
     Ok(())
 }

@@ -15,7 +15,9 @@ use wireseal_linux::PacketFilter;
 
 use super::key_arguments::{self, KeyArguments};
 use super::outcome::{Outcome, Result};
-use super::verify_live::{WAIT, dropped, stop_on_signals};
+use super::say::say;
+use super::signals::stop_on_signals;
+use super::verify_live::{WAIT, dropped};
 use crate::live::{Annotated, Interfaces, drop_privileges};
 use crate::verify::{Verifier, VerifyOptions};
 
@@ -113,6 +115,11 @@ pub(super) fn run(arguments: Arguments) -> Result {
     if arguments.extcap_interfaces {
         writeln!(output, "extcap {{version={}}}{{display=TCP-AO verified}}", env!("CARGO_PKG_VERSION"))?;
         for name in Interfaces::names()?.iter().map(String::as_str).chain(["any"]) {
+            // Wireshark has no way to write them in a value.
+            if name.contains(|letter: char| matches!(letter, '{' | '}') || letter.is_control()) {
+                say(format_args!("{name:?} is not listed: Wireshark cannot read such a name"));
+                continue;
+            }
             writeln!(output, "interface {{value={PREFIX}{name}}}{{display=TCP-AO verified: {name}}}")?;
         }
         return Ok(Outcome::Good);
@@ -152,7 +159,15 @@ fn install(directory: Option<&Path>) -> std::result::Result<PathBuf, String> {
     if fs::symlink_metadata(&link).is_ok_and(|metadata| metadata.is_symlink()) {
         fs::remove_file(&link).map_err(failed)?;
     }
-    symlink(program, &link).map_err(failed)?;
+    symlink(program, &link).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => {
+            format!(
+                "{}: there is such a file, and it is no link: remove it, or name another folder",
+                link.display()
+            )
+        }
+        _ => failed(error),
+    })?;
     Ok(link)
 }
 

@@ -2,8 +2,6 @@
 
 use std::error::Error;
 use std::fmt;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -13,6 +11,7 @@ use zeroize::Zeroizing;
 
 use super::say::warn;
 use crate::keys::{self, Keys};
+use crate::output::Place;
 use crate::text::Printable;
 
 /// An argument that may contain a secret, so it is wiped and never shown.
@@ -102,9 +101,16 @@ impl KeyArguments {
 
     /// Checks that a file that is to be written, which `option` names, is none of those with keys.
     pub(super) fn check_output(&self, option: &str, output: &Path) -> Result<(), String> {
-        let place = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
-        let written = place(output);
-        if written.is_some() && self.files.iter().any(|path| place(path) == written) {
+        let Some(written) = Place::of(output) else { return Ok(()) };
+        let secrets = self.keys.iter().flat_map(|KeyText(text)| text.split(','));
+        let secrets = secrets.filter_map(|part| part.trim().strip_prefix("secret-file=").map(Path::new));
+        if self
+            .files
+            .iter()
+            .map(PathBuf::as_path)
+            .chain(secrets)
+            .any(|path| Place::of(path).as_ref() == Some(&written))
+        {
             return Err(format!("{option} {}: this is a key file; name another file", output.display()));
         }
         Ok(())

@@ -22,6 +22,7 @@ mod roll_status;
 mod run;
 mod say;
 mod selftest;
+mod signals;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod status;
 mod verify;

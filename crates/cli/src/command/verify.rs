@@ -12,6 +12,7 @@ use super::key_arguments::KeyArguments;
 use super::outcome::{Outcome, Result};
 use super::verify_live::{self, LiveArguments, Wanted};
 use crate::capture::{CaptureError, Progress, Reader};
+use crate::output;
 use crate::report::{self, Format, Report, Subject};
 use crate::terminal::Wrapped;
 use crate::verify::report::Standing;
@@ -93,17 +94,21 @@ pub(super) fn run(arguments: Arguments) -> Result {
             return Err(format!("give the capture {} or an interface, not both", capture.display()).into());
         }
         None if !is_live => {
+            live.check_without_interface()?;
             return Err("no packets: give a capture, - for standard input, or an interface with -i".into());
         }
-        Some(capture) => keys.check_input("capture", capture)?,
+        Some(capture) => {
+            live.check_without_interface()?;
+            keys.check_input("capture", capture)?;
+        }
         None => {}
     }
-    if let Some(path) = &annotate {
-        keys.check_output("--annotate", path)?;
-        if html.as_ref() == Some(path) {
-            return Err("--html and --annotate name the same file".into());
-        }
+    let outputs = [("--write", &live.write), ("--html", &html), ("--annotate", &annotate)]
+        .map(|(option, path)| (option, path.as_deref()));
+    for (option, path) in outputs {
+        path.map_or(Ok(()), |path| keys.check_output(option, path))?;
     }
+    output::check(&outputs, capture.as_deref())?;
     let keys = keys.keys()?;
     let keep_segments = html.is_some();
     let options = VerifyOptions { peers, ports, isns, nat, keep_segments, ..VerifyOptions::default() };

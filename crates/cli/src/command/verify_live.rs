@@ -2,29 +2,26 @@
 
 use std::cell::Cell;
 use std::error::Error;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::value_parser;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, fchown, fstat};
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 use wireseal_linux::PacketFilter;
 
 use super::outcome::{Outcome, Result};
 use super::say::say;
+use super::signals::{Ending, Signals};
 use crate::capture::{Packet, Reader, Statistics, Time, Writer};
 use crate::keys::Keys;
 use crate::live::{
-    Counted, InterfaceError, Interfaces, Lines, Reason, Screen, Unprivileged, Watch, drop_privileges,
+    Counted, InterfaceError, Interfaces, Lines, Reason, Screen, Watch, open_as_caller, restore_terminal,
 };
+use crate::output;
 use crate::report::{Format, Report, Subject};
 use crate::terminal::Wrapped;
 use crate::verify::report::Standing;
@@ -36,18 +33,34 @@ pub(super) struct LiveArguments {
     /// Instead of a capture: live packets of this interface ("any": all); needs CAP_NET_RAW [repeatable]
     #[arg(short = 'i', long = "interface", value_name = "INTERFACE")]
     pub(super) interfaces: Vec<String>,
-    /// Make the interface receive packets for other hosts too, as at a mirror port
-    #[arg(long, requires = "interfaces")]
+    /// Make the interface receive packets for other hosts too, as at a mirror port (with -i)
+    #[arg(long)]
     promiscuous: bool,
-    /// End after this many packets
-    #[arg(long, value_name = "PACKETS", requires = "interfaces", value_parser = value_parser!(u64).range(1..))]
+    /// End after this many packets (with -i)
+    #[arg(long, value_name = "PACKETS", value_parser = value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// End after this many seconds
-    #[arg(long, value_name = "SECONDS", requires = "interfaces", value_parser = value_parser!(u64).range(1..))]
+    /// End after this many seconds (with -i)
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..))]
     seconds: Option<u64>,
-    /// Also write the packets to this file, as pcapng
-    #[arg(long, value_name = "FILE", requires = "interfaces")]
-    write: Option<PathBuf>,
+    /// Also write the packets to this file, as pcapng (with -i)
+    #[arg(long, value_name = "FILE")]
+    pub(super) write: Option<PathBuf>,
+}
+
+impl LiveArguments {
+    /// Checks that there is nothing that needs an interface.
+    pub(super) fn check_without_interface(&self) -> std::result::Result<(), String> {
+        let given = [
+            ("--promiscuous", self.promiscuous),
+            ("--count", self.count.is_some()),
+            ("--seconds", self.seconds.is_some()),
+            ("--write", self.write.is_some()),
+        ];
+        match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(format!("{option} needs an interface: -i")),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What is reported, and how.
@@ -74,7 +87,7 @@ pub(super) const WAIT: Duration = Duration::from_millis(50);
 pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
     let LiveArguments { interfaces, promiscuous, count, seconds, write } = arguments;
     let Wanted { keys, options, format, segments, html } = wanted;
-    let stop = stop_on_signals()?;
+    let signals = Signals::register()?;
     let filter = PacketFilter { peers: options.peers.clone(), ports: options.ports.clone() };
     let mut interfaces = Interfaces::open(&interfaces, &filter, promiscuous)?;
     let name = interfaces.name();
@@ -90,14 +103,17 @@ pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
         (None, _) => Box::new(BufWriter::new(io::stdout())),
     };
     let mut report = Report::new(output, format, subject)?;
-    if let Some(path) = html {
-        report = report.with_page(path, subject)?;
-    }
-    let mut file = match &write {
-        Some(path) => Some(PacketFile::create(path, &interfaces)?),
-        None => None,
+    let open = || -> std::result::Result<_, Box<dyn Error>> {
+        if let Some(path) = html {
+            report = report.with_page(path, subject)?;
+        }
+        let file = write.as_ref().map(|path| PacketFile::create(path, &interfaces));
+        Ok((report, file.transpose()?))
     };
-    drop_privileges().map_err(|error| format!("privileges cannot be dropped: {error}"))?;
+    let opened = open_as_caller(open).map_err(|error| format!("privileges cannot be dropped: {error}"))?;
+    let (report, mut file) = opened?;
+    // The thread has no privileges either.
+    let ending = signals.watch(restore_terminal)?;
 
     let front = match format {
         Format::Text { colours, .. } => match &held {
@@ -111,15 +127,23 @@ pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
     }
     let mut verifier = Verifier::new(keys, options);
     let mut listener = Listener { report, front, held, watch: Watch::default(), segments };
-    let limits =
-        Limits { stop, count, until: seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)) };
-    let ended = capture(&mut interfaces, &mut verifier, &mut listener, file.as_mut(), &limits)?;
+    // So many seconds that no clock counts them are no limit.
+    let until = seconds.and_then(|seconds| Instant::now().checked_add(Duration::from_secs(seconds)));
+    let limits = Limits { ending: &ending, count, until };
+    let cut = capture(&mut interfaces, &mut verifier, &mut listener, file.as_mut(), &limits)?;
     let statistics = interfaces.statistics().unwrap_or_default();
-    if let Some(file) = file {
-        file.finish(&statistics)?;
-    }
     verifier.note_dropped(dropped(&statistics).saturating_sub(verifier.dropped()));
-    listener.finish(verifier, ended.map(|error| error.to_string()))
+    let (damage, written) = match cut {
+        Some(Cut::File(error)) => (None, Err(format!("{error}; that ended it").into())),
+        Some(Cut::Interface(error)) => (Some(error.to_string()), Ok(file)),
+        None => (None, Ok(file)),
+    };
+    let written = written.and_then(|file| {
+        file.map_or(Ok(()), |file| file.finish(&statistics)).map_err(Box::<dyn Error>::from)
+    });
+    // Whatever became of the file, there are verdicts.
+    let outcome = listener.finish(verifier, damage, &ending);
+    written.and(outcome)
 }
 
 /// Whether a capture from standard input can be shown in a table as it arrives: it comes from another program, and goes to a terminal.
@@ -133,7 +157,7 @@ pub(super) fn can_follow(capture: &Path, wanted: &Wanted<'_>) -> bool {
 /// Checks a capture from standard input as it arrives, and shows it in a table unless it ends soon.
 pub(super) fn follow(mut reader: Reader, wanted: Wanted<'_>) -> Result {
     let Wanted { keys, options, format, segments, html } = wanted;
-    let stop = stop_on_signals()?;
+    let ending = Signals::register()?.watch(restore_terminal)?;
     let name = "-";
     let subject = Subject { capture: name, keys };
     let held = tempfile::tempfile()?;
@@ -166,7 +190,7 @@ pub(super) fn follow(mut reader: Reader, wanted: Wanted<'_>) -> Result {
         if has_input && !packets.is_multiple_of(READ_AT_ONCE) {
             continue;
         }
-        if listener.is_ended_by_user()? || stop.load(Ordering::Relaxed) {
+        if listener.is_ended_by_user()? || ending.is_asked() {
             break None;
         }
         let now = Instant::now();
@@ -179,7 +203,7 @@ pub(super) fn follow(mut reader: Reader, wanted: Wanted<'_>) -> Result {
             next_look = now + LOOK.max(now.elapsed() * PAUSE);
         }
     };
-    listener.finish(verifier, damage)
+    listener.finish(verifier, damage, &ending)
 }
 
 /// Waits a moment for standard input. Returns whether there is any, or its end.
@@ -195,18 +219,18 @@ fn wait_for_input() -> io::Result<bool> {
 }
 
 /// When to end.
-struct Limits {
+struct Limits<'a> {
     /// A signal came.
-    stop: Arc<AtomicBool>,
+    ending: &'a Ending,
     /// So many packets were taken.
     count: Option<u64>,
     /// It is so late.
     until: Option<Instant>,
 }
 
-impl Limits {
+impl Limits<'_> {
     fn are_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
+        self.ending.is_asked() || self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
@@ -214,37 +238,48 @@ impl Limits {
 enum Stop {
     /// There were enough.
     Enough,
+    /// The file that packets are written to failed.
+    File(io::Error),
     Failed(io::Error),
 }
 
-/// Takes packets until a limit is reached, or the user ends it. Returns why an interface gave no more, if that is why it ended.
+/// Why it ended before it was to.
+enum Cut {
+    Interface(InterfaceError),
+    File(io::Error),
+}
+
+/// Takes packets until a limit is reached, or the user ends it. Returns why it ended before, if it did.
 fn capture(
     interfaces: &mut Interfaces,
     verifier: &mut Verifier<'_>,
     listener: &mut Listener<'_>,
     mut file: Option<&mut PacketFile>,
-    limits: &Limits,
-) -> io::Result<Option<InterfaceError>> {
+    limits: &Limits<'_>,
+) -> io::Result<Option<Cut>> {
     let packets = Cell::new(0);
     let mut next_look = Instant::now();
-    let mut ended = None;
+    let mut cut = None;
     loop {
         // What came before is taken still.
         let is_over = listener.is_ended_by_user()? || limits.are_over();
         let taken = interfaces.take(|interface, packet| {
             packets.set(packet.number);
             let write = file.as_mut().map_or(Ok(()), |file| file.packet(interface, packet));
-            write
-                .and_then(|()| verifier.packet(packet, |found| listener.event(found)))
-                .map_err(Stop::Failed)?;
+            verifier.packet(packet, |found| listener.event(found)).map_err(Stop::Failed)?;
+            write.map_err(Stop::File)?;
             if limits.count.is_some_and(|count| packet.number >= count) { Err(Stop::Enough) } else { Ok(()) }
         });
         let has_more = match taken {
             Ok(Ok(has_more)) => has_more,
             Ok(Err(Stop::Enough)) => break,
             Ok(Err(Stop::Failed(error))) => return Err(error),
+            Ok(Err(Stop::File(error))) => {
+                cut = Some(Cut::File(error));
+                break;
+            }
             Err(error) => {
-                ended = Some(error);
+                cut = Some(Cut::Interface(error));
                 break;
             }
         };
@@ -266,7 +301,7 @@ fn capture(
             interfaces.wait(WAIT)?;
         }
     }
-    Ok(ended)
+    Ok(cut)
 }
 
 /// How many packets the kernel dropped at all interfaces.
@@ -347,17 +382,21 @@ impl Listener<'_> {
     }
 
     /// Ends the report, and shows it in place of the table.
-    fn finish(mut self, verifier: Verifier<'_>, damage: Option<String>) -> Result {
+    fn finish(mut self, verifier: Verifier<'_>, damage: Option<String>, ending: &Ending) -> Result {
+        // The terminal is restored before what waits is judged, which may take long, so that Ctrl-C is a signal again.
+        if let Front::Screen(_) = self.front {
+            self.front = Front::Silent;
+        }
+        ending.is_near();
         let totals = verifier.finish(damage, |found| self.event(found))?;
-        let Self { report, front, held, .. } = self;
-        // The terminal is restored.
-        drop(front);
+        let Self { report, held, .. } = self;
         let standing = report.standing();
-        report.finish(&totals)?;
+        let finished = report.finish(&totals);
         if let Some(mut held) = held {
             held.seek(SeekFrom::Start(0))?;
             io::copy(&mut held, &mut io::stdout().lock())?;
         }
+        finished?;
         Ok(match standing {
             Standing::Good if totals.is_incomplete() => Outcome::NotJudged,
             standing => standing.into(),
@@ -392,24 +431,11 @@ struct PacketFile {
 }
 
 impl PacketFile {
-    /// Creates the file, for its owner alone: who called sudo, if that was used. One that exists is emptied and keeps owner and mode.
+    /// Creates the file, for its owner alone. One that exists is emptied and keeps owner and mode.
     fn create(path: &Path, interfaces: &Interfaces) -> std::result::Result<Self, Box<dyn Error>> {
         let name = path.display().to_string();
         let named = |error: io::Error| format!("{name}: {error}");
-        let mut options = OpenOptions::new();
-        options.write(true).mode(0o600);
-        let file = match options.clone().create_new(true).open(path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                options.truncate(true).open(path).map_err(named)?
-            }
-            Err(error) => return Err(named(error).into()),
-            Ok(file) => {
-                if let Some(Unprivileged { user, group }) = Unprivileged::caller_of_sudo() {
-                    fchown(&file, Some(user), Some(group)).map_err(|error| named(error.into()))?;
-                }
-                file
-            }
-        };
+        let file = output::create(path, 0o600).map_err(named)?;
         let mut writer = Writer::new(BufWriter::with_capacity(1 << 18, file), None).map_err(named)?;
         for description in interfaces.descriptions() {
             writer.interface(&description).map_err(named)?;
@@ -436,16 +462,6 @@ impl PacketFile {
     fn named(&self, error: io::Error) -> io::Error {
         io::Error::other(format!("{}: {error}", self.name))
     }
-}
-
-/// A flag that the first signal sets that asks the program to end; a second one ends it at once.
-pub(super) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-        flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 /// Whether standard output is a terminal on which a table can be kept up to date.

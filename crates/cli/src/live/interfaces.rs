@@ -66,6 +66,9 @@ pub enum InterfaceError {
         /// The interface.
         name: String,
     },
+    /// All interfaces cannot be made to receive packets for other hosts.
+    #[error("--promiscuous is for interfaces with a name, not for {ANY}")]
+    AnyPromiscuous,
     /// Anything else.
     #[error("{name}: {error}")]
     System {
@@ -87,6 +90,9 @@ impl Interfaces {
         is_promiscuous: bool,
     ) -> Result<Self, InterfaceError> {
         let open = |name: &String| {
+            if name == ANY && is_promiscuous {
+                return Err(InterfaceError::AnyPromiscuous);
+            }
             let socket = open(name, filter, is_promiscuous).map_err(|error| refusal(name, error))?;
             Ok(Interface { name: name.clone(), socket })
         };

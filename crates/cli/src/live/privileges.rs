@@ -21,17 +21,32 @@ pub struct Unprivileged {
 }
 
 impl Unprivileged {
-    /// Who called sudo, if the process is of root and sudo started it.
+    /// Who called sudo, if root runs the process and sudo started it. A program with the set-user-ID bit believes no variable.
     #[must_use]
     pub fn caller_of_sudo() -> Option<Self> {
         let id = |name: &str| env::var(name).ok()?.parse().ok().filter(|id| *id != 0 && *id != u32::MAX);
         let (user, group) = id("SUDO_UID").zip(id("SUDO_GID"))?;
-        is_root().then(|| Self { user: Uid::from_raw(user), group: Gid::from_raw(group) })
+        getuid().is_root().then(|| Self { user: Uid::from_raw(user), group: Gid::from_raw(group) })
     }
 }
 
 fn is_root() -> bool {
     getuid().is_root() || geteuid().is_root()
+}
+
+/// Opens files with the rights of who runs the program, the caller of sudo if that was used, and gives up all privileges for good, as
+/// [`drop_privileges`] does. Only root itself opens them as root.
+///
+/// # Errors
+/// Those of [`drop_privileges`].
+pub fn open_as_caller<T>(open: impl FnOnce() -> T) -> io::Result<T> {
+    if getuid().is_root() && Unprivileged::caller_of_sudo().is_none() {
+        let opened = open();
+        drop_privileges()?;
+        return Ok(opened);
+    }
+    drop_privileges()?;
+    Ok(open())
 }
 
 /// Gives up all privileges for good: if it is root becomes the caller of sudo, or nobody, without groups; gives up all capabilities; and

@@ -1,8 +1,8 @@
 //! The table of live connections on a terminal.
 
-use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
@@ -13,7 +13,7 @@ use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as TableRow, Table};
 use ratatui::{DefaultTerminal, Frame};
 
 use super::lines::between;
-use super::watch::{Reason, Row};
+use super::watch::{Order, Reason, Row, rank};
 use crate::report;
 use crate::terminal::wrap;
 use crate::text::{Printable, counted, grouped};
@@ -26,50 +26,42 @@ const REASONS: usize = 100;
 /// Columns of a terminal from which the table has the keys and what could not be judged.
 const WIDE: u16 = 100;
 
-/// The order of the table.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Order {
-    #[default]
-    FailedFirst,
-    Newest,
-    Number,
+/// The fewest characters of the title that are shown.
+const TITLE: usize = 24;
+
+/// The columns of the table.
+struct Columns {
+    columns: Vec<(&'static str, Constraint)>,
+    is_wide: bool,
+    /// How many characters there is room for in that of the connection.
+    for_ends: usize,
 }
 
-impl Order {
-    const fn next(self) -> Self {
-        match self {
-            Self::FailedFirst => Self::Newest,
-            Self::Newest => Self::Number,
-            Self::Number => Self::FailedFirst,
+impl Columns {
+    fn new(width: u16, is_wide: bool) -> Self {
+        let mut columns = vec![
+            ("#", Constraint::Length(5)),
+            ("verdict", Constraint::Length(10)),
+            ("connection", Constraint::Fill(1)),
+            ("good", Constraint::Length(9)),
+            ("failed", Constraint::Length(7)),
+        ];
+        if is_wide {
+            columns.push(("not judged", Constraint::Length(10)));
+            columns.push(("key", Constraint::Length(16)));
         }
+        columns.push(("last UTC", Constraint::Length(8)));
+        let fixed: u16 = columns
+            .iter()
+            .map(|(_, width)| if let Constraint::Length(width) = width { *width } else { 0 })
+            .sum();
+        let for_ends = usize::from(width.saturating_sub(fixed + columns.len() as u16 - 1));
+        Self { columns, is_wide, for_ends }
     }
 
-    const fn name(self) -> &'static str {
-        match self {
-            Self::FailedFirst => "failed first",
-            Self::Newest => "last segment first",
-            Self::Number => "by number",
-        }
-    }
-
-    fn sort(self, rows: &mut [Row]) {
-        let newest = |row: &Row| Reverse(row.last.packet);
-        match self {
-            Self::FailedFirst => rows.sort_by_key(|row| (rank(row.standing), newest(row))),
-            Self::Newest => rows.sort_by_key(newest),
-            Self::Number => rows.sort_by_key(|row| row.number),
-        }
-    }
-}
-
-/// The worst first.
-const fn rank(standing: Standing) -> u8 {
-    match standing {
-        Standing::Failed => 0,
-        Standing::NotOpen => 1,
-        Standing::NotJudged => 2,
-        Standing::Empty => 3,
-        Standing::Good => 4,
+    /// How many lines a row takes.
+    fn lines(&self, row: &Row) -> usize {
+        if between(&row.ends).chars().count() > self.for_ends { 2 } else { 1 }
     }
 }
 
@@ -95,8 +87,11 @@ struct View {
     bad: [u64; 3],
     reasons: VecDeque<Reason>,
     order: Order,
-    /// How many rows are above the first that is shown.
+    /// How many rows are above the first that is shown, and how many lines of reasons.
     scrolled: usize,
+    reasons_scrolled: usize,
+    /// Keys scroll the reasons.
+    is_at_reasons: bool,
 }
 
 /// The terminal, which is restored when this is dropped, and when the program panics.
@@ -112,7 +107,9 @@ impl Screen {
     /// # Errors
     /// Those of the terminal.
     pub(crate) fn open(title: String, colours: bool) -> io::Result<Self> {
-        Ok(Self { terminal: ratatui::try_init()?, view: View::new(title, colours) })
+        *IS_SHOWN.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        let terminal = ratatui::try_init().inspect_err(|_| restore_terminal())?;
+        Ok(Self { terminal, view: View::new(title, colours) })
     }
 
     /// Begins to show other rows.
@@ -165,6 +162,18 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
+        restore_terminal();
+    }
+}
+
+/// Whether a screen is shown.
+static IS_SHOWN: Mutex<bool> = Mutex::new(false);
+
+/// Restores the terminal if a [`Screen`] is shown, which is not to be used any more.
+pub(crate) fn restore_terminal() {
+    // Locked until it is done: the process may end right after.
+    let mut is_shown = IS_SHOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::mem::take(&mut *is_shown) {
         ratatui::restore();
     }
 }
@@ -182,6 +191,8 @@ impl View {
             reasons: VecDeque::new(),
             order: Order::default(),
             scrolled: 0,
+            reasons_scrolled: 0,
+            is_at_reasons: false,
         }
     }
 
@@ -207,12 +218,9 @@ impl View {
         match self.reasons.iter_mut().find(|known| of(known) == of(reason)) {
             Some(known) => known.diagnosis = reason.diagnosis.clone(),
             None if reason.is_new => {
-                // The newest first, but that a connection failed before that it did not open.
-                let goes_before = |known: &Reason| {
-                    known.number == reason.number
-                        && rank(known.diagnosis.about) <= rank(reason.diagnosis.about)
-                };
-                let place = self.reasons.iter().rposition(goes_before).map_or(0, |place| place + 1);
+                // Why connections failed before why others did not open, and the newest first.
+                let goes_before = |known: &Reason| rank(known.diagnosis.about) < rank(reason.diagnosis.about);
+                let place = self.reasons.partition_point(goes_before);
                 self.reasons.insert(place, reason.clone());
             }
             None => {}
@@ -223,18 +231,20 @@ impl View {
     /// Does what a key says. Returns whether to end.
     fn press(&mut self, key: KeyCode) -> bool {
         const PAGE: usize = 10;
+        let scrolled = if self.is_at_reasons { &mut self.reasons_scrolled } else { &mut self.scrolled };
         match key {
             KeyCode::Char('q') => return true,
             KeyCode::Char('s') => {
                 self.order = self.order.next();
                 self.scrolled = 0;
             }
-            KeyCode::Up | KeyCode::Char('k') => self.scrolled = self.scrolled.saturating_sub(1),
-            KeyCode::Down | KeyCode::Char('j') => self.scrolled += 1,
-            KeyCode::PageUp => self.scrolled = self.scrolled.saturating_sub(PAGE),
-            KeyCode::PageDown => self.scrolled += PAGE,
-            KeyCode::Home => self.scrolled = 0,
-            KeyCode::End => self.scrolled = usize::MAX,
+            KeyCode::Tab => self.is_at_reasons = !self.is_at_reasons,
+            KeyCode::Up | KeyCode::Char('k') => *scrolled = scrolled.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => *scrolled += 1,
+            KeyCode::PageUp => *scrolled = scrolled.saturating_sub(PAGE),
+            KeyCode::PageDown => *scrolled += PAGE,
+            KeyCode::Home => *scrolled = 0,
+            KeyCode::End => *scrolled = usize::MAX,
             _ => {}
         }
         false
@@ -254,43 +264,57 @@ impl View {
 
     fn draw(&mut self, frame: &mut Frame<'_>) {
         let area = frame.area();
-        let most = area.height / 3;
-        let reasons = self.reasons(area.width, most);
-        let reasons_height = if reasons.is_empty() { 0 } else { most.min(reasons.len() as u16 + 1) };
+        let reasons = self.reasons(area.width);
+        // Two thirds are for the table, as far as it has rows for them.
+        let columns = self.columns(area.width, usize::from(area.height));
+        let table_height = 1 + self.rows.iter().map(|row| columns.lines(row)).sum::<usize>();
+        let free = usize::from(area.height.saturating_sub(2)).saturating_sub(table_height);
+        let most = usize::from(area.height / 3).max(free);
+        let reasons_height = if reasons.is_empty() { 0 } else { most.min(reasons.len() + 1) };
+        self.reasons_scrolled =
+            self.reasons_scrolled.min((reasons.len() + 1).saturating_sub(reasons_height.max(1)));
+        let reasons: Vec<_> = reasons.into_iter().skip(self.reasons_scrolled).take(reasons_height).collect();
         let [head, table, below, foot] = Layout::vertical([
             Constraint::Length(1),
             Constraint::Fill(1),
-            Constraint::Length(reasons_height),
+            Constraint::Length(reasons_height as u16),
             Constraint::Length(1),
         ])
         .areas(area);
-        frame.render_widget(self.head(), head);
+        frame.render_widget(self.head(head.width), head);
         self.draw_table(frame, table);
         let title = Block::new().borders(Borders::TOP).title("why");
         frame.render_widget(Paragraph::new(reasons).block(title), below);
-        let foot_text = format!("q end  ↑↓ PgUp PgDn scroll  s sort: {}", self.order.name());
+        let [here, there] = if self.is_at_reasons { ["why", "table"] } else { ["table", "why"] };
+        let foot_text = format!("q end  ↑↓ PgUp PgDn {here}  Tab {there}  s sort: {}", self.order.name());
         frame.render_widget(Paragraph::new(foot_text), foot);
     }
 
-    /// What is counted, in one line.
-    fn head(&self) -> Paragraph<'_> {
+    /// What is counted, in one line, of which the end may not fit.
+    fn head(&self, width: u16) -> Paragraph<'_> {
         let [failed, not_open, not_judged] = self.bad;
         let seconds = self.started.elapsed().as_secs();
-        let mut parts = vec![
-            Span::raw(Printable(&self.title).to_string()),
-            Span::raw(format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)),
-            Span::raw(counted(self.counted.packets, "packet")),
-            Span::raw(counted(self.live, "connection")),
-        ];
+        let mut title = Printable(&self.title).to_string();
+        // Many interfaces leave room for what is counted.
+        let most = usize::from(width / 3).max(TITLE);
+        if title.chars().count() > most {
+            title = title.chars().take(most - 1).chain(['…']).collect();
+        }
+        let mut parts = vec![Span::raw(title)];
         let named = [
             (failed, "failed", Standing::Failed),
             (not_open, "not open", Standing::NotOpen),
-            (not_judged, "not judged", Standing::NotJudged),
             (self.counted.dropped, "dropped", Standing::NotJudged),
+            (not_judged, "not judged", Standing::NotJudged),
         ];
         for (count, name, standing) in named.into_iter().filter(|(count, ..)| *count > 0) {
             parts.push(Span::styled(format!("{} {name}", grouped(count)), self.style_of(standing)));
         }
+        parts.extend([
+            Span::raw(counted(self.live, "connection")),
+            Span::raw(counted(self.counted.packets, "packet")),
+            Span::raw(format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)),
+        ]);
         let mut line = Vec::new();
         for part in parts {
             line.extend([part, Span::raw("  ")]);
@@ -298,33 +322,25 @@ impl View {
         Paragraph::new(Line::from(line))
     }
 
+    /// The columns in this width for so many rows: with those of a wide table if no row takes more lines for that.
+    fn columns(&self, width: u16, shown: usize) -> Columns {
+        let [narrow, wide] = [false, true].map(|is_wide| Columns::new(width, is_wide));
+        let mut rows = self.rows.iter().skip(self.scrolled).take(shown);
+        let is_wide = width >= WIDE && rows.all(|row| wide.lines(row) == narrow.lines(row));
+        if is_wide { wide } else { narrow }
+    }
+
     fn draw_table(&mut self, frame: &mut Frame<'_>, area: Rect) {
-        let is_wide = area.width >= WIDE;
-        let mut columns = vec![
-            ("#", Constraint::Length(5)),
-            ("verdict", Constraint::Length(10)),
-            ("connection", Constraint::Fill(1)),
-            ("good", Constraint::Length(9)),
-            ("failed", Constraint::Length(7)),
-        ];
-        if is_wide {
-            columns.push(("not judged", Constraint::Length(10)));
-            columns.push(("key", Constraint::Length(16)));
-        }
-        columns.push(("last UTC", Constraint::Length(8)));
-        let fixed: u16 = columns
-            .iter()
-            .map(|(_, width)| if let Constraint::Length(width) = width { *width } else { 0 })
-            .sum();
-        let for_ends = usize::from(area.width.saturating_sub(fixed + columns.len() as u16 - 1));
         // What does not fit is not scrolled away from.
         let shown = usize::from(area.height.saturating_sub(1));
         self.scrolled = self.scrolled.min(self.rows.len().saturating_sub(shown.max(1)));
+        let table_columns = self.columns(area.width, shown);
+        let Columns { columns, is_wide, .. } = &table_columns;
         let rows = self.rows.iter().skip(self.scrolled).take(shown).map(|row| {
             let number = |number| Cell::from(Text::from(grouped(number)).right_aligned());
+            let height = table_columns.lines(row);
             let ends = between(&row.ends);
-            let two_lines = ends.chars().count() > for_ends;
-            let ends = if two_lines { ends.replace(" -> ", "\n-> ") } else { ends };
+            let ends = if height > 1 { ends.replace(" -> ", "\n-> ") } else { ends };
             let words = report::standing_in_words(row.standing);
             let verdict = if row.is_closed && row.standing == Standing::Good { "closed" } else { words };
             let mut cells = vec![
@@ -334,13 +350,13 @@ impl View {
                 number(row.counts[Verdict::Good.index()]),
                 number(failed(&row.counts)),
             ];
-            if is_wide {
+            if *is_wide {
                 cells.push(number(not_judged(&row.counts)));
                 cells.push(Cell::from(Printable(&row.keys.join(", ")).to_string()));
             }
             let last = row.last.time.map(|time| time.to_string()).unwrap_or_default();
             cells.push(Cell::from(clock(&last).to_owned()));
-            TableRow::new(cells).height(if two_lines { 2 } else { 1 })
+            TableRow::new(cells).height(height as u16)
         });
         let header = columns.iter().map(|(name, _)| {
             let is_number = matches!(*name, "#" | "good" | "failed" | "not judged");
@@ -352,13 +368,10 @@ impl View {
         frame.render_widget(table, area);
     }
 
-    /// Why connections failed, the newest first, in about so many lines.
-    fn reasons(&self, width: u16, most: u16) -> Vec<Line<'static>> {
+    /// Why connections failed or did not open.
+    fn reasons(&self, width: u16) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         for Reason { time, number, ends, diagnosis, .. } in &self.reasons {
-            if lines.len() >= usize::from(most) {
-                break;
-            }
             let time = time.map(|time| time.to_string()).unwrap_or_default();
             let what = report::standing_in_words(diagnosis.about);
             let sentence = diagnosis.sentence();
@@ -450,7 +463,7 @@ mod tests {
     fn the_table_fits_80_columns_with_what_failed_first_and_why() {
         let lines = shown(&mut view(), 80, 16);
         let expected = [
-            "wireseal verify -i eth0  00:00:00  0 packets  3 connections  1 failed",
+            "wireseal verify -i eth0  1 failed  3 connections  0 packets  00:00:00",
             "    # verdict    connection                                good  failed last UTC",
             "    2 FAILED     192.0.2.2:50000 -> 198.51.100.1:179          0   1,202 20:26:40",
         ];
@@ -465,7 +478,7 @@ mod tests {
         assert!(lines[why + 2..].join(" ").contains("at both ends\u{fffd}, which"), "{lines:#?}");
         // Once, though it was told twice.
         assert_eq!(lines.iter().filter(|line| line.contains("FAILED #2")).count(), 1);
-        assert_eq!(lines[15], "q end  ↑↓ PgUp PgDn scroll  s sort: failed first");
+        assert_eq!(lines[15], "q end  ↑↓ PgUp PgDn table  Tab why  s sort: failed first");
     }
 
     #[test]
@@ -477,6 +490,48 @@ mod tests {
             lines[4].starts_with("                 -> [2001:db8:1111:2222:3333:4444:5555:2]:50000"),
             "{lines:#?}"
         );
+    }
+
+    #[test]
+    fn keys_are_left_out_if_connections_would_take_two_lines_for_them() {
+        let lines = shown(&mut view(), 100, 16);
+        assert!(!lines[1].contains("key"), "{lines:#?}");
+        assert!(lines[2].contains("192.0.2.2:50000 -> 198.51.100.1:179"), "{lines:#?}");
+    }
+
+    #[test]
+    fn what_was_dropped_and_failed_is_shown_at_80_columns() {
+        let mut view = view();
+        view.title = format!("wireseal verify -i {}", ["eth0"; 20].join(", "));
+        view.live = 1_234_567;
+        view.bad = [12_345, 23_456, 3];
+        view.counted = Counted { packets: 123_456_789, dropped: 45_678 };
+        let lines = shown(&mut view, 80, 16);
+        let expected = "wireseal verify -i eth0, …  12,345 failed  23,456 not open  45,678 dropped  ";
+        assert!(lines[0].starts_with(expected), "{lines:#?}");
+    }
+
+    #[test]
+    fn the_reason_of_a_failure_is_seen_however_many_did_not_open() {
+        let mut view = view();
+        let template = view.reasons.back().unwrap().clone();
+        for number in 10..40 {
+            let mut reason = template.clone();
+            reason.number = number;
+            view.reason(&reason);
+        }
+        let lines = shown(&mut view, 80, 24);
+        let why = lines.iter().position(|line| line.starts_with("why")).unwrap();
+        assert!(lines[why + 1].contains(" FAILED #2 "), "{lines:#?}");
+        // Three connections take four lines, and their heading one; the rest is for reasons.
+        assert_eq!(why, 6, "{lines:#?}");
+        assert!(!lines.iter().any(|line| line.is_empty()), "{lines:#?}");
+        assert!(!lines.iter().any(|line| line.contains(" NOT OPEN #2 ")), "{lines:#?}");
+        view.press(KeyCode::Tab);
+        view.press(KeyCode::End);
+        let lines = shown(&mut view, 80, 24);
+        assert!(lines.iter().any(|line| line.contains(" NOT OPEN #2 ")), "{lines:#?}");
+        assert!(lines[2].starts_with("    2 FAILED "), "{lines:#?}");
     }
 
     #[test]

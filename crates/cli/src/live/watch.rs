@@ -1,5 +1,6 @@
 //! What is worth telling of live connections, as it is found.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,53 @@ pub struct Row {
     pub is_closed: bool,
     /// Its last segment.
     pub last: Place,
+}
+
+/// The order of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Order {
+    #[default]
+    FailedFirst,
+    Newest,
+    Number,
+}
+
+impl Order {
+    pub(super) const fn next(self) -> Self {
+        match self {
+            Self::FailedFirst => Self::Newest,
+            Self::Newest => Self::Number,
+            Self::Number => Self::FailedFirst,
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::FailedFirst => "failed first",
+            Self::Newest => "last segment first",
+            Self::Number => "by number",
+        }
+    }
+
+    pub(super) fn sort(self, rows: &mut [Row]) {
+        let newest = |row: &Row| Reverse(row.last.packet);
+        match self {
+            Self::FailedFirst => rows.sort_by_key(|row| (rank(row.standing), newest(row))),
+            Self::Newest => rows.sort_by_key(newest),
+            Self::Number => rows.sort_by_key(|row| row.number),
+        }
+    }
+}
+
+/// The worst first.
+pub(super) const fn rank(standing: Standing) -> u8 {
+    match standing {
+        Standing::Failed => 0,
+        Standing::NotOpen => 1,
+        Standing::NotJudged => 2,
+        Standing::Empty => 3,
+        Standing::Good => 4,
+    }
 }
 
 /// Why segments of a connection failed, or it did not open.

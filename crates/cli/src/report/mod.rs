@@ -15,7 +15,7 @@ mod words;
 use std::env;
 use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use wireseal_tcp_ao::Endpoint;
 
@@ -62,7 +62,8 @@ fn colours(no_color: Option<&OsStr>, term: Option<&OsStr>, is_terminal: bool) ->
 #[derive(Debug)]
 pub struct Report<'a, W> {
     output: Output<'a, W>,
-    page: Option<html::Page<'a>>,
+    /// And its path.
+    page: Option<(html::Page<'a>, PathBuf)>,
     summary: Summary,
 }
 
@@ -94,7 +95,7 @@ impl<'a, W: Write> Report<'a, W> {
     /// # Errors
     /// Those of creating the file and a temporary one.
     pub fn with_page(self, path: &Path, subject: Subject<'a>) -> io::Result<Self> {
-        Ok(Self { page: Some(html::Page::create(path, subject)?), ..self })
+        Ok(Self { page: Some((html::Page::create(path, subject)?, path.to_owned())), ..self })
     }
 
     /// Reports a segment of the connection with this number, between `ends` (opener and listener).
@@ -127,7 +128,7 @@ impl<'a, W: Write> Report<'a, W> {
             Output::Json(json) => json.connection(connection)?,
             Output::JsonLines(lines) => lines.connection(connection)?,
         }
-        self.page.as_mut().map_or(Ok(()), |page| page.connection(connection))
+        self.page.as_mut().map_or(Ok(()), |(page, _)| page.connection(connection))
     }
 
     /// Writes out what was reported so far, as far as it is not kept for the end. Call it before a pause.
@@ -157,15 +158,21 @@ impl<'a, W: Write> Report<'a, W> {
     /// Ends the report, writes the page and flushes both.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Those of writing; if it is the page that cannot be written, the report is complete.
     pub fn finish(self, totals: &Totals) -> io::Result<()> {
         // The page first, so that it is complete even if the output was closed.
-        self.page.map_or(Ok(()), |page| page.finish(totals, &self.summary))?;
-        match self.output {
+        let page = self.page.map_or(Ok(()), |(page, path)| {
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+            page.finish(totals, &self.summary).map_err(named)
+        });
+        let output = match self.output {
             Output::Text(text) => text.finish(totals, &self.summary),
             Output::Json(json) => json.finish(totals, &self.summary),
             Output::JsonLines(lines) => lines.finish(totals, &self.summary),
-        }
+        };
+        // That the page failed matters even to who has closed the output.
+        page.and(output)
     }
 }
 

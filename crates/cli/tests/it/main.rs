@@ -10,6 +10,7 @@ mod extcap;
 mod html_in_chromium;
 mod keys;
 mod live;
+mod outputs;
 mod report;
 mod report_many;
 mod schemas;

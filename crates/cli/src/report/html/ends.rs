@@ -43,7 +43,7 @@ const LINES: [u32; 2] = [14, 30];
 /// Writes the page into a file.
 pub(crate) fn write(path: &Path, ends: &Ends<'_>) -> io::Result<()> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-    fs::write(path, page(ends).into_string()).map_err(named)
+    fs::write(path, super::printable(page(ends))).map_err(named)
 }
 
 fn page(ends: &Ends<'_>) -> Markup {

@@ -18,6 +18,7 @@ use self::timeline::symbol;
 use super::groups::FEW;
 use super::words::{Subject, Summary, VERDICTS, skipped};
 use crate::keys::Keys;
+use crate::output;
 use crate::text::{counted, coverage, grouped};
 use crate::verify::report::{ConnectionReport, Counts, Standing, Totals, Verdict, failed, not_judged};
 
@@ -67,10 +68,10 @@ impl Part {
             return Ok(());
         }
         let mut marks = connection.segments.len().min(MARKS_OF_CONNECTION).min(self.marks);
-        let PreEscaped(mut markup) = article(connection, &connection.segments[..marks]);
+        let mut markup = printable(article(connection, &connection.segments[..marks]));
         if markup.len() > self.octets {
             marks = 0;
-            PreEscaped(markup) = article(connection, &[]);
+            markup = printable(article(connection, &[]));
         }
         let Some(octets) = self.octets.checked_sub(markup.len()) else {
             self.left_out += 1;
@@ -93,7 +94,7 @@ impl<'a> Page<'a> {
     pub(super) fn create(path: &Path, subject: Subject<'a>) -> io::Result<Self> {
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         Ok(Self {
-            file: BufWriter::new(File::create(path).map_err(named)?),
+            file: BufWriter::new(output::create(path, 0o666).map_err(named)?),
             subject,
             failed: Part::new(500, 16 << 20, 12_000),
             not_judged: Part::new(100, 4 << 20, 4_000),
@@ -130,7 +131,7 @@ impl<'a> Page<'a> {
             (groups(totals, summary))
             (connections_heading(summary))
         };
-        self.file.write_all(head.0.as_bytes())?;
+        self.file.write_all(printable(head).as_bytes())?;
         self.failed.write(&mut self.file)?;
         self.file.write_all(left_out(&self.failed, "that failed or did not open").0.as_bytes())?;
         self.not_judged.write(&mut self.file)?;
@@ -154,6 +155,12 @@ impl<'a> Page<'a> {
         self.file.write_all(foot().0.as_bytes())?;
         self.file.flush()
     }
+}
+
+/// Markup without control characters of names, which a terminal that shows the file would obey.
+fn printable(PreEscaped(markup): Markup) -> String {
+    let is_harmful = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if markup.contains(is_harmful) { markup.replace(is_harmful, "\u{fffd}") } else { markup }
 }
 
 /// How many connections of a kind are not on the page.

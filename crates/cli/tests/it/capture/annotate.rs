@@ -388,7 +388,7 @@ fn a_file_that_cannot_be_written_changes_nothing() {
     let capture = files.file("capture.pcap", fs::read(capture_path(IPV4_SESSION)).unwrap());
     let (folder, link) = (files.path("folder"), files.path("link.pcapng"));
     fs::create_dir(&folder).unwrap();
-    symlink(&capture, &link).unwrap();
+    symlink("elsewhere", &link).unwrap();
     fs::hard_link(&capture, files.path("same.pcap")).unwrap();
     let before = fs::read_dir(files.path("")).unwrap().count();
     for (output, words) in [
