@@ -15,7 +15,7 @@ use super::skipped::Incomplete;
 
 /// How many packets wait for fragments at a time.
 const MOST_WAITING: usize = 1024;
-/// Octets of the fragments that are kept, in all.
+/// Octets of what is kept of them, in all: payloads, headers, and lists of fragments.
 const MOST_OCTETS: usize = 4 << 20;
 /// Fragments of one packet; Ethernet needs 45 for the longest.
 const MOST_PARTS: usize = 512;
@@ -169,6 +169,11 @@ struct Waiting {
 }
 
 impl Waiting {
+    /// Octets that it takes.
+    fn size(&self) -> usize {
+        self.octets.len() + self.headers.as_ref().map_or(0, Vec::len) + size_of_val(&self.parts[..])
+    }
+
     /// Adds a fragment; `false` for a copy of what is there.
     fn add(&mut self, part: &Part<'_>) -> Result<bool, Incomplete> {
         let (start, payload) = (part.start, part.payload);
@@ -235,7 +240,7 @@ pub(super) struct Fragments {
     waiting: HashMap<Key, Waiting, RandomState>,
     /// In the order of their first fragments, with the number of the packet that had it.
     order: VecDeque<(Key, Place)>,
-    /// Octets in all of them.
+    /// Octets of all of them, see [`Waiting::size`].
     octets: usize,
     /// Packets that were put together, for copies of their fragments: key and payload.
     joined: VecDeque<(Key, Vec<u8>)>,
@@ -282,9 +287,9 @@ impl Fragments {
             // In IPv6, the first fragment alone has the headers that say it.
             waiting.protocol = protocol;
         }
-        let before = waiting.octets.len();
+        let before = waiting.size();
         let added = if missing > 0 { Err(Incomplete::CutOff) } else { waiting.add(&part) };
-        self.octets += waiting.octets.len() - before;
+        self.octets += waiting.size() - before;
         let whole = match added {
             Ok(true) => waiting.whole().transpose(),
             Ok(false) => Ok(None),
@@ -310,8 +315,8 @@ impl Fragments {
                 Joined::Whole(packet)
             }
             Err(why) => {
-                self.octets -= waiting.octets.len();
-                (waiting.octets, waiting.parts) = (Vec::new(), Vec::new());
+                self.octets -= waiting.size();
+                (waiting.headers, waiting.octets, waiting.parts) = (None, Vec::new(), Vec::new());
                 waiting.given_up = Some(why);
                 let (protocol, packets) = (waiting.protocol, std::mem::take(&mut waiting.packets));
                 self.note(protocol, why, packets);
@@ -332,7 +337,7 @@ impl Fragments {
 
     fn take(&mut self, key: &Key) -> Option<Waiting> {
         let waiting = self.waiting.remove(key)?;
-        self.octets -= waiting.octets.len();
+        self.octets -= waiting.size();
         self.order.retain(|(other, since)| other != key || *since != waiting.since);
         Some(waiting)
     }
@@ -347,7 +352,7 @@ impl Fragments {
     fn give_up_oldest(&mut self, why: Incomplete) {
         let Some((key, _)) = self.order.pop_front() else { return };
         let Some(waiting) = self.waiting.remove(&key) else { return };
-        self.octets -= waiting.octets.len();
+        self.octets -= waiting.size();
         if waiting.packets > 0 {
             self.note(waiting.protocol, why, waiting.packets);
         }

@@ -3,7 +3,6 @@
 //! Why segments failed is known when their connection is over, and the summary in the end. So the verdicts are kept in a temporary file
 //! until the capture is read a second time.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -83,21 +82,75 @@ struct Comments<'k> {
     verdicts: Vec<Verdict>,
     /// Why segments failed or were not judged.
     reasons: SpooledTempFile,
-    /// Where the reasons are for the failed segments of one end of a connection.
-    of_failed: HashMap<(u64, u16), Span>,
-    /// The same for those that were not judged.
-    of_unjudged: HashMap<(u64, u16), Span>,
+    /// Where the reasons are for the segments of one end of a connection that failed or were not judged, see [`place_of`].
+    of_connection: Spans,
     /// The same for what is said about the connection, by the number of the first packet concerned.
-    of_packet: HashMap<u64, Span>,
+    of_packet: Spans,
     /// Key and SNE of the last good segment, and its comment: most have those of the one before.
     good: ((u16, u64), String),
 }
 
 /// A part of a file.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Span {
     start: u64,
     length: usize,
+}
+
+/// A span for each of many numbers, in a temporary file: there may be as many as connections in the capture.
+struct Spans {
+    file: SpooledTempFile,
+    /// The part of the file that was read last, and where it begins: packets are asked for in order.
+    read: Vec<u8>,
+    start: u64,
+}
+
+/// Octets of a span in a file: its start and its length, or zeros for none.
+const SPAN: usize = 16;
+/// Octets that are read of spans at a time.
+const READ: usize = 4096;
+
+impl Spans {
+    fn new() -> Self {
+        Self { file: SpooledTempFile::new(IN_MEMORY), read: Vec::new(), start: 0 }
+    }
+
+    /// Sets the span of a number; it is not empty.
+    fn set(&mut self, number: u64, span: Span) -> io::Result<()> {
+        let mut octets = [0; SPAN];
+        octets[..8].copy_from_slice(&span.start.to_le_bytes());
+        octets[8..].copy_from_slice(&(span.length as u64).to_le_bytes());
+        self.read.clear();
+        // What is left out between takes no room in the file.
+        self.file.seek(SeekFrom::Start(number * SPAN as u64))?;
+        self.file.write_all(&octets)
+    }
+
+    /// The span of a number, if it was set.
+    fn get(&mut self, number: u64) -> io::Result<Option<Span>> {
+        let at = number * SPAN as u64;
+        let start = at - at % READ as u64;
+        if self.read.is_empty() || self.start != start {
+            self.read.clear();
+            self.start = start;
+            self.file.seek(SeekFrom::Start(start))?;
+            Read::by_ref(&mut self.file).take(READ as u64).read_to_end(&mut self.read)?;
+            // What is behind the end was not set.
+            self.read.resize(READ, 0);
+        }
+        let octets = self.read[(at - start) as usize..].first_chunk::<SPAN>().copied().unwrap_or_default();
+        let [a, b, c, d, e, f, g, h, length @ ..] = octets;
+        let span = Span {
+            start: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            length: u64::from_le_bytes(length) as usize,
+        };
+        Ok(Some(span).filter(|span| span.length > 0))
+    }
+}
+
+/// The number in [`Comments::of_connection`] for one end of a connection.
+const fn place_of(connection: u64, sender: u16, is_failure: bool) -> u64 {
+    connection * 4 + sender as u64 * 2 + is_failure as u64
 }
 
 /// Standard input, or a pipe, with a copy of what is read.
@@ -164,9 +217,8 @@ impl<'k> Annotations<'k> {
             keys,
             verdicts: vec![Verdict::Good],
             reasons: SpooledTempFile::new(IN_MEMORY),
-            of_failed: HashMap::new(),
-            of_unjudged: HashMap::new(),
-            of_packet: HashMap::new(),
+            of_connection: Spans::new(),
+            of_packet: Spans::new(),
             good: ((NO_KEY, 0), comment::good(keys, None, None)),
         };
         let entries = BufWriter::new(SpooledTempFile::new(IN_MEMORY));
@@ -261,15 +313,12 @@ impl Comments<'_> {
         for sender in Sender::BOTH {
             let (end, counts) =
                 (connection.ends[sender as usize], &connection.directions[sender as usize].counts);
-            let place = (connection.number, sender as u16);
             let reason = |about| comment::reason(end, sender, counts, about, &connection.diagnoses);
-            if let Some(reason) = reason(Standing::Failed) {
-                let span = self.keep(&reason)?;
-                self.of_failed.insert(place, span);
-            }
-            if let Some(reason) = reason(Standing::NotJudged) {
-                let span = self.keep(&reason)?;
-                self.of_unjudged.insert(place, span);
+            for (about, is_failure) in [(Standing::Failed, true), (Standing::NotJudged, false)] {
+                if let Some(reason) = reason(about) {
+                    let span = self.keep(&reason)?;
+                    self.of_connection.set(place_of(connection.number, sender as u16, is_failure), span)?;
+                }
             }
             let of_connection = [
                 (Standing::NotOpen, true, "the connection did not open"),
@@ -282,7 +331,7 @@ impl Comments<'_> {
                 {
                     let sentence = diagnosis.sentence();
                     let span = self.keep(&format!("{words}: {}", Printable(&sentence)))?;
-                    self.of_packet.insert(diagnosis.first.packet, span);
+                    self.of_packet.set(diagnosis.first.packet, span)?;
                 }
             }
         }
@@ -299,7 +348,6 @@ impl Comments<'_> {
     fn write(&mut self, entry: &Entry, text: &mut String) -> io::Result<()> {
         let Entry { packet, verdict, key_or_sender, sne_or_connection } = *entry;
         let verdict = self.verdicts[usize::from(verdict)];
-        let place = (sne_or_connection, key_or_sender);
         // Two segments in one packet.
         if !text.is_empty() {
             text.push('\n');
@@ -314,11 +362,11 @@ impl Comments<'_> {
             None
         } else {
             *text += &comment::not_good(verdict);
-            if verdict.is_failure() { &self.of_failed } else { &self.of_unjudged }.get(&place)
+            self.of_connection.get(place_of(sne_or_connection, key_or_sender, verdict.is_failure()))?
         };
-        let of_packet = self.of_packet.get(&packet);
+        let of_packet = self.of_packet.get(packet)?;
         for (before, span) in [(": ", reason), ("; ", of_packet)] {
-            let Some(Span { start, length }) = span.copied() else { continue };
+            let Some(Span { start, length }) = span else { continue };
             let mut reason = vec![0; length];
             self.reasons.seek(SeekFrom::Start(start))?;
             self.reasons.read_exact(&mut reason)?;
@@ -332,5 +380,29 @@ impl Comments<'_> {
             *text += &String::from_utf8_lossy(&reason);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_found_in_memory_and_in_a_file() {
+        let span = |number: u64| Span { start: number * 7, length: number as usize + 1 };
+        // As connections end: in no order, and some without a reason.
+        let numbers =
+            |most: u64| (0..most).map(move |number| number * 7919 % most).filter(|number| number % 3 > 0);
+        let mut spans = Spans::new();
+        for most in [500, 200_000] {
+            for number in numbers(most) {
+                spans.set(number, span(number)).unwrap();
+            }
+            assert_eq!(spans.file.is_rolled(), most as usize * SPAN > IN_MEMORY);
+            for number in (0..most + 1000).chain(numbers(most).take(1000)) {
+                let expected = (number < most && number % 3 > 0).then(|| span(number));
+                assert_eq!(spans.get(number).unwrap(), expected, "{number} of {most}");
+            }
+        }
     }
 }

@@ -171,6 +171,12 @@ impl TcpConnection {
         self.directions.iter().any(|direction| direction.good() > 0)
     }
 
+    /// Whether segments failed, and none has verified.
+    #[inline]
+    pub(super) fn is_failing(&self) -> bool {
+        !self.has_good() && self.directions.iter().any(Direction::has_failed)
+    }
+
     /// Whether a segment begins another connection between the same ends.
     pub(super) fn is_followed_by(&self, segment: &Segment<'_>) -> bool {
         let flags = segment.flags();

@@ -18,6 +18,9 @@ use crate::capture::Place;
 const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000 };
 /// One in this many live connections may be a closed one that is remembered: a flood of short ones would take much memory.
 const CLOSED_OF_LIVE: usize = 8;
+/// One in this many live connections may be one that has failed and never had a good segment: anyone can begin such, and they take more
+/// memory.
+const FAILING_OF_LIVE: usize = 4;
 /// How long a connection with nothing but SYNs is kept after its last segment; stacks resend a SYN for about two minutes.
 const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000 };
 
@@ -37,7 +40,23 @@ impl Due {
     const fn new(index: Index, connection: &TcpConnection, since: Place) -> Self {
         Self { since, index, number: connection.number as u32 }
     }
+
+    /// Whether the connection still has its place.
+    fn is_live(&self, live: &Slab<LiveConnection>) -> bool {
+        live.get(self.index as usize).is_some_and(|live| live.connection.number as u32 == self.number)
+    }
 }
+
+/// Adds to a queue. What is over stays in it until its turn, but not if that is most of the queue.
+fn enqueue(queue: &mut VecDeque<Due>, due: Due, live: &Slab<LiveConnection>) {
+    if queue.len() > LEAST_TIDIED + 2 * live.len() {
+        queue.retain(|due| due.is_live(live));
+    }
+    queue.push_back(due);
+}
+
+/// Queues up to this long are left alone.
+const LEAST_TIDIED: usize = 1024;
 
 /// Takes the first connection of a queue if it has waited long enough.
 #[inline]
@@ -67,6 +86,10 @@ pub(super) struct Connections {
     /// Connections that had no good segment when they were queued.
     opening: VecDeque<Due>,
     closed: VecDeque<Due>,
+    /// Connections that had failed, and had no good segment when they were queued.
+    failing: VecDeque<Due>,
+    /// How many are live that have failed and have no good segment.
+    live_failing: usize,
     /// The most that are live.
     most: usize,
     /// Where the search for one to give up goes on.
@@ -85,6 +108,8 @@ impl Connections {
             changes: 0,
             opening: VecDeque::new(),
             closed: VecDeque::new(),
+            failing: VecDeque::new(),
+            live_failing: 0,
             most: most.clamp(1, Index::MAX as usize),
             hand: 0,
             given_up: GivenUp::default(),
@@ -199,10 +224,9 @@ impl Connections {
     ) -> Index {
         self.changes += 1;
         self.scopes.begin(ends);
-        let entry = self.live.vacant_entry();
-        let index = entry.key() as Index;
-        self.opening.push_back(Due::new(index, &connection, place));
-        entry.insert(LiveConnection::new(connection));
+        let index = self.live.vacant_key() as Index;
+        enqueue(&mut self.opening, Due::new(index, &connection, place), &self.live);
+        self.live.insert(LiveConnection::new(connection));
         let hash = hash as u32;
         self.table.insert_unique(spread(hash), Found { hash, index }, |found| spread(found.hash));
         index
@@ -216,19 +240,60 @@ impl Connections {
         if let Ok(entry) = self.table.find_entry(spread(hash(&ends) as u32), |found| found.index == index) {
             entry.remove();
         }
-        self.live.remove(index as usize)
+        let removed = self.live.remove(index as usize);
+        self.live_failing -= usize::from(removed.connection.is_failing());
+        removed
     }
 
     /// Called when a connection has been closed.
     pub(super) fn note_closed(&mut self, index: Index, place: Place) {
         let due = Due::new(index, self.get(index), place);
-        self.closed.push_back(due);
+        enqueue(&mut self.closed, due, &self.live);
+    }
+
+    /// Called when a segment of a connection was judged that was failing before or is now, see [`TcpConnection::is_failing`].
+    #[cold]
+    pub(super) fn note_failing(&mut self, index: Index, was_failing: bool, place: Place) {
+        let connection = self.get(index);
+        match (was_failing, connection.is_failing()) {
+            (false, true) => {
+                let due = Due::new(index, connection, place);
+                enqueue(&mut self.failing, due, &self.live);
+                self.live_failing += 1;
+            }
+            (true, false) => self.live_failing -= 1,
+            _ => {}
+        }
+    }
+
+    /// If too many are failing, takes out the one that began to fail first. From now on [`is_given_up`](Self::is_given_up) knows its ends.
+    #[inline]
+    pub(super) fn take_failing(&mut self, hash: impl Fn(&Ends) -> u64) -> Option<LiveConnection> {
+        if self.live_failing <= self.most.div_ceil(FAILING_OF_LIVE) {
+            return None;
+        }
+        let first = self.next_failing()?;
+        Some(self.give_up(first, hash))
+    }
+
+    /// Takes the connection that began to fail first out of the queue, if one is failing.
+    fn next_failing(&mut self) -> Option<Index> {
+        while let Some(due) = self.failing.pop_front() {
+            if self.due(&due).is_some_and(TcpConnection::is_failing) {
+                return Some(due.index);
+            }
+        }
+        None
+    }
+
+    fn give_up(&mut self, index: Index, hash: impl Fn(&Ends) -> u64) -> LiveConnection {
+        self.given_up.note(hash(&self.ends(index)));
+        self.remove(index, hash)
     }
 
     /// The connection that is to be looked at again, if it is the same.
     fn due(&self, due: &Due) -> Option<&TcpConnection> {
-        let connection = &self.live.get(due.index as usize)?.connection;
-        (connection.number as u32 == due.number).then_some(connection)
+        due.is_live(&self.live).then(|| self.get(due.index))
     }
 
     /// Takes out a connection that was closed long enough ago or never opened.
@@ -283,8 +348,8 @@ impl Connections {
         None
     }
 
-    /// If there are as many as there may be, takes one out: one that is closed, or has no good segment, or was quiet for long. From now on
-    /// [`is_given_up`](Self::is_given_up) knows its ends.
+    /// If there are as many as there may be, takes one out: one that is closed, or has no good segment, a failing one first, or was quiet for
+    /// long. From now on [`is_given_up`](Self::is_given_up) knows its ends.
     pub(super) fn make_room(&mut self, hash: impl Fn(&Ends) -> u64) -> Option<LiveConnection> {
         if self.live.len() < self.most {
             return None;
@@ -298,10 +363,12 @@ impl Connections {
         let looked_at = looked_at.filter_map(|index| Some((index, &self.live.get(index)?.connection)));
         let worst = looked_at.min_by_key(|(_, connection)| (rank(connection), connection.last.packet));
         self.hand = (self.hand + LOOKED_AT) % self.live.capacity();
+        let is_closed = worst.is_some_and(|(_, connection)| connection.phase == Phase::Closed);
+        let worst = worst.map(|(index, _)| index as Index);
+        let failing = if is_closed { None } else { self.next_failing() };
         // So many places may be free only if there are few connections.
-        let worst = worst.map(|(index, _)| index).or_else(|| Some(self.live.iter().next()?.0))? as Index;
-        self.given_up.note(hash(&self.ends(worst)));
-        Some(self.remove(worst, hash))
+        let worst = failing.or(worst).or_else(|| Some(self.live.iter().next()?.0 as Index))?;
+        Some(self.give_up(worst, hash))
     }
 
     /// Whether a segment without a live connection may belong to one that was given up, or that had closed and was forgotten. `is_first`
@@ -347,5 +414,22 @@ impl GivenUp {
         if !self.has(hash) {
             self.recent.insert_unique(hash, hash, |known| *known);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_do_not_grow_with_connections_that_are_over() {
+        let (mut queue, live) = (VecDeque::new(), Slab::new());
+        for number in 0..100_000 {
+            let since = Place { packet: number.into(), time: None };
+            enqueue(&mut queue, Due { since, index: 0, number }, &live);
+            assert!(queue.len() <= LEAST_TIDIED + 1);
+        }
+        // The newest are still there.
+        assert_eq!(queue.back().map(|due| due.number), Some(99_999));
     }
 }

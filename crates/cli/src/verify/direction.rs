@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use wireseal_tcp_ao::{Isn, KeyId, SeqNum, SneTracker};
 
 use super::key_table::KeyTable;
-use super::report::{Counts, DirectionReport, IsnSource, KeyUse, Verdict};
+use super::report::{Counts, DirectionReport, IsnSource, KeyUse, Verdict, failed};
 use super::sent::Sent;
 use super::traffic_keys::Slot;
 use crate::capture::Place;
@@ -107,12 +107,10 @@ pub(super) struct Opening {
 }
 
 /// What a direction shows only if something is wrong.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Unusual {
-    /// Segments by verdict, those that are good excepted.
-    pub(super) counts: Counts,
-    /// The first segment of each verdict, at [`Verdict::index`], those that are good excepted.
-    pub(super) first: [Option<Place>; Verdict::KINDS],
+    /// Segments by verdict, those that are good excepted. Most directions have one other verdict, if any.
+    verdicts: SmallVec<[OfVerdict; 1]>,
     /// Resets that did not verify.
     other_resets: u64,
     more_signed_resets: u64,
@@ -126,10 +124,25 @@ pub(super) struct Unusual {
     pub(super) unsigned_resets: u64,
 }
 
+/// For directions without.
+static NOTHING_UNUSUAL: Unusual = Unusual::NOTHING;
+
+/// The segments of a direction with one verdict.
+#[derive(Clone, Copy, Debug)]
+struct OfVerdict {
+    /// See [`Verdict::index`].
+    index: u8,
+    first: Place,
+    segments: u64,
+}
+
+// Each direction without a good segment has one.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Unusual>() <= 136);
+
 impl Unusual {
     const NOTHING: Self = Self {
-        counts: [0; Verdict::KINDS],
-        first: [None; Verdict::KINDS],
+        verdicts: SmallVec::new_const(),
         other_resets: 0,
         more_signed_resets: 0,
         odd_ends: None,
@@ -137,6 +150,12 @@ impl Unusual {
         enhanced: 0,
         unsigned_resets: 0,
     };
+
+    /// The first segment with this verdict, if it is not a good one.
+    pub(super) fn first(&self, verdict: Verdict) -> Option<Place> {
+        let mut verdicts = self.verdicts.iter();
+        verdicts.find(|of| usize::from(of.index) == verdict.index()).map(|of| of.first)
+    }
 }
 
 /// A run of segments with the same KeyID, see [`KeyUse`].
@@ -177,9 +196,17 @@ impl Direction {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        let mut counts = self.unusual().counts;
+        let mut counts = [0; Verdict::KINDS];
         counts[Verdict::Good.index()] = self.good;
+        for of in &self.unusual().verdicts {
+            counts[usize::from(of.index)] = of.segments;
+        }
         counts
+    }
+
+    /// Whether a segment failed.
+    pub(super) fn has_failed(&self) -> bool {
+        failed(&self.counts()) > 0
     }
 
     /// Whether it has sent a segment with a TCP-AO option.
@@ -191,7 +218,8 @@ impl Direction {
     pub(super) fn first(&self) -> Option<Place> {
         // All that are good are in a run.
         let signed = self.key_runs.first().map(|run| run.first);
-        self.unusual().first.into_iter().chain([signed]).flatten().min_by_key(|place| place.packet)
+        let others = self.unusual().verdicts.iter().map(|of| of.first);
+        others.chain(signed).min_by_key(|place| place.packet)
     }
 
     /// The last segment of the run in which a key verified last: a good one unless others of that KeyID failed after it.
@@ -241,11 +269,11 @@ impl Direction {
     }
 
     pub(super) fn unusual(&self) -> &Unusual {
-        self.unusual.as_deref().unwrap_or(&Unusual::NOTHING)
+        self.unusual.as_deref().unwrap_or(&NOTHING_UNUSUAL)
     }
 
     pub(super) fn unusual_mut(&mut self) -> &mut Unusual {
-        self.unusual.get_or_insert(Box::new(Unusual::NOTHING))
+        self.unusual.get_or_insert_with(|| Box::new(Unusual::NOTHING))
     }
 
     /// Counts a segment with this verdict.
@@ -255,9 +283,11 @@ impl Direction {
             self.good += 1;
             return;
         }
-        let unusual = self.unusual_mut();
-        unusual.counts[verdict.index()] += 1;
-        unusual.first[verdict.index()].get_or_insert(place);
+        let (index, verdicts) = (verdict.index() as u8, &mut self.unusual_mut().verdicts);
+        match verdicts.iter_mut().find(|of| of.index == index) {
+            Some(of) => of.segments += 1,
+            None => verdicts.push(OfVerdict { index, first: place, segments: 1 }),
+        }
     }
 
     #[cold]

@@ -84,24 +84,17 @@ impl Hash for Ends {
 /// asymmetric routes. What is here joins them. It is empty as long as nothing has a scope.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    /// By ends without a scope.
-    known: HashMap<Ends, Known, RandomState>,
+    /// Those of the newest connections, except for [`Scope::NONE`], by ends without a scope. They are few, so that any number of
+    /// connections of the same ends takes no longer to end.
+    newest: HashMap<Ends, Vec<Scope>, RandomState>,
+    /// Directions in another scope than the rest of their connection: which connection.
+    joined: HashMap<(Ends, IsFromFirst), Ends, RandomState>,
+    /// The scopes of these directions, by connection.
+    of_connection: HashMap<Ends, Vec<(Scope, IsFromFirst)>, RandomState>,
 }
 
-#[derive(Debug, Default)]
-struct Known {
-    /// Those of the connections, except for [`Scope::NONE`].
-    connections: Vec<Scope>,
-    directions: Vec<JoinedDirection>,
-}
-
-/// One direction of a connection that is in another scope than the rest.
-#[derive(Debug)]
-struct JoinedDirection {
-    is_from_first: bool,
-    scope: Scope,
-    connection: Scope,
-}
+/// Whether the sender is the first of [`Ends`].
+type IsFromFirst = bool;
 
 /// How many connections of the same ends in other scopes are looked at, the newest first.
 const MOST_OTHERS: usize = 16;
@@ -109,58 +102,55 @@ const MOST_OTHERS: usize = 16;
 impl Scopes {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.known.is_empty()
+        self.newest.is_empty() && self.joined.is_empty()
     }
 
     /// A connection begins.
     pub(super) fn begin(&mut self, ends: &Ends) {
         if !ends.scope.is_none() {
-            self.known.entry(ends.within(Scope::NONE)).or_default().connections.push(ends.scope);
+            let newest = self.newest.entry(ends.within(Scope::NONE)).or_default();
+            if newest.len() == MOST_OTHERS {
+                newest.remove(0);
+            }
+            newest.push(ends.scope);
         }
     }
 
     /// A connection is over.
     pub(super) fn end(&mut self, ends: &Ends) {
-        if self.known.is_empty() {
+        if self.is_empty() {
             return;
         }
         let key = ends.within(Scope::NONE);
-        let Some(known) = self.known.get_mut(&key) else { return };
-        known.connections.retain(|scope| *scope != ends.scope);
-        known.directions.retain(|direction| direction.connection != ends.scope);
-        if known.connections.is_empty() && known.directions.is_empty() {
-            self.known.remove(&key);
+        if let Some(newest) = self.newest.get_mut(&key) {
+            newest.retain(|scope| *scope != ends.scope);
+            if newest.is_empty() {
+                self.newest.remove(&key);
+            }
+        }
+        for (scope, is_from_first) in self.of_connection.remove(ends).unwrap_or_default() {
+            self.joined.remove(&(ends.within(scope), is_from_first));
         }
     }
 
     /// Connections of the same ends in other scopes.
     pub(super) fn others(&self, ends: &Ends) -> impl Iterator<Item = Ends> {
         let key = ends.within(Scope::NONE);
-        let scoped = self.known.get(&key).map_or(&[][..], |known| &known.connections);
-        let scoped = scoped.iter().rev().copied();
+        let scoped = self.newest.get(&key).map_or(&[][..], Vec::as_slice).iter().rev().copied();
         let scopes = [Scope::NONE].into_iter().chain(scoped).take(MOST_OTHERS);
         scopes.filter(|scope| *scope != ends.scope).map(move |scope| key.within(scope))
     }
 
     /// The connection that this direction was joined to.
     pub(super) fn joined(&self, ends: &Ends, source: &Endpoint) -> Option<Ends> {
-        let known = self.known.get(&ends.within(Scope::NONE))?;
-        let is_from_first = ends.is_first(source);
-        let direction = known
-            .directions
-            .iter()
-            .find(|direction| (direction.scope, direction.is_from_first) == (ends.scope, is_from_first))?;
-        Some(ends.within(direction.connection))
+        self.joined.get(&(*ends, ends.is_first(source))).copied()
     }
 
     /// Joins a direction to a connection of the same ends in another scope.
     pub(super) fn join(&mut self, ends: &Ends, source: &Endpoint, connection: &Ends) {
-        let known = self.known.entry(ends.within(Scope::NONE)).or_default();
-        known.directions.push(JoinedDirection {
-            is_from_first: ends.is_first(source),
-            scope: ends.scope,
-            connection: connection.scope,
-        });
+        let is_from_first = ends.is_first(source);
+        self.joined.insert((*ends, is_from_first), *connection);
+        self.of_connection.entry(*connection).or_default().push((ends.scope, is_from_first));
     }
 }
 
@@ -188,5 +178,30 @@ mod tests {
         assert_eq!(scopes.joined(&within(20), &listener), None);
         scopes.end(&within(30));
         assert!(scopes.is_empty());
+    }
+
+    #[test]
+    fn connections_of_one_pair_of_ends_in_many_scopes_end_one_by_one() {
+        let [source, listener] = [Endpoint::new([192, 0, 2, 1], 50_000), Endpoint::new([192, 0, 2, 2], 179)];
+        let within = |network| {
+            let scope = Scope::NONE.with(Network::Virtual(network));
+            Ends::of(source.address(), listener.address(), [source.port(), listener.port()], scope)
+        };
+        const CONNECTIONS: u32 = 20_000;
+        let mut scopes = Scopes::default();
+        for network in 0..CONNECTIONS {
+            scopes.begin(&within(network));
+            scopes.join(&within(CONNECTIONS + network), &listener, &within(network));
+            // What an end looks through.
+            assert!(scopes.newest.values().all(|newest| newest.len() <= MOST_OTHERS));
+        }
+        assert_eq!(scopes.others(&within(CONNECTIONS)).count(), MOST_OTHERS);
+        for network in 0..CONNECTIONS {
+            assert_eq!(scopes.joined(&within(CONNECTIONS + network), &listener), Some(within(network)));
+            assert!(scopes.of_connection.get(&within(network)).is_some_and(|joined| joined.len() == 1));
+            scopes.end(&within(network));
+            assert_eq!(scopes.joined(&within(CONNECTIONS + network), &listener), None);
+        }
+        assert!(scopes.is_empty() && scopes.of_connection.is_empty());
     }
 }

@@ -256,12 +256,20 @@ impl<'k> Verifier<'k> {
         };
         let live = self.connections.get_mut(index);
         let was_closed = live.connection.phase == Phase::Closed;
+        let was_failing = live.connection.is_failing();
         let report = live.segment(&mut self.shared, observed, batched);
         self.totals.counts[report.verdict.index()] += 1;
         let TcpConnection { number, ref ends, phase, .. } = live.connection;
         let outcome = each(VerifyEvent::Segment { connection: number, ends, segment: report });
         if phase == Phase::Closed && !was_closed {
             self.connections.note_closed(index, place);
+        }
+        if was_failing || report.verdict.is_failure() {
+            self.connections.note_failing(index, was_failing, place);
+            if let Some(given_up) = self.connections.take_failing(|ends| self.intake.hash(ends)) {
+                self.totals.given_up += 1;
+                self.finished.push_back((given_up, End::GivenUp));
+            }
         }
         outcome
     }

@@ -79,7 +79,7 @@ fn stop_removing([signed, unsigned]: [Place; 2], Ends { own, other }: Ends) -> S
 fn of_verdicts(connection: &TcpConnection, sender: Sender, verdicts: &[Verdict]) -> Option<(u64, Place)> {
     let direction = connection.direction(sender);
     let count = verdicts.iter().map(|verdict| direction.counts()[verdict.index()]).sum();
-    let first = verdicts.iter().filter_map(|verdict| direction.unusual().first[verdict.index()]);
+    let first = verdicts.iter().filter_map(|verdict| direction.unusual().first(*verdict));
     Some((count, first.min_by_key(|place| place.packet)?))
 }
 

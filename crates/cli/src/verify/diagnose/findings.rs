@@ -42,13 +42,27 @@ pub(super) struct Finding {
 #[derive(Default, Debug)]
 pub(super) struct UnexplainedOfSender {
     /// Those with a wrong MAC.
-    pub(super) bad_mac: Unexplained,
+    pub(super) bad_mac: Option<Box<Unexplained>>,
     /// Those whose KeyID no key has.
-    pub(super) unknown_key_id: Unexplained,
+    pub(super) unknown_key_id: Option<Box<Unexplained>>,
     /// How many of them were searched.
     pub(super) searched: u64,
     /// What was tried on these.
-    pub(super) tried: Tried,
+    pub(super) tried: Option<Box<Tried>>,
+}
+
+impl UnexplainedOfSender {
+    pub(super) fn bad_mac(&self) -> &Unexplained {
+        self.bad_mac.as_deref().unwrap_or(Unexplained::NOTHING)
+    }
+
+    pub(super) fn unknown_key_id(&self) -> &Unexplained {
+        self.unknown_key_id.as_deref().unwrap_or(Unexplained::NOTHING)
+    }
+
+    pub(super) fn tried(&self) -> &Tried {
+        self.tried.as_deref().unwrap_or(Tried::NOTHING)
+    }
 }
 
 /// What a search tried, in words.
@@ -60,6 +74,8 @@ pub(super) struct Tried {
 }
 
 impl Tried {
+    const NOTHING: &Self = &Self { tried: Vec::new(), left_out: Vec::new() };
+
     pub(super) fn note(&mut self, what: impl Into<Cow<'static, str>>) {
         Self::add(&mut self.tried, what.into());
     }
@@ -108,6 +124,17 @@ impl Unexplained {
     pub(super) const fn is_lasting(&self) -> bool {
         self.segments > 1 && self.segments > self.resets && !self.is_followed_by_good
     }
+    const NOTHING: &Self = &Self {
+        first: None,
+        segments: 0,
+        damaged: 0,
+        syns: 0,
+        resets: 0,
+        is_followed_by_good: false,
+        may_have_other_timestamps: false,
+        ao: None,
+        end: None,
+    };
 
     pub(super) fn note(&mut self, place: Place, segment: &Segment<'_>, ao: &AoOption<'_>) {
         self.first = self.first.or(Some(place));
@@ -152,12 +179,13 @@ impl Findings {
     pub(super) fn note_good(&mut self, sender: Sender, segment: &Segment<'_>) {
         let (start, after) = (segment.sequence(), segment.end());
         let unexplained = &mut self.unexplained[sender as usize];
-        for unexplained in [&mut unexplained.bad_mac, &mut unexplained.unknown_key_id] {
+        for unexplained in [&mut unexplained.bad_mac, &mut unexplained.unknown_key_id].into_iter().flatten() {
             unexplained.is_followed_by_good = unexplained.first.is_some();
         }
         let explained = self.explained.iter_mut().filter(|finding| finding.sender == sender);
         let ends = explained.map(|finding| &mut finding.end);
-        for end in ends.chain([&mut unexplained.bad_mac.end, &mut unexplained.unknown_key_id.end]) {
+        let unexplained = [&mut unexplained.bad_mac, &mut unexplained.unknown_key_id].into_iter().flatten();
+        for end in ends.chain(unexplained.map(|unexplained| &mut unexplained.end)) {
             if end.is_some_and(|end| start.before(end) && !after.before(end)) {
                 *end = None;
             }

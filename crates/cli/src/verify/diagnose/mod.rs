@@ -26,7 +26,7 @@ use std::cell::{Cell, RefCell};
 use wireseal_tcp_ao::{Segment, Sne, SneTracker};
 
 use self::case::{Case, LEAST_MAC};
-use self::findings::{Findings, Tried, Unexplained};
+use self::findings::{Findings, Tried};
 use self::hypothesis::{Change, Hypothesis, Relation};
 use self::parts::SplitSegment;
 use self::rest::Rest;
@@ -53,14 +53,25 @@ pub(in crate::verify) struct Diagnoser {
 struct Progress {
     /// How many segments were searched in vain.
     searches: u8,
-    /// How many MACs these took.
-    tries: u64,
-    /// The header and the length of the last of these: a retransmission of it is not searched again.
-    last: Option<(Box<[u8]>, usize)>,
-    split: Option<SplitSegment>,
+    /// The last of these.
+    last: Option<Box<Searched>>,
     /// The SNE tracker of explained segments.
     tracker: Option<SneTracker>,
 }
+
+/// A segment that was searched in vain.
+#[derive(Debug)]
+struct Searched {
+    /// How many MACs it and those before it took.
+    tries: u64,
+    /// Its header and length: a retransmission of it is not searched again.
+    header: Box<[u8]>,
+    length: usize,
+}
+
+// Each connection with a failed segment has one.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Diagnoser>() <= 192);
 
 impl Progress {
     /// The tracker that is further along: this one or that of good segments.
@@ -96,7 +107,7 @@ impl Diagnoser {
                 Some(tracker) if !segment.flags().syn() => tracker.sne_of(segment.sequence()),
                 _ => Sne(0),
             };
-            let tries = Cell::new(progress.tries);
+            let tries = Cell::new(progress.last.as_ref().map_or(0, |last| last.tries));
             let last_key = RefCell::default();
             let case = Case { connection, table, place, sender, segment, ao, context, sne, tries, last_key };
             if self.explain_case(search, &case) {
@@ -108,12 +119,12 @@ impl Diagnoser {
             }
         }
         let unexplained = &mut self.findings.unexplained[sender as usize];
-        let is_whole = unexplained.tried.left_out.is_empty();
+        let is_whole = unexplained.tried().left_out.is_empty();
         let unexplained = match verdict {
             Verdict::UnknownKeyId => &mut unexplained.unknown_key_id,
             _ => &mut unexplained.bad_mac,
         };
-        unexplained.note(place, segment, &ao);
+        unexplained.get_or_insert_default().note(place, segment, &ao);
         ao.mac.len() >= LEAST_MAC && self.progress[sender as usize].searches > searches && is_whole
     }
 
@@ -127,13 +138,13 @@ impl Diagnoser {
             self.findings.note(case, hypothesis, case.place, 1);
             return true;
         }
-        if self.explain_split(case) {
+        if self.explain_split(search, case) {
             return true;
         }
         let progress = &mut self.progress[case.sender as usize];
         let unexplained = &mut self.findings.unexplained[case.sender as usize];
         let (header, length) = (case.segment.header(), case.segment.tcp().len());
-        if progress.last.as_ref().is_some_and(|(last, of)| **last == *header && *of == length) {
+        if progress.last.as_ref().is_some_and(|last| *last.header == *header && last.length == length) {
             unexplained.searched += 1;
             return false;
         }
@@ -146,39 +157,43 @@ impl Diagnoser {
             Some(hypothesis) => self.findings.note(case, hypothesis, case.place, 1),
             None => {
                 progress.searches += 1;
-                progress.tries = case.tries.get();
-                progress.last = Some((header.into(), length));
+                progress.last =
+                    Some(Box::new(Searched { tries: case.tries.get(), header: header.into(), length }));
                 unexplained.searched += 1;
-                unexplained.tried.merge(tried);
+                unexplained.tried.get_or_insert_default().merge(tried);
             }
         }
         found.is_some()
     }
 
     /// Whether the segment completes one that was split after signing.
-    fn explain_split(&mut self, case: &Case<'_, '_>) -> bool {
+    fn explain_split(&mut self, search: &mut Search, case: &Case<'_, '_>) -> bool {
         let was_split = self.findings.explained.iter().any(|finding| {
             finding.sender == case.sender && matches!(finding.hypothesis.change, Some(Change::Split(_)))
         });
         let progress = &mut self.progress[case.sender as usize];
-        let is_next = progress.split.as_mut().is_some_and(|split| split.add(case));
-        let Some(split) = progress.split.as_ref().filter(|_| is_next) else {
-            let is_worth = was_split || progress.searches < SEARCHES;
-            progress.split = if is_worth { SplitSegment::begin(case) } else { None };
+        let of = (case.connection.number, case.sender);
+        let Some(split) = search.split.take(of).and_then(|split| split.with(case)) else {
+            let is_worth = was_split || progress.searches < SEARCHES && search.is_open();
+            if let Some(split) = SplitSegment::begin(case).filter(|_| is_worth) {
+                search.split.keep(of, split);
+            }
             return false;
         };
         let mut hypotheses = case.keys(Relation::Named).flat_map(Hypothesis::both);
         let Some(hypothesis) = hypotheses.find(|hypothesis| split.verifies(case, hypothesis)) else {
+            search.split.keep(of, split);
             return false;
         };
         let (first, parts) = (split.first, split.parts);
         // All parts but this one were counted as unexplained, and the first few were searched.
-        progress.split = None;
         progress.searches = progress.searches.saturating_sub(u8::try_from(parts - 1).unwrap_or(u8::MAX));
         let bad_mac = &mut self.findings.unexplained[case.sender as usize].bad_mac;
-        bad_mac.segments = bad_mac.segments.saturating_sub(parts - 1);
-        if bad_mac.segments == 0 {
-            *bad_mac = Unexplained::default();
+        if let Some(unexplained) = bad_mac {
+            unexplained.segments = unexplained.segments.saturating_sub(parts - 1);
+            if unexplained.segments == 0 {
+                *bad_mac = None;
+            }
         }
         self.findings.note(case, hypothesis.with(Change::Split(parts as usize)), first, parts);
         true

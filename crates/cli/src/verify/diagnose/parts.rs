@@ -1,11 +1,14 @@
 //! Segments that an offload merged or split: what was recorded is more, or less, than what was signed.
 
+use std::collections::VecDeque;
+
 use wireseal_tcp_ao::SeqNum;
 use wireseal_tcp_ao::option::MAX_OPTIONS_LENGTH;
 
 use super::case::Case;
 use super::hypothesis::{Change, FLAGS_AT, Hypothesis};
 use crate::capture::Place;
+use crate::verify::report::Sender;
 
 /// The longest part of a recorded segment that is searched octet by octet.
 const LONGEST_PART: usize = 1500;
@@ -48,6 +51,29 @@ pub(super) fn find_part(case: &Case<'_, '_>, hypothesis: &Hypothesis, others: us
     })
 }
 
+/// How many segments that may have been split are kept, at up to 64 KiB each. Their parts follow each other closely, so these are enough.
+const MOST_SPLIT: usize = 256;
+
+/// The segments of all connections that may have been split, the one that was added to last at the end.
+#[derive(Default, Debug)]
+pub(super) struct SplitSegments(VecDeque<((u64, Sender), SplitSegment)>);
+
+impl SplitSegments {
+    /// Takes out that of one end of the connection with this number.
+    pub(super) fn take(&mut self, of: (u64, Sender)) -> Option<SplitSegment> {
+        let place = self.0.iter().rposition(|(known, _)| *known == of)?;
+        Some(self.0.remove(place)?.1)
+    }
+
+    /// Keeps that of one end of a connection, which had none.
+    pub(super) fn keep(&mut self, of: (u64, Sender), split: SplitSegment) {
+        if self.0.len() == MOST_SPLIT {
+            self.0.pop_front();
+        }
+        self.0.push_back((of, split));
+    }
+}
+
 /// A segment that a network card may have split: consecutive segments with the same MAC.
 #[derive(Debug)]
 pub(super) struct SplitSegment {
@@ -75,25 +101,53 @@ impl SplitSegment {
         })
     }
 
-    /// Adds a segment if it is the next part.
-    pub(super) fn add(&mut self, case: &Case<'_, '_>) -> bool {
+    /// With this segment, if it is the next part.
+    pub(super) fn with(mut self, case: &Case<'_, '_>) -> Option<Self> {
         let segment = case.segment;
         let is_next = segment.sequence() == self.next
             && case.ao.mac == self.mac
             && self.parts < MOST_PARTS
             && self.tcp.len() + segment.payload().len() <= LONGEST_SEND;
-        if is_next {
-            self.tcp.extend(segment.payload());
-            self.tcp[FLAGS_AT] |= segment.header()[FLAGS_AT] & FIN_AND_PSH;
-            self.next = segment.end();
-            self.parts += 1;
+        if !is_next {
+            return None;
         }
-        is_next
+        self.tcp.extend(segment.payload());
+        self.tcp[FLAGS_AT] |= segment.header()[FLAGS_AT] & FIN_AND_PSH;
+        self.next = segment.end();
+        self.parts += 1;
+        Some(self)
     }
 
     /// Whether the MAC is that of all parts together, under a hypothesis without other changes.
     pub(super) fn verifies(&self, case: &Case<'_, '_>, hypothesis: &Hypothesis) -> bool {
         let key = case.key(hypothesis);
         key.is_some_and(|key| case.matches(&key, case.sne, &self.tcp, case.options(hypothesis)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_segments_that_may_have_been_split_are_kept() {
+        let split = |packet| SplitSegment {
+            first: Place { packet, time: None },
+            tcp: vec![0; 20],
+            mac: vec![0; 12],
+            next: SeqNum(0),
+            parts: 1,
+        };
+        let mut kept = SplitSegments::default();
+        for number in 0..10_000 {
+            kept.keep((number, Sender::Opener), split(number));
+            kept.keep((number, Sender::Listener), split(number));
+            assert!(kept.0.len() <= MOST_SPLIT);
+        }
+        // The newest, each once.
+        assert_eq!(kept.take((9999, Sender::Opener)).map(|split| split.first.packet), Some(9999));
+        assert!(kept.take((9999, Sender::Opener)).is_none());
+        assert!(kept.take((0, Sender::Listener)).is_none());
+        assert_eq!(kept.0.len(), MOST_SPLIT - 1);
     }
 }

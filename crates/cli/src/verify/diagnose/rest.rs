@@ -71,7 +71,7 @@ impl Rest<'_, '_> {
     /// The keys, and whether the other end accepts the segments, if a different secret is the only reason left.
     fn of_another_secret(&self) -> Option<(String, bool)> {
         let unexplained = self.unexplained();
-        let (key_id, mac_length) = unexplained.bad_mac.ao?;
+        let (key_id, mac_length) = unexplained.bad_mac().ao?;
         let is_left = mac_length >= LEAST_MAC && unexplained.searched > 0 && !self.is_good_under(key_id);
         is_left.then(|| (self.key_names(key_id), self.is_accepted()))
     }
@@ -93,7 +93,7 @@ impl Rest<'_, '_> {
     }
 
     fn is_accepted(&self) -> bool {
-        is_acknowledged(self.connection, self.sender, self.unexplained().bad_mac.end)
+        is_acknowledged(self.connection, self.sender, self.unexplained().bad_mac().end)
     }
 
     /// What was tried on the sender's segments, or on those of both ends.
@@ -102,7 +102,7 @@ impl Rest<'_, '_> {
         let ofs: Vec<_> = senders.map(|sender| &self.findings.unexplained[sender as usize]).collect();
         let union = |list: fn(&Tried) -> &[Cow<'static, str>]| {
             let mut union: Vec<&str> = Vec::new();
-            for what in ofs.iter().flat_map(|of| list(&of.tried)) {
+            for what in ofs.iter().flat_map(|of| list(of.tried())) {
                 if !union.contains(&what.as_ref()) {
                     union.push(what);
                 }
@@ -111,7 +111,7 @@ impl Rest<'_, '_> {
         };
         let (tried, left_out) = (union(|tried| &tried.tried), union(|tried| &tried.left_out));
         let searched: u64 = ofs.iter().map(|of| of.searched).sum();
-        let on = match ofs.iter().map(|of| of.bad_mac.segments).sum::<u64>() > searched {
+        let on = match ofs.iter().map(|of| of.bad_mac().segments).sum::<u64>() > searched {
             true => format!(" on {searched} of them"),
             false => String::new(),
         };
@@ -127,7 +127,7 @@ impl Rest<'_, '_> {
                 "another ISN than the one inferred (the capture lacks the SYN, which may have had data)",
             );
         }
-        if !self.is_accepted() && ofs.iter().any(|of| of.bad_mac.may_have_other_timestamps) {
+        if !self.is_accepted() && ofs.iter().any(|of| of.bad_mac().may_have_other_timestamps) {
             possible.push("timestamps changed on the path");
         }
         let not_excluded = match possible.is_empty() {
@@ -170,7 +170,7 @@ impl Rest<'_, '_> {
                 format!("{NO_RANDOMISATION}{compare}")
             ));
         }
-        let unexplained = &self.unexplained().bad_mac;
+        let unexplained = self.unexplained().bad_mac();
         let kinds = own.other_options(other);
         // What is changed in a SYN alone does not explain other segments; timestamps are in all of them.
         let explains_all = unexplained.syns == unexplained.segments || kinds.contains(&TIMESTAMPS);
@@ -199,7 +199,7 @@ impl Rest<'_, '_> {
     /// The diagnosis of segments whose MAC nothing explains.
     pub(super) fn with_bad_mac(&self) -> Option<Diagnosis> {
         let Self { sender, connection, .. } = *self;
-        let UnexplainedOfSender { bad_mac: unexplained, searched, .. } = self.unexplained();
+        let (unexplained, searched) = (self.unexplained().bad_mac(), self.unexplained().searched);
         let (first, (key_id, mac_length)) = (unexplained.first?, unexplained.ao?);
         let Ends { own, other } = Ends::of(connection, sender);
         let [opener, listener] = connection.ends;
@@ -228,14 +228,14 @@ impl Rest<'_, '_> {
             )
         } else if let Some(explanation) = self.with_copy() {
             explanation
-        } else if good_under_key && self.are_lasting(|of| &of.bad_mac) && *searched > 0 && whole {
+        } else if good_under_key && self.are_lasting(|of| of.bad_mac()) && searched > 0 && whole {
             explain!(
                 "unexplained",
                 "{count} of {own} under {key} {fail}, from packet {from} on, while others before verify; {other}'s last ones \
                  fail as well. Most likely both ends have changed to another secret under the same KeyID",
                 "Give it here.{tried}"
             )
-        } else if good_under_key && unexplained.is_lasting() && *searched > 0 && whole {
+        } else if good_under_key && unexplained.is_lasting() && searched > 0 && whole {
             let advice = match self.is_accepted() {
                 true => format!(
                     "{other} has acknowledged these segments, so it has that secret as well: give it here as a second key."
@@ -251,7 +251,7 @@ impl Rest<'_, '_> {
                  no good one after",
                 advice + tried
             )
-        } else if good_under_key && *searched > 0 && whole {
+        } else if good_under_key && searched > 0 && whole {
             let checksum = match unexplained.damaged {
                 0 => "right, so this was not line noise",
                 _ => "wrong as well: damaged, or recorded before the network card filled it in",
@@ -261,7 +261,7 @@ impl Rest<'_, '_> {
                 "{count} of {own} under {key} {fail} while others verify: altered on the path, or forged",
                 "The TCP checksum is {checksum}."
             )
-        } else if *searched == 0 {
+        } else if searched == 0 {
             explain!(
                 "not-searched",
                 "{count} of {own} under {key} {fail}, and what explains others does not explain them; nothing else was tried, \
@@ -349,7 +349,7 @@ impl Rest<'_, '_> {
     /// The diagnosis of segments whose KeyID no key has, and whose MAC is no key's.
     pub(super) fn with_unknown_key_id(&self) -> Option<Diagnosis> {
         let Self { sender, connection, table, .. } = *self;
-        let UnexplainedOfSender { unknown_key_id: unexplained, searched, .. } = self.unexplained();
+        let (unexplained, searched) = (self.unexplained().unknown_key_id(), self.unexplained().searched);
         let (first, (key_id, _)) = (unexplained.first?, unexplained.ao?);
         let Ends { own, other } = Ends::of(connection, sender);
         let copies = self.agreement.copies.pair(connection.number, true);
@@ -357,7 +357,7 @@ impl Rest<'_, '_> {
             translated(own, other)
         } else if connection.candidates.is_empty() {
             let [opener, listener] = connection.ends.map(|end| end.address());
-            let of_other = self.findings.unexplained[sender.other() as usize].unknown_key_id.ao;
+            let of_other = self.findings.unexplained[sender.other() as usize].unknown_key_id().ao;
             let is_same = of_other.is_some_and(|(other, _)| other == key_id);
             let who = if is_same { "each end".to_owned() } else { own.to_string() };
             explain!(
@@ -374,7 +374,7 @@ impl Rest<'_, '_> {
             if connection.candidates.len() > keys.len() {
                 keys.push(format!("{} more", connection.candidates.len() - keys.len()));
             }
-            let have_changed = connection.has_good() && self.are_lasting(|of| &of.unknown_key_id);
+            let have_changed = connection.has_good() && self.are_lasting(|of| of.unknown_key_id());
             let advice = if have_changed {
                 "Both ends have changed to keys that are not given here: give them as well.".to_owned()
             } else if is_acknowledged(connection, sender, unexplained.end) {
@@ -387,7 +387,7 @@ impl Rest<'_, '_> {
                 )
             };
             let (count, keys) = (segments(unexplained.segments), keys.join(", "));
-            let tried = if *searched > 0 { " or verifies them under another" } else { "" };
+            let tried = if searched > 0 { " or verifies them under another" } else { "" };
             explain!(
                 "unknown-key-id",
                 "{own} sends KeyID {key_id} in {count}, and no key given here for it has this id{tried}; the keys are {keys}",

@@ -15,7 +15,7 @@ use super::hypothesis::{
     input_with_checksum,
 };
 use super::options::{ClearedOptions, MAX_WINDOW_SCALE, PaddingForm, WINDOW_SCALE, has_padding};
-use super::parts::find_part;
+use super::parts::{SplitSegments, find_part};
 use crate::verify::connection::TcpConnection;
 use crate::verify::options::SearchLimits;
 
@@ -33,12 +33,19 @@ pub(in crate::verify) struct Search {
     known: Vec<Hypothesis>,
     searches_left: u32,
     size_searches_left: u32,
+    /// Segments whose other parts may follow.
+    pub(super) split: SplitSegments,
 }
 
 impl Search {
-    pub(in crate::verify) const fn new(limits: &SearchLimits) -> Self {
+    pub(in crate::verify) fn new(limits: &SearchLimits) -> Self {
         let SearchLimits { searches, size_searches, .. } = *limits;
-        Self { known: Vec::new(), searches_left: searches, size_searches_left: size_searches }
+        Self {
+            known: Vec::new(),
+            searches_left: searches,
+            size_searches_left: size_searches,
+            split: SplitSegments::default(),
+        }
     }
 
     /// What has explained segments of other connections, for this one.

@@ -284,6 +284,31 @@ fn few_packets_wait_at_a_time() {
     assert_skipped(&found, &[(Incomplete::TooMany, 200 - most), (Incomplete::Missing, most)]);
 }
 
+/// Headers count as well, and so does the list of the fragments.
+#[test]
+fn headers_of_fragments_count_for_the_limit() {
+    let found = |flood: Vec<Recorded>| found(RAW, &flood, IPV6_KEY);
+    let (time, packet) = recorded(IPV6_SESSION).swap_remove(4);
+    let with_long_headers = |number| {
+        let piece = fragment(&packet, number, 0..24);
+        let mut options = vec![0; 2048];
+        (options[0], options[1]) = (60, 255);
+        let mut last = options.clone();
+        last[0] = 44;
+        let mut octets = join(&[&piece[..40], &options.repeat(27), &last, &piece[40..]]);
+        octets[6] = 60;
+        let length = (octets.len() - 40) as u16;
+        octets[4..6].copy_from_slice(&length.to_be_bytes());
+        octets
+    };
+    let most = (4 << 20) / (40 + 28 * 2048);
+    let flood = (0..200).map(|number| (time, with_long_headers(number)));
+    assert_skipped(
+        &found(flood.collect()),
+        &[(Incomplete::TooMany, 200 - most), (Incomplete::Missing, most)],
+    );
+}
+
 /// IPv6 headers before the fragment header are those of the first fragment, and an atomic fragment is a whole packet (RFC 6946).
 #[test]
 fn extension_headers_around_fragments() {

@@ -377,13 +377,80 @@ fn connections_are_given_up_for_others_and_counted_once() {
         assert!(verifier.live() <= MOST as usize);
     }
     let totals = verifier.finish(None, each).unwrap();
-    assert_eq!((totals.connections, totals.given_up), (1000, 1000 - MOST));
+    // Of those that failed, a quarter of the most are kept.
+    assert_eq!((totals.connections, totals.given_up), (1000, 999 - MOST / 4));
     // What has a good segment stays.
     assert_eq!(totals.counts[Verdict::Good.index()], good.packets.len() as u64);
     assert_eq!(totals.counts[Verdict::NoOption.index()] + totals.after_given_up, 999 + 500);
     assert!(totals.after_given_up >= 500 - MOST && totals.is_incomplete());
     reported.sort_unstable();
     assert_eq!(reported, (1..=1000).collect::<Vec<_>>());
+}
+
+/// Anyone can begin connections that fail, so they take neither much memory nor the place of others.
+#[test]
+fn connections_that_never_had_a_good_segment_are_given_up_first() {
+    const MOST: usize = 64;
+    let keys = keys(&[IPV4_KEY]);
+    let options = VerifyOptions { most_connections: MOST, ..VerifyOptions::default() };
+    let mut verifier = Verifier::new(&keys, options);
+    let (mut packets, mut later) = (Vec::new(), Vec::new());
+    for number in 0..60 {
+        let mut session = Session::usual([1000, 5000]);
+        session.ends[0] = Endpoint::new([192, 0, 2, 100 + number], 1000);
+        session.shake_hands();
+        let before = session.packets.len();
+        session.talk();
+        later.extend(session.packets.split_off(before));
+        packets.extend(session.packets);
+    }
+    let good = packets.len() + later.len();
+    for number in 0..500u16 {
+        let mut session = Session::usual([1000, 5000]);
+        let [high, low] = number.to_be_bytes();
+        session.ends[0] = Endpoint::new([192, 0, high + 3, low], 1000);
+        session.signing[0].secret = b"another-secret\n".to_vec();
+        session.send(0, SYN, &[]);
+        packets.extend(session.packets);
+        if number == 30 {
+            packets.append(&mut later);
+        }
+    }
+    let mut given_up = 0;
+    let mut each = |event: VerifyEvent<'_>| {
+        if let VerifyEvent::Connection(connection) = event {
+            given_up += u64::from(connection.diagnoses.iter().any(|diagnosis| diagnosis.kind == "given-up"));
+        }
+        Ok::<_, Infallible>(())
+    };
+    for (number, recorded) in (1..).zip(&packets) {
+        verifier.packet(&packet(number, recorded), &mut each).unwrap();
+    }
+    let totals = verifier.finish(None, &mut each).unwrap();
+    // Nothing of those with good segments is lost.
+    assert_eq!(totals.counts[Verdict::Good.index()], good as u64);
+    assert_eq!((totals.connections, totals.given_up, totals.after_given_up), (560, 500 - 4, 0));
+    assert_eq!(given_up, totals.given_up);
+}
+
+/// With room for them, those that fail are fewer than a quarter all the same.
+#[test]
+fn few_of_the_live_connections_are_those_that_fail() {
+    const MOST: usize = 64;
+    let keys = keys(&[IPV4_KEY]);
+    let options = VerifyOptions { most_connections: MOST, ..VerifyOptions::default() };
+    let mut verifier = Verifier::new(&keys, options);
+    for number in 0..60 {
+        let mut session = Session::usual([1000, 5000]);
+        session.ends[0] = Endpoint::new([192, 0, 2, 100 + number], 1000);
+        session.signing[0].secret = b"another-secret\n".to_vec();
+        session.send(0, SYN, &[]);
+        let recorded = &session.packets[0];
+        verifier.packet(&packet(number.into(), recorded), |_| Ok::<_, Infallible>(())).unwrap();
+        verifier.judge_queued(|_| Ok::<_, Infallible>(())).unwrap();
+        assert!(verifier.live() <= MOST / 4);
+    }
+    assert_eq!(verifier.live(), MOST / 4);
 }
 
 #[test]
