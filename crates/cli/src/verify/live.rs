@@ -70,7 +70,7 @@ impl LiveConnection {
             let (number, is_good) = (self.connection.number, verdict == Verdict::Good);
             agreement.copies.note(number, observed.place, segment, ao.mac, is_good);
         }
-        if segment.flags().syn() && matches!(observed.ao, Ok(_)) && !observed.has_part_of_header {
+        if segment.flags().syn() && observed.ao.is_ok() && !observed.has_part_of_header {
             agreement.copies.note_syn(observed.place, segment, matches!(observed.ao, Ok(Some(_))));
         }
         if matches!(verdict, Verdict::BadMac | Verdict::UnknownKeyId) && observed.missing == 0 {
