@@ -11,6 +11,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, Borders, Cell, Paragraph, Row as TableRow, Table};
 use ratatui::{DefaultTerminal, Frame};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::lines::between;
 use super::watch::{Order, Reason, Row, rank};
@@ -138,11 +139,22 @@ impl Screen {
         Ok(())
     }
 
+    /// Whether the terminal was closed. It would be asked for keys without end.
+    fn is_gone(&self) -> bool {
+        let output = io::stdout();
+        let mut output = [PollFd::new(&output, PollFlags::OUT)];
+        let is_ready = rustix::event::poll(&mut output, Some(&Timespec::default()));
+        is_ready.is_ok() && output[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+    }
+
     /// Does what the keys say that were pressed. Returns whether to end.
     ///
     /// # Errors
     /// Those of the terminal.
     pub(crate) fn keys(&mut self) -> io::Result<bool> {
+        if self.is_gone() {
+            return Ok(true);
+        }
         let mut has_changed = false;
         while event::poll(Duration::ZERO)? {
             has_changed = true;

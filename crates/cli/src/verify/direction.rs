@@ -122,6 +122,9 @@ pub(super) struct Unusual {
     pub(super) enhanced: u64,
     /// Resets without a TCP-AO option.
     pub(super) unsigned_resets: u64,
+    /// Where the last run of a key began, if there was another one before: the sequence number of its first segment, and how many
+    /// retransmissions there had been.
+    pub(super) rolled_over: Option<(SeqNum, u32)>,
 }
 
 /// For directions without.
@@ -149,6 +152,7 @@ impl Unusual {
         md5: 0,
         enhanced: 0,
         unsigned_resets: 0,
+        rolled_over: None,
     };
 
     /// The first segment with this verdict, if it is not a good one.

@@ -58,6 +58,9 @@ impl TcpConnection {
         end.0 = end.0.wrapping_add(observed.missing as u32);
         let is_retransmission =
             has_own_numbers && !observed.has_part_of_header && direction.sent.has(start, end);
+        if starts_key_use && is_good {
+            direction.unusual_mut().rolled_over = Some((start, direction.retransmissions));
+        }
         direction.retransmissions = direction.retransmissions.saturating_add(is_retransmission.into());
         if is_good && let Some(candidate) = judgement.candidate {
             if has_own_numbers && let Some(mut tracker) = direction.tracker() {
@@ -173,6 +176,16 @@ impl TcpConnection {
         let goes_on = self.direction(other.sender).good() > other.good;
         let is_repeated = other.repeats >= REPEATS && other.is_good;
         (is_repeated && !goes_on && self.phase == Phase::Open).then_some(other)
+    }
+
+    /// How often an end sent again what it had sent since it went over to another key, if the other end has acknowledged nothing of that.
+    pub(super) fn unacknowledged_since_rollover(&self, sender: Sender) -> Option<u32> {
+        let direction = self.direction(sender);
+        let (start, before) = direction.unusual().rolled_over?;
+        let is_acknowledged = direction.acknowledged.is_none_or(|acknowledged| start.before(acknowledged));
+        let has_sent = direction.sent.next.is_some_and(|next| start.before(next));
+        let again = direction.retransmissions - before;
+        (has_sent && !is_acknowledged && again >= REPEATS).then_some(again)
     }
 
     /// Notes a reset that answers a SYN or SYN-ACK, not one that ends an open connection whose segments the capture lacks.

@@ -55,7 +55,7 @@ pub(super) fn diagnoses(
     agreement: &Agreement,
 ) -> impl Iterator<Item = Diagnosis> {
     let ends = Ends::of(connection, sender);
-    let looks = [odd_options, odd_ends, isn_not_seen, cut_off];
+    let looks = [odd_options, odd_ends, rolled_over, isn_not_seen, cut_off];
     let unsigned = unsigned(connection, sender, ends, agreement);
     unsigned.into_iter().chain(looks.into_iter().filter_map(move |look| look(connection, sender, ends)))
 }
@@ -154,6 +154,20 @@ fn cut_off(connection: &TcpConnection, sender: Sender, Ends { own, .. }: Ends) -
         "Record whole packets (tcpdump -s 0)."
     );
     Some(Diagnosis { about: Standing::NotJudged, ..explanation.diagnosis(sender, first, count) })
+}
+
+/// Good segments that the other end does not accept since they are signed with another key.
+fn rolled_over(connection: &TcpConnection, sender: Sender, Ends { own, other }: Ends) -> Option<Diagnosis> {
+    let again = connection.unacknowledged_since_rollover(sender)?;
+    let run = connection.direction(sender).key_runs.last()?;
+    let (key_id, packet, again) = (run.key_id, run.first.packet, counted(again.into(), "segment"));
+    let explanation = explain!(
+        "rollover-not-accepted",
+        "since packet {packet} {own} signs with KeyID {key_id}, and {other} has acknowledged nothing of that, although {own} sent {again} again",
+        "Most likely {other} has no key with RecvID {key_id}, or another secret for it: compare the key there, and its accept lifetime. Or the \
+         segments do not reach it, or the capture lacks its answers."
+    );
+    Some(Diagnosis { about: Standing::Good, ..explanation.diagnosis(sender, run.first, run.segments) })
 }
 
 fn unsigned(

@@ -8,7 +8,7 @@ use super::hypothesis::{Change, ChecksumForm, Relation, ShiftForm, SneForm};
 use crate::text::grouped;
 use crate::verify::connection::TcpConnection;
 use crate::verify::key_table::KeyTable;
-use crate::verify::report::Diagnosis;
+use crate::verify::report::{Diagnosis, Sender};
 
 /// The probability from which a match by chance is mentioned.
 const CHANCE: f64 = 1e-6;
@@ -96,6 +96,7 @@ impl Explained<'_, '_> {
         let Finding { key_id, sne, .. } = *self.finding;
         let MktParameters { algorithm: given, .. } = *self.parameters();
         let (Ends { own, other }, key, who) = (self.ends(), self.key(), self.who());
+        let syn = if self.finding.sender == Sender::Listener { "SYN-ACK" } else { "SYN" };
         match change {
             Change::Algorithm(algorithm) => explain!(
                 "algorithm",
@@ -209,12 +210,12 @@ impl Explained<'_, '_> {
             }
             Change::WindowScale(scale) => explain!(
                 "window-scale-rewritten",
-                "{own} sent this SYN with a window scale of {scale}, and a device on the path has changed it, which breaks the MAC",
+                "{own} sent this {syn} with a window scale of {scale}, and a device on the path has changed it, which breaks the MAC",
                 "Stop the device between {own} and {other} from changing TCP options, or exclude them from the MAC at both ends."
             ),
             Change::Mss(mss) => explain!(
                 "mss-rewritten",
-                "{own} sent this SYN with an MSS of {mss}, and a device on the path has changed it, which breaks the MAC",
+                "{own} sent this {syn} with an MSS of {mss}, and a device on the path has changed it, which breaks the MAC",
                 "Stop the rewriting of the MSS between {own} and {other} (\"MSS clamping\"), or exclude the TCP options from \
                  the MAC at both ends."
             ),

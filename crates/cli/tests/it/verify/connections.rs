@@ -511,3 +511,30 @@ fn an_open_connection_is_begun_again_without_an_answer() {
     assert!(begun_again(false, 0).diagnoses().is_empty());
     assert!(begun_again(true, 3).diagnoses().is_empty());
 }
+
+/// The opener goes over to another key, which the listener does not have.
+#[test]
+fn segments_under_a_new_key_are_not_acknowledged() {
+    let other_key = "send=7,recv=7,alg=aes-128-cmac-96,secret=third-secret";
+    let rolled_over = |repeats: u32, is_acknowledged| {
+        let mut session = session();
+        let old = session.signing[0].clone();
+        session.signing[0] = Signing { secret: b"third-secret".to_vec(), key_id: 7, rnext_key_id: 7, ..old };
+        let data = session.signed(0, ACK | PSH, &[], b"more words");
+        session.repeat(0, &data, repeats);
+        // The listener goes on, under the old key.
+        if is_acknowledged {
+            session.advance(0, ACK, 10);
+        }
+        session.send(1, ACK | PSH, b"other words");
+        let found = verify(&session.packets, &[IPV4_KEY, other_key]);
+        found.assert_all_good(1);
+        found
+    };
+    let words = ["signs with KeyID 7, and 192.0.2.2:179 has acknowledged nothing", "sent 2 segments again"];
+    let found = rolled_over(3, false);
+    found.assert_diagnosed("rollover-not-accepted", &words);
+    assert_eq!(found.connections[0].standing(), Standing::Good);
+    assert!(rolled_over(2, false).diagnoses().is_empty());
+    assert!(rolled_over(3, true).diagnoses().is_empty());
+}
