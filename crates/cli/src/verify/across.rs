@@ -222,6 +222,21 @@ impl Copies {
     }
 }
 
+impl Copies {
+    /// As [`pair`](Self::pair), of a segment of this end that does not verify.
+    pub(super) fn pair_from(&self, connection: u64, from: Endpoint) -> Option<[&Copied; 2]> {
+        self.changed.get(&connection)?.iter().find_map(|mac| {
+            let copies =
+                || self.by_mac.get(mac).into_iter().chain(self.others.get(mac).into_iter().flatten());
+            let is_own =
+                |copy: &&Copied| copy.connection == connection && copy.ends[0] == from && !copy.is_good;
+            let own = copies().find(is_own)?;
+            let others = copies().filter(|copy| !std::ptr::eq(*copy, own) && copy.is_near(own));
+            Some([own, others.max_by_key(|copy| copy.is_good)?])
+        })
+    }
+}
+
 /// The SYNs and SYN-ACKs by their ends and sequence number. One that was recorded with TCP-AO and without has passed a device that removes
 /// the option.
 #[derive(Default, Debug)]

@@ -197,6 +197,7 @@ fn unsigned(
     };
     let md5 = match direction.unusual().md5 {
         0 => String::new(),
+        _ if count == 1 => "; it is signed with TCP-MD5".to_owned(),
         1 => "; 1 of them is signed with TCP-MD5".to_owned(),
         md5 => format!("; {md5} of them are signed with TCP-MD5"),
     };

@@ -122,11 +122,6 @@ impl Rest<'_, '_> {
                 "sequence numbers shifted by a firewall (give the sender's with --isn)",
             ]);
         }
-        if self.is_isn_guessed() {
-            possible.push(
-                "another ISN than the one inferred (the capture lacks the SYN, which may have had data)",
-            );
-        }
         if !self.is_accepted() && ofs.iter().any(|of| of.bad_mac().may_have_other_timestamps) {
             possible.push("timestamps changed on the path");
         }
@@ -144,7 +139,9 @@ impl Rest<'_, '_> {
     /// What a copy of the SYN or SYN-ACK shows that was recorded on the other side of a device.
     fn with_copy(&self) -> Option<Explanation> {
         let Self { sender, connection, .. } = *self;
-        let [own, other] = self.agreement.copies.pair(connection.number, true)?;
+        let copies = &self.agreement.copies;
+        let of_sender = copies.pair_from(connection.number, connection.ends[sender as usize]);
+        let [own, other] = of_sender.or_else(|| copies.pair(connection.number, true))?;
         let signer = connection.sender(&own.ends[0]);
         let neither = if other.is_good { "" } else { ", and neither of them verifies" };
         let compare = compare_as_well(own, other);

@@ -77,6 +77,52 @@ fn addresses_are_translated_between_two_places() {
     );
 }
 
+/// Beside a translation, the reason of the other connection counts as well.
+#[test]
+fn a_translation_beside_another_fault_refers_to_it() {
+    let mut session = Session::usual([1000, 5000]);
+    for signing in &mut session.signing {
+        signing.secret = b"first-secret\n".to_vec();
+    }
+    session.shake_hands();
+    session.talk();
+    let outside = translated(Endpoint::new([198, 51, 100, 1], 50_000));
+    let found = verify(&on_both_sides(&session.packets, MICROSECOND, outside), &[IPV4_KEY]);
+    assert_eq!(found.connections[0].diagnoses[0].kind, "secret-form");
+    assert_rewritten(
+        &found,
+        &["Also see why segments of connection 1 fail; if nothing explains them either"],
+    );
+}
+
+#[test]
+fn timestamps_of_all_segments_are_changed_between_two_places() {
+    const TIMESTAMPS: [u8; 12] = [1, 1, 8, 10, 0, 0, 0, 9, 0, 0, 0, 7];
+    let mut session = Session::usual([1000, 5000]);
+    let segments: [(usize, u8, &[u8]); 6] = [
+        (0, SYN, &[]),
+        (1, SYN | ACK, &[]),
+        (0, ACK, &[]),
+        (0, ACK, b"one"),
+        (1, ACK, b"two"),
+        (0, ACK, &[]),
+    ];
+    for (sender, flags, payload) in segments {
+        let tcp = session.signed(sender, flags, &TIMESTAMPS, payload);
+        session.record(sender, &tcp);
+        session.advance(sender, flags, payload.len());
+    }
+    let change = |_, _: &mut _, tcp: &mut [u8]| {
+        let place = tcp.windows(2).position(|octets| octets == [8, 10]).unwrap();
+        tcp[place + 2] ^= 0x55;
+    };
+    let found = verify(&on_both_sides(&session.packets, MICROSECOND, change), &[IPV4_KEY]);
+    assert_eq!((found.count(Verdict::Good), found.count(Verdict::BadMac)), (6, 6));
+    assert_eq!(found.kinds(), ["changed-on-the-path"]);
+    assert_eq!(found.diagnoses().len(), 2);
+    found.assert_diagnosed("changed-on-the-path", &["a device that changes timestamps"]);
+}
+
 #[test]
 fn what_only_looks_like_translation_is_something_else() {
     // The same ISNs, signed with another secret.

@@ -420,8 +420,35 @@ fn a_syn_is_answered_with_an_unsigned_reset() {
     session.send_unsigned(1, RST | ACK, &[], &[]);
     session.assert_diagnosed(
         "reset-unsigned",
-        &["answers the signed SYN with an unsigned reset", "Nothing listens"],
+        &["answers the signed SYN with an unsigned reset", "Nothing listens", "keys do not matter yet"],
     );
+    // With another fault they do matter.
+    let mut session = Session::usual([1000, 5000]);
+    session.signing[0].secret = b"first-secret\n".to_vec();
+    session.send(0, SYN, &[]);
+    session.next[1] = 0;
+    session.send_unsigned(1, RST | ACK, &[], &[]);
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!(found.kinds(), ["secret-form", "reset-unsigned"]);
+    assert!(found.diagnoses().iter().all(|it| !it.advice.contains("do not matter")));
+}
+
+/// Of a likely and a certain reason for as many segments, the certain one is in the last line.
+#[test]
+fn an_end_that_does_not_sign_comes_before_a_likely_other_secret() {
+    let mut session = Session::usual([1000, 5000]);
+    session.signing[0].secret = b"another secret".to_vec();
+    let syn = session.signed(0, SYN, &MSS, &[]);
+    session.repeat(0, &syn, 2);
+    for _ in 0..2 {
+        session.next[1] = 5000;
+        session.send_unsigned(1, SYN | ACK, &MSS, &[]);
+    }
+    let found = verify(&session.packets, &[IPV4_KEY]);
+    assert_eq!(found.kinds(), ["unexplained", "peer-unsigned"]);
+    assert!(found.diagnoses()[1].advice.contains("such as a SYN proxy, or removes the option"));
+    let last = found.last_line(&[IPV4_KEY]);
+    assert!(last.ends_with("192.0.2.1:50000 signs and 192.0.2.2:179 does not"), "{last}");
 }
 
 #[test]
