@@ -288,7 +288,7 @@ impl Connections {
     ) -> Option<LiveConnection> {
         let over = self
             .next_closed(now)
-            .or_else(|| self.next_of_too_many_closed(&hash))
+            .or_else(|| self.next_of_too_many_closed(hash))
             .or_else(|| self.next_unopened(now))?;
         Some(self.remove(over, hash))
     }
