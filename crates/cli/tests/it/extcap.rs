@@ -44,6 +44,19 @@ fn interfaces_link_types_and_options_are_listed() {
 }
 
 #[test]
+fn an_interface_whose_name_wireshark_cannot_read_is_not_listed() {
+    if !is_inside("extcap::an_interface_whose_name_wireshark_cannot_read_is_not_listed") {
+        return;
+    }
+    shell("ip link set far down && ip link set far name 'v{x}]a}'");
+    let run = extcap(&["--extcap-interfaces"]);
+    let values: Vec<_> = run.out.lines().filter(|line| line.starts_with("interface ")).collect();
+    assert_eq!(values.len(), 3, "{run:?}");
+    assert!(!run.out.contains("v{x"), "{run:?}");
+    assert_eq!(run.err, "wireseal: \"v{x}]a}\" is not listed: Wireshark cannot read such a name\n");
+}
+
+#[test]
 fn filters_are_checked() {
     let check = |filter: &str| {
         let run = extcap(&["--extcap-interface", "wireseal-lo", "--extcap-capture-filter", filter]);
@@ -97,7 +110,11 @@ fn a_link_is_enough() {
     // Nothing but a link is replaced.
     fs::remove_file(folder.join("wireseal-extcap")).unwrap();
     fs::write(folder.join("wireseal-extcap"), "precious").unwrap();
-    assert_eq!(wireseal(["extcap", "--install", folder.to_str().unwrap()]).code, 2);
+    let run = wireseal(["extcap", "--install", folder.to_str().unwrap()]);
+    assert_eq!(run.code, 2);
+    let said =
+        "/wireseal-extcap: there is such a file, and it is no link: remove it, or name another folder\n";
+    assert!(run.err.ends_with(said), "{run:?}");
     assert_eq!(fs::read_to_string(folder.join("wireseal-extcap")).unwrap(), "precious");
 }
 

@@ -475,7 +475,7 @@ fn on_a_terminal_there_is_a_table_which_makes_way_for_the_report() {
             By::Signal => signal(Signal::TERM),
             By::TwoSignals => {
                 // Both come at once.
-                [Signal::STOP, Signal::HUP, Signal::TERM, Signal::CONT].map(signal);
+                [Signal::STOP, Signal::HUP, Signal::TERM, Signal::CONT].into_iter().for_each(signal);
                 await_shown(&terminal, "\x1b[?1049l");
                 // It may be so fast that it has ended as with one signal.
                 let code = child.wait().unwrap().code().unwrap();
