@@ -202,7 +202,7 @@ fn unsigned(
         md5 => format!("; {md5} of them are signed with TCP-MD5"),
     };
     let removed = Sender::BOTH.into_iter().find_map(|end| option_removed(connection, end, agreement));
-    let explanation = if let Some(removed) = removed.filter(|_| !direction.has_signed()) {
+    let explanation = if let Some(removed) = removed {
         explain!(
             "option-removed",
             "a device between {opener} and {listener} removes TCP-AO from the segments",

@@ -73,7 +73,7 @@ fn addresses_are_translated_between_two_places() {
     let found = verify(&on_both_sides(&packets, MICROSECOND, outside), &[&wrong]);
     assert_rewritten(
         &found,
-        &["translated on the path, and neither of them verifies", "Also compare the secrets"],
+        &["translated on the path, and neither of them verifies", "compare the secrets"],
     );
 }
 
@@ -193,7 +193,7 @@ fn the_numbers_of_both_ends_are_shifted_between_two_places() {
     assert_eq!((found.count(Verdict::Good), found.count(Verdict::BadMac)), (6, 6));
     let [connection] = &found.connections[..] else { panic!("{:#?}", found.connections) };
     assert_eq!(connection.directions.each_ref().map(|direction| direction.isn.unwrap().0), [1000, 5000]);
-    let both = ["the sequence numbers of 192.0.2.1:50000 (by 77000) and 192.0.2.2:179 (by 88000)"];
+    let both = ["shifts the sequence numbers of", "192.0.2.1:50000 (by 77000)", "192.0.2.2:179 (by 88000)"];
     found.assert_diagnosed("numbers-shifted", &both);
     // The side that does not verify comes first.
     let mut packets = on_both_sides(&session().packets, MICROSECOND, shift);
