@@ -175,10 +175,10 @@ pub(super) fn given_up(totals: &Totals) -> Option<String> {
             "{later} came after their connections had closed and been forgotten for others, and could not be judged: {advice}"
         )),
         (_, 0) => Some(format!(
-            "the state of {many} was given up, because the limit of live connections was reached: {advice}"
+            "the state of {many} was given up, because the limit of live connections, or of those that only failed, was reached: {advice}"
         )),
         _ => Some(format!(
-            "the state of {many} was given up, because the limit of live connections was reached; {later} that came later could not \
+            "the state of {many} was given up, because the limit of live connections, or of those that only failed, was reached; {later} that came later could not \
              be judged: {advice}"
         )),
     }

@@ -190,7 +190,7 @@ fn given_up(connection: &TcpConnection) -> Diagnosis {
         first: connection.last,
         segments: connection.directions.iter().map(Direction::segments).sum(),
         kind: "given-up",
-        cause: "the limit of live connections was reached, so what came later was not judged".to_owned(),
+        cause: "the limit of live connections, or of those that only failed, was reached, so what came later was not judged".to_owned(),
         advice: "Select connections with --peer or --port.".to_owned(),
     }
 }

@@ -22,7 +22,7 @@ pub struct VerifyOptions {
     pub keep_segments: bool,
     /// How much is tried on segments that fail.
     pub limits: SearchLimits,
-    /// How many connections are live at most, at half a kilobyte each. If there are more, the state of some is given up.
+    /// How many connections are live at most, at half a kilobyte each if their segments are good. If there are more, the state of some is given up.
     pub most_connections: usize,
 }
 
