@@ -25,7 +25,7 @@ fn tables(document: &Value) -> impl Iterator<Item = (&str, &Vec<Value>)> {
 fn everything_runs_once_and_agrees() {
     let document = json(&["--quick", "--json"]);
     let found: Vec<_> = tables(&document).map(|(name, _)| name).collect();
-    assert_eq!(found, ["rows", "sweep", "cycles", "sizes"]);
+    assert_eq!(found, ["rows", "sweep", "cycles", "verify", "sizes"]);
     for (name, rows) in tables(&document) {
         assert!(!rows.is_empty(), "{name} has no rows");
     }
