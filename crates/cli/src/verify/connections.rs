@@ -12,7 +12,7 @@ use super::connection::{Phase, TcpConnection};
 use super::ends::{Ends, Scopes};
 use super::learn::Wait;
 use super::live::LiveConnection;
-use crate::capture::Place;
+use crate::capture::{Place, Time};
 
 /// How long a closed connection is remembered for late segments.
 const LINGER: Wait = Wait { nanoseconds: 60_000_000_000, packets: 100_000 };
@@ -27,10 +27,34 @@ const OPENING: Wait = Wait { nanoseconds: 180_000_000_000, packets: 1_000_000 };
 /// A live connection's place in [`Connections`].
 pub(super) type Index = u32;
 
+/// The time of a place, or the packet's number if it has no time, in eight octets: a million connections wait.
+#[derive(Clone, Copy, Debug)]
+struct Since(u64);
+
+impl Since {
+    /// Set for a packet's number. Times have this bit from 2262 on.
+    const IS_PACKET: u64 = 1 << 63;
+
+    const fn of(place: Place) -> Self {
+        Self(match place.time {
+            Some(time) => time.unix_nanoseconds() & !Self::IS_PACKET,
+            None => place.packet | Self::IS_PACKET,
+        })
+    }
+
+    const fn place(self) -> Place {
+        let number = self.0 & !Self::IS_PACKET;
+        match self.0 & Self::IS_PACKET {
+            0 => Place { packet: 0, time: Some(Time::from_unix_nanoseconds(number)) },
+            _ => Place { packet: number, time: None },
+        }
+    }
+}
+
 /// A connection to look at again.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    since: Place,
+    since: Since,
     index: Index,
     /// The lower half of its number, which tells whether the place is another's now.
     number: u32,
@@ -38,7 +62,7 @@ struct Due {
 
 impl Due {
     const fn new(index: Index, connection: &TcpConnection, since: Place) -> Self {
-        Self { since, index, number: connection.number as u32 }
+        Self { since: Since::of(since), index, number: connection.number as u32 }
     }
 
     /// Whether the connection still has its place.
@@ -61,7 +85,7 @@ const LEAST_TIDIED: usize = 1024;
 /// Takes the first connection of a queue if it has waited long enough.
 #[inline]
 fn take_due(queue: &mut VecDeque<Due>, wait: &Wait, now: Place) -> Option<Due> {
-    if wait.is_over(queue.front()?.since, now) { queue.pop_front() } else { None }
+    if wait.is_over(queue.front()?.since.place(), now) { queue.pop_front() } else { None }
 }
 
 /// Where the connection with this hash is.
@@ -343,7 +367,7 @@ impl Connections {
                 Phase::Open if !connection.has_good() => now,
                 Phase::Open | Phase::Closed => continue,
             };
-            self.opening.push_back(Due { since, ..due });
+            self.opening.push_back(Due { since: Since::of(since), ..due });
         }
         None
     }
@@ -426,7 +450,7 @@ mod tests {
         let (mut queue, live) = (VecDeque::new(), Slab::new());
         for number in 0..100_000 {
             let since = Place { packet: number.into(), time: None };
-            enqueue(&mut queue, Due { since, index: 0, number }, &live);
+            enqueue(&mut queue, Due { since: Since::of(since), index: 0, number }, &live);
             assert!(queue.len() <= LEAST_TIDIED + 1);
         }
         // The newest are still there.

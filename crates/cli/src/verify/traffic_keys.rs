@@ -8,8 +8,8 @@ use wireseal_tcp_ao::TrafficKey;
 use super::key_table::Candidate;
 use super::report::Sender;
 
-/// How many are kept: 14 MiB.
-const MOST: usize = 1 << 16;
+/// How many are kept: 9 MiB.
+const MOST: usize = 40 << 10;
 /// How many are kept in one piece of memory, which never moves: no copy of a key stays behind.
 const CHUNK: usize = 1 << 8;
 

@@ -312,7 +312,7 @@ impl<'k> Verifier<'k> {
     #[inline]
     fn finish_what_is_over(&mut self, place: Place) {
         self.now = Place { time: place.time.or(self.now.time), ..place };
-        while let Some(over) = self.connections.take_over(place, |ends| self.intake.hash(ends)) {
+        while let Some(over) = self.connections.take_over(self.now, |ends| self.intake.hash(ends)) {
             self.finished.push_back((over, End::Over));
         }
     }
