@@ -141,7 +141,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What came of a fragment.
+/// What a fragment completes.
 pub(super) enum Joined {
     /// It waits for others, or its packet was given up.
     Waiting,

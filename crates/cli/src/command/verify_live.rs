@@ -48,7 +48,7 @@ pub(super) struct LiveArguments {
 }
 
 impl LiveArguments {
-    /// Checks that there is nothing that needs an interface.
+    /// Refuses the options that only an interface can have.
     pub(super) fn check_without_interface(&self) -> std::result::Result<(), String> {
         let given = [
             ("--promiscuous", self.promiscuous),

@@ -175,7 +175,7 @@ impl Watch {
         reasons.extend(told.reasons(diagnoses, time, number, ends));
     }
 
-    /// The reasons in the report of a connection that is over, which is forgotten.
+    /// The reasons of a connection that is over. Its reasons so far are forgotten.
     pub fn end(&mut self, connection: &ConnectionReport) -> Vec<Reason> {
         let mut told = self.told.remove(&connection.number).unwrap_or_default();
         let diagnoses = connection.diagnoses.clone();

@@ -172,14 +172,14 @@ pub(super) fn given_up(totals: &Totals) -> Option<String> {
     match (totals.given_up, totals.after_given_up) {
         (0, 0) => None,
         (0, _) => Some(format!(
-            "{later} came after their connections had closed and been forgotten for others, and could not be judged: {advice}"
+            "{later} came late, when their closed connections were no longer remembered, and were not judged: {advice}"
         )),
         (_, 0) => Some(format!(
-            "the state of {many} was given up, because the limit of live connections, or of those that only failed, was reached: {advice}"
+            "too many connections were live or kept failing: {many} could not be followed to the end; {advice}"
         )),
         _ => Some(format!(
-            "the state of {many} was given up, because the limit of live connections, or of those that only failed, was reached; {later} that came later could not \
-             be judged: {advice}"
+            "too many connections were live or kept failing: {many} could not be followed to the end, and {later} were not \
+             judged; {advice}"
         )),
     }
 }
@@ -262,11 +262,11 @@ pub(super) struct Summary {
     pub(super) causes: Vec<Cause>,
     /// How many segments the good connections have.
     pub(super) good_segments: u64,
-    /// Those that failed, by reason and peer.
+    /// Connections that failed, by reason and peer.
     pub(super) failed_by: Groups,
-    /// The same of those that did not open.
+    /// Connections that did not open.
     pub(super) not_open_by: Groups,
-    /// The same of those that were not judged.
+    /// Connections that were not judged.
     pub(super) not_judged_by: Groups,
 }
 

@@ -157,7 +157,7 @@ impl TcpConnection {
         }
     }
 
-    /// Called for every segment that is believed once the connection has opened.
+    /// Forgets what only the handshake needs. Call it for each believed segment of an open connection.
     #[inline]
     pub(super) fn note_open(&mut self) {
         let [opener, listener] = &self.directions;

@@ -190,7 +190,9 @@ fn given_up(connection: &TcpConnection) -> Diagnosis {
         first: connection.last,
         segments: connection.directions.iter().map(Direction::segments).sum(),
         kind: "given-up",
-        cause: "the limit of live connections, or of those that only failed, was reached, so what came later was not judged".to_owned(),
+        cause:
+            "too many connections were live or kept failing, so what came later in this one was not judged"
+                .to_owned(),
         advice: "Select connections with --peer or --port.".to_owned(),
     }
 }

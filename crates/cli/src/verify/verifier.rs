@@ -317,8 +317,7 @@ impl<'k> Verifier<'k> {
         }
     }
 
-    /// Notes that the kernel dropped so many packets of those that were to be read up to now, 0 if none. What a gap explains is not blamed
-    /// on anything else from then on.
+    /// Notes that the kernel dropped `count` more packets, 0 if none. From then on, what a missing packet may explain is not blamed on an end.
     pub fn note_dropped(&mut self, count: u64) {
         self.shared.drops.note(count, self.intake.now);
         self.totals.dropped = self.shared.drops.count;

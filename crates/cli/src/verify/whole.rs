@@ -53,7 +53,7 @@ fn read(mut reader: Reader, mut intake: Intake, outlet: &Outlet) -> (Intake, Opt
 }
 
 impl Verifier<'_> {
-    /// Verifies a capture from its first packet to its last, or up to an error, which is returned. Calls `each` for everything found, in
+    /// Verifies a whole capture, or as much as can be read, and returns why reading ended early. Calls `each` for everything found, in
     /// order, and `between` now and then, with how far the capture was read and whether the next packet may take a while to arrive.
     ///
     /// If the machine has a second processor, the capture is read and decoded on a thread of its own. That thread outlives an error of

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
@@ -424,15 +425,32 @@ fn dropped_packets_are_counted_and_blamed_on_nobody() {
     assert!(matches!(dropped[..], [count] if count > 0), "{dropped:?}");
 }
 
-/// Reads what is shown on a terminal up to this text.
-fn await_shown(mut terminal: &File, text: &str) -> String {
-    let mut shown = String::new();
-    while !shown.contains(text) {
-        let mut octets = [0; 4096];
-        let length = terminal.read(&mut octets).unwrap();
-        shown += &String::from_utf8_lossy(&octets[..length]);
+/// What a program shows on a terminal.
+struct Shown {
+    terminal: File,
+    /// What was read, and not yet awaited: what comes together may be awaited one by one.
+    rest: Vec<u8>,
+}
+
+impl Shown {
+    /// Reads up to the end of this text, and returns what was shown since the text before.
+    #[track_caller]
+    fn up_to(&mut self, text: &str) -> String {
+        loop {
+            let found = self.rest.windows(text.len()).position(|octets| octets == text.as_bytes());
+            if let Some(start) = found {
+                let shown: Vec<_> = self.rest.drain(..start + text.len()).collect();
+                return String::from_utf8_lossy(&shown).into_owned();
+            }
+            let mut ready = [PollFd::new(&self.terminal, PollFlags::IN)];
+            let seconds = Timespec { tv_sec: 60, tv_nsec: 0 };
+            let is_ready = rustix::event::poll(&mut ready, Some(&seconds)).unwrap() > 0;
+            assert!(is_ready, "{text} is not shown: {}", String::from_utf8_lossy(&self.rest));
+            let mut octets = [0; 4096];
+            let length = self.terminal.read(&mut octets).unwrap();
+            self.rest.extend(&octets[..length]);
+        }
     }
-    shown
 }
 
 /// How a user ends it.
@@ -463,20 +481,20 @@ fn on_a_terminal_there_is_a_table_which_makes_way_for_the_report() {
         let end = || theirs.try_clone().unwrap();
         let mut child =
             command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm").spawn().unwrap();
-        let terminal = File::from(ours);
-        await_shown(&terminal, "\x1b[?1049h");
-        await_shown(&terminal, "PgDn");
+        let mut shown = Shown { terminal: File::from(ours), rest: Vec::new() };
+        shown.up_to("\x1b[?1049h");
+        shown.up_to("PgDn");
         send_frames(&frames(&session().packets));
-        await_shown(&terminal, "why");
+        shown.up_to("why");
         assert_ne!(format!("{:?}", tcgetattr(&theirs).unwrap()), before);
         let signal = |signal| kill_process(Pid::from_child(&child), signal).unwrap();
         match by {
-            By::Key => (&terminal).write_all(b"q").unwrap(),
+            By::Key => shown.terminal.write_all(b"q").unwrap(),
             By::Signal => signal(Signal::TERM),
             By::TwoSignals => {
                 // Both come at once.
                 [Signal::STOP, Signal::HUP, Signal::TERM, Signal::CONT].into_iter().for_each(signal);
-                await_shown(&terminal, "\x1b[?1049l");
+                shown.up_to("\x1b[?1049l");
                 // It may be so fast that it has ended as with one signal.
                 let code = child.wait().unwrap().code().unwrap();
                 assert!([1, 128 + 1, 128 + 15].contains(&code), "{code}");
@@ -484,7 +502,7 @@ fn on_a_terminal_there_is_a_table_which_makes_way_for_the_report() {
                 continue;
             }
         }
-        let rest = await_shown(&terminal, "6 of 6 segments failed");
+        let rest = shown.up_to("6 of 6 segments failed");
         // The screen of before, then the report.
         let restored = rest.find("\x1b[?1049l").unwrap();
         assert!(restored < rest.find("connection 1: 192.0.2.1:50000 -> 192.0.2.2:179").unwrap(), "{rest}");

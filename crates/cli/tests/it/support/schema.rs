@@ -17,10 +17,10 @@ pub struct Schema {
     closed: Validator,
     /// Without references.
     whole: Value,
-    /// The places of all its properties, and of those that it does not require.
+    /// The places of all properties, and of the optional ones.
     properties: BTreeSet<String>,
     optional: BTreeSet<String>,
-    /// Those that an output has had, and those that one has lacked.
+    /// The properties that some output had, and those that some output lacked.
     seen: BTreeSet<String>,
     lacked: BTreeSet<String>,
 }
