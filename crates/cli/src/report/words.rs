@@ -342,9 +342,11 @@ impl Summary {
             format!("{}: {}", counted(totals.connections, "connection"), self.connections()),
         ];
         for Cause { kind, segments, connections, cause, .. } in self.worst_causes() {
+            // Of several connections, the sentence is about one.
+            let example = if *connections > 1 { "for example, " } else { "" };
             let [segments, connections] =
                 [counted(*segments, "segment"), counted(*connections, "connection")];
-            lines.push(format!("{kind}, {segments} in {connections}: {cause}"));
+            lines.push(format!("{kind}, {segments} in {connections}: {example}{cause}"));
         }
         lines.extend(skipped(totals).into_iter().map(|what| format!("skipped: {what}")));
         lines.extend(totals.damage.clone());
