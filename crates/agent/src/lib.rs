@@ -96,6 +96,7 @@
 //! * `gateway`: packets. It needs nftables or iptables at run time.
 //!
 //! Either brings the log (`tracing`), the control socket and metrics.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(target_os = "linux")]
 
 mod config;
