@@ -62,6 +62,7 @@
 //! | sign and verify the packets of all programs, on any kernel | `Gateway::run`, feature `gateway` |
 //! | know whether a gateway's rules are in place | `Gateway::check` |
 //! | see what running instances do | `running` |
+//! | see what this host's kernel can do, and what protects its sessions | [`probe`] |
 //! | serve metrics for Prometheus | `metrics` of `Supervisor` and `Gateway` |
 //!
 //! # How a supervisor works
@@ -106,6 +107,8 @@ mod gateway;
 mod instance;
 #[cfg(any(feature = "gateway", feature = "run"))]
 mod metrics;
+#[cfg(all(feature = "gateway", feature = "run"))]
+pub mod probe;
 #[cfg(feature = "run")]
 mod run;
 mod source;
