@@ -8,10 +8,14 @@
 //! }
 //! ```
 
+mod daemon;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use wireseal_linux::{IpCidr, KeyId};
+
+pub use daemon::Daemon;
 
 /// What was found on this host.
 #[derive(Clone, PartialEq, Eq, Debug)]
