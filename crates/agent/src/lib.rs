@@ -60,6 +60,7 @@
 //! | sign and verify the packets of all programs, on any kernel | [`Gateway::run`] |
 //! | know whether a gateway's rules are in place | [`Gateway::check`] |
 //! | see what running instances do | [`running`] |
+//! | see what this host's kernel can do, and what protects its sessions | [`probe`] |
 //! | serve metrics for Prometheus | `metrics` of `Supervisor` and `Gateway` |
 //!
 //! # How a supervisor works
@@ -95,6 +96,7 @@ mod error;
 mod gateway;
 mod instance;
 mod metrics;
+pub mod probe;
 mod run;
 mod source;
 mod status;
