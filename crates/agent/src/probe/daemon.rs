@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::{Ability, Process, Service};
+use super::host::{Ability, Process, Service};
 
 /// The most that is read of a file.
 const LONGEST: u64 = 64 << 20;

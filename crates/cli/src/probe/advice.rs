@@ -68,6 +68,20 @@ pub enum Way {
 }
 
 impl Way {
+    /// What to use, or what it is about.
+    pub(super) const fn in_words(self) -> &'static str {
+        match self {
+            Self::Daemon => "its own TCP-AO",
+            Self::Run => "wireseal run",
+            Self::Gateway => "wireseal gateway",
+            Self::Migrate => "from TCP-MD5 to TCP-AO",
+            Self::NamePeers => "a listener",
+            Self::Kernel => "another kernel",
+            Self::Root => "look again",
+            Self::Look => "protected",
+        }
+    }
+
     /// The stable word for programs.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -112,6 +126,7 @@ impl Step {
 
 /// What `run` and `gateway` protect unless told otherwise.
 const DEFAULT_PORTS: [u16; 1] = [179];
+const NEW_KEYS: &str = "wireseal keys new core --output";
 const RUN: &str = "docs/run.md";
 const GATEWAY: &str = "docs/gateway.md";
 const KERNELS: &str = "docs/kernels.md";
@@ -120,7 +135,7 @@ const PROBE: &str = "docs/probe.md";
 /// The next steps: those about what is unprotected first, then about what could not be judged, what TCP-MD5 protects, and the rest.
 #[must_use]
 pub fn steps(findings: &Findings, setting: &Setting) -> Vec<Step> {
-    let mut steps = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
     for verdict in [Verdict::Unprotected, Verdict::NotJudged, Verdict::TcpMd5, Verdict::TcpAo] {
         for (number, group) in findings.groups.iter().enumerate() {
             let has = |verdict| group.sockets.iter().any(|(_, found)| *found == verdict);
@@ -133,6 +148,11 @@ pub fn steps(findings: &Findings, setting: &Setting) -> Vec<Step> {
                 _ => None,
             });
         }
+    }
+    // One file of keys is made once.
+    let mut made = BTreeSet::new();
+    for step in &mut steps {
+        step.commands.retain(|command| !command.starts_with(NEW_KEYS) || made.insert(command.clone()));
     }
     steps
 }
@@ -163,7 +183,6 @@ impl Advisor<'_> {
         }
         let peers: BTreeSet<_> = self.bare().filter_map(peer).collect();
         let peers: Vec<_> = peers.into_iter().collect();
-        let name = self.name();
         let daemon_can = self.daemon_can();
         let mut step = match (&self.kernel.tcp_ao, &daemon_can) {
             (Ability::Yes, Ability::Yes) => self.by_daemon(),
@@ -196,7 +215,7 @@ impl Advisor<'_> {
                         .to_owned(),
                 );
             }
-            step.notes.push(format!("{name}'s sessions stay down until the peers have the key, too."));
+            step.notes.push("The sessions stay down until the peers have the key, too.".to_owned());
         }
         if peers.is_empty() {
             step.commands.clear();
@@ -217,7 +236,8 @@ impl Advisor<'_> {
         let mut step = self.step(Way::Daemon, page, reason);
         let Some(process) = self.outside_container(&mut step) else { return step };
         step.commands = vec![
-            format!("mkdir -p {folder} && wireseal keys new core --output {folder}/core.toml"),
+            format!("mkdir -p {folder}"),
+            format!("{NEW_KEYS} {folder}/core.toml"),
             format!("wireseal keys convert {folder}/core.toml --to {format} --output {folder}/core.conf"),
         ];
         step.notes.push(if format == "bird" {
@@ -322,7 +342,7 @@ impl Advisor<'_> {
             if let Some(ports) = &ports {
                 let ports = in_brackets(ports);
                 step.commands
-                    .push(format!("sed -i '1i ports = {ports}\n/^ports =/d' /etc/wireseal/gateway.toml"));
+                    .push(format!("sed -i -e '1i ports = {ports}' -e '/^ports =/d' /etc/wireseal/gateway.toml"));
             }
             if self.setting.has_keys {
                 step.notes.push(
@@ -512,7 +532,7 @@ impl Advisor<'_> {
 
     /// The command that makes keys, unless the file in /etc/wireseal is there.
     fn new_keys(&self, path: &str, is_ours: bool) -> Option<String> {
-        (!(is_ours && self.setting.has_keys)).then(|| format!("wireseal keys new core --output {path}"))
+        (!(is_ours && self.setting.has_keys)).then(|| format!("{NEW_KEYS} {path}"))
     }
 }
 

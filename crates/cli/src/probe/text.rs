@@ -60,10 +60,11 @@ pub fn text(output: &mut impl Write, findings: &Findings, steps: &[Step], colour
     for (number, step) in steps.iter().enumerate() {
         let peers = match step.peers.as_slice() {
             [] => String::new(),
-            peers => format!(" (peers {})", peers.join(", ")),
+            [peer] => format!(", peer {peer}"),
+            peers => format!(", peers {}", peers.join(", ")),
         };
-        let of = heading(&findings.groups[step.group]);
-        writeln!(lines, "\n{}. {of}{peers}", number + 1)?;
+        let of = subject(&findings.groups[step.group]);
+        writeln!(lines, "\n{}. {of}{peers}: {}", number + 1, step.way.in_words())?;
         writeln!(lines, "   {}", Printable(&step.reason))?;
         lines.flush()?;
         // A command is pasted, so it is never wrapped.
@@ -82,6 +83,15 @@ pub fn text(output: &mut impl Write, findings: &Findings, steps: &[Step], colour
         writeln!(lines, "{} {}", styled(NOT_JUDGED, &"not seen:"), Printable(clause))?;
     }
     lines.flush()
+}
+
+/// `FRR (process 411)`.
+fn subject(group: &Group) -> String {
+    let name = group.daemon.as_ref().map_or("unknown program", |daemon| daemon.name);
+    match &group.process {
+        Some(process) => format!("{name} (process {})", process.pid),
+        None => name.to_owned(),
+    }
 }
 
 /// `FRR 10.3, process 411 (bgpd, frr.service), in network namespace blue: no TCP-AO of its own`.
