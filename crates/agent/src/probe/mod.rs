@@ -8,6 +8,7 @@
 //! }
 //! ```
 
+mod daemon;
 mod gateways;
 mod host;
 mod kernel;
@@ -31,6 +32,7 @@ use self::processes::{Holders, Known, duplicate, holders, pids};
 use self::sockets::{Found, listeners_and_sessions};
 use crate::gateway::is_locked;
 
+pub use self::daemon::Daemon;
 pub use self::host::{
     Ability, AoKey, CarriedBy, Host, Kernel, Namespace, ProbedSocket, Process, Protection, Role, Service,
 };
