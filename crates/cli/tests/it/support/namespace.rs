@@ -29,7 +29,7 @@ pub fn is_inside(test: &str) -> bool {
 }
 
 /// Whether this process has CAP_SYS_ADMIN, which permits making namespaces (`linux/capability.h`). In many containers root lacks it.
-fn is_privileged() -> bool {
+pub fn is_privileged() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
