@@ -11,6 +11,7 @@ mod html_in_chromium;
 mod keys;
 mod live;
 mod outputs;
+mod pictures;
 mod report;
 mod report_many;
 mod schemas;
