@@ -157,7 +157,6 @@ impl Error {
     }
 
     /// Makes the error for what the operating system has refused.
-    #[cfg(any(feature = "gateway", feature = "run"))]
     pub(crate) fn cannot<E: Into<io::Error>>(what: impl Into<Cow<'static, str>>) -> impl FnOnce(E) -> Self {
         |error| Self::System { what: what.into(), error: error.into() }
     }

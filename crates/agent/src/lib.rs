@@ -26,10 +26,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A program with keys on its sockets, with the feature `run`:
+//! A program with keys on its sockets:
 //!
 //! ```no_run
-//! # #[cfg(feature = "run")]
 //! # fn run(source: wireseal_agent::Source) -> Result<(), wireseal_agent::Error> {
 //! use wireseal_agent::Supervisor;
 //!
@@ -39,10 +38,9 @@
 //! # }
 //! ```
 //!
-//! Signed packets for all programs of this host, with the feature `gateway`:
+//! Signed packets for all programs of this host:
 //!
 //! ```no_run
-//! # #[cfg(feature = "gateway")]
 //! # fn run(source: wireseal_agent::Source) -> Result<(), wireseal_agent::Error> {
 //! use wireseal_agent::Gateway;
 //!
@@ -56,12 +54,13 @@
 //! |---|---|
 //! | read key chains, peers and ports from the command line or a file | [`Source::read`] |
 //! | show which keys each peer would have | `Config`'s `Display` |
-//! | run a program with keys on its sockets | `Supervisor::run`, feature `run` |
-//! | the same for a daemon that goes into the background | `run_in_background` |
-//! | have the program killed if its supervisor is | `stop_with` |
-//! | sign and verify the packets of all programs, on any kernel | `Gateway::run`, feature `gateway` |
-//! | know whether a gateway's rules are in place | `Gateway::check` |
-//! | see what running instances do | `running` |
+//! | run a program with keys on its sockets | [`Supervisor::run`] |
+//! | the same for a daemon that goes into the background | [`run_in_background`] |
+//! | have the program killed if its supervisor is | [`stop_with`] |
+//! | sign and verify the packets of all programs, on any kernel | [`Gateway::run`] |
+//! | know whether a gateway's rules are in place | [`Gateway::check`] |
+//! | see what running instances do | [`running`] |
+//! | see what this host's kernel can do, and what protects its sessions | [`probe`] |
 //! | serve metrics for Prometheus | `metrics` of `Supervisor` and `Gateway` |
 //!
 //! # How a supervisor works
@@ -90,44 +89,30 @@
 //! Rules in nftables or iptables queue the peers' packets for the gateway, which passes them through the [shim](wireseal_tcp_ao::shim) in
 //! batches and gives them back to the kernel. Where the kernel has noted a path MTU, signed packets leave by a raw socket instead: the
 //! noted MTU leaves room for the option, and the kernel would apply it to the signed packet as well.
-//!
-//! # Features
-//! * `run`: supervising. It needs the C library libseccomp.
-//! * `gateway`: packets. It needs nftables or iptables at run time.
-//!
-//! Either brings the log (`tracing`), the control socket and metrics.
 #![cfg(target_os = "linux")]
 
 mod config;
 mod error;
-#[cfg(feature = "gateway")]
 mod gateway;
-#[cfg(any(feature = "gateway", feature = "run"))]
 mod instance;
-#[cfg(any(feature = "gateway", feature = "run"))]
 mod metrics;
-#[cfg(feature = "run")]
+pub mod probe;
 mod run;
 mod source;
-#[cfg(any(feature = "gateway", feature = "run"))]
 mod status;
 
 pub use config::{Config, Md5};
 pub use error::Error;
-#[cfg(feature = "gateway")]
 pub use gateway::Gateway;
-#[cfg(any(feature = "gateway", feature = "run"))]
 pub use metrics::MetricsAddress;
-#[cfg(feature = "run")]
 pub use run::{Supervisor, run_in_background, stop_with};
 pub use source::{PeerArgument, Source};
-#[cfg(any(feature = "gateway", feature = "run"))]
 pub use status::{
     Command, Instances, KeyStatus, ListenerStatus, PeerStatus, RulesStatus, Segments, SessionStatus, Status,
     network_namespace, running,
 };
 
 /// The README's code compiles.
-#[cfg(all(doctest, feature = "run"))]
+#[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

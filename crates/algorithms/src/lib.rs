@@ -27,6 +27,7 @@
 //! Neither is on by default. With or without them, the crate needs neither std nor a heap.
 //! * `serde`: writes [`TcpAoAlgorithm`] as its name, and reads any spelling that `FromStr` accepts.
 //! * `defmt`: `defmt::Format`, for firmware that logs with defmt.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 mod aead;

@@ -74,6 +74,7 @@
 //!
 //! `model` adds a slow model of each routine that reads like its standard. `switch` turns paths off, so that tests compare every path with
 //! its model, with other libraries and with Wycheproof's vectors, in buffers at the edge of an unmapped page.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 #[cfg(test)]

@@ -127,6 +127,7 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::unwrap_used)]
 #![cfg_attr(not(feature = "std"), no_std)]
 

@@ -42,6 +42,7 @@
 //! One for each algorithm, all on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false`,
 //! [`MacKey`] has only the constructors whose features you turn on; the code and the dependencies of the others are not built. Poly1305 is
 //! always included.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![cfg_attr(not(feature = "default"), allow(unused, reason = "some of it is for what is left out"))]
 

@@ -106,6 +106,7 @@
 //! Keys are wiped on drop. Wireseal's, aws-lc-rs's and RustCrypto's wipe themselves; ring's do not, and are overwritten with a key of
 //! zeros. aws-lc-rs needs std, and has its AEAD keys on the heap; nothing else here needs either. Not wiped: copies that moving a key
 //! or a secret leaves on the stack, and intermediate values of HKDF.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![warn(clippy::unwrap_used)]
 

@@ -83,6 +83,7 @@
 //! * `kernels` (default): Wireseal's own routines, where the processor has the instructions.
 //! * `rustcrypto` (default), `ring`, `aws-lc-rs`: the library for everything else; if several are on, it is
 //!   ring, else aws-lc-rs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::unwrap_used)]
 
 #[cfg(not(any(feature = "quinn", feature = "noq")))]

@@ -73,6 +73,7 @@
 //!   way round.
 //! * `log`: a log line for each packet key that is created.
 //! * `counted`: counters around the keys, for tests and measurements.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::unwrap_used)]
 
 mod algorithm;

@@ -50,6 +50,7 @@
 //! * `defmt`: smoltcp's and `wireseal-tcp-ao`'s, for firmware.
 //!
 //! [smoltcp]: ::smoltcp
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 use core::fmt;

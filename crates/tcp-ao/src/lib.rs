@@ -129,6 +129,7 @@
 //!   encoding instead ([`ConnectionState::to_octets`]).
 //! * `tracing`: an observer that logs the shim's events.
 //! * `defmt`: `defmt::Format` for ids, errors, events, counters and segments, for firmware.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![warn(clippy::unwrap_used)]
 #![no_std]
 

@@ -261,7 +261,6 @@ fn problem(written: &str, said: &str) -> String {
 fn read_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
     let (chains, file) = wireseal_keys::load_key_chains(path, end)?;
     file.warnings.iter().for_each(|warning| warn(warning));
-    #[cfg(any(feature = "run", feature = "gateway"))]
     for skipped in &file.skipped {
         tracing::info!("{}: line {}: skipped: {}", path.display(), skipped.position.line, skipped.what);
     }
@@ -282,12 +281,7 @@ fn warn_of_neighbors(file: &KeyFile, chain: &str, peer: &PeerArgument) {
     }
 }
 
-#[cfg_attr(
-    not(any(feature = "run", feature = "gateway")),
-    expect(unused_variables, reason = "there is no log")
-)]
 fn warn(warning: &str) {
-    #[cfg(any(feature = "run", feature = "gateway"))]
     tracing::warn!("{warning}");
 }
 

@@ -12,7 +12,6 @@ use wireseal_keys::{Key, KeyChain, Timestamp};
 use wireseal_linux::PeerName;
 use wireseal_tcp_ao::{Counters, KeyId};
 
-#[cfg(feature = "run")]
 pub(crate) use self::control::Announced;
 pub use self::control::{Instances, running};
 pub(crate) use self::control::{announce, make_folder};

@@ -5,25 +5,20 @@ mod derive;
 mod documents;
 mod explain;
 mod extcap;
-#[cfg(feature = "gateway")]
 mod gateway;
 mod key_arguments;
 mod keys;
-#[cfg(any(feature = "gateway", feature = "run"))]
 mod log;
 mod outcome;
-#[cfg(any(feature = "gateway", feature = "run"))]
 mod peer_arguments;
 mod private;
 mod procedure;
 mod roll;
 mod roll_status;
-#[cfg(feature = "run")]
 mod run;
 mod say;
 mod selftest;
 mod signals;
-#[cfg(any(feature = "gateway", feature = "run"))]
 mod status;
 mod verify;
 mod verify_live;
@@ -60,53 +55,12 @@ enum Order {
     Derive(derive::Arguments),
     Extcap(extcap::Arguments),
     Explain(explain::Arguments),
-    #[cfg(feature = "run")]
     Run(run::Arguments),
-    /// Run a program that has no TCP-AO, with keys on its sockets (not in this build)
-    ///
-    /// This needs the feature `run`, and libseccomp-dev to build:
-    ///
-    /// cargo build --release -p wireseal --features run
-    #[cfg(not(feature = "run"))]
-    Run(MissingArguments),
-    #[cfg(feature = "gateway")]
     Gateway(gateway::Arguments),
-    /// Sign and verify the packets of programs that have no TCP-AO, on any kernel from 5.10 on (not in this build)
-    ///
-    /// This needs the feature `gateway`:
-    ///
-    /// cargo build --release -p wireseal --features gateway
-    #[cfg(not(feature = "gateway"))]
-    Gateway(MissingArguments),
-    #[cfg(any(feature = "gateway", feature = "run"))]
     Status(status::Arguments),
-    /// Show what the running instances of run and gateway do (not in this build)
-    ///
-    /// This needs the feature `run` or `gateway`:
-    ///
-    /// cargo build --release -p wireseal --features run,gateway
-    #[cfg(not(any(feature = "gateway", feature = "run")))]
-    Status(MissingArguments),
     Selftest(selftest::Arguments),
     Completions(documents::CompletionsArguments),
     Man(documents::ManArguments),
-}
-
-#[cfg(not(all(feature = "gateway", feature = "run")))]
-/// The arguments of a subcommand that this build does not have; ignored.
-#[derive(Debug, clap::Args)]
-struct MissingArguments {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _given: Vec<OsString>,
-}
-
-/// Says how to build a program with a subcommand.
-#[cfg(not(all(feature = "gateway", feature = "run")))]
-fn missing(name: &str, feature: &str) -> outcome::Result {
-    say(format_args!(
-        "this build has no `{name}`: it needs the feature `{feature}`: cargo build --release -p wireseal --features {feature}"
-    ));
-    Ok(Outcome::Unusable)
 }
 
 /// Reads the command line of the process.
@@ -143,18 +97,9 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Derive(arguments) => derive::run(arguments),
         Order::Extcap(arguments) => extcap::run(arguments),
         Order::Explain(arguments) => explain::run(&arguments),
-        #[cfg(feature = "run")]
         Order::Run(arguments) => run::run(arguments),
-        #[cfg(not(feature = "run"))]
-        Order::Run(_) => missing("run", "run"),
-        #[cfg(feature = "gateway")]
         Order::Gateway(arguments) => gateway::run(arguments),
-        #[cfg(not(feature = "gateway"))]
-        Order::Gateway(_) => missing("gateway", "gateway"),
-        #[cfg(any(feature = "gateway", feature = "run"))]
         Order::Status(arguments) => status::run(&arguments),
-        #[cfg(not(any(feature = "gateway", feature = "run")))]
-        Order::Status(_) => missing("status", "run,gateway"),
         Order::Selftest(arguments) => selftest::run(arguments),
         Order::Completions(arguments) => documents::completions(arguments, Arguments::command()),
         Order::Man(arguments) => documents::man(arguments, Arguments::command()),
@@ -170,7 +115,6 @@ pub fn run(arguments: Arguments) -> Outcome {
         }
         Outcome::Unusable
     });
-    #[cfg(any(feature = "gateway", feature = "run"))]
     log::flush();
     outcome
 }

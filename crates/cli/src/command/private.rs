@@ -1,9 +1,34 @@
-//! Writing secrets: without buffers that keep them, and into files that only their owner can read.
+//! New secrets, and writing them: without buffers that keep them, and into files that only their owner can read.
 
 use std::error::Error;
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
+
+use wireseal_keys::{Notation, Secret};
+use zeroize::Zeroizing;
+
+/// The characters of a new secret: every implementation accepts them, and each that is drawn evenly has 5.95 bits.
+const CHARACTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+/// A random secret of this many letters and digits. The first is a letter.
+pub(super) fn fresh_secret(length: usize) -> Result<Secret, getrandom::Error> {
+    const LETTERS: usize = 52;
+    // As long as it will be: a list that grew would leave secrets behind.
+    let mut octets = Zeroizing::new(Vec::with_capacity(length));
+    let mut random = Zeroizing::new([0; 64]);
+    while octets.len() < length {
+        getrandom::fill(&mut *random)?;
+        for octet in random.iter() {
+            let index = usize::from(*octet & 63);
+            let choices = if octets.is_empty() { LETTERS } else { CHARACTERS.len() };
+            if index < choices && octets.len() < length {
+                octets.push(CHARACTERS[index]);
+            }
+        }
+    }
+    Ok(Secret::new(octets, Notation::Text))
+}
 
 /// Refuses a terminal as standard output, unless that is wanted. `option` is what names a place for files instead.
 pub(super) fn check_terminal(show_secrets: bool, option: &str) -> Result<(), String> {
@@ -35,7 +60,10 @@ pub(super) fn write_private(path: &Path, text: &str) -> Result<(), Box<dyn Error
 
 /// Makes a file of mode 0600 at `path`, completely or not at all, and never in place of another.
 pub(super) fn write_new(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
-    let failed = |error: io::Error| format!("{}: {error}", path.display());
+    let failed = |error: io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => format!("{}: exists already, and nothing is replaced", path.display()),
+        _ => format!("{}: {error}", path.display()),
+    };
     written(path, text).map_err(failed)?.persist_noclobber(path).map_err(|error| failed(error.error))?;
     Ok(())
 }

@@ -8,14 +8,12 @@ use std::path::{Path, PathBuf};
 use clap::ArgGroup;
 use sha2::{Digest, Sha256};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_keys::{
-    Changed, Format, Gap, KeyFile, Notation, Plan, Secret, Side, Timestamp, Today, Wish, load_with_octets,
-};
+use wireseal_keys::{Changed, Format, Gap, KeyFile, Plan, Side, Timestamp, Today, Wish, load_with_octets};
 use zeroize::Zeroizing;
 
 use super::key_arguments::{KeyArguments, warn_of};
 use super::outcome::{Outcome, Result};
-use super::private::{check_terminal, write_new, write_text};
+use super::private::{check_terminal, fresh_secret, write_new, write_text};
 use super::procedure::{file_of, of_other_neighbors, procedure};
 use super::roll_status;
 use super::say::{say, warn};
@@ -261,7 +259,13 @@ fn write_all(
     if arguments.out.is_none() {
         check_terminal(arguments.show_secrets, "--out DIR")?;
     }
-    let secret = fresh_secret(plan)?;
+    let (length, least) = (plan.secret_length()?, plan.algorithm.0.min_master_key_length().max(16));
+    if length < least {
+        return Err(
+            format!("one end accepts secrets of {length} octets at most, and {least} are needed").into()
+        );
+    }
+    let secret = fresh_secret(length)?;
     let changes = |side: Side| {
         let loaded = &loaded[side as usize];
         let changes = plan.changes(side, &loaded.file, loaded.text(), &secret);
@@ -314,31 +318,4 @@ fn make_folder(path: &Path) -> std::result::Result<(), String> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(path).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-/// A random secret of letters and digits, which every implementation accepts: 6 bits in each of them, less a little. The first is a letter.
-fn fresh_secret(plan: &Plan) -> std::result::Result<Secret, Box<dyn Error>> {
-    const CHARACTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-    const LETTERS: usize = 52;
-    let length = plan.secret_length()?;
-    let least = plan.algorithm.0.min_master_key_length().max(16);
-    if length < least {
-        return Err(
-            format!("one end accepts secrets of {length} octets at most, and {least} are needed").into()
-        );
-    }
-    // As long as it will be: a list that grew would leave secrets behind.
-    let mut octets = Zeroizing::new(Vec::with_capacity(length));
-    let mut random = Zeroizing::new([0; 64]);
-    while octets.len() < length {
-        getrandom::fill(&mut *random)?;
-        for octet in random.iter() {
-            let index = usize::from(*octet & 63);
-            let choices = if octets.is_empty() { LETTERS } else { CHARACTERS.len() };
-            if index < choices && octets.len() < length {
-                octets.push(CHARACTERS[index]);
-            }
-        }
-    }
-    Ok(Secret::new(octets, Notation::Text))
 }

@@ -24,7 +24,6 @@ enum Used {
     /// None that verifies.
     Nothing,
     /// Another one than this one, which its peer asks for.
-    #[cfg(any(feature = "gateway", feature = "run"))]
     Behind(u8),
 }
 
@@ -47,7 +46,6 @@ impl Used {
             Self::Old(id) => format!("the old key (KeyID {id})"),
             Self::Other(id) => format!("a key that the plan does not have (KeyID {id})"),
             Self::Nothing => "nothing that verifies".to_owned(),
-            #[cfg(any(feature = "gateway", feature = "run"))]
             Self::Behind(id) => format!("another key than its peer asks for (KeyID {id})"),
         }
     }
@@ -121,7 +119,6 @@ pub(super) fn of_capture(plan: &Plan, capture: &Path, keys: &KeyArguments, now: 
 }
 
 /// From the running instances of run and gateway; with `wait`, again until the old key may go, at most for so many seconds.
-#[cfg(any(feature = "gateway", feature = "run"))]
 pub(super) fn of_instances(
     plan: &Plan,
     pid: Option<u32>,
@@ -152,7 +149,6 @@ pub(super) fn of_instances(
 }
 
 /// What the two ends of the open sessions that have the plan's keys sign with.
-#[cfg(any(feature = "gateway", feature = "run"))]
 fn in_instances(
     plan: &Plan,
     pid: Option<u32>,
@@ -177,10 +173,4 @@ fn in_instances(
         found.push(Signs { who: format!("{}, to {},", session.remote, session.local), with });
     }
     Ok(found)
-}
-
-/// Without them, there are no instances.
-#[cfg(not(any(feature = "gateway", feature = "run")))]
-pub(super) fn of_instances(_: &Plan, _: Option<u32>, _: Option<Timestamp>, _: Option<Option<u64>>) -> Result {
-    Err("this build shows no running instances: it needs the feature run or gateway; or give --capture FILE and --keys FILE".into())
 }

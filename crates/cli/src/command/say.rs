@@ -9,7 +9,6 @@ use crate::text::Printable;
 /// Writes a message as one line to standard error, wrapped if that is a terminal, or to the log if there is one. Ignores write errors.
 pub(super) fn say(message: impl Display) {
     let message = Printable(&message.to_string()).to_string();
-    #[cfg(any(feature = "gateway", feature = "run"))]
     if super::log::take(&message) {
         return;
     }

@@ -30,25 +30,6 @@ fn the_command_line_is_well_formed() {
 }
 
 #[test]
-fn a_subcommand_that_is_not_in_the_build_says_how_to_get_it() {
-    let has = [cfg!(feature = "run"), cfg!(feature = "gateway")];
-    let all =
-        [("run", has[0], "run"), ("gateway", has[1], "gateway"), ("status", has[0] || has[1], "run,gateway")];
-    for (name, is_there, features) in all {
-        let how = format!("cargo build --release -p wireseal --features {features}");
-        let help = wireseal(["help", name]);
-        assert_eq!((help.code, help.out.contains(&how)), (0, !is_there), "{}", help.out);
-        if !is_there {
-            for arguments in [&[name][..], &[name, "--config", "core.toml", "--", "bgpd", "-f"]] {
-                let run = wireseal(arguments);
-                assert_eq!((run.code, run.out.as_str(), run.err.lines().count()), (2, "", 1), "{}", run.err);
-                assert!(run.err.contains(&format!("no `{name}`")) && run.err.contains(&how), "{}", run.err);
-            }
-        }
-    }
-}
-
-#[test]
 fn lines_fit_the_terminal_and_no_word_is_broken() {
     let capture = capture_path(IPV4_SESSION);
     let [capture, keys] =

@@ -242,7 +242,6 @@ fn every_field_that_is_logged_is_in_the_schema() {
     assert_eq!(all, known.cloned().collect());
 }
 
-#[cfg(any(feature = "gateway", feature = "run"))]
 #[test]
 fn status() {
     use wireseal_agent::{

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::mem;
 use std::net::IpAddr;
 use std::path::Path;
 use std::str::FromStr;
@@ -335,6 +336,16 @@ impl KeyFile {
                 *lifetime = moved.unwrap_or(*lifetime);
             }
             key.clock = Clock::Utc;
+        }
+    }
+
+    /// Makes it the file of the other end: SendIDs and RecvIDs are exchanged, and the neighbors and addresses of this end are removed.
+    /// Lifetimes stay: an end that accepts a key for longer than it signs with it allows the other end the same.
+    pub fn swap_ends(&mut self) {
+        self.addresses.clear();
+        for chain in &mut self.chains {
+            chain.neighbors.clear();
+            chain.keys.iter_mut().for_each(|key| mem::swap(&mut key.send_id, &mut key.recv_id));
         }
     }
 

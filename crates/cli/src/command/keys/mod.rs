@@ -1,6 +1,7 @@
-//! `wireseal keys`: checks, compares and converts key files, and plans new keys.
+//! `wireseal keys`: makes, checks, compares and converts key files, and plans new keys.
 
 mod diff;
+mod new;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -15,6 +16,7 @@ use wireseal_keys::{
 };
 
 use self::diff::DiffArguments;
+use self::new::NewArguments;
 use super::key_arguments::{UtcOffset, format, warn_of, written_format};
 use super::outcome::{Outcome, Result};
 use super::private::{check_terminal, write_private, write_text};
@@ -25,7 +27,7 @@ use crate::report::table::table;
 use crate::terminal::Wrapped;
 use crate::text::{Printable, coverage};
 
-/// Check key files, compare the two ends of a session, convert a file to another format, or plan the next key.
+/// Make a key, check key files, compare the two ends of a session, convert a file to another format, or plan the next key.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -34,6 +36,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Order {
+    New(NewArguments),
     Check(CheckArguments),
     Diff(DiffArguments),
     Convert(ConvertArguments),
@@ -67,7 +70,7 @@ struct CheckArguments {
 
 /// Write keys in another format, and report what it cannot express.
 ///
-/// They remain the keys of the same end; the other end needs SendID and RecvID swapped.
+/// They remain the keys of the same end, unless --other-end is given.
 #[derive(Debug, clap::Args)]
 struct ConvertArguments {
     /// The key file; - for standard input
@@ -82,6 +85,9 @@ struct ConvertArguments {
     /// How far the router's clock is ahead of UTC, such as +02:00 or -05:00, for lifetimes in its local time
     #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
     utc_offset: Option<UtcOffset>,
+    /// Write the keys for the other end of the sessions: SendID and RecvID exchanged, and no neighbors
+    #[arg(long)]
+    other_end: bool,
     /// The file to write, readable only by its owner; standard output by default or for -
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -97,6 +103,7 @@ fn implementation() -> impl TypedValueParser<Value = Implementation> {
 
 pub(super) fn run(Arguments { order }: Arguments) -> Result {
     match order {
+        Order::New(arguments) => new::run(&arguments),
         Order::Check(arguments) => run_check(&arguments),
         Order::Diff(arguments) => diff::run(&arguments),
         Order::Convert(arguments) => run_convert(&arguments),
@@ -256,6 +263,9 @@ fn json_report(path: &Path, file: &KeyFile, findings: &[Finding], now: Timestamp
 fn run_convert(arguments: &ConvertArguments) -> Result {
     let mut file = load(&arguments.file, arguments.format)?;
     UtcOffset::apply(arguments.utc_offset, &mut file);
+    if arguments.other_end {
+        file.swap_ends();
+    }
     warn_of(&file);
     let output = arguments.output.as_deref().filter(|path| *path != Path::new("-"));
     if output.is_none() {

@@ -3,4 +3,5 @@
 mod argument;
 mod command;
 mod diff;
+mod new;
 mod roll;

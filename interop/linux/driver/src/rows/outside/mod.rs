@@ -4,6 +4,7 @@
 mod daemon;
 mod gateway;
 mod keys_roll;
+mod page;
 mod pages;
 mod pair;
 mod planned;

@@ -8,6 +8,7 @@ use wireseal_keys::KeyChains;
 use wireseal_tcp_ao::Mkt;
 
 use super::daemon::{Daemon, await_no_sockets};
+use super::page::Page;
 use crate::guest::Guest;
 use crate::row::prelude::*;
 use crate::rows::bgp::{FIRST, evidence};
@@ -24,8 +25,8 @@ const CHECK: Duration = Duration::from_millis(100);
 
 /// A page, and where it is followed.
 #[derive(Clone, Copy)]
-struct Page {
-    text: &'static str,
+struct Followed {
+    page: Page,
     at: Port,
     /// The service whose log says what became of segments.
     service: &'static str,
@@ -33,13 +34,18 @@ struct Page {
     killed: &'static str,
 }
 
-const PAGES: [Page; 2] = [
-    Page { text: RUN, at: Port::South, service: "frr", killed: "bgpd" },
-    Page { text: GATEWAY, at: Port::Stock, service: "wireseal-gateway", killed: "wireseal" },
+const PAGES: [Followed; 2] = [
+    Followed { page: Page { text: RUN }, at: Port::South, service: "frr", killed: "bgpd" },
+    Followed {
+        page: Page { text: GATEWAY },
+        at: Port::Stock,
+        service: "wireseal-gateway",
+        killed: "wireseal",
+    },
 ];
 
 pub fn rows() -> Vec<Row> {
-    let row = |name: &str, what: &str, page: Page| {
+    let row = |name: &str, what: &str, page: Followed| {
         Row::new(
             name,
             what,
@@ -64,33 +70,9 @@ pub fn rows() -> Vec<Row> {
     ]
 }
 
-impl Page {
-    /// The files to write, with their contents: each a block after the line that names it.
-    fn files(&self) -> Vec<(String, String)> {
-        let mut named = None;
-        let mut files = Vec::new();
-        let mut blocks = self.text.split("```");
-        while let Some(text) = blocks.next() {
-            let name = text.split('`').rfind(|word| word.starts_with("/etc/"));
-            named = name.map(ToOwned::to_owned).or(named);
-            let Some((kind, block)) = blocks.next().and_then(|block| block.split_once('\n')) else { break };
-            if matches!(kind, "toml" | "frr" | "ini")
-                && let Some(name) = named.take()
-            {
-                files.push((name, block.to_owned()));
-            }
-        }
-        files
-    }
-
-    /// Its commands, without those that install packages.
-    fn commands(&self) -> impl Iterator<Item = &str> {
-        let blocks = self.text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
-        blocks.flat_map(str::lines).filter(|line| !line.starts_with("apt-get "))
-    }
-
+impl Followed {
     fn mkt(&self) -> Result<Mkt> {
-        let files = self.files();
+        let files = self.page.files();
         let (_, keys) =
             files.iter().find(|(name, _)| name.ends_with("keys.toml")).context("the page has keys")?;
         let chains = KeyChains::from_toml(keys)?;
@@ -107,22 +89,13 @@ impl Page {
 
     /// Follows the page; returns what each command prints.
     async fn follow(&self, guest: &Guest) -> Result<Vec<String>> {
-        let mut files = self.files();
-        if files.iter().all(|(name, _)| name != FRR_CONFIGURATION) {
-            files.extend(PAGES[0].files().into_iter().filter(|(name, _)| name == FRR_CONFIGURATION));
+        let is_written = |page: Page| page.files().into_iter().find(|(name, _)| name == FRR_CONFIGURATION);
+        if is_written(self.page).is_none() {
+            let (path, contents) = is_written(PAGES[0].page).context("the page has FRR's configuration")?;
+            guest.call(WriteFile { path, contents }).await?;
             guest.shell("sed -i 's/^bgpd=no/bgpd=yes/' /etc/frr/daemons").await?;
         }
-        for (path, contents) in files {
-            guest.shell(&format!("mkdir -p $(dirname {path})")).await?;
-            guest.call(WriteFile { path, contents }).await?;
-        }
-        let mut said = Vec::new();
-        for command in self.commands() {
-            said.push(
-                guest.shell(&format!("cd /root && {command}")).await.with_context(|| command.to_owned())?,
-            );
-        }
-        Ok(said)
+        self.page.follow(guest).await
     }
 
     /// Undoes it all. First the daemon's sockets end, because without the rules their last segments would go unsigned.
@@ -137,7 +110,7 @@ impl Page {
     }
 }
 
-async fn run(lab: &Lab, page: Page) -> Result<Evidence> {
+async fn run(lab: &Lab, page: Followed) -> Result<Evidence> {
     let guest = page.guest(lab).await?;
     let mkt = page.mkt()?;
     let before = lab.north.counters().await?;
@@ -159,13 +132,13 @@ async fn run(lab: &Lab, page: Page) -> Result<Evidence> {
     Ok(evidence.with_figures("8,000 routes from BIRD, in each of two sessions"))
 }
 
-async fn followed(bird: &Bird<'_>, guest: &Guest, page: Page) -> Result<()> {
+async fn followed(bird: &Bird<'_>, guest: &Guest, page: Followed) -> Result<()> {
     let said = page.follow(guest).await?;
     let has_routes = async || bird.await_exported(Family::Ipv4, 0, IPV4_ROUTES).await;
     let first = has_routes().await?;
     if page.at == Port::South {
         let [.., shown, _] = said.as_slice() else { bail!("the page ends with --dry-run and status") };
-        ensure!(page.text.contains(shown), "--dry-run prints something else than the page: {shown}");
+        ensure!(page.page.text.contains(shown), "--dry-run prints something else than the page: {shown}");
     }
     let status = async || guest.shell("wireseal status").await;
     let has_session = becomes(CHECK, async || Ok(status().await?.contains("1 session"))).await?;
@@ -180,7 +153,7 @@ async fn followed(bird: &Bird<'_>, guest: &Guest, page: Page) -> Result<()> {
     has_routes().await.map(drop)
 }
 
-async fn twin(lab: &Lab, page: Page) -> Result<Refusal> {
+async fn twin(lab: &Lab, page: Followed) -> Result<Refusal> {
     let guest = page.guest(lab).await?;
     let mkt = page.mkt()?;
     let before = lab.north.counters().await?;

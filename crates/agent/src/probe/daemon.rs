@@ -1,0 +1,371 @@
+//! Which routing daemon a process is, its version, and whether it has TCP-AO of its own.
+//!
+//! Nothing is executed to find out, so the version comes from the program's own text, from what Go's linker writes into it, or from the
+//! list of Debian's packages. The first two are read through `/proc/PID/exe`: the program that runs, also in a container, and also if the
+//! file on the disk has been replaced since.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::{Ability, Process, Service};
+
+/// The most that is read of a file.
+const LONGEST: u64 = 64 << 20;
+/// The most letters of a version.
+const LONGEST_VERSION: usize = 40;
+
+/// A routing daemon that is known by its program.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Daemon {
+    /// Its name, as its project writes it.
+    pub name: &'static str,
+    /// Its version, such as `3.1.4`; `None` if it could not be read.
+    pub version: Option<String>,
+    /// The command that prints the version; `None` if it has none.
+    pub ask: Option<&'static str>,
+    tcp_ao: TcpAo,
+}
+
+/// Which versions have TCP-AO for BGP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum TcpAo {
+    None,
+    /// From these major and minor numbers on, each in its own major version, and the last in all later ones, too.
+    From(&'static [[u32; 2]]),
+    /// Since a version that its program does not tell.
+    Later(&'static str),
+}
+
+/// Where a program has its version.
+#[derive(Clone, Copy)]
+enum VersionText {
+    /// After this text in the program.
+    Program(&'static str),
+    /// After this text in the library whose file name begins so.
+    Library(&'static str, &'static str),
+    /// In Go's build information, after the module's path, which may end with a major version.
+    Go(&'static str),
+    /// Only where the package manager has it.
+    Package,
+}
+
+/// A row of [`KNOWN`].
+struct Known {
+    name: &'static str,
+    /// The names of its programs.
+    programs: &'static [&'static str],
+    /// A text in its programs, if other daemons have programs of the same names.
+    mark: Option<&'static str>,
+    version: VersionText,
+    /// Debian packages that may have its programs.
+    packages: &'static [&'static str],
+    ask: Option<&'static str>,
+    tcp_ao: TcpAo,
+}
+
+const FRR: VersionText = VersionText::Library("libfrr.so", "this is FRRouting (version ");
+
+/// What is known of daemons, from their sources as of November 2026.
+const KNOWN: &[Known] = &[
+    // BIRD's NEWS: "TCP-AO implementation for Linux" in 2.17; 3.1 has what 2.17 has. 3.0 came before.
+    Known {
+        name: "BIRD",
+        programs: &["bird", "bird6"],
+        mark: None,
+        version: VersionText::Program("BIRD version "),
+        packages: &["bird3", "bird2", "bird"],
+        ask: Some("bird --version"),
+        tcp_ao: TcpAo::From(&[[2, 17], [3, 1]]),
+    },
+    // Pull request 3602 sets keys on sockets, merged in September 2026; 4.9.0 was released before, on the 1st.
+    Known {
+        name: "GoBGP",
+        programs: &["gobgpd"],
+        mark: None,
+        version: VersionText::Go("github.com/osrg/gobgp"),
+        packages: &["gobgpd"],
+        ask: Some("gobgpd --version"),
+        tcp_ao: TcpAo::From(&[[4, 10]]),
+    },
+    // Issue 7240 asks for TCP-AO, and is open. bgpd, ldpd, pimd (MSDP) and pathd (PCEP) have TCP-MD5 alone.
+    Known {
+        name: "FRR",
+        programs: &["bgpd", "ldpd", "pimd", "pim6d", "pathd"],
+        mark: Some("libfrr.so"),
+        version: FRR,
+        packages: &["frr"],
+        ask: Some("vtysh -c 'show version'"),
+        tcp_ao: TcpAo::None,
+    },
+    // No release since 2018.
+    Known {
+        name: "Quagga",
+        programs: &["bgpd"],
+        mark: Some("libzebra.so"),
+        version: VersionText::Package,
+        packages: &["quagga-bgpd"],
+        ask: Some("bgpd --version"),
+        tcp_ao: TcpAo::None,
+    },
+    // openbgpd-portable: TCP-MD5 where the system has it (pull request 85); IPsec on OpenBSD alone (bgpd.conf(5)).
+    Known {
+        name: "OpenBGPD",
+        programs: &["bgpd"],
+        mark: Some("OpenBGPD"),
+        version: VersionText::Package,
+        packages: &["openbgpd"],
+        ask: Some("bgpd -V"),
+        tcp_ao: TcpAo::None,
+    },
+    // Its socket options are TCP_MD5SIG and IP_TTL alone (reactor/network/tcp.py).
+    Known {
+        name: "ExaBGP",
+        programs: &["exabgp"],
+        mark: None,
+        version: VersionText::Package,
+        packages: &["exabgp"],
+        ask: Some("exabgp --version"),
+        tcp_ao: TcpAo::None,
+    },
+    // TCP-MD5 alone (daemon/src/auth.rs).
+    Known {
+        name: "RustyBGP",
+        programs: &["rustybgpd"],
+        mark: None,
+        version: VersionText::Package,
+        packages: &[],
+        ask: None,
+        tcp_ao: TcpAo::None,
+    },
+    // Pull request 156 (May 2026), after 0.21.
+    Known {
+        name: "rustbgpd",
+        programs: &["rustbgpd"],
+        mark: None,
+        version: VersionText::Package,
+        packages: &[],
+        ask: Some("rustbgpd --version"),
+        tcp_ao: TcpAo::Later("it has TCP-AO after 0.21"),
+    },
+    // Pull request 301 (April 2026).
+    Known {
+        name: "zebra-rs",
+        programs: &["zebra-rs"],
+        mark: None,
+        version: VersionText::Package,
+        packages: &[],
+        ask: None,
+        tcp_ao: TcpAo::Later("it has TCP-AO since April 2026"),
+    },
+    // TCP-MD5 alone (holo-utils/src/socket.rs).
+    Known {
+        name: "Holo",
+        programs: &["holod"],
+        mark: None,
+        version: VersionText::Package,
+        packages: &[],
+        ask: None,
+        tcp_ao: TcpAo::None,
+    },
+    // Caches of RPKI data: plain TCP, and some of them TLS or SSH, but no TCP option (their manuals).
+    Known {
+        packages: &["stayrtr"],
+        version: VersionText::Go("github.com/bgp/stayrtr"),
+        ..cache("StayRTR", &["stayrtr"])
+    },
+    Known { version: VersionText::Go("github.com/cloudflare/gortr"), ..cache("GoRTR", &["gortr"]) },
+    Known {
+        packages: &["routinator"],
+        ask: Some("routinator --version"),
+        ..cache("Routinator", &["routinator"])
+    },
+    Known { packages: &["rtrtr"], ask: Some("rtrtr --version"), ..cache("RTRTR", &["rtrtr"]) },
+    Known {
+        packages: &["fort-validator"],
+        version: VersionText::Program("fort/"),
+        ask: Some("fort --version"),
+        ..cache("FORT", &["fort"])
+    },
+    // Collectors: BMP has no authentication of its own (RFC 7854 §11). pmacct's BGP daemon has TCP-MD5 (CONFIG-KEYS).
+    Known {
+        packages: &["pmacct"],
+        ask: Some("pmbmpd -V"),
+        ..cache("pmacct", &["pmbmpd", "pmbgpd", "nfacctd", "sfacctd", "pmacctd"])
+    },
+    cache("OpenBMP", &["openbmpd"]),
+    cache("goBMP", &["gobmp"]),
+    Known { packages: &["rotonda"], ask: Some("rotonda --version"), ..cache("Rotonda", &["rotonda"]) },
+];
+
+/// A daemon without TCP-AO whose version is not in its program.
+const fn cache(name: &'static str, programs: &'static [&'static str]) -> Known {
+    Known {
+        name,
+        programs,
+        mark: None,
+        version: VersionText::Package,
+        packages: &[],
+        ask: None,
+        tcp_ao: TcpAo::None,
+    }
+}
+
+impl Daemon {
+    /// Which daemon a process is; `None` for a program that is not known.
+    ///
+    /// A process may claim to be any daemon by its name alone if its program is an interpreter, or may not be read.
+    #[must_use]
+    pub fn of(process: &Process) -> Option<Self> {
+        let program = process.executable.as_deref().and_then(Path::file_name);
+        let program = program.map(|name| name.to_string_lossy().trim_end_matches(" (deleted)").to_owned());
+        let is_script = program.as_ref().is_none_or(|name| name.starts_with("python"));
+        let name = if is_script { &process.name } else { program.as_ref()? };
+        let mut candidates = KNOWN.iter().filter(|known| known.programs.contains(&name.as_str())).peekable();
+        candidates.peek()?;
+        let text = program_text(process);
+        let known = candidates.find(|known| known.mark.is_none_or(|mark| find(&text, mark).is_some()))?;
+        let version = known.version(process, &text).or_else(|| known.packaged_version(process));
+        Some(Self { name: known.name, version, ask: known.ask, tcp_ao: known.tcp_ao })
+    }
+
+    /// Whether it can set TCP-AO keys on the sessions of a service by itself. All that can do so for BGP alone.
+    #[must_use]
+    pub fn tcp_ao(&self, service: Service) -> Ability {
+        let from = match self.tcp_ao {
+            TcpAo::None => return Ability::No,
+            _ if service != Service::Bgp => return Ability::No,
+            TcpAo::Later(why) => return Ability::Unknown(why.into()),
+            TcpAo::From(from) => from,
+        };
+        let numbers = self.version.as_deref().map(|version| version.splitn(3, '.'));
+        let numbers: Option<[u32; 2]> = numbers.and_then(|mut parts| {
+            let major = parts.next()?.parse().ok()?;
+            // `4.10-rc1`, `3.1`.
+            let minor = parts.next()?;
+            let digits = minor.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(minor.len());
+            Some([major, minor[..digits].parse().ok()?])
+        });
+        let Some([major, minor]) = numbers else {
+            let all: Vec<_> = from.iter().map(|[major, minor]| format!("{major}.{minor}")).collect();
+            return Ability::Unknown(format!("{} has TCP-AO from {} on", self.name, all.join(" and ")));
+        };
+        let has = from.iter().any(|first| major == first[0] && minor >= first[1])
+            || from.last().is_some_and(|last| major > last[0]);
+        if has { Ability::Yes } else { Ability::No }
+    }
+}
+
+impl Known {
+    fn version(&self, process: &Process, text: &[u8]) -> Option<String> {
+        match self.version {
+            VersionText::Program(before) => version_after(text, before),
+            VersionText::Library(library, before) => {
+                let maps = fs::read_to_string(format!("/proc/{}/maps", process.pid)).ok()?;
+                let path = maps.lines().filter_map(|line| Some(&line[line.find('/')?..])).find(|path| {
+                    Path::new(path)
+                        .file_name()
+                        .is_some_and(|name| name.to_string_lossy().starts_with(library))
+                })?;
+                version_after(&read(&inside(process, Path::new(path)))?, before)
+            }
+            VersionText::Go(module) => {
+                let information = go_modules(text)?;
+                let mut lines = information.lines().filter_map(|line| line.strip_prefix("mod\t"));
+                let (path, rest) = lines.next()?.split_once('\t')?;
+                let is_this =
+                    path.strip_prefix(module).is_some_and(|end| end.is_empty() || end.starts_with("/v"));
+                is_this.then(|| version_after(rest.as_bytes(), "v")).flatten()
+            }
+            VersionText::Package => None,
+        }
+    }
+
+    /// The version of the Debian package that the program belongs to, without epoch and revision.
+    fn packaged_version(&self, process: &Process) -> Option<String> {
+        let program = process.executable.as_deref()?.to_str()?;
+        let folder = inside(process, Path::new("/var/lib/dpkg"));
+        let package = self.packages.iter().find(|package| {
+            let files = read(&folder.join("info").join(format!("{package}.list"))).unwrap_or_default();
+            files.split(|octet| *octet == b'\n').any(|line| line == program.as_bytes())
+        })?;
+        let status = read(&folder.join("status"))?;
+        let paragraph = &status[find(&status, &format!("Package: {package}\n"))?..];
+        let paragraph = &paragraph[..find(paragraph, "\n\n").unwrap_or(paragraph.len())];
+        let version = version_after(paragraph, "\nVersion: ")?;
+        let version = version.split_once(':').map_or(version.as_str(), |(_, rest)| rest);
+        Some(version.rsplit_once('-').map_or(version, |(upstream, _)| upstream).to_owned())
+    }
+}
+
+/// The program of a process; empty if it may not be read.
+fn program_text(process: &Process) -> Vec<u8> {
+    let running = PathBuf::from(format!("/proc/{}/exe", process.pid));
+    let named = process.executable.as_ref().filter(|_| !process.is_in_container);
+    read(&running).or_else(|| read(named?)).unwrap_or_default()
+}
+
+/// A path as the mount namespace of a process has it.
+fn inside(process: &Process, path: &Path) -> PathBuf {
+    if !process.is_in_container {
+        return path.to_owned();
+    }
+    let root = PathBuf::from(format!("/proc/{}/root", process.pid));
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// A regular file, up to [`LONGEST`]. Opening never waits, whatever a container has put in its place.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut options = OpenOptions::new();
+    let file: File =
+        options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as _).open(path).ok()?;
+    let mut octets = Vec::new();
+    file.metadata().ok().filter(fs::Metadata::is_file)?;
+    file.take(LONGEST).read_to_end(&mut octets).ok()?;
+    Some(octets)
+}
+
+fn find(text: &[u8], part: &str) -> Option<usize> {
+    text.windows(part.len()).position(|window| window == part.as_bytes())
+}
+
+/// The version that stands after a text: it begins with a digit, and has nothing that a terminal would obey.
+fn version_after(text: &[u8], before: &str) -> Option<String> {
+    let rest = &text[find(text, before)? + before.len()..];
+    let is_part = |octet: &&u8| octet.is_ascii_alphanumeric() || b".+~-_:".contains(octet);
+    let version: Vec<u8> = rest.iter().take_while(is_part).take(LONGEST_VERSION).copied().collect();
+    let version = String::from_utf8(version).ok()?;
+    version.starts_with(|letter: char| letter.is_ascii_digit()).then_some(version)
+}
+
+/// What Go's linker writes of a program's modules (Go's `debug/buildinfo`, the form of Go 1.18 and later).
+fn go_modules(text: &[u8]) -> Option<&str> {
+    const MAGIC: &[u8] = b"\xff Go buildinf:";
+    const INLINE: u8 = 2;
+    const HEADER: usize = 32;
+    /// On each side of the modules.
+    const SENTINEL: usize = 16;
+    let place = text.chunks(16).position(|chunk| chunk.starts_with(MAGIC))? * 16;
+    let header = text.get(place..place + HEADER)?;
+    if header[15] & INLINE == 0 {
+        return None;
+    }
+    let (_version, rest) = go_text(&text[place + HEADER..])?;
+    let (modules, _) = go_text(rest)?;
+    str::from_utf8(modules.get(SENTINEL..modules.len().checked_sub(SENTINEL)?)?).ok()
+}
+
+/// A text after its length in LEB128, and what follows it.
+fn go_text(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut length = 0;
+    for (number, octet) in octets.iter().enumerate().take(4) {
+        length |= usize::from(octet & 0x7f) << (7 * number);
+        if octet & 0x80 == 0 {
+            return octets[number + 1..].split_at_checked(length);
+        }
+    }
+    None
+}

@@ -1,0 +1,52 @@
+//! A page of the documentation: what it tells the reader to write and to run, followed on a guest as it stands there.
+
+use agent::WriteFile;
+
+use crate::guest::Guest;
+use crate::row::prelude::*;
+
+/// A page's text, or a part of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    pub text: &'static str,
+}
+
+impl Page {
+    /// The files to write, with their contents: each a block after the line that names it.
+    pub fn files(self) -> Vec<(String, String)> {
+        let mut named = None;
+        let mut files = Vec::new();
+        let mut blocks = self.text.split("```");
+        while let Some(text) = blocks.next() {
+            let name = text.split('`').rfind(|word| word.starts_with("/etc/"));
+            named = name.map(ToOwned::to_owned).or(named);
+            let Some((kind, block)) = blocks.next().and_then(|block| block.split_once('\n')) else { break };
+            if matches!(kind, "toml" | "frr" | "ini")
+                && let Some(name) = named.take()
+            {
+                files.push((name, block.to_owned()));
+            }
+        }
+        files
+    }
+
+    /// Its commands, without those that install packages: the guest's file system was made with them.
+    pub fn commands(self) -> impl Iterator<Item = &'static str> {
+        let blocks = self.text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
+        blocks.flat_map(str::lines).filter(|line| !line.starts_with("apt-get "))
+    }
+
+    /// Writes its files, then runs its commands; returns what each command has printed.
+    pub async fn follow(self, guest: &Guest) -> Result<Vec<String>> {
+        for (path, contents) in self.files() {
+            guest.shell(&format!("mkdir -p $(dirname {path})")).await?;
+            guest.call(WriteFile { path, contents }).await?;
+        }
+        let mut said = Vec::new();
+        for command in self.commands() {
+            let run = guest.shell(&format!("cd /root && {command}")).await;
+            said.push(run.with_context(|| command.to_owned())?);
+        }
+        Ok(said)
+    }
+}
