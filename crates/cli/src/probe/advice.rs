@@ -341,8 +341,9 @@ impl Advisor<'_> {
             step.commands.push(chosen);
             if let Some(ports) = &ports {
                 let ports = in_brackets(ports);
-                step.commands
-                    .push(format!("sed -i -e '1i ports = {ports}' -e '/^ports =/d' /etc/wireseal/gateway.toml"));
+                step.commands.push(format!(
+                    "sed -i -e '1i ports = {ports}' -e '/^ports =/d' /etc/wireseal/gateway.toml"
+                ));
             }
             if self.setting.has_keys {
                 step.notes.push(

@@ -1,0 +1,104 @@
+//! Pictures in `docs/images` of what the program shows on a terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::support::files::{Files, example};
+use crate::support::generate::{self, Generate, KEY};
+use crate::support::pictures::{assert_is_picture, drawing, text_of};
+use crate::support::program::{on_terminal, program, terminal};
+
+/// The rows and columns of the terminals.
+const ROWS: u16 = 20;
+const COLUMNS: u16 = 100;
+
+/// What the program shows with these arguments, if it ends with this code.
+fn shown(command: &mut Command, code: i32) -> String {
+    let run = on_terminal(command.env("COLUMNS", COLUMNS.to_string()).env("TERM", "xterm"));
+    assert_eq!(run.code, code, "{}", run.err);
+    run.out
+}
+
+#[test]
+fn the_report_of_a_session_that_is_down() {
+    let files = example();
+    let mut command = program();
+    command.args(["verify", "down.pcap", "--keys", "keys.toml"]).current_dir(files.path(""));
+    let report = shown(&mut command, 1);
+    assert_is_picture(
+        "report.svg",
+        &drawing(&format!("$ wireseal verify down.pcap --keys keys.toml\n{report}")),
+    );
+}
+
+#[test]
+fn the_report_of_many_connections() {
+    let files = Files::new();
+    let mut capture = Vec::new();
+    let what = Generate { segments: 14_000, connections: 2000, payload: 8, lifetime: None };
+    generate::write(&mut capture, what).unwrap();
+    files.file("many.pcap", capture);
+    // Those of some peers fail.
+    let another = KEY.replace("generated", "another");
+    let keys =
+        [("10.1.0.0/22", KEY.to_owned()), ("10.1.4.0/29", another), ("10.1.6.0/31", format!("{KEY},mac=16"))];
+    let mut command = program();
+    command.args(["verify", "many.pcap"]).current_dir(files.path(""));
+    for (peer, key) in keys {
+        command.args(["--peer", peer, "--key", &format!("{key},peer={peer}")]);
+    }
+    assert_is_picture("report-many.svg", &drawing(&shown(&mut command, 1)));
+}
+
+/// What the table shows of the example when its own clock is at `clock`; `None` if that is not drawn.
+fn table_at(clock: &str) -> Option<String> {
+    let files = example();
+    let (ours, theirs) = terminal(Some((ROWS, COLUMNS)));
+    // The program has the terminal for itself, and its input goes on.
+    let mut command = Command::new("setsid");
+    command.args(["--ctty", "sh", "-c", "(cat down.pcap; exec sleep 60) | \"$0\" verify - --keys keys.toml"]);
+    command.arg(env!("CARGO_BIN_EXE_wireseal")).current_dir(files.path("")).env("TERM", "xterm");
+    let end = || theirs.try_clone().unwrap();
+    let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+    let mut ours = File::from(ours);
+    let [rows, columns] = [ROWS, COLUMNS].map(|size| NonZeroU16::new(size).unwrap());
+    let mut parser = vt100::Parser::new(rows, columns, 0);
+    let started = Instant::now();
+    let mut found = None;
+    while found.is_none() && started.elapsed() < Duration::from_secs(20) {
+        let mut ready = [PollFd::new(&ours, PollFlags::IN)];
+        if poll(&mut ready, Some(&Timespec { tv_sec: 0, tv_nsec: 50_000_000 })).unwrap() > 0 {
+            let mut octets = [0; 4096];
+            let length = ours.read(&mut octets).unwrap();
+            parser.process(&octets[..length]);
+        } else {
+            // Nothing more is being drawn.
+            let text = text_of(parser.screen());
+            found = text.lines().next().is_some_and(|head| head.contains(clock)).then_some(text);
+        }
+    }
+    ours.write_all(b"q").unwrap();
+    let mut rest: Vec<u8> = Vec::new();
+    while !rest.windows(7).any(|octets| octets == b"failed:") {
+        let mut octets = [0; 4096];
+        let length = ours.read(&mut octets).unwrap();
+        rest.extend(&octets[..length]);
+    }
+    // That hangs up, which ends what still runs.
+    drop(ours);
+    child.wait().unwrap();
+    found
+}
+
+/// The capture arrives, so that the times are its own: all that changes is the clock of the table, which is waited for.
+#[test]
+fn the_table_of_live_connections() {
+    // A busy machine may not draw it in that second.
+    let found = (0..5).find_map(|_| table_at("  00:00:03"));
+    assert_is_picture("live.svg", &drawing(&found.unwrap()));
+}
