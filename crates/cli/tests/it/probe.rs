@@ -1,5 +1,6 @@
 //! `wireseal probe`: what it says of made-up hosts, word for word.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ fn setting() -> Setting {
         has_gateway_unit: true,
         has_run_unit: true,
         has_keys: false,
+        vrfs: BTreeSet::from(["vrf-red".to_owned(), "a'b".to_owned()]),
     }
 }
 
@@ -179,7 +181,7 @@ fn findings(host: Host) -> Findings {
 
 fn said(findings: &Findings, setting: &Setting) -> String {
     let mut output = Vec::new();
-    text(&mut output, findings, &steps(findings, setting), false).unwrap();
+    text(&mut output, findings, &steps(findings, setting), setting, false).unwrap();
     String::from_utf8(output).unwrap()
 }
 
