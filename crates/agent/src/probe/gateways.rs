@@ -110,3 +110,83 @@ fn carried(pid: u32, status: &Status, socket: &Found) -> Option<CarriedBy> {
     };
     Some(CarriedBy { pid, peers })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::host::Service;
+    use crate::status::examples;
+
+    fn socket(local: &str, peer: Option<&str>) -> Found {
+        let session =
+            |peer: &str| Role::Session { peer: peer.parse().unwrap(), is_opener: None, is_established: true };
+        let (local, role) = (local.parse().unwrap(), peer.map_or(Role::Listener, session));
+        Found { service: Service::Bgp, role, local, device: 0, inode: 5, tcp_md5: None }
+    }
+
+    /// A gateway of peers 192.0.2.1 and 2001:db8::/32 at port 179.
+    fn answered() -> Answered {
+        Answered { pid: 7, namespace: 1, status: examples::status() }
+    }
+
+    #[test]
+    fn a_gateway_carries_its_peers_at_its_ports() {
+        let mut gateway = answered();
+        let mut around = gateway.status.peers[0].clone();
+        around.peer = "192.0.2.0/24".to_owned();
+        gateway.status.peers.push(around);
+        let gateways = Gateways { answered: vec![gateway], silent: Vec::new() };
+        let carried = |local, peer| {
+            let carried = gateways.of(1, &socket(local, peer), &Ok(true)).unwrap();
+            carried.map(|carried| (carried.pid, carried.peers.join(" ")))
+        };
+        let some = |peers: &str| Some((7, peers.to_owned()));
+        assert_eq!(carried("0.0.0.0:179", None), some("192.0.2.1 2001:db8::/32 192.0.2.0/24"));
+        assert_eq!(carried("192.0.2.9:40000", Some("192.0.2.1:179")), some("192.0.2.1"));
+        assert_eq!(carried("192.0.2.9:179", Some("192.0.2.7:40000")), some("192.0.2.0/24"));
+        assert_eq!(carried("[::1]:179", Some("[2001:db8::7]:40000")), some("2001:db8::/32"));
+        for (local, peer) in [
+            ("0.0.0.0:646", None),
+            ("192.0.2.9:179", Some("198.51.100.1:40000")),
+            ("192.0.2.9:40000", Some("192.0.2.1:646")),
+        ] {
+            assert_eq!(carried(local, peer), None, "{local}");
+        }
+        // In another network namespace it carries nothing.
+        assert_eq!(gateways.of(2, &socket("0.0.0.0:179", None), &Ok(false)), Ok(None));
+    }
+
+    #[test]
+    fn a_gateway_without_rules_carries_nothing() {
+        let mut gateway = answered();
+        let rules = |problem: Option<&str>| crate::status::RulesStatus {
+            by: "nft".to_owned(),
+            since: gateway.status.since,
+            problem: problem.map(Into::into),
+        };
+        let [good, gone] = [rules(None), rules(Some("gone"))];
+        for (rules, is_carried) in [(good, true), (gone, false)] {
+            gateway.status.rules = Some(rules);
+            let carried = carried(7, &gateway.status, &socket("0.0.0.0:179", None));
+            assert_eq!(carried.is_some(), is_carried);
+        }
+    }
+
+    #[test]
+    fn what_a_silent_gateway_carries_is_not_known() {
+        let silent =
+            |namespace| Gateways { answered: Vec::new(), silent: vec![Silent { pid: 9, namespace }] };
+        let none = Gateways::default();
+        let refused = || Err(io::Error::from_raw_os_error(libc::EACCES));
+        let of = |gateways: &Gateways, is_locked| gateways.of(1, &socket("0.0.0.0:179", None), &is_locked);
+        // The kernel knows better than a process's name.
+        assert_eq!(of(&silent(Some(1)), Ok(false)), Ok(None));
+        assert_eq!(of(&silent(Some(2)), refused()), Ok(None));
+        assert_eq!(of(&none, refused()), Ok(None));
+        assert!(of(&none, Ok(true)).unwrap_err().contains("shows no status"));
+        assert!(of(&silent(Some(1)), Ok(true)).unwrap_err().contains("(process 9)"));
+        for namespace in [Some(1), None] {
+            assert!(of(&silent(namespace), refused()).unwrap_err().contains("to root alone"));
+        }
+    }
+}

@@ -242,3 +242,6 @@ fn takes_root(what: &str) -> String {
 fn counted(number: usize, one: &str, several: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { several })
 }
+
+#[cfg(test)]
+mod tests;

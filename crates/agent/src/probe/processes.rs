@@ -191,3 +191,42 @@ fn unit(path: &str) -> Option<String> {
     }
     parts.rfind(|part| part.ends_with(".service")).map(Into::into)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_is_a_service_of_the_system() {
+        for (path, expected) in [
+            ("/system.slice/frr.service", Some("frr.service")),
+            ("/system.slice/frr.service/payload", Some("frr.service")),
+            ("/system.slice/system-bird.slice/bird@core.service", Some("bird@core.service")),
+            ("/user.slice/user-1000.slice/user@1000.service/app.slice/gobgpd.service", None),
+            ("/user.slice/user-0.slice/session-3.scope", None),
+            ("/system.slice/docker-4f1c.scope", None),
+            ("/", None),
+            ("", None),
+        ] {
+            assert_eq!(unit(path).as_deref(), expected, "{path}");
+        }
+        assert!(is_systemds(0, &[]) && is_systemds(1, &["name=systemd".to_owned()]));
+        assert!(!is_systemds(4, &["memory".to_owned()]));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_none() {
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let pid = ended.id();
+        ended.wait().unwrap();
+        let mut known = Known::default();
+        assert_eq!((known.process(pid), known.parents(pid), name(pid)), (None, Vec::new(), None));
+        assert_eq!(duplicate(pid, 0, 1).unwrap_err(), Errno::SRCH);
+        assert_eq!(holders(&[pid], &HashSet::from([1])), (Holders::new(), 0));
+        // Another file is not taken for the socket.
+        assert_eq!(duplicate(std::process::id(), 0, u64::MAX).unwrap_err(), Errno::BADF);
+        let own = std::process::id();
+        assert_eq!(known.process(own).unwrap().pid, own);
+        assert!(!known.parents(own).contains(&own));
+    }
+}

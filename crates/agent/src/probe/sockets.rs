@@ -215,3 +215,172 @@ fn md5_peer(key: &[u8]) -> Option<IpCidr> {
     // The kernel keeps the address as it was given, with host bits.
     Some(IpInet::new(address, *prefix).ok()?.network())
 }
+
+#[cfg(test)]
+mod tests {
+    use netlink_packet_core::{NLMSG_NOOP, NlaBuffer};
+    use netlink_packet_sock_diag::constants::TCP_CLOSE_WAIT;
+
+    use super::*;
+
+    /// A message of the kernel.
+    fn message(kind: u16, payload: &[u8]) -> Vec<u8> {
+        let mut octets = vec![0; 16];
+        octets.extend(payload);
+        let mut header = NetlinkBuffer::new(&mut octets[..]);
+        header.set_message_type(kind);
+        header.set_length(16 + payload.len() as u32);
+        octets.resize(octets.len().next_multiple_of(4), 0);
+        octets
+    }
+
+    /// `struct inet_diag_msg`: this state, these ports, addresses 192.0.2.1 and 192.0.2.2, or mapped ones of IPv6.
+    fn header(family: u8, state: u8, ports: [u16; 2]) -> Vec<u8> {
+        let mut octets = vec![family, state, 0, 0];
+        octets.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+        for last in [1, 2] {
+            let address = Ipv4Addr::new(192, 0, 2, last);
+            let mut place = if family == AF_INET { [0; 16] } else { address.to_ipv6_mapped().octets() };
+            if family == AF_INET {
+                place[..4].copy_from_slice(&address.octets());
+            }
+            octets.extend(place);
+        }
+        octets.extend(7_u32.to_ne_bytes());
+        // Cookie, timer, queues, user; then the inode.
+        octets.extend([0; 24]);
+        octets.extend(99_u32.to_ne_bytes());
+        octets
+    }
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut octets = vec![0; 4];
+        octets.extend(value);
+        let mut attribute = NlaBuffer::new(&mut octets[..]);
+        attribute.set_kind(kind);
+        attribute.set_length(4 + value.len() as u16);
+        octets.resize(octets.len().next_multiple_of(4), 0);
+        octets
+    }
+
+    /// `struct tcp_diag_md5sig`.
+    fn md5_key(family: u8, prefix: u8, address: &[u8]) -> Vec<u8> {
+        let mut key = vec![family, prefix, 6, 0];
+        key.extend(address);
+        key.resize(20, 0);
+        key.extend(b"secret");
+        key.resize(MD5_KEY, 0);
+        key
+    }
+
+    /// What a datagram tells: each socket of a known service with its keys, and whether it is the last.
+    fn told(datagram: &[u8]) -> io::Result<(Vec<Found>, bool)> {
+        let mut all = Vec::new();
+        let is_last = read(datagram, |header, attributes| {
+            let found = describe(&header);
+            all.extend(found.map(|found| Found { tcp_md5: md5_peers(attributes), ..found }));
+        })?;
+        Ok((all, is_last))
+    }
+
+    /// A datagram with a listener that has two keys, a session from an IPv6 socket, and the end.
+    fn datagram() -> Vec<u8> {
+        let keys =
+            [md5_key(AF_INET, 8, &[10, 1, 2, 3]), md5_key(AF_INET6, 32, &[0x20, 1, 0xd, 0xb8])].concat();
+        let listener = [
+            header(AF_INET, TCP_LISTEN, [179, 0]),
+            attribute(9, b"bbr\0"),
+            attribute(INET_DIAG_MD5SIG, &keys),
+        ];
+        let session = header(AF_INET6, TCP_CLOSE_WAIT, [40_000, 323]);
+        [
+            message(NLMSG_NOOP, &[]),
+            message(SOCK_DIAG_BY_FAMILY, &listener.concat()),
+            message(SOCK_DIAG_BY_FAMILY, &session),
+            message(NLMSG_DONE, &0_i32.to_ne_bytes()),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn what_the_kernel_tells_is_read() {
+        let (found, is_last) = told(&datagram()).unwrap();
+        assert!(is_last);
+        let [listener, session] = &found[..] else { panic!("{found:?}") };
+        let expected = Found {
+            service: Service::Bgp,
+            role: Role::Listener,
+            local: "192.0.2.1:179".parse().unwrap(),
+            device: 7,
+            inode: 99,
+            // The kernel keeps host bits.
+            tcp_md5: Some(vec!["10.0.0.0/8".parse().unwrap(), "2001:db8::/32".parse().unwrap()]),
+        };
+        assert_eq!(*listener, expected);
+        let peer = "192.0.2.2:323".parse().unwrap();
+        assert_eq!(session.role, Role::Session { peer, is_opener: Some(true), is_established: false });
+        assert_eq!((session.service, session.tcp_md5.as_deref()), (Service::Rtr, Some(&[][..])));
+    }
+
+    #[test]
+    fn who_has_opened_a_session_is_told_by_the_ports() {
+        for (ports, expected) in [
+            ([179, 40_000], Some((Service::Bgp, Some(false)))),
+            ([40_000, 11_019], Some((Service::Bmp, Some(true)))),
+            ([646, 646], Some((Service::Ldp, None))),
+            // This end's port decides what it is.
+            ([639, 4189], Some((Service::Msdp, None))),
+            ([80, 40_000], None),
+        ] {
+            let (found, is_last) =
+                told(&message(SOCK_DIAG_BY_FAMILY, &header(AF_INET, TCP_ESTABLISHED, ports))).unwrap();
+            let found = found.first().map(|found| match found.role {
+                Role::Session { is_opener, is_established: true, .. } => (found.service, is_opener),
+                role => panic!("{role:?}"),
+            });
+            assert_eq!((found, is_last), (expected, false), "{ports:?}");
+        }
+    }
+
+    #[test]
+    fn errors_and_damage_are_no_empty_list() {
+        for (kind, code) in
+            [(NLMSG_ERROR, -libc::ENOENT), (NLMSG_DONE, -libc::EINVAL), (NLMSG_ERROR, i32::MIN)]
+        {
+            let mut whole = datagram();
+            whole.truncate(whole.len() - 20);
+            whole.extend(message(kind, &code.to_ne_bytes()));
+            let error = told(&whole).unwrap_err();
+            assert_eq!(error.raw_os_error(), Some(code.saturating_neg()));
+        }
+        let whole = datagram();
+        for length in 0..whole.len() - 16 {
+            // Cut between two messages it is good, but not the end.
+            if let Ok((_, is_last)) = told(&whole[..length]) {
+                assert!(!is_last, "{length}");
+            }
+        }
+        // Half a key, a family that no key has, too long a prefix: not known, which is not "none".
+        let half = attribute(INET_DIAG_MD5SIG, &[2; MD5_KEY / 2]);
+        let other = attribute(INET_DIAG_MD5SIG, &md5_key(9, 8, &[10]));
+        let long = attribute(INET_DIAG_MD5SIG, &md5_key(AF_INET, 33, &[10]));
+        let cut = [4, 0];
+        for damaged in [&half[..], &other, &long, &cut] {
+            assert_eq!(md5_peers(damaged), None, "{damaged:?}");
+        }
+        assert_eq!(md5_peers(&[]), Some(Vec::new()));
+    }
+
+    #[test]
+    fn no_octet_makes_it_panic() {
+        let whole = datagram();
+        for at in 0..whole.len() {
+            for octet in [0, 1, 2, 3, 4, 16, 0x7f, 0x80, 0xff] {
+                let mut changed = whole.clone();
+                changed[at] = octet;
+                // Whatever it tells; that it ends is what counts.
+                let _ = told(&changed);
+            }
+        }
+    }
+}
