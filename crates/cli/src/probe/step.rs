@@ -10,9 +10,9 @@ pub struct Setting {
     pub program: String,
     /// Whether this process is root.
     pub is_root: bool,
-    /// Whether systemd has the unit `wireseal-gateway`, and `/etc/wireseal/gateway.toml` is there.
+    /// Whether systemd runs and has the unit `wireseal-gateway`, and `/etc/wireseal/gateway.toml` is there.
     pub has_gateway_unit: bool,
-    /// Whether systemd has the unit `wireseal-run@`.
+    /// Whether systemd runs and has the unit `wireseal-run@`.
     pub has_run_unit: bool,
     /// Whether `/etc/wireseal/keys.toml` is there.
     pub has_keys: bool,
@@ -26,9 +26,11 @@ impl Setting {
     pub fn of_this_machine() -> Self {
         let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
         let has_unit = |name: &str| {
-            ["/etc", "/usr/lib", "/lib"]
-                .iter()
-                .any(|folder| exists(&format!("{folder}/systemd/system/{name}")))
+            // As sd_booted(3) asks.
+            exists("/run/systemd/system")
+                && ["/etc", "/usr/lib", "/lib"]
+                    .iter()
+                    .any(|folder| exists(&format!("{folder}/systemd/system/{name}")))
         };
         let devices = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
         let vrfs = devices.filter(|device| {

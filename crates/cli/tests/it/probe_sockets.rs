@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::files::{Files, set_mode};
+use crate::support::files::{Files, set_mode, workspace_file};
 use crate::support::namespace::{INSIDE, is_privileged, shell};
 use crate::support::program::{Run, program, wireseal};
 
@@ -138,6 +138,33 @@ fn the_exit_code_says_whether_anything_is_unprotected() {
         let said = format!("{}{object}", run.out);
         assert!(!said.contains("secret"), "{said}");
     }
+}
+
+#[test]
+fn the_commands_of_the_pages_work() {
+    if !is_alone("probe_sockets::the_commands_of_the_pages_work") {
+        return;
+    }
+    let _python = sockets("listen('192.0.2.1', 179)");
+    let files = Files::new();
+    let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
+    for page in ["probe.md", "kernels.md"] {
+        let text = String::from_utf8(workspace_file(&format!("../docs/{page}"))).unwrap();
+        let blocks: Vec<_> = text.split("```sh\n").skip(1).collect();
+        assert!(!blocks.is_empty(), "{page}");
+        for block in blocks {
+            let commands = block.split("```").next().unwrap();
+            let mut command = Command::new("sh");
+            command.args(["-c", commands]).current_dir(files.path("."));
+            let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+            let run = Run::from(command.env("PATH", path).output().unwrap());
+            let is_monitor = commands.contains("||");
+            assert_eq!(run.code, i32::from(!is_monitor), "{commands}: {}{}", run.out, run.err);
+            run.assert_says(if is_monitor { "exit code 1" } else { "1 of 1 listener is not protected" });
+        }
+    }
+    let object: Value = serde_json::from_slice(&fs::read(files.path("probe.json")).unwrap()).unwrap();
+    assert_eq!(object["answer"], "unprotected");
 }
 
 #[test]
