@@ -12,6 +12,7 @@ mod keys;
 mod live;
 mod outputs;
 mod probe;
+mod probe_sockets;
 mod report;
 mod report_many;
 mod schemas;
