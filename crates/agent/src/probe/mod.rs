@@ -24,6 +24,7 @@ use std::process;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use rustix::process::geteuid;
+use socket2::{Protocol, SockRef};
 use wireseal_linux::{IpCidr, TcpAoSocket};
 
 use self::gateways::Gateways;
@@ -215,6 +216,10 @@ fn tcp_ao(found: &Found, holders: &[(u32, RawFd)]) -> Result<(Vec<AoKey>, bool),
                 continue;
             }
         };
+        // Multipath TCP, with which Go listens by default, takes no keys; the kernel lists its TCP socket under the same number.
+        if SockRef::from(&socket).protocol().is_ok_and(|protocol| protocol != Some(Protocol::TCP)) {
+            return Ok((Vec::new(), false));
+        }
         let socket = TcpAoSocket::new(&socket);
         let read = || Ok((socket.seen_keys()?, socket.info()?.is_some_and(|info| info.required)));
         let (keys, is_required) = read().map_err(|error: wireseal_linux::Error| error.to_string())?;

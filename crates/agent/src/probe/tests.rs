@@ -1,7 +1,7 @@
 //! Real sockets in a network namespace of their own. TCP-AO is tested in the lab, whose kernels have it.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
@@ -193,6 +193,31 @@ fn await_sockets(count: usize) -> Host {
         assert!(started.elapsed() < Duration::from_secs(20), "{host:?}");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn multipath_tcp_is_found_with_its_process() {
+    if !is_inside("multipath_tcp_is_found_with_its_process", &[]) {
+        return;
+    }
+    // As Go's listeners, which GoBGP has.
+    let Ok(socket) = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::MPTCP)) else {
+        println!("this kernel has no Multipath TCP");
+        return;
+    };
+    socket.bind(&address("[::]:179").into()).unwrap();
+    socket.listen(1).unwrap();
+    let _opener = TcpStream::connect("127.0.0.1:179").unwrap();
+    let _accepted = socket.accept().unwrap();
+    let host = probe();
+    assert_eq!(host.sockets.len(), 3, "{host:?}");
+    assert!(
+        host.sockets.iter().all(|socket| socket.process.as_ref().map(|it| it.pid) == Some(process::id()))
+    );
+    // On any kernel: no option of TCP-AO is asked of it.
+    let all = listeners_and_sessions(false).unwrap();
+    let found = all.iter().find(|found| found.role == Role::Listener).unwrap();
+    assert_eq!(tcp_ao(found, &[(process::id(), socket.as_raw_fd())]), Ok((Vec::new(), false)));
 }
 
 #[test]
