@@ -141,8 +141,12 @@ impl Inside {
         if !self.sockets.iter().any(is_alone) {
             return 0;
         }
-        let open = place.within(|| listeners_and_sessions(false)).unwrap_or_default();
-        let open: HashSet<u64> = open.iter().map(|socket| socket.inode).collect();
+        let open = match place.within(|| listeners_and_sessions(false)) {
+            Ok(open) => open.iter().map(|socket| socket.inode).collect(),
+            // The namespace has ended with its last process.
+            Err(error) if error.kind() == ErrorKind::NotFound => HashSet::new(),
+            Err(_) => return self.sockets.iter().filter(|socket| is_alone(socket)).count(),
+        };
         self.sockets.retain(|socket| !is_alone(socket) || open.contains(&socket.inode));
         self.sockets.iter().filter(|socket| is_alone(socket)).count()
     }

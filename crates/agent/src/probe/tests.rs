@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -156,6 +157,48 @@ fn a_socket_of_several_processes_is_the_daemons() {
     assert_eq!((last.pid, last.name.as_str()), (children[0].pid(), "sleep"));
     children.clear();
     assert_eq!(seen(&shared).pid, process::id());
+}
+
+#[test]
+fn what_ends_meanwhile_is_left_out() {
+    if !is_inside("what_ends_meanwhile_is_left_out", &[]) {
+        return;
+    }
+    let stays = listener("127.0.0.1:179");
+    fcntl_setfd(&stays, FdFlags::empty()).unwrap();
+    let is_over = AtomicBool::new(false);
+    let until_over = |act: fn()| {
+        let is_over = &is_over;
+        move || {
+            while !is_over.load(Relaxed) {
+                act()
+            }
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(until_over(|| {
+            // A child of the other threads has the one before until it executes its program.
+            if let Ok(other) = TcpListener::bind("127.0.0.1:646") {
+                drop((TcpStream::connect("127.0.0.1:646"), other));
+            }
+        }));
+        // Each has the listener too, for a moment, and some have a network namespace.
+        scope.spawn(until_over(|| assert!(Command::new("true").status().unwrap().success())));
+        scope.spawn(until_over(|| {
+            assert!(Command::new("unshare").args(["-n", "true"]).status().unwrap().success())
+        }));
+        for _ in 0..40 {
+            let host = probe();
+            let bgp = host.sockets.iter().filter(|socket| socket.service == Service::Bgp);
+            let pids: Vec<_> = bgp.map(|socket| socket.process.as_ref().map(|process| process.pid)).collect();
+            // Before the panic the threads must end.
+            if pids != [Some(process::id())] {
+                is_over.store(true, Relaxed);
+                panic!("{host:?}");
+            }
+        }
+        is_over.store(true, Relaxed);
+    });
 }
 
 /// A process that is killed on drop.
