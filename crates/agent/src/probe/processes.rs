@@ -6,7 +6,8 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use procfs::process::Process as Entry;
+use procfs::FromBufRead;
+use procfs::process::{Process as Entry, Status};
 use rustix::fs::{CWD, Mode, OFlags, RawDir, fstat, openat, readlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
@@ -104,7 +105,9 @@ impl Known {
 
     fn look(&mut self, pid: u32) -> Option<Process> {
         let (entry, folder) = (Entry::new(i32::try_from(pid).ok()?).ok()?, folder(pid));
-        let status = entry.status().ok()?;
+        // Its name may be anything, and procfs reads text alone.
+        let status = fs::read(folder.join("status")).ok()?;
+        let status = Status::from_buf_read(String::from_utf8_lossy(&status).as_bytes()).ok()?;
         let root = |path: &Path| fs::metadata(path).map(|root| (root.dev(), root.ino())).ok();
         let other_root =
             root(&folder.join("root")).zip(root(Path::new("/"))).is_some_and(|(its, own)| its != own);

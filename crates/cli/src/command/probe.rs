@@ -25,13 +25,14 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result {
     let findings = Findings::new(probe(), Daemon::of);
-    let steps = steps(&findings, &Setting::of_this_machine());
+    let setting = Setting::of_this_machine();
+    let steps = steps(&findings, &setting);
     let mut out = io::stdout().lock();
     if arguments.json {
         serde_json::to_writer_pretty(&mut out, &json(&findings, &steps)).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
-        text(&mut out, &findings, &steps, colours_wanted())?;
+        text(&mut out, &findings, &steps, &setting, colours_wanted())?;
     }
     Ok(match findings.answer() {
         Answer::Protected => Outcome::Good,

@@ -9,120 +9,7 @@ use std::path::Path;
 use wireseal_agent::probe::{Ability, Kernel, ProbedSocket, Process, Role, Service};
 
 use super::findings::{Findings, Group, Verdict};
-
-/// What the steps depend on besides the sockets.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Setting {
-    /// The path of this program.
-    pub program: String,
-    /// Whether this process is root.
-    pub is_root: bool,
-    /// Whether systemd has the unit `wireseal-gateway`, and `/etc/wireseal/gateway.toml` is there.
-    pub has_gateway_unit: bool,
-    /// Whether systemd has the unit `wireseal-run@`.
-    pub has_run_unit: bool,
-    /// Whether `/etc/wireseal/keys.toml` is there.
-    pub has_keys: bool,
-}
-
-impl Setting {
-    /// Looks at this machine.
-    #[must_use]
-    pub fn of_this_machine() -> Self {
-        let exists = |path: &str| Path::new(path).symlink_metadata().is_ok();
-        let has_unit = |name: &str| {
-            ["/etc", "/usr/lib", "/lib"]
-                .iter()
-                .any(|folder| exists(&format!("{folder}/systemd/system/{name}")))
-        };
-        let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
-        Self {
-            program: program.filter(|path| is_plain(path)).unwrap_or_else(|| "/usr/bin/wireseal".to_owned()),
-            is_root: rustix::process::geteuid().is_root(),
-            has_gateway_unit: has_unit("wireseal-gateway.service") && exists("/etc/wireseal/gateway.toml"),
-            has_run_unit: has_unit("wireseal-run@.service"),
-            has_keys: exists("/etc/wireseal/keys.toml"),
-        }
-    }
-}
-
-/// A kind of step.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// The daemon's own TCP-AO.
-    Daemon,
-    /// `wireseal run`.
-    Run,
-    /// `wireseal gateway`.
-    Gateway,
-    /// From TCP-MD5 to TCP-AO.
-    Migrate,
-    /// A listener whose peers are not known.
-    NamePeers,
-    /// Another kernel.
-    Kernel,
-    /// The same as root.
-    Root,
-    /// It is protected: how to look at it.
-    Look,
-}
-
-impl Way {
-    /// What to use, or what it is about.
-    pub(super) const fn in_words(self) -> &'static str {
-        match self {
-            Self::Daemon => "its own TCP-AO",
-            Self::Run => "wireseal run",
-            Self::Gateway => "wireseal gateway",
-            Self::Migrate => "from TCP-MD5 to TCP-AO",
-            Self::NamePeers => "a listener",
-            Self::Kernel => "another kernel",
-            Self::Root => "look again",
-            Self::Look => "protected",
-        }
-    }
-
-    /// The stable word for programs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Daemon => "daemon",
-            Self::Run => "run",
-            Self::Gateway => "gateway",
-            Self::Migrate => "migrate",
-            Self::NamePeers => "name-peers",
-            Self::Kernel => "kernel",
-            Self::Root => "root",
-            Self::Look => "look",
-        }
-    }
-}
-
-/// What to do next about a group.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
-    /// The group's place in [`Findings::groups`].
-    pub group: usize,
-    /// What it is.
-    pub way: Way,
-    /// The peers that it is for, each once: an address, and its VRF as `%device`.
-    pub peers: Vec<String>,
-    /// Why: one or more sentences.
-    pub reason: String,
-    /// Lines for a root shell, in this order.
-    pub commands: Vec<String>,
-    /// What the commands cannot do, or what to know: a sentence each.
-    pub notes: Vec<String>,
-    /// The page about it.
-    pub page: &'static str,
-}
-
-impl Step {
-    fn new(group: usize, way: Way, page: &'static str, reason: impl Into<String>) -> Self {
-        let reason = reason.into();
-        Self { group, way, peers: Vec::new(), reason, commands: Vec::new(), notes: Vec::new(), page }
-    }
-}
+use super::step::{Setting, Step, Way, is_plain};
 
 /// What `run` and `gateway` protect unless told otherwise.
 const DEFAULT_PORTS: [u16; 1] = [179];
@@ -140,13 +27,15 @@ pub fn steps(findings: &Findings, setting: &Setting) -> Vec<Step> {
         for (number, group) in findings.groups.iter().enumerate() {
             let has = |verdict| group.sockets.iter().any(|(_, found)| *found == verdict);
             let advisor = Advisor { number, group, kernel: &findings.host.kernel, setting };
-            steps.extend(match verdict {
-                Verdict::Unprotected if has(verdict) => Some(advisor.protect(findings)),
-                Verdict::NotJudged if has(verdict) => Some(advisor.become_root()),
-                Verdict::TcpMd5 if has(verdict) => Some(advisor.migrate()),
-                Verdict::TcpAo if has(verdict) || has(Verdict::Gateway) => Some(advisor.look()),
-                _ => None,
-            });
+            match verdict {
+                Verdict::Unprotected if has(verdict) => steps.extend(advisor.protect(findings)),
+                Verdict::NotJudged if has(verdict) => {
+                    steps.push(advisor.become_root("What protects these sockets could not be seen."));
+                }
+                Verdict::TcpMd5 if has(verdict) => steps.push(advisor.migrate()),
+                Verdict::TcpAo if has(verdict) || has(Verdict::Gateway) => steps.push(advisor.look()),
+                _ => {}
+            }
         }
     }
     // One file of keys is made once.
@@ -177,39 +66,38 @@ impl Advisor<'_> {
     }
 
     /// For sockets that nothing protects.
-    fn protect(&self, findings: &Findings) -> Step {
+    fn protect(&self, findings: &Findings) -> Vec<Step> {
         if self.bare().all(|socket| socket.role == Role::Listener) {
-            return self.name_peers();
+            return vec![self.name_peers()];
         }
-        let peers: BTreeSet<_> = self.bare().filter_map(peer).collect();
-        let peers: Vec<_> = peers.into_iter().collect();
+        if self.group.process.is_none() && !self.setting.is_root {
+            return vec![self.become_root("Which process has these sockets could not be seen.")];
+        }
         let daemon_can = self.daemon_can();
-        let mut step = match (&self.kernel.tcp_ao, &daemon_can) {
-            (Ability::Yes, Ability::Yes) => self.by_daemon(),
-            (Ability::Yes, _) if self.is_under_run() => self.add_to_run(),
-            (Ability::Yes, _) if self.kernel.seccomp_notifications == Ability::Yes => self.by_run(&peers),
-            // The gateway cannot carry a VRF's packets.
-            _ if self.bare().any(|socket| socket.device.is_some()) => {
-                self.other_kernel("the gateway does not carry sessions in a VRF")
+        let peers = self.peers(|_| true);
+        let mut steps = match (&self.kernel.tcp_ao, &daemon_can) {
+            (Ability::Yes, Ability::Yes) => vec![self.by_daemon(peers)],
+            (Ability::Yes, _) if self.is_under_run() => vec![self.add_to_run(peers)],
+            (Ability::Yes, _) if self.kernel.seccomp_notifications == Ability::Yes => {
+                vec![self.by_run(peers)]
             }
-            _ => match &self.kernel.packet_queues {
-                Ability::Yes => self.by_gateway(findings, &peers),
-                Ability::Unknown(why) if !self.setting.is_root => {
-                    let mut step = self.become_root();
-                    step.reason = format!("Whether this kernel has packet queues is not known: {why}.");
-                    step
-                }
-                _ => self.other_kernel("this one has no packet queues for the gateway either"),
-            },
+            _ => self.without_run(findings),
         };
         if let (Ability::Yes, Ability::Unknown(why)) = (&self.kernel.tcp_ao, &daemon_can) {
             let ask = self.group.daemon.as_ref().and_then(|daemon| daemon.ask);
             let ask = ask.map(|ask| format!(" (`{ask}` prints it)")).unwrap_or_default();
             let known = format!("{why}; its version{ask} could not be read. If it has, configure it there.");
-            step.notes.insert(0, known);
+            steps[0].notes.insert(0, known);
         }
-        if matches!(step.way, Way::Daemon | Way::Run | Way::Gateway) {
-            if peers.len() > 1 && !step.commands.is_empty() {
+        for step in &mut steps {
+            if !matches!(step.way, Way::Daemon | Way::Run | Way::Gateway) {
+                continue;
+            }
+            if step.peers.is_empty() {
+                step.commands.clear();
+                step.notes.push("The name of the peers' VRF cannot be written in a command.".to_owned());
+            }
+            if step.peers.len() > 1 && !step.commands.is_empty() {
                 step.notes.push(
                     "All of these peers get the same key this way. Give each organisation its own: one more `wireseal keys new NAME`."
                         .to_owned(),
@@ -217,23 +105,61 @@ impl Advisor<'_> {
             }
             step.notes.push("The sessions stay down until the peers have the key, too.".to_owned());
         }
-        if peers.is_empty() {
-            step.commands.clear();
-            step.notes.push("The name of the peers' VRF cannot be written in a command.".to_owned());
+        steps
+    }
+
+    /// By the gateway, except in VRFs, whose packets it does not carry.
+    fn without_run(&self, findings: &Findings) -> Vec<Step> {
+        let is_in_vrf = |socket: &ProbedSocket| self.vrf_of(socket).is_some();
+        let outside = self.peers(|socket| !is_in_vrf(socket));
+        let inside = self.peers(is_in_vrf);
+        let mut steps = Vec::new();
+        if self.bare().any(|socket| !is_in_vrf(socket) && socket.role != Role::Listener) {
+            steps.push(match &self.kernel.packet_queues {
+                Ability::Yes => self.by_gateway(findings, outside),
+                Ability::Unknown(why) if !self.setting.is_root => self
+                    .become_root(&format!("Whether this kernel has packet queues is not known: {why}."))
+                    .with(outside),
+                _ => self.other_kernel("this one has no packet queues for the gateway either", outside),
+            });
         }
-        step.peers = peers;
-        step
+        if self.bare().any(|socket| is_in_vrf(socket) && socket.role != Role::Listener) {
+            steps.push(self.other_kernel("the gateway does not carry sessions in a VRF", inside));
+        }
+        steps
+    }
+
+    /// The peers of sessions that nothing protects, each once.
+    fn peers(&self, is_wanted: impl Fn(&ProbedSocket) -> bool) -> Vec<String> {
+        let peers: BTreeSet<_> =
+            self.bare().filter(|socket| is_wanted(socket)).filter_map(|socket| self.peer(socket)).collect();
+        peers.into_iter().collect()
+    }
+
+    /// The peer of a session as configurations name it; `None` for a listener, and in a VRF whose name cannot be in a command.
+    fn peer(&self, socket: &ProbedSocket) -> Option<String> {
+        let Role::Session { peer, .. } = socket.role else { return None };
+        match self.vrf_of(socket) {
+            None => Some(peer.ip().to_string()),
+            Some(vrf) => is_plain(vrf).then(|| format!("{}%{vrf}", peer.ip())),
+        }
+    }
+
+    /// The VRF of a socket. In other network namespaces any device may be one.
+    fn vrf_of<'s>(&self, socket: &'s ProbedSocket) -> Option<&'s str> {
+        let device = socket.device.as_deref()?;
+        (socket.namespace.is_some() || self.setting.vrfs.contains(device)).then_some(device)
     }
 
     /// By the daemon itself.
-    fn by_daemon(&self) -> Step {
+    fn by_daemon(&self, peers: Vec<String>) -> Step {
         let daemon = self.group.daemon.as_ref().map_or("", |daemon| daemon.name);
         let reason = format!("This kernel and {} have TCP-AO.", self.name());
         let (page, format, folder, see) = match daemon {
             "BIRD" => ("docs/daemons/bird.md", "bird", "/etc/bird", "birdc show protocols all"),
             _ => ("docs/daemons/gobgp.md", "gobgp", "/etc/gobgp", "gobgp neighbor"),
         };
-        let mut step = self.step(Way::Daemon, page, reason);
+        let mut step = self.step(Way::Daemon, page, reason).with(peers);
         let Some(process) = self.outside_container(&mut step) else { return step };
         step.commands = vec![
             format!("mkdir -p {folder}"),
@@ -250,7 +176,7 @@ impl Advisor<'_> {
     }
 
     /// By `wireseal run`, under which the daemon is started again.
-    fn by_run(&self, peers: &[String]) -> Step {
+    fn by_run(&self, peers: Vec<String>) -> Step {
         let program = self.program();
         let has_own = match self.daemon_can() {
             Ability::No => format!("This kernel has TCP-AO, and {} has none of its own.", self.name()),
@@ -258,7 +184,7 @@ impl Advisor<'_> {
         };
         let is_frr = self.group.daemon.as_ref().is_some_and(|daemon| daemon.name == "FRR");
         let page = if is_frr { "docs/daemons/frr.md" } else { RUN };
-        let mut step = self.step(Way::Run, page, has_own);
+        let mut step = self.step(Way::Run, page, has_own).with(peers);
         if let Some(process) = self.outside_container(&mut step) {
             let (Some(program), true) = (program, self.group.namespace.is_none()) else {
                 step.notes.push(format!(
@@ -277,7 +203,7 @@ impl Advisor<'_> {
             let mut lines = vec!["'key-chains = \"keys.toml\"'".to_owned()];
             lines.extend(self.ports().map(|ports| format!("'ports = {ports}'")));
             lines.push("'[peers]'".to_owned());
-            lines.extend(peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")));
+            lines.extend(step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")));
             // Not over a file that is there.
             step.commands.push(format!("(set -C; printf '%s\\n' {} >{file})", lines.join(" ")));
             step.commands.push(format!("wireseal run --config {file} --dry-run"));
@@ -308,19 +234,19 @@ impl Advisor<'_> {
     }
 
     /// Its supervisor does not have these peers.
-    fn add_to_run(&self) -> Step {
+    fn add_to_run(&self, peers: Vec<String>) -> Step {
         let reason = format!(
             "{} runs under `wireseal run`, whose configuration does not name these peers.",
             self.name()
         );
-        let mut step = self.step(Way::Run, RUN, reason);
+        let mut step = self.step(Way::Run, RUN, reason).with(peers);
         step.commands.push("wireseal status".to_owned());
         step.notes.push("Add them to its `[peers]`; `kill -HUP` and the process number that the command shows makes it read them.".into());
         step
     }
 
     /// By `wireseal gateway` in the network namespace of the sockets.
-    fn by_gateway(&self, findings: &Findings, peers: &[String]) -> Step {
+    fn by_gateway(&self, findings: &Findings, peers: Vec<String>) -> Step {
         let reason = match self.kernel.tcp_ao {
             Ability::No => "This kernel has no TCP-AO, but packet queues.",
             Ability::Yes => {
@@ -328,8 +254,8 @@ impl Advisor<'_> {
             }
             Ability::Unknown(_) => "Whether this kernel has TCP-AO is not known; it has packet queues.",
         };
-        let mut step = self.step(Way::Gateway, GATEWAY, reason);
-        let chosen: Vec<_> = peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")).collect();
+        let mut step = self.step(Way::Gateway, GATEWAY, reason).with(peers);
+        let chosen: Vec<_> = step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")).collect();
         let chosen = format!("printf '%s\\n' {} >>/etc/wireseal/gateway.toml", chosen.join(" "));
         let running = findings.groups.iter().filter(|group| group.namespace == self.group.namespace);
         let running = running
@@ -380,7 +306,7 @@ impl Advisor<'_> {
             return step;
         };
         step.commands.extend(self.new_keys("keys.toml", false));
-        let arguments = peers.iter().map(|peer| format!(" --peer {peer}=core"));
+        let arguments = step.peers.iter().map(|peer| format!(" --peer {peer}=core"));
         let arguments: String =
             arguments.chain(ports.iter().flatten().map(|port| format!(" --port {port}"))).collect();
         step.commands.push(format!("{inside}wireseal gateway --keys keys.toml{arguments}"));
@@ -391,8 +317,8 @@ impl Advisor<'_> {
     }
 
     /// No way of this kernel protects the sessions.
-    fn other_kernel(&self, why: &str) -> Step {
-        self.step(Way::Kernel, KERNELS, format!("It takes a kernel with TCP-AO: {why}."))
+    fn other_kernel(&self, why: &str, peers: Vec<String>) -> Step {
+        self.step(Way::Kernel, KERNELS, format!("It takes a kernel with TCP-AO: {why}.")).with(peers)
     }
 
     /// For listeners without sessions.
@@ -414,13 +340,15 @@ impl Advisor<'_> {
         );
         let mut step = self.step(Way::Migrate, "docs/migrate.md", reason);
         let sockets = self.group.sockets.iter().filter(|(_, verdict)| *verdict == Verdict::TcpMd5);
-        step.peers =
-            sockets.filter_map(|(socket, _)| peer(socket)).collect::<BTreeSet<_>>().into_iter().collect();
+        step.peers = sockets
+            .filter_map(|(socket, _)| self.peer(socket))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
         step
     }
 
-    fn become_root(&self) -> Step {
-        let reason = "What protects these sockets could not be seen.";
+    fn become_root(&self, reason: &str) -> Step {
         let mut step = self.step(Way::Root, PROBE, reason);
         if !self.setting.is_root {
             step.commands.push("sudo wireseal probe".to_owned());
@@ -537,15 +465,6 @@ impl Advisor<'_> {
     }
 }
 
-/// The peer of a session as configurations name it; `None` for a listener, and for a device whose name cannot be in a command.
-fn peer(socket: &ProbedSocket) -> Option<String> {
-    let Role::Session { peer, .. } = socket.role else { return None };
-    match &socket.device {
-        None => Some(peer.ip().to_string()),
-        Some(device) => is_plain(device).then(|| format!("{}%{device}", peer.ip())),
-    }
-}
-
 /// The port of the service.
 fn port(socket: &ProbedSocket) -> u16 {
     match socket.role {
@@ -557,10 +476,4 @@ fn port(socket: &ProbedSocket) -> u16 {
 fn in_brackets(ports: &BTreeSet<u16>) -> String {
     let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
     format!("[{}]", ports.join(", "))
-}
-
-/// Whether a name has only letters without a meaning for shells, unit files, TOML and options.
-fn is_plain(name: &str) -> bool {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "._-/@".contains(letter);
-    !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain)
 }

@@ -2,7 +2,7 @@
 
 use wireseal_agent::probe::{Daemon, Host, Namespace, ProbedSocket, Process, Role};
 
-use crate::text::counted;
+use crate::text::{counted, grouped};
 
 /// What was found on a host, judged.
 #[derive(Clone, Debug)]
@@ -133,6 +133,10 @@ impl Findings {
             .filter(|(count, _)| count.all > 0)
             .map(|(count, noun)| counted(count.all, noun))
             .collect();
+        let sockets = self.groups.iter().flat_map(|group| &group.sockets);
+        let by_md5 = sockets.filter(|(_, verdict)| *verdict == Verdict::TcpMd5).count() as u64;
+        let by_md5 =
+            if by_md5 > 0 { format!(", {} by TCP-MD5 alone", grouped(by_md5)) } else { String::new() };
         let (unprotected, not_judged) = (some(|count| count.unprotected), some(|count| count.not_judged));
         match self.answer() {
             Answer::Unprotected => format!("{} {} not protected", unprotected.0, unprotected.1),
@@ -146,9 +150,9 @@ impl Findings {
                 "there is no session or listener of BGP, LDP, MSDP, PCEP, RTR or BMP".to_owned()
             }
             Answer::NotJudged => {
-                format!("{} that could be seen: all protected", all.join(" and "))
+                format!("{} that could be seen: all protected{by_md5}", all.join(" and "))
             }
-            _ => format!("{}: all protected", all.join(" and ")),
+            _ => format!("{}: all protected{by_md5}", all.join(" and ")),
         }
     }
 }

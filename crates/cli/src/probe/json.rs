@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use wireseal_agent::probe::{Ability, AoKey, CarriedBy, Namespace, ProbedSocket, Process, Role};
 
-use super::advice::Step;
 use super::findings::{Answer, Count, Findings, Group, Verdict};
+use super::step::Step;
 use super::text::service;
 
 /// One object with everything.

@@ -4,9 +4,11 @@
 mod advice;
 mod findings;
 mod json;
+mod step;
 mod text;
 
-pub use advice::{Setting, Step, Way, steps};
+pub use advice::steps;
 pub use findings::{Answer, Count, Findings, Group, Verdict};
 pub use json::json;
+pub use step::{Setting, Step, Way};
 pub use text::text;

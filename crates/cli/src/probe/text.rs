@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use clap::builder::styling::{AnsiColor, Style};
 use wireseal_agent::probe::{Ability, AoKey, Namespace, ProbedSocket, Role, Service};
 
-use super::advice::Step;
 use super::findings::{Answer, Findings, Group, Verdict};
+use super::step::{Setting, Step};
 use crate::report::table::table;
 use crate::terminal::Wrapped;
 use crate::text::Printable;
@@ -21,7 +21,13 @@ const HEADING: Style = Style::new().bold();
 ///
 /// # Errors
 /// Those of writing.
-pub fn text(output: &mut impl Write, findings: &Findings, steps: &[Step], colours: bool) -> io::Result<()> {
+pub fn text(
+    output: &mut impl Write,
+    findings: &Findings,
+    steps: &[Step],
+    setting: &Setting,
+    colours: bool,
+) -> io::Result<()> {
     let styled = |style: Style, text: &dyn Display| match colours {
         true => format!("{style}{text}{style:#}"),
         false => text.to_string(),
@@ -82,6 +88,9 @@ pub fn text(output: &mut impl Write, findings: &Findings, steps: &[Step], colour
     for clause in &findings.host.unseen {
         writeln!(lines, "{} {}", styled(NOT_JUDGED, &"not seen:"), Printable(clause))?;
     }
+    if !findings.host.unseen.is_empty() && !setting.is_root {
+        writeln!(lines, "`sudo wireseal probe` sees more")?;
+    }
     lines.flush()
 }
 
@@ -90,7 +99,7 @@ fn subject(group: &Group) -> String {
     let name = group.daemon.as_ref().map_or("unknown program", |daemon| daemon.name);
     match &group.process {
         Some(process) => format!("{name} (process {})", process.pid),
-        None => name.to_owned(),
+        None => "process that could not be seen".to_owned(),
     }
 }
 
@@ -103,7 +112,7 @@ fn heading(group: &Group) -> String {
         None => "unknown program".to_owned(),
     };
     match &group.process {
-        None => text += ", of a process that could not be seen",
+        None => "process that could not be seen".clone_into(&mut text),
         Some(process) => {
             let of: Vec<_> = [
                 Some(process.name.as_str()),

@@ -14,6 +14,7 @@ mod live;
 mod outputs;
 mod pictures;
 mod probe;
+mod probe_sockets;
 mod report;
 mod report_many;
 mod schemas;

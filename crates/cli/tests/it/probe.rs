@@ -1,5 +1,6 @@
 //! `wireseal probe`: what it says of made-up hosts, word for word.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -31,6 +32,7 @@ fn setting() -> Setting {
         has_gateway_unit: true,
         has_run_unit: true,
         has_keys: false,
+        vrfs: BTreeSet::from(["vrf-red".to_owned(), "a'b".to_owned()]),
     }
 }
 
@@ -179,7 +181,7 @@ fn findings(host: Host) -> Findings {
 
 fn said(findings: &Findings, setting: &Setting) -> String {
     let mut output = Vec::new();
-    text(&mut output, findings, &steps(findings, setting), false).unwrap();
+    text(&mut output, findings, &steps(findings, setting), setting, false).unwrap();
     String::from_utf8(output).unwrap()
 }
 
@@ -209,6 +211,47 @@ fn every_case_is_said_as_it_is_written_here() {
     nothing.kernel.packet_queues = Ability::No;
     nothing.unseen.clear();
     assert_as_written("frr-without-queues", &said(&findings(nothing), &setting()));
+}
+
+/// FRR, GoBGP and BIRD with each other.
+fn of_the_page() -> Vec<ProbedSocket> {
+    let [bgpd, gobgpd, bird] = [
+        (411, "/usr/lib/frr/bgpd", "frr"),
+        (602, "/usr/bin/gobgpd", "gobgpd"),
+        (502, "/usr/sbin/bird", "bird"),
+    ]
+    .map(|(pid, path, unit)| process(pid, path, Some(&format!("{unit}.service"))));
+    let md5 = |peer: &str| Protection { tcp_md5: vec![peer.parse().unwrap()], ..Protection::default() };
+    vec![
+        with(listener(&bgpd, "192.0.2.1:179"), md5("192.0.2.3/32")),
+        session(&bgpd, "192.0.2.1:42929", "192.0.2.2:179"),
+        with(session(&bgpd, "192.0.2.1:44035", "192.0.2.3:179"), md5("192.0.2.3/32")),
+        listener(&gobgpd, "192.0.2.2:179"),
+        session(&gobgpd, "192.0.2.2:179", "192.0.2.1:42929"),
+        with(listener(&bird, "192.0.2.3:179"), md5("192.0.2.1/32")),
+        with(session(&bird, "192.0.2.3:179", "192.0.2.1:44035"), md5("192.0.2.1/32")),
+    ]
+}
+
+#[test]
+fn the_pages_show_what_is_said() {
+    let of_frr = Findings::new(Host { unseen: Vec::new(), ..host(false, of_the_page()) }, |process| {
+        match process.pid {
+            411 => Daemon::named("FRR", Some("10.3")),
+            602 => Daemon::named("GoBGP", Some("3.36.0")),
+            _ => Daemon::named("BIRD", Some("3.1.8")),
+        }
+    });
+    let new = findings(host(true, Vec::new()));
+    for (page, findings) in [("probe.md", of_frr), ("kernels.md", new)] {
+        let said = said(&findings, &setting());
+        let said: String = said.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        let page = String::from_utf8(workspace_file(&format!("../docs/{page}"))).unwrap();
+        let shown = page.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+        for part in shown.split("…\n") {
+            assert!(said.contains(part), "{part}\nis not in\n{said}");
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod page;
 mod pages;
 mod pair;
 mod planned;
+mod probe;
 mod program;
 mod run;
 
@@ -26,6 +27,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(keys_roll::rows());
     rows.extend(gateway::rows());
     rows.extend(pages::rows());
+    rows.extend(probe::rows());
     rows
 }
 
