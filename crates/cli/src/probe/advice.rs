@@ -211,7 +211,7 @@ impl Advisor<'_> {
             if is_frr {
                 let wireseal = &self.setting.program;
                 step.commands.push(format!(
-                    "sed -i '/^{program}_wrap=/d; $ a {program}_wrap=\"{wireseal} run --background --config {file} --\"' /etc/frr/daemons"
+                    "sed -i -e '$ a {program}_wrap=\"{wireseal} run --background --config {file} --\"' -e '/^{program}_wrap=/d' /etc/frr/daemons"
                 ));
                 step.commands.push(format!("systemctl restart {}", unit.unwrap_or("frr")));
             } else if let (Some(unit), true) = (unit, self.setting.has_run_unit) {
