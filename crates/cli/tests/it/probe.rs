@@ -386,6 +386,7 @@ fn the_commands_can_be_pasted() {
     let exabgp = Process { name: "exabgp".to_owned(), ..make("/usr/bin/python3.13", "exabgp.service") };
     let bird = make("/usr/sbin/bird", "bird.service");
     let gobgpd = make("/usr/bin/gobgpd", "gobgpd.service");
+    let other = make("/opt/other/bgp", "other.service");
     let blue = Namespace { name: Some("blue".to_owned()), pid: None, inode: 1 };
     let bare = Setting { has_gateway_unit: false, has_run_unit: false, ..setting() };
     let peers = ["192.0.2.2", "2001:db8::2"];
@@ -395,16 +396,8 @@ fn the_commands_can_be_pasted() {
         (&bgpd, "FRR", false, bare.clone(), None, 3323, Way::Gateway, ""),
         (&bgpd, "FRR", false, setting(), Some(&blue), 179, Way::Gateway, ""),
         (&bgpd, "FRR", true, setting(), None, 3323, Way::Run, "systemctl restart frr"),
-        (
-            &exabgp,
-            "ExaBGP",
-            true,
-            setting(),
-            None,
-            179,
-            Way::Run,
-            "systemctl enable --now wireseal-run@exabgp",
-        ),
+        (&exabgp, "ExaBGP", true, setting(), None, 179, Way::Run, ""),
+        (&other, "", true, setting(), None, 179, Way::Run, "systemctl enable --now wireseal-run@other"),
         (&bird, "BIRD", false, setting(), None, 179, Way::Gateway, "systemctl restart bird"),
         (&bird, "BIRD", true, setting(), None, 179, Way::Daemon, ""),
         (&gobgpd, "GoBGP", true, setting(), None, 179, Way::Daemon, ""),
@@ -432,8 +425,9 @@ fn the_commands_can_be_pasted() {
         let config = match way {
             Way::Gateway if last.is_empty() => None,
             Way::Gateway => Some("gateway --config /etc/wireseal/gateway.toml"),
-            Way::Run if daemon == "FRR" => Some("run --dry-run --config /etc/frr/wireseal.toml"),
-            Way::Run => Some("run --dry-run --config /etc/wireseal/exabgp.toml"),
+            Way::Run if daemon == "FRR" => Some("run --dry-run --config /etc/wireseal/frr.toml"),
+            Way::Run if daemon == "ExaBGP" => Some("run --dry-run --config /etc/wireseal/exabgp.toml"),
+            Way::Run => Some("run --dry-run --config /etc/wireseal/other.toml"),
             _ => None,
         };
         let said = config.map_or(run, |config| pasted(&[format!("wireseal {config}")], &root)).out;
@@ -453,9 +447,13 @@ fn the_commands_can_be_pasted() {
                 "{daemons}"
             );
         }
-        if daemon == "ExaBGP" {
-            let environment = fs::read_to_string(root.path("etc/wireseal/exabgp.env")).unwrap();
+        if daemon.is_empty() {
+            let environment = fs::read_to_string(root.path("etc/wireseal/other.env")).unwrap();
             assert!(environment.starts_with("DAEMON=/"), "{environment}");
+        }
+        if (daemon, way) == ("BIRD", Way::Daemon) {
+            let template = fs::read_to_string(root.path("etc/bird/core.conf")).unwrap();
+            assert!(template.contains("template bgp 'core' {") && template.contains("authentication ao;"));
         }
         // A second time nothing is written over.
         if matches!(way, Way::Run | Way::Daemon) {
