@@ -12,6 +12,8 @@ mod html_in_chromium;
 mod keys;
 mod live;
 mod outputs;
+mod probe;
+mod probe_sockets;
 mod report;
 mod report_many;
 mod schemas;
