@@ -34,6 +34,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
     ("install.md", "Debian", ".ci/stages/packages", "docs/install.md"),
     ("install.md", "RHEL and others with rpm", ".ci/stages/packages", "docs/install.md"),
     ("wireshark.md", "In a terminal", "crates/cli/tests/extcap-in-tshark", "wireseal-eth0"),
+    ("migrate.md", "", "interop/linux/driver/src/rows/outside/migrate.rs", "page-migrate"),
     ("run.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-run"),
 ];
 

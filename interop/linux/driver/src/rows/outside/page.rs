@@ -30,23 +30,36 @@ impl Page {
         files
     }
 
-    /// Its commands, without those that install packages: the guest's file system was made with them.
+    /// Its commands. Of those that install packages it leaves out all but Wireseal's: the guest's file system was made with Debian's.
     pub fn commands(self) -> impl Iterator<Item = &'static str> {
         let blocks = self.text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
-        blocks.flat_map(str::lines).filter(|line| !line.starts_with("apt-get "))
+        blocks
+            .flat_map(str::lines)
+            .filter(|line| !line.starts_with("apt-get ") || line.contains(" ./wireseal_"))
     }
 
-    /// Writes its files, then runs its commands; returns what each command has printed.
-    pub async fn follow(self, guest: &Guest) -> Result<Vec<String>> {
+    /// Writes its files.
+    pub async fn write(self, guest: &Guest) -> Result<()> {
         for (path, contents) in self.files() {
             guest.shell(&format!("mkdir -p $(dirname {path})")).await?;
             guest.call(WriteFile { path, contents }).await?;
         }
-        let mut said = Vec::new();
-        for command in self.commands() {
-            let run = guest.shell(&format!("cd /root && {command}")).await;
-            said.push(run.with_context(|| command.to_owned())?);
-        }
-        Ok(said)
+        Ok(())
     }
+
+    /// Writes its files, then runs its commands; returns what each command has printed.
+    pub async fn follow(self, guest: &Guest) -> Result<Vec<String>> {
+        self.write(guest).await?;
+        run(guest, self.commands()).await
+    }
+}
+
+/// Runs commands where the reader has downloaded the package to; returns what each has printed.
+pub async fn run(guest: &Guest, commands: impl Iterator<Item = &str>) -> Result<Vec<String>> {
+    let mut said = Vec::new();
+    for command in commands {
+        let run = guest.shell(&format!("cd /root && {command}")).await;
+        said.push(run.with_context(|| command.to_owned())?);
+    }
+    Ok(said)
 }
