@@ -1,5 +1,6 @@
 //! Tests of the program and its library.
 
+mod book;
 mod capture;
 mod commands;
 mod derive;
