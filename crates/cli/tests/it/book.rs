@@ -31,7 +31,12 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "two_ends_that_follow_the_plan_lose_nothing",
     ),
     ("gateway.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-gateway"),
+    ("kernels.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
+    ("probe.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
+    ("install.md", "Debian", ".ci/stages/packages", "docs/install.md"),
+    ("install.md", "RHEL and others with rpm", ".ci/stages/packages", "docs/install.md"),
     ("wireshark.md", "In a terminal", "crates/cli/tests/extcap-in-tshark", "wireseal-eth0"),
+    ("migrate.md", "", "interop/linux/driver/src/rows/outside/migrate.rs", "page-migrate"),
     ("run.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-run"),
 ];
 
@@ -42,8 +47,9 @@ struct Prepared {
     before: &'static [&'static str],
     /// Programs that the page uses and that not every machine has.
     programs: &'static [&'static str],
-    /// Whether it needs a network of its own: the link `eth0` leads to an interface `far` with nobody behind it.
-    network: bool,
+    /// Whether it must be alone: with a network of its own, whose link `eth0` leads to an interface `far` with nobody behind it, and with
+    /// `/etc`, `/run` and `/usr/local` that it may change. Every page is alone where the tests may make namespaces.
+    is_alone: bool,
 }
 
 /// A capture of a good session, and its key.
@@ -52,7 +58,7 @@ printf '[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 100\nalgori
 printf 'secret = \"first-secret\"\n' >>keys.toml
 chmod 600 keys.toml";
 
-const NOTHING: Prepared = Prepared { page: "", before: &[], programs: &[], network: false };
+const NOTHING: Prepared = Prepared { page: "", before: &[], programs: &[], is_alone: false };
 
 const PREPARED: &[Prepared] = &[
     Prepared {
@@ -73,13 +79,24 @@ const PREPARED: &[Prepared] = &[
         ..NOTHING
     },
     Prepared {
+        page: "install.md",
+        before: &[
+            "ln -s \"$(command -v wireseal)\" wireseal-0.1.0-x86_64",
+            "sha256sum wireseal-0.1.0-x86_64 >SHA256SUMS",
+            "echo \"$(sha256sum </dev/null | cut -c -64)  wireseal_0.1.0-1_amd64.deb\" >>SHA256SUMS",
+            "mkdir -p /etc/wireseal; cp docs/../packaging/etc/gateway.toml /etc/wireseal",
+        ],
+        programs: &["iptables"],
+        is_alone: true,
+    },
+    Prepared {
         page: "troubleshooting.md",
         before: &[
             SESSION,
             "tcpdump() { shift 2; mv session.pcap seen.pcap; command tcpdump -r seen.pcap \"$@\"; }",
         ],
-        programs: &["tcpdump"],
-        ..NOTHING
+        programs: &["tcpdump", "iptables"],
+        is_alone: true,
     },
     Prepared {
         page: "verify-json.md",
@@ -178,6 +195,18 @@ fn every_block_says_what_it_is() {
 }
 
 #[test]
+fn every_page_is_in_the_book() {
+    let pages = pages();
+    let (_, summary) = pages.iter().find(|(name, _)| name == "SUMMARY.md").unwrap();
+    for (page, _) in pages.iter().filter(|(name, _)| name != "SUMMARY.md") {
+        assert!(
+            summary.contains(&format!("]({page})")),
+            "docs/SUMMARY.md lacks docs/{page}: nobody would find it in the book"
+        );
+    }
+}
+
+#[test]
 fn what_runs_elsewhere_is_read_from_the_page() {
     let pages = pages();
     for (page, section, file, row) in ELSEWHERE {
@@ -218,11 +247,11 @@ fn every_command_runs() {
 
 /// Runs what a page tells the reader to run. An error begins with the line of the block.
 fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
-    let Prepared { before, programs, network, .. } =
+    let Prepared { before, programs, is_alone, .. } =
         PREPARED.iter().find(|prepared| prepared.page == page).unwrap_or(&NOTHING);
     let missing: Vec<_> = programs.iter().filter(|program| !is_installed(program)).collect();
-    if !missing.is_empty() || (*network && !is_privileged()) {
-        let why = format!(": not run: it takes {missing:?}, and the right to make namespaces: {network}");
+    if !missing.is_empty() || (*is_alone && !is_privileged()) {
+        let why = format!(": not run: it takes {missing:?}, and the right to make namespaces: {is_alone}");
         // The stage that has them all sets this.
         if std::env::var_os("WIRESEAL_EVERY_PAGE").is_some() {
             return Err(why);
@@ -232,11 +261,14 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     }
     let files = Files::new();
     symlink(crates().join("../docs").canonicalize().unwrap(), files.path("docs")).unwrap();
-    // With processes and a network of its own, so that what a page starts ends with it, and nobody else sees it.
+    // What a page starts ends with it, and nobody else sees it.
     let is_alone = is_privileged();
     let mut script = String::from("at() { echo \"$1\" >.at; }\nat 1\n");
     if is_alone {
-        script.push_str("mount -t tmpfs none /run\nip link add eth0 type veth peer name far\n");
+        script.push_str("mount -t tmpfs none /run\nmkdir .changed\nmount -t tmpfs none .changed\n");
+        script.push_str("for at in /etc /usr/local; do\nmkdir -p .changed$at/upper .changed$at/work\n");
+        script.push_str("mount -t overlay -o lowerdir=$at,upperdir=.changed$at/upper,workdir=.changed$at/work none $at\ndone\n");
+        script.push_str("ip link add eth0 type veth peer name far\n");
         script.push_str("for link in eth0 far lo; do ip link set $link up; done\n");
     }
     writeln!(script, "{}", before.join("\n")).unwrap();
