@@ -17,8 +17,7 @@ pub fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
     }
-    if !is_privileged() {
-        println!("{test} was not run: it takes the right to make a network namespace");
+    if !is_privileged(test) {
         return false;
     }
     let mut command = Command::new("unshare");
@@ -29,11 +28,16 @@ pub fn is_inside(test: &str) -> bool {
 }
 
 /// Whether this process has CAP_SYS_ADMIN, which permits making namespaces (`linux/capability.h`). In many containers root lacks it.
-fn is_privileged() -> bool {
+/// Otherwise says that a test was not run.
+pub fn is_privileged(test: &str) -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();
-    u64::from_str_radix(effective.trim(), 16).unwrap() >> CAP_SYS_ADMIN & 1 == 1
+    let is_so = u64::from_str_radix(effective.trim(), 16).unwrap() >> CAP_SYS_ADMIN & 1 == 1;
+    if !is_so {
+        println!("{test} was not run: it takes the right to make a namespace");
+    }
+    is_so
 }
 
 /// Runs a shell's line.
