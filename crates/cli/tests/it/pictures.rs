@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::support::files::{Files, example};
+use crate::support::files::{Files, crates, example};
 use crate::support::generate::{self, Generate, KEY};
 use crate::support::namespace::is_privileged;
-use crate::support::pictures::{assert_is_picture, drawing, text_of};
+use crate::support::pictures::{assert_is_picture, digest, digest_in, drawing, text_of};
 use crate::support::program::{on_terminal, program, terminal};
 use crate::support::schema::Schema;
 
@@ -151,6 +151,18 @@ fn the_status_of_instances() {
     let run = on_terminal(&mut command);
     assert_eq!(run.code, 0, "{}", run.err);
     assert_is_picture("status.svg", &drawing(&format!("$ wireseal status\n{}", run.out)));
+}
+
+/// Grafana's panels take too much to be drawn here: `crates/cli/grafana/picture/make` draws them.
+#[test]
+fn the_dashboard_is_the_one_that_was_drawn() {
+    let digest = digest(include_bytes!("../../grafana/wireseal.json"));
+    let picture = crates().join("../docs/images/dashboard.png");
+    assert_eq!(
+        digest_in(&picture),
+        digest,
+        "draw docs/images/dashboard.png anew with crates/cli/grafana/picture/make"
+    );
 }
 
 /// What tshark and capinfos show of a file with comments.
