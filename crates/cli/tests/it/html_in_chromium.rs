@@ -10,12 +10,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sha2::{Digest, Sha256};
 use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Verdict};
 
 use crate::support::files::{Files, crates, example};
-use crate::support::pictures::are_written;
+use crate::support::pictures::{DIGEST, are_written, digest, digest_in};
 use crate::support::program::{program, wireseal};
 use crate::support::reports::{every_verdict, keys, options_excluded, rollover, totals};
 
@@ -252,14 +251,11 @@ fn write_cropped(from: &Path, to: &Path, height: usize, digest: &str) {
     encoder.write_header().unwrap().write_image_data(rows).unwrap();
 }
 
-/// The name of a picture's text with the digest of its page.
-const DIGEST: &str = "SHA-256 of the page";
-
 /// Asserts that a picture in `docs/images` is of this page and looks like this one, or writes it. The digest finds what no eye would;
 /// pixels may differ a little, as they do between two versions of Chromium.
 #[track_caller]
 fn assert_is_screenshot(name: &str, page: &Path, shot: &Path, height: usize) {
-    let digest = base16ct::lower::encode_string(&Sha256::digest(fs::read(page).unwrap()));
+    let digest = digest(&fs::read(page).unwrap());
     let kept = crates().join("../docs/images").join(name);
     if are_written() {
         write_cropped(shot, &kept, height, &digest);
@@ -271,15 +267,11 @@ fn assert_is_screenshot(name: &str, page: &Path, shot: &Path, height: usize) {
         let mut octets = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut octets).unwrap();
         octets.truncate(info.line_size * height);
-        let texts = reader.info().uncompressed_latin1_text.iter();
-        let of =
-            texts.filter(|text| text.keyword == DIGEST).map(|text| text.text.clone()).collect::<String>();
-        ((info.width, info.color_type, octets), of)
+        (info.width, info.color_type, octets)
     };
-    let ((kept_width, kept_type, kept), of) = decode(&kept);
-    let ((width, kind, octets), _) = decode(shot);
     let remedy = "look at it after WIRESEAL_PICTURES=write has written it anew";
-    assert!(of == digest, "docs/images/{name} shows another page: {remedy}");
+    assert!(digest_in(&kept) == digest, "docs/images/{name} shows another page: {remedy}");
+    let ((kept_width, kept_type, kept), (width, kind, octets)) = (decode(&kept), decode(shot));
     assert_eq!(
         (kept_width, kept_type, kept.len()),
         (width, kind, octets.len()),

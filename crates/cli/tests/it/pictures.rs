@@ -1,6 +1,6 @@
 //! Pictures in `docs/images` of what the program shows on a terminal.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::process::Command;
@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::support::files::{Files, example};
+use crate::support::files::{Files, crates, example};
 use crate::support::generate::{self, Generate, KEY};
-use crate::support::pictures::{assert_is_picture, drawing, text_of};
+use crate::support::namespace::is_privileged;
+use crate::support::pictures::{assert_is_picture, digest, digest_in, drawing, text_of};
 use crate::support::program::{on_terminal, program, terminal};
+use crate::support::schema::Schema;
 
 /// The rows and columns of the terminals.
 const ROWS: u16 = 20;
@@ -55,6 +57,12 @@ fn the_report_of_many_connections() {
     assert_is_picture("report-many.svg", &drawing(&shown(&mut command, 1)));
 }
 
+/// A terminal's screen, which is drawn on by what it is given.
+fn parser(rows: u16, columns: u16) -> vt100::Parser {
+    let [rows, columns] = [rows, columns].map(|size| NonZeroU16::new(size).unwrap());
+    vt100::Parser::new(rows, columns, 0)
+}
+
 /// What the table shows of the example when its own clock is at `clock`; `None` if that is not drawn.
 fn table_at(clock: &str) -> Option<String> {
     let files = example();
@@ -66,8 +74,7 @@ fn table_at(clock: &str) -> Option<String> {
     let end = || theirs.try_clone().unwrap();
     let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
     let mut ours = File::from(ours);
-    let [rows, columns] = [ROWS, COLUMNS].map(|size| NonZeroU16::new(size).unwrap());
-    let mut parser = vt100::Parser::new(rows, columns, 0);
+    let mut parser = parser(ROWS, COLUMNS);
     let started = Instant::now();
     let mut found = None;
     while found.is_none() && started.elapsed() < Duration::from_secs(20) {
@@ -101,4 +108,84 @@ fn the_table_of_live_connections() {
     // A busy machine may not draw it in that second.
     let found = (0..5).find_map(|_| table_at("  00:00:03"));
     assert_is_picture("live.svg", &drawing(&found.unwrap()));
+}
+
+/// Instances that answer with what a file says, for a program that is run then.
+const INSTANCES: &str = "
+import json, os, socket, subprocess, sys, threading
+os.makedirs('/run/wireseal', 0o700)
+def answer(s, status):
+    while True:
+        caller, _ = s.accept()
+        caller.sendall(json.dumps(status).encode())
+        caller.close()
+for status in json.load(open(sys.argv[1])):
+    s = socket.socket(socket.AF_UNIX)
+    s.bind('/run/wireseal/%s-%d' % (status['command'], status['pid']))
+    s.listen()
+    threading.Thread(target=answer, args=(s, status), daemon=True).start()
+code = subprocess.run(sys.argv[2:]).returncode
+os._exit(code)
+";
+
+#[test]
+fn the_status_of_instances() {
+    if !is_privileged() {
+        println!("the picture of status was not compared: it takes the right to make a namespace");
+        return;
+    }
+    let instances = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/status.json");
+    // It is what instances answer.
+    Schema::load("status.json").holds(&serde_json::from_slice(&fs::read(instances).unwrap()).unwrap());
+    let mut command = Command::new("unshare");
+    command.args([
+        "-m",
+        "sh",
+        "-ec",
+        "mount -t tmpfs tmpfs /run; exec \"$@\"",
+        "sh",
+        "python3",
+        "-c",
+        INSTANCES,
+    ]);
+    command.args([instances, env!("CARGO_BIN_EXE_wireseal"), "status"]);
+    let run = on_terminal(&mut command);
+    assert_eq!(run.code, 0, "{}", run.err);
+    assert_is_picture("status.svg", &drawing(&format!("$ wireseal status\n{}", run.out)));
+}
+
+/// Grafana's panels take too much to be drawn here: `crates/cli/grafana/picture/make` draws them.
+#[test]
+fn the_dashboard_is_the_one_that_was_drawn() {
+    let digest = digest(include_bytes!("../../grafana/wireseal.json"));
+    let picture = crates().join("../docs/images/dashboard.png");
+    assert_eq!(
+        digest_in(&picture),
+        digest,
+        "draw docs/images/dashboard.png anew with crates/cli/grafana/picture/make"
+    );
+}
+
+/// What tshark and capinfos show of a file with comments.
+#[cfg(feature = "tshark")]
+#[test]
+fn comments_in_tshark() {
+    let files = example();
+    let mut command = program();
+    command.args(["verify", "down.pcap", "--keys", "keys.toml", "--annotate", "verified.pcapng"]);
+    assert_eq!(command.current_dir(files.path("")).output().unwrap().status.code(), Some(1));
+    let lines = [
+        "tshark -r verified.pcapng -Y 'frame.comment contains \"bad MAC\"' -T fields -e frame.number -e frame.comment | head -n 3 | fold -sw 120",
+        "capinfos -k verified.pcapng | fold -sw 120",
+    ];
+    let mut screen = parser(40, 134);
+    for line in lines {
+        screen.process(format!("$ {line}\r\n").as_bytes());
+        let output = Command::new("sh").args(["-c", line]).current_dir(files.path("")).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{output:?}");
+        screen.process(String::from_utf8(output.stdout).unwrap().replace('\n', "\r\n").as_bytes());
+        screen.process(b"\r\n");
+    }
+    assert_is_picture("tshark.svg", &drawing(&text_of(screen.screen())));
 }

@@ -3,11 +3,13 @@
 //! A test fails if a picture is not what the program shows. With `WIRESEAL_PICTURES=write` in the environment it writes the picture anew
 //! instead.
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
 
 use anstyle::{Ansi256Color, AnsiColor, Color, RgbColor, Style};
 use anstyle_svg::{Palette, Term, VGA};
+use sha2::{Digest, Sha256};
 
 use super::files::crates;
 
@@ -62,6 +64,20 @@ pub fn text_of(screen: &vt100::Screen) -> String {
 
 fn path(name: &str) -> PathBuf {
     crates().join("../docs/images").join(name)
+}
+
+/// The name of a text in a PNG file: the digest of what the picture shows.
+pub const DIGEST: &str = "SHA-256 of what is shown";
+
+pub fn digest(shown: &[u8]) -> String {
+    base16ct::lower::encode_string(&Sha256::digest(shown))
+}
+
+/// The digest in a PNG file, or an empty text.
+pub fn digest_in(path: &Path) -> String {
+    let reader = png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
+    let mut texts = reader.info().uncompressed_latin1_text.iter();
+    texts.find(|text| text.keyword == DIGEST).map(|text| text.text.clone()).unwrap_or_default()
 }
 
 /// Whether pictures are to be written, and not compared.
