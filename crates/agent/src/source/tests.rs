@@ -70,7 +70,10 @@ fn the_page_of_run_shows_what_dry_run_prints() {
         page[at + 1..].split_once("```").unwrap().0
     };
     let folder = tempfile::tempdir().unwrap();
-    let config = source(folder.path(), block("[[key-chain]]"), block("key-chains = "), &[]).read().unwrap();
+    // As `wireseal keys new core` makes it.
+    let chain = "[[key-chain]]\nname = 'core'\n[[key-chain.key]]\nsend-id = 1\nrecv-id = 1\nalgorithm = \
+                 'AES-128-CMAC-96'\nsecret = 'a secret of 16 octets or more'\n";
+    let config = source(folder.path(), chain, block("key-chains = "), &[]).read().unwrap();
     assert_eq!(config.to_string(), block("ports: "));
 }
 
