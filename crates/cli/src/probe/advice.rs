@@ -13,6 +13,7 @@ use super::step::{Setting, Step, Way, is_plain};
 
 /// What `run` and `gateway` protect unless told otherwise.
 const DEFAULT_PORTS: [u16; 1] = [179];
+const KEYS: &str = "/etc/wireseal/keys.toml";
 const NEW_KEYS: &str = "wireseal keys new core --output";
 const RUN: &str = "docs/run.md";
 const GATEWAY: &str = "docs/gateway.md";
@@ -153,82 +154,84 @@ impl Advisor<'_> {
 
     /// By the daemon itself.
     fn by_daemon(&self, peers: Vec<String>) -> Step {
-        let daemon = self.group.daemon.as_ref().map_or("", |daemon| daemon.name);
-        let reason = format!("This kernel and {} have TCP-AO.", self.name());
-        let (page, format, folder, see) = match daemon {
-            "BIRD" => ("docs/daemons/bird.md", "bird", "/etc/bird", "birdc show protocols all"),
-            _ => ("docs/daemons/gobgp.md", "gobgp", "/etc/gobgp", "gobgp neighbor"),
-        };
-        let mut step = self.step(Way::Daemon, page, reason).with(peers);
+        let name = self.name();
+        let reason = format!("This kernel and {name} have TCP-AO.");
+        let mut step = self.step(Way::Daemon, self.page(PROBE), reason).with(peers);
         let Some(process) = self.outside_container(&mut step) else { return step };
-        step.commands = vec![
-            format!("mkdir -p {folder}"),
-            format!("{NEW_KEYS} {folder}/core.toml"),
-            format!("wireseal keys convert {folder}/core.toml --to {format} --output {folder}/core.conf"),
-        ];
-        step.notes.push(if format == "bird" {
-            format!("Put `authentication ao;` and the `keys` of {folder}/core.conf into the protocol of each peer, then `birdc configure`.")
+        self.make_keys(&mut step);
+        if name == "BIRD" {
+            let file = "/etc/bird/core.conf";
+            step.commands.push(format!("wireseal keys convert {KEYS} --to bird --output {file}"));
+            step.commands.push(format!("sed -i 's/^protocol/template/' {file}"));
+            step.commands
+                .extend(process.user.filter(|user| *user != 0).map(|user| format!("chown {user} {file}")));
+            step.notes.push(format!(
+                "Add `include \"{file}\";` to BIRD's configuration, `from 'core'` to the protocol of each peer, and run `birdc configure`. \
+                 `birdc show protocols all` shows the keys in use."
+            ));
         } else {
-            format!("Put the keychain of {folder}/core.conf, and `[neighbors.tcp-ao.config]` with it for each peer, into gobgpd's file, then `kill -HUP {}`.", process.pid)
-        });
-        step.notes.push(format!("`{see}` shows the keys in use."));
+            let file = "/etc/wireseal/gobgp-core.toml";
+            step.commands.push(format!("wireseal keys convert {KEYS} --to gobgp --output {file}"));
+            step.notes.push(format!(
+                "Put the keychain of {file} into gobgpd's configuration, and `[neighbors.tcp-ao.config]` with it to each peer, then `kill -HUP \
+                 {}`. `gobgp neighbor` shows the keys in use.",
+                process.pid
+            ));
+        }
         step
     }
 
     /// By `wireseal run`, under which the daemon is started again.
     fn by_run(&self, peers: Vec<String>) -> Step {
-        let program = self.program();
-        let has_own = match self.daemon_can() {
+        let reason = match self.daemon_can() {
             Ability::No => format!("This kernel has TCP-AO, and {} has none of its own.", self.name()),
             _ => format!("This kernel has TCP-AO; what {} has is not known.", self.name()),
         };
+        let mut step = self.step(Way::Run, self.page(RUN), reason).with(peers);
+        let Some(process) = self.outside_container(&mut step) else { return step };
+        let (Some(program), None) = (self.program(), &self.group.namespace) else {
+            let place = if self.group.namespace.is_some() { " in its network namespace" } else { "" };
+            let again = format!(
+                "Start it again as `wireseal run --config FILE -- PROGRAM`{place}, with its peers in FILE."
+            );
+            step.notes.push(again);
+            return step;
+        };
         let is_frr = self.group.daemon.as_ref().is_some_and(|daemon| daemon.name == "FRR");
-        let page = if is_frr { "docs/daemons/frr.md" } else { RUN };
-        let mut step = self.step(Way::Run, page, has_own).with(peers);
-        if let Some(process) = self.outside_container(&mut step) {
-            let (Some(program), true) = (program, self.group.namespace.is_none()) else {
-                step.notes.push(format!(
-                    "Start it again as `wireseal run --config FILE -- PROGRAM`{}, with its peers in FILE.",
-                    if self.group.namespace.is_some() { " in its network namespace" } else { "" }
-                ));
-                return step;
-            };
-            let folder = if is_frr { "/etc/frr" } else { "/etc/wireseal" };
-            let file = if is_frr {
-                "/etc/frr/wireseal.toml".to_owned()
-            } else {
-                format!("/etc/wireseal/{program}.toml")
-            };
-            step.commands.extend(self.new_keys(&format!("{folder}/keys.toml"), !is_frr));
-            let mut lines = vec!["'key-chains = \"keys.toml\"'".to_owned()];
-            lines.extend(self.ports().map(|ports| format!("'ports = {ports}'")));
-            lines.push("'[peers]'".to_owned());
-            lines.extend(step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")));
-            // Not over a file that is there.
-            step.commands.push(format!("(set -C; printf '%s\\n' {} >{file})", lines.join(" ")));
-            step.commands.push(format!("wireseal run --config {file} --dry-run"));
-            let unit = self.unit();
-            if is_frr {
-                let wireseal = &self.setting.program;
-                step.commands.push(format!(
-                    "sed -i '/^{program}_wrap=/d; $ a {program}_wrap=\"{wireseal} run --background --config {file} --\"' /etc/frr/daemons"
-                ));
+        // As its page has it; FRR's other daemons need files of their own.
+        let instance = if is_frr && program != "bgpd" { program } else { self.unit().unwrap_or(program) };
+        let file = format!("/etc/wireseal/{instance}.toml");
+        self.make_keys(&mut step);
+        let mut lines = vec!["'key-chains = \"keys.toml\"'".to_owned()];
+        lines.extend(self.ports().map(|ports| format!("'ports = {ports}'")));
+        lines.push("'[peers]'".to_owned());
+        lines.extend(step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")));
+        // Not over a file that is there.
+        step.commands.push(format!("(set -C; printf '%s\\n' {} >{file})", lines.join(" ")));
+        step.commands.push(format!("wireseal run --config {file} --dry-run"));
+        match self.unit() {
+            unit if is_frr => {
+                let wrap = format!("{program}_wrap=\"{} run --background --config {file} --\"", self.setting.program);
+                step.commands.push(format!("sed -i -e '$ a {wrap}' -e '/^{program}_wrap=/d' /etc/frr/daemons"));
                 step.commands.push(format!("systemctl restart {}", unit.unwrap_or("frr")));
-            } else if let (Some(unit), true) = (unit, self.setting.has_run_unit) {
+            }
+            Some(unit) if self.setting.has_run_unit && self.page(RUN) != RUN => step.notes.push(format!(
+                "{} has the lines of /etc/wireseal/{instance}.env, and the commands that put wireseal-run@{instance} in the place of {unit}.",
+                step.page
+            )),
+            Some(unit) if self.setting.has_run_unit => {
                 step.commands.push(format!(
-                    "(set -C; printf 'DAEMON=%s\\n' \"$(tr '\\0' ' ' </proc/{}/cmdline)\" >/etc/wireseal/{program}.env)",
+                    "(set -C; printf 'DAEMON=%s\\n' \"$(tr '\\0' ' ' </proc/{}/cmdline)\" >/etc/wireseal/{instance}.env)",
                     process.pid
                 ));
-                step.commands.push(format!(
-                    "systemctl disable --now {unit} && systemctl enable --now wireseal-run@{program}"
-                ));
+                step.commands
+                    .push(format!("systemctl disable --now {unit} && systemctl enable --now wireseal-run@{instance}"));
                 step.notes.push(format!(
-                    "It then runs as wireseal-run@{program} does, as root and without the settings of {unit}.service: a daemon that goes into \
-                     the background, or changes its user by that unit alone, needs a look at {file} and the .env beside it first."
+                    "It then runs as root, without the settings of {unit}.service. If it goes into the background, or that unit changes its \
+                     user, see to /etc/wireseal/{instance}.env first."
                 ));
-            } else {
-                step.notes.push(format!("Start it again as `wireseal run --config {file} -- {program} …`."));
             }
+            _ => step.notes.push(format!("Start it again as `wireseal run --config {file} -- {program} …`.")),
         }
         step
     }
@@ -254,7 +257,7 @@ impl Advisor<'_> {
             }
             Ability::Unknown(_) => "Whether this kernel has TCP-AO is not known; it has packet queues.",
         };
-        let mut step = self.step(Way::Gateway, GATEWAY, reason).with(peers);
+        let mut step = self.step(Way::Gateway, self.page(GATEWAY), reason).with(peers);
         let chosen: Vec<_> = step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")).collect();
         let chosen = format!("printf '%s\\n' {} >>/etc/wireseal/gateway.toml", chosen.join(" "));
         let running = findings.groups.iter().filter(|group| group.namespace == self.group.namespace);
@@ -263,19 +266,13 @@ impl Advisor<'_> {
             .find_map(|(socket, _)| socket.protection.gateway.as_ref().map(|gateway| gateway.pid));
         let ports = self.gateway_ports(findings);
         if let (true, None) = (self.setting.has_gateway_unit, &self.group.namespace) {
-            step.commands.extend(self.new_keys("/etc/wireseal/keys.toml", true));
+            self.make_keys(&mut step);
             step.commands.push(chosen);
             if let Some(ports) = &ports {
                 let ports = in_brackets(ports);
                 step.commands.push(format!(
                     "sed -i -e '1i ports = {ports}' -e '/^ports =/d' /etc/wireseal/gateway.toml"
                 ));
-            }
-            if self.setting.has_keys {
-                step.notes.push(
-                    "If the key chain in /etc/wireseal/keys.toml has another name, write that for `core`."
-                        .to_owned(),
-                );
             }
             match (running, self.unit()) {
                 (Some(pid), _) => step.commands.push(format!("kill -HUP {pid}")),
@@ -305,7 +302,7 @@ impl Advisor<'_> {
             );
             return step;
         };
-        step.commands.extend(self.new_keys("keys.toml", false));
+        step.commands.push(format!("{NEW_KEYS} keys.toml"));
         let arguments = step.peers.iter().map(|peer| format!(" --peer {peer}=core"));
         let arguments: String =
             arguments.chain(ports.iter().flatten().map(|port| format!(" --port {port}"))).collect();
@@ -324,7 +321,7 @@ impl Advisor<'_> {
     /// For listeners without sessions.
     fn name_peers(&self) -> Step {
         let reason = format!(
-            "{} accepts unsigned connections, though no unprotected session is open: whoever reaches the port gets as far as its own list of \
+            "{} accepts unsigned connections; none is open now. Whoever reaches the port gets as far as its own list of \
              neighbors.",
             self.name()
         );
@@ -366,13 +363,11 @@ impl Advisor<'_> {
             _ if self.is_under_run() => {
                 (format!("`wireseal run` protects {name}."), Some("wireseal status"), RUN)
             }
-            Some("BIRD") => (
-                format!("{name} has keys of its own."),
-                Some("birdc show protocols all"),
-                "docs/daemons/bird.md",
-            ),
+            Some("BIRD") => {
+                (format!("{name} has keys of its own."), Some("birdc show protocols all"), self.page(PROBE))
+            }
             Some("GoBGP") => {
-                (format!("{name} has keys of its own."), Some("gobgp neighbor"), "docs/daemons/gobgp.md")
+                (format!("{name} has keys of its own."), Some("gobgp neighbor"), self.page(PROBE))
             }
             _ => (format!("{name} has keys of its own."), None, PROBE),
         };
@@ -459,9 +454,30 @@ impl Advisor<'_> {
         (!ports.iter().eq(&DEFAULT_PORTS)).then_some(ports)
     }
 
-    /// The command that makes keys, unless the file in /etc/wireseal is there.
-    fn new_keys(&self, path: &str, is_ours: bool) -> Option<String> {
-        (!(is_ours && self.setting.has_keys)).then(|| format!("{NEW_KEYS} {path}"))
+    /// Makes a key chain, unless there is a file of them.
+    fn make_keys(&self, step: &mut Step) {
+        if self.setting.has_keys {
+            step.notes.push(format!("If the key chain in {KEYS} has another name, write that for `core`."));
+            return;
+        }
+        if !self.setting.has_gateway_unit {
+            step.commands.push("mkdir -p /etc/wireseal".to_owned());
+        }
+        step.commands.push(format!("{NEW_KEYS} {KEYS}"));
+    }
+
+    /// The page about the daemon, if there is one.
+    fn page(&self, otherwise: &'static str) -> &'static str {
+        match self.group.daemon.as_ref().map(|daemon| daemon.name) {
+            Some("BIRD") => "docs/daemons/bird.md",
+            Some("ExaBGP") => "docs/daemons/exabgp.md",
+            Some("FRR") => "docs/daemons/frr.md",
+            Some("GoBGP") => "docs/daemons/gobgp.md",
+            Some("OpenBGPD") => "docs/daemons/openbgpd.md",
+            Some("StayRTR" | "Routinator" | "FORT") => "docs/daemons/rtr.md",
+            Some("pmacct") => "docs/daemons/bmp.md",
+            _ => otherwise,
+        }
     }
 }
 

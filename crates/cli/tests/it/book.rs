@@ -31,6 +31,8 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "two_ends_that_follow_the_plan_lose_nothing",
     ),
     ("gateway.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-gateway"),
+    ("kernels.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
+    ("probe.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
     ("install.md", "Debian", ".ci/stages/packages", "docs/install.md"),
     ("install.md", "RHEL and others with rpm", ".ci/stages/packages", "docs/install.md"),
     ("wireshark.md", "In a terminal", "crates/cli/tests/extcap-in-tshark", "wireseal-eth0"),

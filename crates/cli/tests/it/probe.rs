@@ -1,8 +1,10 @@
 //! `wireseal probe`: what it says of made-up hosts, word for word.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use wireseal::probe::{Answer, Findings, Setting, Verdict, Way, json, steps, text};
 use wireseal_agent::probe::{
@@ -11,7 +13,8 @@ use wireseal_agent::probe::{
 };
 use wireseal_linux::KeyId;
 
-use crate::support::files::{crates, workspace_file};
+use crate::support::files::{Files, crates, workspace_file};
+use crate::support::program::{Run, program};
 use crate::support::schema::Schema;
 
 /// A kernel with or without TCP-AO, and all the rest.
@@ -191,7 +194,7 @@ fn said(findings: &Findings, setting: &Setting) -> String {
 fn assert_as_written(name: &str, said: &str) {
     let path = format!("cli/tests/data/probe/{name}.txt");
     if std::env::var_os("WIRESEAL_WRITE").is_some() {
-        std::fs::write(crates().join(&path), said).unwrap();
+        fs::write(crates().join(&path), said).unwrap();
     }
     let written = String::from_utf8(workspace_file(&path)).unwrap();
     assert!(said == written, "crates/{path} does not have this:\n{said}");
@@ -358,6 +361,105 @@ fn nothing_is_recommended_that_the_machine_cannot_do() {
         host.kernel.packet_queues = Ability::No;
     };
     assert_eq!(way(&nothing, bgp), [Way::Kernel]);
+}
+
+/// What a shell does with the commands, in a folder instead of `/`: nothing is started, stopped or signalled, and gateways only say what
+/// they would do.
+fn pasted(commands: &[String], root: &Files) -> Run {
+    let begin = "set -e; systemctl() { echo \"systemctl $*\"; }; kill() { echo \"kill $*\"; }; ip() { shift 3; \"$@\"; }; \
+                 nsenter() { shift; \"$@\"; }; wireseal() { case $1 in gateway) command wireseal \"$@\" --dry-run;; \
+                 *) command wireseal \"$@\";; esac; }\n";
+    let etc = root.path("etc/");
+    let commands = commands.join("\n").replace("/etc/", etc.to_str().unwrap());
+    let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("{begin}{commands}")]).current_dir(root.path(".")).env("PATH", path);
+    command.output().unwrap().into()
+}
+
+#[test]
+fn the_commands_can_be_pasted() {
+    let pid = std::process::id();
+    let make = |path: &str, unit: &str| process(pid, path, Some(unit));
+    let bgpd = make("/usr/lib/frr/bgpd", "frr.service");
+    let exabgp = Process { name: "exabgp".to_owned(), ..make("/usr/bin/python3.13", "exabgp.service") };
+    let bird = make("/usr/sbin/bird", "bird.service");
+    let gobgpd = make("/usr/bin/gobgpd", "gobgpd.service");
+    let other = make("/opt/other/bgp", "other.service");
+    let blue = Namespace { name: Some("blue".to_owned()), pid: None, inode: 1 };
+    let bare = Setting { has_gateway_unit: false, has_run_unit: false, ..setting() };
+    let peers = ["192.0.2.2", "2001:db8::2"];
+    for (process, daemon, has_tcp_ao, setting, namespace, port, way, last) in [
+        (&bgpd, "FRR", false, setting(), None, 179, Way::Gateway, "systemctl restart frr"),
+        (&bgpd, "FRR", false, setting(), None, 3323, Way::Gateway, "systemctl restart frr"),
+        (&bgpd, "FRR", false, bare.clone(), None, 3323, Way::Gateway, ""),
+        (&bgpd, "FRR", false, setting(), Some(&blue), 179, Way::Gateway, ""),
+        (&bgpd, "FRR", true, setting(), None, 3323, Way::Run, "systemctl restart frr"),
+        (&exabgp, "ExaBGP", true, setting(), None, 179, Way::Run, ""),
+        (&other, "", true, setting(), None, 179, Way::Run, "systemctl enable --now wireseal-run@other"),
+        (&bird, "BIRD", false, setting(), None, 179, Way::Gateway, "systemctl restart bird"),
+        (&bird, "BIRD", true, setting(), None, 179, Way::Daemon, ""),
+        (&gobgpd, "GoBGP", true, setting(), None, 179, Way::Daemon, ""),
+    ] {
+        let root = Files::new();
+        for folder in ["frr", "wireseal", "bird"] {
+            fs::create_dir_all(root.path("etc").join(folder)).unwrap();
+        }
+        fs::write(root.path("etc/frr/daemons"), "bgpd=yes\nbgpd_wrap=\"old\"\n").unwrap();
+        fs::write(root.path("etc/wireseal/gateway.toml"), "key-chains = \"keys.toml\"\n\n[peers]\n").unwrap();
+        let sessions = peers.map(|peer| {
+            let local = if peer.contains(':') { "[2001:db8::1]:40000" } else { "192.0.2.1:40000" };
+            let peer = SocketAddr::new(peer.parse().unwrap(), port).to_string();
+            ProbedSocket { namespace: namespace.cloned(), ..session(process, local, &peer) }
+        });
+        let host = Host { unseen: Vec::new(), ..host(has_tcp_ao, sessions.into()) };
+        let findings = Findings::new(host, |_| Daemon::named(daemon, Some("4.10")));
+        let steps = steps(&findings, &setting);
+        let [step] = &steps[..] else { panic!("{steps:#?}") };
+        assert_eq!((step.way, &step.peers[..]), (way, &peers.map(str::to_owned)[..]), "{step:#?}");
+        let run = pasted(&step.commands, &root);
+        assert_eq!(run.code, 0, "{step:#?}\n{run:#?}");
+        assert!(run.out.trim_end().ends_with(last), "{step:#?}\n{}", run.out);
+        // What was written is what the program takes.
+        let config = match way {
+            Way::Gateway if last.is_empty() => None,
+            Way::Gateway => Some("gateway --config /etc/wireseal/gateway.toml"),
+            Way::Run if daemon == "FRR" => Some("run --dry-run --config /etc/wireseal/frr.toml"),
+            Way::Run if daemon == "ExaBGP" => Some("run --dry-run --config /etc/wireseal/exabgp.toml"),
+            Way::Run => Some("run --dry-run --config /etc/wireseal/other.toml"),
+            _ => None,
+        };
+        let said = config.map_or(run, |config| pasted(&[format!("wireseal {config}")], &root)).out;
+        if matches!(way, Way::Gateway | Way::Run) {
+            for peer in peers {
+                assert!(said.contains(&format!("peer {peer}: key chain core\n")), "{said}");
+            }
+            let ports =
+                if port == 179 || way == Way::Run { port.to_string() } else { format!("179, {port}") };
+            assert!(said.contains(&format!("ports: {ports}\n")), "{said}");
+        }
+        if (daemon, way) == ("FRR", Way::Run) {
+            let daemons = fs::read_to_string(root.path("etc/frr/daemons")).unwrap();
+            let wrap = "bgpd_wrap=\"/usr/bin/wireseal run --background --config ";
+            assert!(
+                daemons.starts_with(&format!("bgpd=yes\n{wrap}")) && daemons.lines().count() == 2,
+                "{daemons}"
+            );
+        }
+        if daemon.is_empty() {
+            let environment = fs::read_to_string(root.path("etc/wireseal/other.env")).unwrap();
+            assert!(environment.starts_with("DAEMON=/"), "{environment}");
+        }
+        if (daemon, way) == ("BIRD", Way::Daemon) {
+            let template = fs::read_to_string(root.path("etc/bird/core.conf")).unwrap();
+            assert!(template.contains("template bgp 'core' {") && template.contains("authentication ao;"));
+        }
+        // A second time nothing is written over.
+        if matches!(way, Way::Run | Way::Daemon) {
+            assert_ne!(pasted(&step.commands, &root).code, 0);
+        }
+    }
 }
 
 #[test]

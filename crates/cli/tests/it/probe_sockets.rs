@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::files::{Files, set_mode, workspace_file};
 use crate::support::namespace::{INSIDE, is_privileged, shell};
-use crate::support::program::{Run, program, wireseal};
+use crate::support::program::{Run, on_terminal, program, wireseal};
 
 /// Names of other network namespaces are hidden, too.
 const ALONE: &str = "mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && \
@@ -107,6 +107,12 @@ fn the_exit_code_says_whether_anything_is_unprotected() {
     let (run, object) = found();
     assert_eq!(run.code, 0, "there is nothing: {}", run.out);
     assert!(all_sockets(&object).is_empty());
+    for (variable, is_coloured) in [("X", true), ("NO_COLOR", false)] {
+        let run = on_terminal(
+            program().arg("probe").env("TERM", "xterm").env_remove("NO_COLOR").env(variable, "1"),
+        );
+        assert_eq!((run.code, run.out.contains("\x1b[32m")), (0, is_coloured), "{:?}", run.out);
+    }
     drop(sockets("listen('127.0.0.1', 3323); listen('192.0.2.1', 8080)"));
 
     let python = sockets("listen('127.0.0.1', 179)");
@@ -148,8 +154,8 @@ fn the_commands_of_the_pages_work() {
     let _python = sockets("listen('192.0.2.1', 179)");
     let files = Files::new();
     let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
-    for page in ["probe.md", "kernels.md"] {
-        let text = String::from_utf8(workspace_file(&format!("../docs/{page}"))).unwrap();
+    for page in ["docs/probe.md", "docs/kernels.md"] {
+        let text = String::from_utf8(workspace_file(&format!("../{page}"))).unwrap();
         let blocks: Vec<_> = text.split("```sh\n").skip(1).collect();
         assert!(!blocks.is_empty(), "{page}");
         for block in blocks {

@@ -10,6 +10,7 @@ mod page;
 mod pages;
 mod pair;
 mod planned;
+mod probe;
 mod program;
 mod run;
 
@@ -31,6 +32,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(package::rows());
     rows.extend(pages::rows());
     rows.extend(migrate::rows());
+    rows.extend(probe::rows());
     rows
 }
 
