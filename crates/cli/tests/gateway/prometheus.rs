@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use crate::net::{Net, Session, Side, await_that};
-use crate::{IPV4, IPV6, first};
+use crate::{IPV4, IPV6, OVER, first};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/prometheus");
 const DASHBOARD: &str = include_str!("../../grafana/wireseal.json");
@@ -184,6 +184,10 @@ fn prometheus_reads_the_metrics_and_answers_every_query() {
         let alerts = prometheus.ask("alerts", "");
         alerts["alerts"].as_array().unwrap().iter().any(|alert| alert["labels"]["alertname"] == name)
     };
+    gateway.change_keys(&(first() + OVER));
+    for name in ["TcpAoNoKey", "TcpAoKeyChainEnds"] {
+        await_that(name, || is_pending(name));
+    }
     drop(sessions);
     await_that("an alert about the session", || is_pending("TcpAoNoSession"));
     assert!(!is_pending("WiresealDown"));
