@@ -33,6 +33,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
     ("gateway.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-gateway"),
     ("kernels.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
     ("probe.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
+    ("container.md", "", "packaging/container/test", "docs/container.md"),
     ("install.md", "Debian", ".ci/stages/packages", "docs/install.md"),
     ("install.md", "RHEL and others with rpm", ".ci/stages/packages", "docs/install.md"),
     ("wireshark.md", "In a terminal", "crates/cli/tests/extcap-in-tshark", "wireseal-eth0"),
