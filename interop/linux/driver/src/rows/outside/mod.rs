@@ -2,6 +2,7 @@
 //! plays on a guest.
 
 mod daemon;
+mod daemon_pages;
 mod gateway;
 mod keys_roll;
 mod migrate;
@@ -33,6 +34,7 @@ pub fn rows() -> Vec<Row> {
     rows.extend(pages::rows());
     rows.extend(migrate::rows());
     rows.extend(probe::rows());
+    rows.extend(daemon_pages::rows());
     rows
 }
 
