@@ -39,11 +39,12 @@ async function frames(panel, isRange) {
     for (const { metric, values, value } of results) {
       const points = values ?? [value];
       const { defaults, overrides } = panel.fieldConfig;
-      const config = { color: { mode: FieldColorModeId.PaletteClassic }, ...defaults, displayName: named(target.legendFormat, metric), custom: { ...LINE } };
+      const displayName = named(target.legendFormat, metric);
+      const config = { color: { mode: FieldColorModeId.PaletteClassic }, ...defaults, displayName, custom: { ...LINE } };
       const numbers = field('Value', FieldType.number, points.map(([, number]) => Number(number)), config, metric);
       const times = field('Time', FieldType.time, points.map(([time]) => time * 1000), {});
       const [min, max] = [Math.min(...numbers.values), Math.max(...numbers.values)];
-      numbers.state = { seriesIndex: all.length, displayName: config.displayName, range: { min, max, delta: max - min } };
+      numbers.state = { seriesIndex: all.length, displayName, range: { min, max, delta: max - min } };
       const frame = { refId: target.refId, length: points.length, fields: [times, numbers] };
       for (const { matcher, properties } of overrides) {
         if (!getFieldMatcher(matcher)(numbers, frame, [frame])) continue;

@@ -30,15 +30,26 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "crates/cli/tests/gateway/roll.rs",
         "two_ends_that_follow_the_plan_lose_nothing",
     ),
-    ("gateway.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-gateway"),
+    ("daemons/bird.md", "", DAEMON_PAGES, "page-bird"),
+    ("daemons/bmp.md", "", DAEMON_PAGES, "page-bmp"),
+    ("daemons/exabgp.md", "", DAEMON_PAGES, "page-exabgp"),
+    ("daemons/frr.md", "", DAEMON_PAGES, "page-frr"),
+    ("daemons/gobgp.md", "", DAEMON_PAGES, "page-gobgp"),
+    ("daemons/openbgpd.md", "", DAEMON_PAGES, "page-openbgpd"),
+    ("daemons/rtr.md", "", DAEMON_PAGES, "page-rtr"),
+    ("gateway.md", "", PAGES, "page-gateway"),
     ("kernels.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
     ("probe.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
+    ("container.md", "", "packaging/container/test", "docs/container.md"),
     ("install.md", "Debian", ".ci/stages/packages", "docs/install.md"),
     ("install.md", "RHEL and others with rpm", ".ci/stages/packages", "docs/install.md"),
     ("wireshark.md", "In a terminal", "crates/cli/tests/extcap-in-tshark", "wireseal-eth0"),
     ("migrate.md", "", "interop/linux/driver/src/rows/outside/migrate.rs", "page-migrate"),
-    ("run.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-run"),
+    ("run.md", "", PAGES, "page-run"),
 ];
+
+const PAGES: &str = "interop/linux/driver/src/rows/outside/pages.rs";
+const DAEMON_PAGES: &str = "interop/linux/driver/src/rows/outside/daemon_pages.rs";
 
 /// What is there before the first command of a page.
 struct Prepared {

@@ -131,7 +131,7 @@ os._exit(code)
 #[test]
 fn the_status_of_instances() {
     if !is_privileged() {
-        println!("the picture of status was not compared: it takes the right to make a namespace");
+        println!("pictures::the_status_of_instances was not run: it takes the right to make a namespace");
         return;
     }
     let instances = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/status.json");

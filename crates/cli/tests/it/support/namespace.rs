@@ -18,7 +18,7 @@ pub fn is_inside(test: &str) -> bool {
         return true;
     }
     if !is_privileged() {
-        println!("{test} was not run: it takes the right to make a namespace");
+        println!("{test} was not run: it takes the right to make a network namespace");
         return false;
     }
     let mut command = Command::new("unshare");
