@@ -2,6 +2,7 @@
 //! plays on a guest.
 
 mod daemon;
+mod daemon_pages;
 mod gateway;
 mod keys_roll;
 mod package;
@@ -29,6 +30,7 @@ pub fn rows() -> Vec<Row> {
     // Before others install the package, so that it sees whether purge leaves any file.
     rows.extend(package::rows());
     rows.extend(pages::rows());
+    rows.extend(daemon_pages::rows());
     rows
 }
 

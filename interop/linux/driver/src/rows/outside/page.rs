@@ -12,6 +12,14 @@ pub struct Page {
 }
 
 impl Page {
+    /// The part under the heading of the second level that has these words, up to the next.
+    pub fn part(self, words: &str) -> Result<Self> {
+        let mut parts = self.text.split("\n## ").skip(1);
+        let has_words = |part: &&str| part.lines().next().is_some_and(|heading| heading.contains(words));
+        let text = parts.find(has_words).with_context(|| format!("the page has no part {words:?}"))?;
+        Ok(Self { text })
+    }
+
     /// The files to write, with their contents: each a block after the line that names it.
     pub fn files(self) -> Vec<(String, String)> {
         let mut named = None;
@@ -21,7 +29,7 @@ impl Page {
             let name = text.split('`').rfind(|word| word.starts_with("/etc/"));
             named = name.map(ToOwned::to_owned).or(named);
             let Some((kind, block)) = blocks.next().and_then(|block| block.split_once('\n')) else { break };
-            if matches!(kind, "toml" | "frr" | "ini")
+            if matches!(kind, "toml" | "frr" | "ini" | "conf" | "bird")
                 && let Some(name) = named.take()
             {
                 files.push((name, block.to_owned()));
@@ -32,10 +40,18 @@ impl Page {
 
     /// Its commands. Of those that install packages it leaves out all but Wireseal's: the guest's file system was made with Debian's.
     pub fn commands(self) -> impl Iterator<Item = &'static str> {
-        let blocks = self.text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
-        blocks
-            .flat_map(str::lines)
-            .filter(|line| !line.starts_with("apt-get ") || line.contains(" ./wireseal_"))
+        let commands = self.lines_of("```sh\n");
+        commands.filter(|line| !line.starts_with("apt-get ") || line.contains(" ./wireseal_"))
+    }
+
+    /// The commands that undo these.
+    pub fn way_back(self) -> impl Iterator<Item = &'static str> {
+        self.lines_of("```sh undo\n")
+    }
+
+    fn lines_of(self, fence: &'static str) -> impl Iterator<Item = &'static str> {
+        let blocks = self.text.split(fence).skip(1).filter_map(|block| block.split("```").next());
+        blocks.flat_map(str::lines)
     }
 
     /// Writes its files.
