@@ -275,6 +275,7 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     // What a page starts ends with it, and nobody else sees it.
     let is_alone = is_privileged();
     let mut script = String::from("at() { echo \"$1\" >.at; }\nat 1\n");
+    script.push_str("await_instance() { until wireseal status >/dev/null 2>&1; do sleep 0.1; done; }\n");
     if is_alone {
         script.push_str("mount -t tmpfs none /run\nmkdir .changed\nmount -t tmpfs none .changed\n");
         script.push_str("for at in /etc /usr/local; do\nmkdir -p .changed$at/upper .changed$at/work\n");
@@ -288,8 +289,8 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     for block in first.into_iter().chain(last) {
         match block.language {
             "sh" | "sh undo" => {
-                // What runs in the background has started when the next command comes.
-                let text = block.text.replace(" &\n", " & sleep 1\n");
+                // The reader sees that what runs in the background has started.
+                let text = block.text.replace(" &\n", " & await_instance\n");
                 writeln!(script, "at {}\nset -x\n{text}set +x", block.line).unwrap();
             }
             "console" => {
@@ -311,7 +312,7 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     let script = files.file(".script", script);
     let alone: &[_] = &["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let mut command = Command::new("timeout");
-    command.arg("60").args(if is_alone { alone } else { &[] }).arg("sh");
+    command.arg("120").args(if is_alone { alone } else { &[] }).arg("sh");
     let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
     let output = command
         .arg("-e")
