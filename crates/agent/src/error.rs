@@ -1,7 +1,7 @@
 //! What can be wrong with a configuration, or keep a supervisor or a gateway from running.
 
 use std::borrow::Cow;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use wireseal_linux::PeerName;
@@ -141,6 +141,24 @@ impl Error {
             Self::NoProgram(_) => 127,
             Self::NotExecutable { .. } => 126,
             _ => 2,
+        }
+    }
+
+    /// Whether starting again may help although nobody changes the configuration: the disk is full, for instance, or the firewall's program
+    /// fails. A service that must not stay down tries again.
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Rules(_) => true,
+            Self::File { error, .. } | Self::System { error, .. } => !matches!(
+                error.kind(),
+                ErrorKind::NotFound
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::IsADirectory
+                    | ErrorKind::Unsupported
+            ),
+            _ => false,
         }
     }
 

@@ -52,7 +52,8 @@ build_small() {
     cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
     cp "$debs/usr/bin/busybox" "$root/bin/busybox"
     if [ -z "$smoke" ]; then
-        cp "$programs"/{router-peer,wireseal} "$root/bin/"
+        cp "$programs/router-peer" "$root/bin/"
+        cp "$target/package"/wireseal-*-x86_64 "$root/bin/wireseal"
         cp "$debs"/usr/sbin/{bird,birdc} "$debs/usr/bin/gobgpd" "$root/usr/sbin/"
         copy_libraries usr/sbin/bird usr/sbin/birdc usr/bin/gobgpd
     fi
@@ -63,23 +64,38 @@ build_small() {
 
 # build_big KERNEL NAME: Debian 13, with what the lab adds.
 build_big() {
-    local root=$target/root
+    local root=$target/root package=$target/package
     begin_root
-    mkdir -p "$root"/{etc/systemd/system/multi-user.target.wants,root/target/release,usr/local/bin,usr/local/sbin}
+    mkdir -p "$root"/{etc/systemd/system/multi-user.target.wants,opt/lab,root/upgrade,usr/local/bin}
     cp "$here/guest/init-debian" "$root/init"
     cp "$here/guest/agent.service" "$root/etc/systemd/system/"
     ln -s ../agent.service "$root/etc/systemd/system/multi-user.target.wants/"
     cp "$programs/wireseal-interop-linux-guest" "$root/usr/local/bin/guest"
     cp "$programs"/{router-peer,wireseal-second-days} "$root/usr/local/bin/"
-    # Where a build leaves the program; the documentation's commands install it from there.
-    cp "$programs/wireseal" "$root/root/target/release/"
-    ln "$root/root/target/release/wireseal" "$root/usr/local/sbin/wireseal"
-    cp -r "$here/../../crates/cli/systemd" "$root/root/"
+    # For rows that install nothing, where nobody else finds it.
+    cp "$package"/wireseal-*-x86_64 "$root/opt/lab/wireseal"
+    # Where the reader has downloaded it to, and a later version.
+    cp "$package"/wireseal_*.deb "$root/root/"
+    cp "$package"/upgrade/wireseal_*.deb "$root/root/upgrade/"
     copy_modules "$1" "${modules[@]}"
     cp "$(kernel_file "$1" vmlinuz)" "$target/$2.vmlinuz"
     pack "$target/own.cpio"
     # The kernel takes several archives one after the other.
     cat "$target/debian/root.cpio" "$target/own.cpio" >"$target/$2.initramfs"
+}
+
+# build_package: $target/package has the .deb, the program in it, and in upgrade the same package as a later version.
+build_package() {
+    local package=$target/package deb
+    rm -rf "$package"
+    mkdir -p "$package/upgrade"
+    "$root/packaging/build" --quick
+    cp "$root"/target/packages/wireseal{_*.deb,-*-x86_64} "$package/"
+    deb=$(echo "$package"/wireseal_*.deb)
+    dpkg-deb -R "$deb" "$package/tree"
+    sed -i 's/^Version: .*/&+later/' "$package/tree/DEBIAN/control"
+    dpkg-deb --root-owner-group -z1 -b "$package/tree" "$package/upgrade/$(basename "$deb" _amd64.deb)+later_amd64.deb" >/dev/null
+    rm -r "$package/tree"
 }
 
 begin_root() {

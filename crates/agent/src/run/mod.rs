@@ -146,6 +146,7 @@ impl Supervisor {
             since: Timestamp::now(),
             network_namespace: network_namespace(),
             program: Some(program),
+            ports: Vec::new(),
             peers: Vec::new(),
             listeners: Vec::new(),
             rules: None,
@@ -169,6 +170,7 @@ impl Published {
     fn set(&self, sockets: &Sockets) {
         let mut status = lock(&self.status);
         (status.peers, status.listeners) = sockets.status(status.since);
+        status.ports = sockets.ports().to_vec();
     }
 }
 

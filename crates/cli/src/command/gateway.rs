@@ -15,7 +15,8 @@ use super::say::say;
 /// nftables or iptables. Start it before the programs: sessions that are open already stall until their ends open them again. On
 /// SIGHUP the files are read again. On SIGTERM it ends; its rules stay, and the peers' packets are dropped until it is started again.
 ///
-/// Exit code 0: ended by SIGTERM or SIGINT; 1: `--check` failed; 2: the configuration or the kernel cannot be used.
+/// Exit code 0: ended by SIGTERM or SIGINT; 1: `--check` failed, or something that may pass by itself, such as a full disk, keeps it from
+/// starting; 2: the configuration or the kernel cannot be used.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -51,7 +52,10 @@ pub(super) fn run(arguments: Arguments) -> Result {
         let removed = Gateway::remove_rules()?;
         say(match removed.is_empty() {
             true => "there were no rules".to_owned(),
-            false => format!("the rules in {} are removed", removed.join(" and ")),
+            false => format!(
+                "the rules in {} are removed: the peers' packets pass unsigned",
+                removed.join(" and ")
+            ),
         });
         return Ok(Outcome::Good);
     }
@@ -86,8 +90,14 @@ pub(super) fn run(arguments: Arguments) -> Result {
         metrics: peers.metrics,
         opens_on_exit: arguments.open_on_exit,
     };
-    gateway.run()?;
-    Ok(Outcome::Good)
+    Ok(match gateway.run() {
+        Ok(()) => Outcome::Good,
+        Err(error) if error.may_pass() => {
+            say(error);
+            Outcome::Failed
+        }
+        Err(error) => return Err(error.into()),
+    })
 }
 
 fn connections(text: &str) -> std::result::Result<usize, String> {

@@ -471,6 +471,9 @@ fn a_full_disk_keeps_what_fits_and_the_rules_go_as_asked() {
         assert!(line.contains(part), "{line}");
     }
     assert_eq!(fs::metadata(&state).unwrap().len(), 49 * 165);
+    // A service tries again: there may be room later.
+    let (mut command, _) = net.gateway_command(Side::A, &first(), &["--state", state.to_str().unwrap()]);
+    assert_eq!(command.output().unwrap().status.code(), Some(1));
     assert_eq!(net.run(Side::A, "(iptables-save; nft list ruleset) | grep -ci wireseal || true").trim(), "0");
     // Those that were written can be read.
     let roomy = net.folder().join("state");

@@ -266,7 +266,10 @@ fn a_check_asks_the_gateway_and_says_what_becomes_of_packets() {
     let left = format!("rules in {by} are there: what they queue is dropped until a gateway takes it");
     assert_eq!(net.check(), (1, format!("wireseal: no gateway runs; {left}")));
     net.gateway(Side::A, &first(), &["--queue", "100", "--threads", "1"]).end();
-    assert_eq!(net.remove_rules(Side::A), format!("wireseal: the rules in {by} are removed\n"));
+    assert_eq!(
+        net.remove_rules(Side::A),
+        format!("wireseal: the rules in {by} are removed: the peers' packets pass unsigned\n")
+    );
     assert_eq!(net.check(), (1, format!("wireseal: {none}")));
     assert_eq!(net.remove_rules(Side::A), "wireseal: there were no rules\n");
     // Even if some are gone already.

@@ -1,5 +1,6 @@
 //! Tests of the program and its library.
 
+mod book;
 mod capture;
 mod commands;
 mod derive;
@@ -12,6 +13,8 @@ mod keys;
 mod live;
 mod outputs;
 mod pictures;
+mod probe;
+mod probe_sockets;
 mod report;
 mod report_many;
 mod schemas;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Set in the process that runs in its own network namespace.
-const INSIDE: &str = "WIRESEAL_TEST_IN_NAMESPACE";
+pub const INSIDE: &str = "WIRESEAL_TEST_IN_NAMESPACE";
 /// Without IPv6's own packets.
 const LINK: &str = "for of in all default; do echo 1 > /proc/sys/net/ipv6/conf/$of/disable_ipv6; done && \
                     ip link add near type veth peer name far && ip link set near up && ip link set far up && \

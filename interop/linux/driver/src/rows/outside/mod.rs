@@ -4,6 +4,8 @@
 mod daemon;
 mod gateway;
 mod keys_roll;
+mod migrate;
+mod package;
 mod page;
 mod pages;
 mod pair;
@@ -25,7 +27,10 @@ pub fn rows() -> Vec<Row> {
     rows.extend([pair::bgp(), pair::ldp(), run::vrf(), program::row(), run::service(), second_days()]);
     rows.extend(keys_roll::rows());
     rows.extend(gateway::rows());
+    // Before others install the package, so that it sees whether purge leaves any file.
+    rows.extend(package::rows());
     rows.extend(pages::rows());
+    rows.extend(migrate::rows());
     rows
 }
 
@@ -57,7 +62,7 @@ pub fn second_days() -> Row {
 
 /// Runs days; returns what was printed, if each went as it should.
 async fn days(guest: &Guest, options: &str) -> Result<String> {
-    let program = "wireseal-second-days --program /usr/local/sbin/wireseal --guest";
+    let program = "wireseal-second-days --program /opt/lab/wireseal --guest";
     let days =
         Program::start(guest, "days", &format!("sh -c '{program} {options}; echo it ended with $?'")).await?;
     let started = Instant::now();

@@ -12,6 +12,14 @@ pub struct Page {
 }
 
 impl Page {
+    /// The part under the heading of the second level that has these words, up to the next.
+    pub fn part(self, words: &str) -> Result<Self> {
+        let mut parts = self.text.split("\n## ").skip(1);
+        let has_words = |part: &&str| part.lines().next().is_some_and(|heading| heading.contains(words));
+        let text = parts.find(has_words).with_context(|| format!("the page has no part {words:?}"))?;
+        Ok(Self { text })
+    }
+
     /// The files to write, with their contents: each a block after the line that names it.
     pub fn files(self) -> Vec<(String, String)> {
         let mut named = None;
@@ -21,7 +29,7 @@ impl Page {
             let name = text.split('`').rfind(|word| word.starts_with("/etc/"));
             named = name.map(ToOwned::to_owned).or(named);
             let Some((kind, block)) = blocks.next().and_then(|block| block.split_once('\n')) else { break };
-            if matches!(kind, "toml" | "frr" | "ini")
+            if matches!(kind, "toml" | "frr" | "ini" | "conf" | "bird")
                 && let Some(name) = named.take()
             {
                 files.push((name, block.to_owned()));
@@ -30,23 +38,44 @@ impl Page {
         files
     }
 
-    /// Its commands, without those that install packages: the guest's file system was made with them.
+    /// Its commands. Of those that install packages it leaves out all but Wireseal's: the guest's file system was made with Debian's.
     pub fn commands(self) -> impl Iterator<Item = &'static str> {
-        let blocks = self.text.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
-        blocks.flat_map(str::lines).filter(|line| !line.starts_with("apt-get "))
+        let commands = self.lines_of("```sh\n");
+        commands.filter(|line| !line.starts_with("apt-get ") || line.contains(" ./wireseal_"))
     }
 
-    /// Writes its files, then runs its commands; returns what each command has printed.
-    pub async fn follow(self, guest: &Guest) -> Result<Vec<String>> {
+    /// The commands that undo these.
+    pub fn way_back(self) -> impl Iterator<Item = &'static str> {
+        self.lines_of("```sh undo\n")
+    }
+
+    fn lines_of(self, fence: &'static str) -> impl Iterator<Item = &'static str> {
+        let blocks = self.text.split(fence).skip(1).filter_map(|block| block.split("```").next());
+        blocks.flat_map(str::lines)
+    }
+
+    /// Writes its files.
+    pub async fn write(self, guest: &Guest) -> Result<()> {
         for (path, contents) in self.files() {
             guest.shell(&format!("mkdir -p $(dirname {path})")).await?;
             guest.call(WriteFile { path, contents }).await?;
         }
-        let mut said = Vec::new();
-        for command in self.commands() {
-            let run = guest.shell(&format!("cd /root && {command}")).await;
-            said.push(run.with_context(|| command.to_owned())?);
-        }
-        Ok(said)
+        Ok(())
     }
+
+    /// Writes its files, then runs its commands; returns what each command has printed.
+    pub async fn follow(self, guest: &Guest) -> Result<Vec<String>> {
+        self.write(guest).await?;
+        run(guest, self.commands()).await
+    }
+}
+
+/// Runs commands where the reader has downloaded the package to; returns what each has printed.
+pub async fn run(guest: &Guest, commands: impl Iterator<Item = &str>) -> Result<Vec<String>> {
+    let mut said = Vec::new();
+    for command in commands {
+        let run = guest.shell(&format!("cd /root && {command}")).await;
+        said.push(run.with_context(|| command.to_owned())?);
+    }
+    Ok(said)
 }

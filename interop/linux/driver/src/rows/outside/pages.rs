@@ -1,5 +1,5 @@
-//! The commands of docs/run.md and docs/gateway.md as they stand there, on a Debian 13 with its own services, and with Wireseal's unit. What the
-//! pages install by apt-get was installed so when the guest's file system was made.
+//! The commands of docs/run.md and docs/gateway.md as they stand there, on a Debian 13 with its own services, and with Wireseal's package. What
+//! the pages install from Debian was installed so when the guest's file system was made.
 
 use std::time::Duration;
 
@@ -8,24 +8,19 @@ use wireseal_keys::KeyChains;
 use wireseal_tcp_ao::Mkt;
 
 use super::daemon::{Daemon, await_no_sockets};
-use super::page::Page;
+use super::page::{self, Page};
 use crate::guest::Guest;
 use crate::row::prelude::*;
 use crate::rows::bgp::{FIRST, evidence};
-use crate::rows::bird::{Bird, IPV4_ROUTES, tcp_ao};
+use crate::rows::bird::{Bird, IPV4_ROUTES, State, tcp_ao};
 use crate::wait::becomes;
-
-const RUN: &str = include_str!("../../../../../../docs/run.md");
-const GATEWAY: &str = include_str!("../../../../../../docs/gateway.md");
-/// The page's own, for the gateway's too: a daemon's configuration is the reader's.
-const FRR_CONFIGURATION: &str = "/etc/frr/frr.conf";
 
 /// How often the guest is asked.
 const CHECK: Duration = Duration::from_millis(100);
 
 /// A page, and where it is followed.
 #[derive(Clone, Copy)]
-struct Followed {
+pub struct Followed {
     page: Page,
     at: Port,
     /// The service whose log says what became of segments.
@@ -34,15 +29,18 @@ struct Followed {
     killed: &'static str,
 }
 
-const PAGES: [Followed; 2] = [
-    Followed { page: Page { text: RUN }, at: Port::South, service: "frr", killed: "bgpd" },
-    Followed {
-        page: Page { text: GATEWAY },
-        at: Port::Stock,
-        service: "wireseal-gateway",
-        killed: "wireseal",
-    },
-];
+const RUN: Followed = Followed {
+    page: Page { text: include_str!("../../../../../../docs/run.md") },
+    at: Port::South,
+    service: "frr",
+    killed: "bgpd",
+};
+pub const GATEWAY: Followed = Followed {
+    page: Page { text: include_str!("../../../../../../docs/gateway.md") },
+    at: Port::Stock,
+    service: "wireseal-gateway",
+    killed: "wireseal",
+};
 
 pub fn rows() -> Vec<Row> {
     let row = |name: &str, what: &str, page: Followed| {
@@ -57,87 +55,121 @@ pub fn rows() -> Vec<Row> {
     vec![
         row(
             "page-run",
-            "the commands of docs/run.md, as they stand there; on Debian 13 with systemd and FRR's own service, against BIRD: 8,000 routes; then \
-             bgpd is killed, watchfrr starts it again under supervision, and the next session is signed",
-            PAGES[0],
+            "the commands of docs/run.md, as they stand there, from the .deb; on Debian 13 with systemd and FRR's own service, against BIRD: 8,000 \
+             routes; then bgpd is killed, watchfrr starts it again under supervision, and the next session is signed",
+            RUN,
         ),
         row(
             "page-gateway",
-            "the commands of docs/gateway.md, as they stand there; on Debian 13 with its own kernel, systemd and FRR's own service, against BIRD: \
-             8,000 routes; then the gateway is killed, systemd starts it again, and the next session is signed",
-            PAGES[1],
+            "the commands of docs/gateway.md, as they stand there, from the .deb; on Debian 13 with its own kernel, systemd and FRR's own service, \
+             against BIRD: 8,000 routes; then the gateway is killed, systemd starts it again, and the next session is signed",
+            GATEWAY,
         ),
     ]
 }
 
-impl Followed {
-    fn mkt(&self) -> Result<Mkt> {
-        let files = self.page.files();
-        let (_, keys) =
-            files.iter().find(|(name, _)| name.ends_with("keys.toml")).context("the page has keys")?;
-        let chains = KeyChains::from_toml(keys)?;
-        Ok(chains.chains()[0].keys()[0].mkt().clone())
-    }
+/// What a page has come to.
+pub struct Reader<'a> {
+    pub bird: Bird<'a>,
+    /// The key that the page's commands have made.
+    pub mkt: Mkt,
+    /// What its commands have printed.
+    said: Vec<String>,
+}
 
+impl Followed {
     async fn guest<'a>(&self, lab: &'a Lab) -> Result<&'a Guest> {
         if self.at == Port::South { lab.south().await } else { lab.stock().await }
     }
 
+    /// The end of the service's log.
     async fn log(&self, guest: &Guest) -> Result<String> {
-        guest.shell(&format!("journalctl --no-pager -o cat -u {}", self.service)).await
+        guest.shell(&format!("journalctl --no-pager -o cat -n 20 -u {}", self.service)).await
     }
 
-    /// Follows the page; returns what each command prints.
-    async fn follow(&self, guest: &Guest) -> Result<Vec<String>> {
-        let is_written = |page: Page| page.files().into_iter().find(|(name, _)| name == FRR_CONFIGURATION);
-        if is_written(self.page).is_none() {
-            let (path, contents) = is_written(PAGES[0].page).context("the page has FRR's configuration")?;
+    /// Follows the page. Once it has made the keys, and before it starts anything, BIRD gets the same ones, or another secret.
+    pub async fn follow<'a>(&self, lab: &'a Lab, has_other_secret: bool) -> Result<Reader<'a>> {
+        let guest = self.guest(lab).await?;
+        forget(guest).await?;
+        guest.shell(&format!("date -u -s @{FIRST}")).await?;
+        Daemon::Frr.end(guest).await?;
+        if self.at == Port::Stock {
+            // A daemon's configuration is the reader's. It is the other page's.
+            let is_frr = |(path, _): &(String, String)| path == "/etc/frr/frr.conf";
+            let (path, contents) =
+                RUN.page.files().into_iter().find(is_frr).context("FRR's configuration")?;
             guest.call(WriteFile { path, contents }).await?;
             guest.shell("sed -i 's/^bgpd=no/bgpd=yes/' /etc/frr/daemons").await?;
         }
-        self.page.follow(guest).await
+        self.page.write(guest).await?;
+        let starts = self.page.commands().position(|command| command.starts_with("systemctl "));
+        let starts = starts.context("the page starts something")?;
+        let mut said = page::run(guest, self.page.commands().take(starts)).await?;
+        let chains = KeyChains::from_toml(&guest.shell("cat /etc/wireseal/keys.toml").await?)?;
+        let mkt = chains.chains()[0].keys()[0].mkt().clone();
+        let mut protection = tcp_ao(&[&mkt], &mkt)?;
+        if has_other_secret {
+            protection = protection.replace("secret \"", "secret \"another");
+        }
+        let bird = Bird::start(&lab.north, self.at, &protection).await?;
+        said.extend(page::run(guest, self.page.commands().skip(starts)).await?);
+        Ok(Reader { bird, mkt, said })
     }
 
-    /// Undoes it all. First the daemon's sockets end, because without the rules their last segments would go unsigned.
-    async fn leave(&self, guest: &Guest) -> Result<()> {
+    /// Undoes it all but the installation. First the daemon's sockets end, because without the rules their last segments would go unsigned.
+    pub async fn leave(&self, guest: &Guest) -> Result<()> {
         guest.shell("systemctl stop frr").await?;
         await_no_sockets(guest).await?;
-        let leave = "systemctl disable --now wireseal-gateway 2>/dev/null; wireseal gateway --remove-rules 2>/dev/null
+        let leave = "systemctl disable --now wireseal-gateway wireseal-gateway-check@frr 2>/dev/null; wireseal gateway --remove-rules 2>/dev/null
             sed -i 's/^bgpd=yes/bgpd=no/; /^bgpd_wrap=/d' /etc/frr/daemons
-            rm -rf /usr/local/bin/wireseal /etc/systemd/system/frr.service.d; systemctl daemon-reload; journalctl --rotate --vacuum-time=1s -q; true";
+            systemctl daemon-reload; systemctl reset-failed; journalctl --rotate --vacuum-time=1s -q; true";
         guest.shell(leave).await?;
+        forget(guest).await?;
         Daemon::Frr.end(guest).await
+    }
+}
+
+/// Takes away what an administrator adds to the package's configuration.
+pub async fn forget(guest: &Guest) -> Result<()> {
+    let forget = "cd /etc/wireseal 2>/dev/null || exit 0
+        rm -f keys.toml frr.toml gobgpd.* bird.*
+        sed -i '/^\\[peers\\]/q' gateway.toml";
+    guest.shell(forget).await.map(drop)
+}
+
+impl Reader<'_> {
+    /// Waits for a session with all routes.
+    pub async fn session(&self) -> Result<State> {
+        self.bird.await_exported(Family::Ipv4, 0, IPV4_ROUTES).await
     }
 }
 
 async fn run(lab: &Lab, page: Followed) -> Result<Evidence> {
     let guest = page.guest(lab).await?;
-    let mkt = page.mkt()?;
     let before = lab.north.counters().await?;
-    guest.shell(&format!("date -u -s @{FIRST}")).await?;
-    let bird = Bird::start(&lab.north, page.at, &tcp_ao(&[&mkt], &mkt)?).await?;
-    Daemon::Frr.end(guest).await?;
-    let mut result = followed(&bird, guest, page).await;
+    let result = async {
+        let reader = page.follow(lab, false).await?;
+        check(&reader, guest, page).await?;
+        reader.bird.stop_alone().await?;
+        anyhow::Ok(reader.mkt)
+    };
+    let mut result = result.await;
     if result.is_err() {
         let log = page.log(guest).await?;
-        let tail: Vec<&str> = log.lines().rev().take(20).collect();
-        result = result.with_context(|| format!("the service's log, last line first: {tail:?}"));
+        result = result.with_context(|| format!("the service's log: {log}"));
     }
-    bird.stop_alone().await?;
     page.leave(guest).await?;
-    result?;
+    let mkt = result?;
     let counted = lab.north.counters().await?.since(&before);
     counted.check_good("north")?;
     let evidence = evidence(lab, &[mkt], &[("BIRD's kernel", counted)], 0.0)?;
     Ok(evidence.with_figures("8,000 routes from BIRD, in each of two sessions"))
 }
 
-async fn followed(bird: &Bird<'_>, guest: &Guest, page: Followed) -> Result<()> {
-    let said = page.follow(guest).await?;
-    let has_routes = async || bird.await_exported(Family::Ipv4, 0, IPV4_ROUTES).await;
-    let first = has_routes().await?;
+async fn check(reader: &Reader<'_>, guest: &Guest, page: Followed) -> Result<()> {
+    let first = reader.session().await?;
     if page.at == Port::South {
-        let [.., shown, _] = said.as_slice() else { bail!("the page ends with --dry-run and status") };
+        let [.., shown, _] = reader.said.as_slice() else { bail!("the page ends with --dry-run and status") };
         ensure!(page.page.text.contains(shown), "--dry-run prints something else than the page: {shown}");
     }
     let status = async || guest.shell("wireseal status").await;
@@ -145,31 +177,26 @@ async fn followed(bird: &Bird<'_>, guest: &Guest, page: Followed) -> Result<()> 
     ensure!(has_session, "the status shows no session: {}", status().await?);
     guest.shell(&format!("pkill -9 -x {}", page.killed)).await?;
     let is_another = async || {
-        let state = bird.state(Family::Ipv4).await?;
+        let state = reader.bird.state(Family::Ipv4).await?;
         Ok(state.state == "Established" && state.since != first.since)
     };
     // watchfrr looks every five seconds, and the hold time is over by then.
     ensure!(becomes(CHECK, is_another).await?, "there is no next session");
-    has_routes().await.map(drop)
+    reader.session().await.map(drop)
 }
 
 async fn twin(lab: &Lab, page: Followed) -> Result<Refusal> {
     let guest = page.guest(lab).await?;
-    let mkt = page.mkt()?;
     let before = lab.north.counters().await?;
-    guest.shell(&format!("date -u -s @{FIRST}")).await?;
-    let protection = tcp_ao(&[&mkt], &mkt)?.replace("a secret of 16", "another secret of 16");
-    let bird = Bird::start(&lab.north, page.at, &protection).await?;
-    Daemon::Frr.end(guest).await?;
     let refused = async {
-        page.follow(guest).await?;
+        let reader = page.follow(lab, true).await?;
         let counted = lab.north.await_counted(&before, Counted::bad(1)).await?;
-        let state = bird.state(Family::Ipv4).await?;
+        let state = reader.bird.state(Family::Ipv4).await?;
+        reader.bird.stop_alone().await?;
         ensure!(state.state != "Established", "there was a session");
         Ok(Refusal::by("north", &counted))
     };
     let refused = refused.await;
-    bird.stop_alone().await?;
     page.leave(guest).await?;
     refused
 }

@@ -9,13 +9,15 @@ use super::daemon::{
     CONNECTING, Daemon, FOLDER, SESSION, Speaker, change_keys, peers, start as start_wireseal, supervise,
     write,
 };
+use super::package::install;
+use super::pages::forget;
 use crate::guest::Guest;
 use crate::row::prelude::*;
 use crate::rows::bgp::{
     FIRST, OVER, SECRET, await_routes, begin, by_clock, check_still_up, evidence, key_chain, key_file,
     key_file_at, roll,
 };
-use crate::rows::bird::{Bird, HOLD_TIME, Since, tcp_ao};
+use crate::rows::bird::{Bird, HOLD_TIME, Since, State, tcp_ao};
 use crate::wait::Program;
 
 const WHAT: &str = "against BIRD: sessions over IPv4 (opened by the daemon) and IPv6 (opened by BIRD) with 10,000 routes in each; the key chain \
@@ -255,72 +257,108 @@ async fn twin_in_vrf(lab: &Lab, south: &Guest) -> Result<Refusal> {
     Ok(Refusal::by("north", &counted))
 }
 
-const SERVICE: &str = "wireseal-run@gobgpd";
+/// Daemons as the package's unit runs them: the instance's name, the command, and the daemon's configuration.
+const GOBGP: (&str, &str, &str) = (
+    "gobgpd",
+    "/usr/bin/gobgpd -f /etc/gobgpd.toml --config-type toml --api-hosts 127.0.0.1:50051",
+    "/etc/gobgpd.toml",
+);
+/// It changes its user.
+const BIRD: (&str, &str, &str) = (
+    "bird",
+    "/usr/sbin/bird -f -u bird -g bird -c /etc/bird/lab.conf -s /run/bird/bird.ctl",
+    "/etc/bird/lab.conf",
+);
 
 pub fn service() -> Row {
     Row::new(
         "run-service",
-        "Debian's GoBGP as systemd's wireseal-run@gobgpd.service, against BIRD: a session with 10,000 routes; then the supervisor is killed, systemd \
-         kills the daemon and starts both again, and the next session is signed",
+        "Debian's GoBGP as systemd's wireseal-run@gobgpd.service from the .deb, against BIRD: a session with 10,000 routes; then the supervisor is killed, \
+         systemd kills the daemon and starts both again, and the next session is signed; then BIRD without keys of its own as wireseal-run@bird.service",
         async |lab| around(lab, run_service).await,
         "another secret at one end: no session",
         async |lab| around(lab, twin_of_service).await,
     )
 }
 
-/// Runs `act`, and undoes on the guest what the service has changed.
+/// Runs `act` with the package, and undoes on the guest what the services have changed.
 async fn around<T>(lab: &Lab, act: impl AsyncFn(&Lab, &Guest) -> Result<T>) -> Result<T> {
     let south = lab.south().await?;
+    south.set_clock(FIRST).await?;
+    install(south).await?;
     let result = act(lab, south).await;
-    let log = south.shell(&format!("journalctl --no-pager -o cat -u {SERVICE}")).await?;
-    south.shell(&format!("systemctl stop {SERVICE}; rm -rf /etc/wireseal /usr/local/bin/wireseal; journalctl --rotate --vacuum-time=1s -q")).await?;
-    result.with_context(|| format!("the service's log: {log}"))
+    let log = south.shell("journalctl --no-pager -o cat -n 30 -u 'wireseal-run@*'").await?;
+    south.shell("systemctl stop 'wireseal-run@*'; journalctl --rotate --vacuum-time=1s -q").await?;
+    forget(south).await?;
+    result.with_context(|| format!("the services' log: {log}"))
 }
 
-async fn start_service(south: &Guest, secret: &str) -> Result<()> {
-    let speaker = Speaker::of_bird(Port::South);
-    south.shell(&format!("date -u -s @{FIRST}; mkdir -p /etc/wireseal; ln -sf ../sbin/wireseal /usr/local/bin/wireseal; cp systemd/*.service /etc/systemd/system/; systemctl daemon-reload")).await?;
-    write(south, "daemon.conf", &Daemon::GoBgp.configuration(&speaker)).await?;
-    for (name, contents) in [
-        (
-            "gobgpd.env",
-            format!("DAEMON={}\n", Daemon::GoBgp.command().replace("gobgpd ", "/usr/bin/gobgpd ")),
-        ),
-        ("gobgpd.toml", peers(Port::North, None)),
-        ("keys.toml", first_key(&key_file(secret))?.to_owned()),
+async fn start_service(
+    south: &Guest,
+    (name, command, path): (&str, &str, &str),
+    configuration: String,
+    secret: &str,
+) -> Result<()> {
+    for (path, contents) in [
+        (path.to_owned(), configuration),
+        (format!("/etc/wireseal/{name}.env"), format!("DAEMON={command}\n")),
+        (format!("/etc/wireseal/{name}.toml"), peers(Port::North, None)),
+        ("/etc/wireseal/keys.toml".to_owned(), first_key(&key_file(secret))?.to_owned()),
     ] {
-        south.call(WriteFile { path: format!("/etc/wireseal/{name}"), contents }).await?;
+        south.call(WriteFile { path, contents }).await?;
     }
-    south.shell(&format!("systemctl start {SERVICE}")).await.map(drop)
+    south.shell(&format!("systemctl start wireseal-run@{name}")).await.map(drop)
 }
 
 async fn run_service(lab: &Lab, south: &Guest) -> Result<Evidence> {
     let (_, keys) = key_chain(SECRET)?;
     let before = Both::of(&lab.north, south).await?;
-    start_service(south, SECRET).await?;
+    let speaker = Speaker::of_bird(Port::South);
+    start_service(south, GOBGP, Daemon::GoBgp.configuration(&speaker), SECRET).await?;
     let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
     let first = bird.await_routes(Family::Ipv4, 0).await?;
-    let main = format!("systemctl show -p MainPID --value {SERVICE}");
-    let supervisor = south.shell(&main).await?;
+    let main = "systemctl show -p MainPID --value wireseal-run@gobgpd";
+    let supervisor = south.shell(main).await?;
     south.shell(&format!("kill -9 {supervisor}")).await?;
-    let is_another = async || {
-        let state = bird.state(Family::Ipv4).await?;
-        Ok(state.state == "Established" && state.since != first.since)
-    };
-    bird.program.wait("the next session", is_another).await?;
-    bird.await_routes(Family::Ipv4, 0).await?;
-    ensure!(south.shell(&main).await? != supervisor, "it was not started again");
+    let second = next_session(&bird, &first).await?;
+    ensure!(south.shell(main).await? != supervisor, "it was not started again");
+    south.shell("systemctl stop wireseal-run@gobgpd; mkdir -p /run/bird; chown bird: /run/bird").await?;
+    start_service(south, BIRD, another_bird(&speaker), SECRET).await?;
+    next_session(&bird, &second).await?;
     let counted = before.good().await?;
     bird.stop_alone().await?;
-    let counters = [("BIRD's kernel", counted[0]), ("the daemon's kernel", counted[1])];
+    let counters = [("BIRD's kernel", counted[0]), ("the daemons' kernel", counted[1])];
     let evidence = evidence(lab, &keys[..1], &counters, 0.0)?;
-    Ok(evidence.with_figures("10,000 routes from BIRD, in each of two sessions"))
+    Ok(evidence.with_figures("10,000 routes from BIRD, in each of three sessions"))
+}
+
+/// Waits for another session with all routes.
+async fn next_session(bird: &Bird<'_>, last: &State) -> Result<State> {
+    let is_another = async || {
+        let state = bird.state(Family::Ipv4).await?;
+        Ok(state.state == "Established" && state.since != last.since)
+    };
+    bird.program.wait("the next session", is_another).await?;
+    bird.await_routes(Family::Ipv4, 0).await
+}
+
+/// BIRD's configuration at the other end, without TCP-AO.
+fn another_bird(speaker: &Speaker) -> String {
+    let Speaker { own, own_as, peer, peer_as, .. } = speaker;
+    format!(
+        "router id {own};\nprotocol device {{ }}\nprotocol bgp {{\nlocal {own} as {own_as};\nneighbor {peer} as {peer_as};\n\
+         connect delay time 1;\nconnect retry time 5;\nerror wait time 1, 5;\nhold time {HOLD_TIME};\n\
+         ipv4 {{ import all; export none; }};\nipv6 {{ import all; export none; }};\n}}\n",
+        own = own.ipv4(),
+        peer = peer.ipv4()
+    )
 }
 
 async fn twin_of_service(lab: &Lab, south: &Guest) -> Result<Refusal> {
     let (_, keys) = key_chain(SECRET)?;
     let before = lab.north.counters().await?;
-    start_service(south, "what one end knows").await?;
+    let configuration = Daemon::GoBgp.configuration(&Speaker::of_bird(Port::South));
+    start_service(south, GOBGP, configuration, "what one end knows").await?;
     let bird = Bird::start(&lab.north, Port::South, &tcp_ao(&[&keys[0]], &keys[0])?).await?;
     let counted = lab.north.await_counted(&before, Counted::bad(1)).await?;
     let state = bird.state(Family::Ipv4).await?;
