@@ -75,6 +75,7 @@
 //! Until then the chains are in memory, because each rollover and each new socket needs their secrets. Not wiped: what
 //! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and parts of a key file whose length is not known beforehand, such as a pipe.
 //! A process that is killed wipes nothing; its memory goes back to the kernel. Core dumps leave it out, and only root can read it.
+//! [`probe`] reads the keys of other programs' sockets without keeping a secret; the memory that the kernel writes them to is wiped.
 //!
 //! # Fail closed
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with

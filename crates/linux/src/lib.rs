@@ -42,6 +42,7 @@
 //! | move one between the kernel and a TCP stack in userspace | the fields of [`Exported`]: [`TcpState`] for that stack, [`authentication`](Exported::authentication) for `wireseal_tcp_ao::Connection` |
 //! | test what happens when sequence numbers wrap | [`choose_isn`] |
 //! | look at the packets of an interface | [`PacketSocket`], with a [`PacketFilter`] |
+//! | answer another program's system calls on its sockets | [`CallFilter::install`], [`CallListener::receive`] |
 //!
 //! If you manage keys by hand, put them on a socket before it listens or connects. A peer that connects to a listening socket before
 //! that gets in unsigned, so do not use std's `TcpListener::bind`, which listens at once:
@@ -108,6 +109,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(target_os = "linux")]
 
+mod bpf;
 mod errno;
 mod error;
 mod info;
@@ -120,6 +122,7 @@ mod names;
 mod packet_filter;
 mod packet_socket;
 mod repair;
+mod seccomp;
 mod socket;
 mod stream;
 mod sys;
@@ -129,6 +132,7 @@ pub use wireseal_algorithms::TcpAoAlgorithm;
 pub use wireseal_keys as key_chain;
 pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
+pub use bpf::Instruction;
 pub use error::{EinvalReason, Error, ExportedError};
 pub use info::Info;
 pub use kernel::{NetworkCounters, Support, probe};
@@ -141,6 +145,7 @@ pub use names::{KeyName, PeerName};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
+pub use seccomp::{AnnouncedCall, CallAction, CallAnswer, CallFilter, CallListener, CallRule};
 pub use socket::TcpAoSocket;
 pub use stream::{Local, TcpAoStream};
 

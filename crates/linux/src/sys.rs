@@ -1,4 +1,5 @@
-//! The system calls, and all of the crate's unsafe code. Structs and option numbers are those of `linux/tcp.h` and `linux/if_packet.h`.
+//! The system calls, and all of the crate's unsafe code. Structs and option numbers are those of `linux/tcp.h`, `linux/if_packet.h` and
+//! `linux/seccomp.h`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_ulong};
@@ -7,10 +8,10 @@ use std::marker::PhantomData;
 use std::mem::{self, offset_of};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::slice;
 
-use libc::socklen_t;
+use libc::{seccomp_data, seccomp_notif, seccomp_notif_resp, socklen_t};
 use linux_raw_sys::net::{
     __kernel_sockaddr_storage, TCP_AO_GET_KEYS, TCP_AO_INFO, TCP_AO_REPAIR, TCP_INFO, TCP_MAXSEG,
     TCP_QUEUE_SEQ, TCP_REPAIR_WINDOW, TCP_TIMESTAMP, tcp_ao_add, tcp_ao_del, tcp_ao_getsockopt,
@@ -18,6 +19,8 @@ use linux_raw_sys::net::{
 };
 use socket2::{SockAddr, SockAddrStorage};
 use zeroize::Zeroize;
+
+use crate::bpf::Instruction;
 
 /// Octets sent but not acknowledged, plus octets not sent (`SIOCOUTQ`).
 pub(crate) const SIOCOUTQ: c_ulong = libc::TIOCOUTQ as c_ulong;
@@ -70,6 +73,9 @@ plain_structs! {
     tcp_md5sig = tcpm_addr 128, tcpm_flags 1, tcpm_prefixlen 1, tcpm_keylen 2, tcpm_ifindex 4, tcpm_key 80;
     tcp_repair_window = snd_wl1 4, snd_wnd 4, max_window 4, rcv_wnd 4, rcv_wup 4;
     tcp_repair_opt = opt_code 4, opt_val 4;
+    seccomp_notif_resp = id 8, val 8, error 4, flags 4;
+    seccomp_data = nr 4, arch 4, instruction_pointer 8, args 48;
+    seccomp_notif = id 8, pid 4, flags 4, data 64;
 }
 
 // Octets first, then 39 numbers of 4 octets, 10 of 8 and 2 of 2: no padding.
@@ -323,6 +329,52 @@ pub(crate) fn receive_packets(
         head.control_length = control_length.min(head.control.len());
     }
     Ok(received)
+}
+
+/// Puts a seccomp filter on the calling thread, which with its children then gets no privileges from what it executes. Returns the
+/// descriptor on which the filter's calls are announced.
+pub(crate) fn install_filter(program: &[Instruction]) -> io::Result<OwnedFd> {
+    let encode = |&Instruction { code, if_true: jt, if_false: jf, operand: k }: &Instruction| {
+        libc::sock_filter { code, jt, jf, k }
+    };
+    let mut filter: Vec<_> = program.iter().map(encode).collect();
+    let length = u16::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let program = libc::sock_fprog { len: length, filter: filter.as_mut_ptr() };
+    // SAFETY: this call takes four integers. What `prctl` is passed has the size of a long.
+    check(unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1 as c_ulong, 0 as c_ulong, 0 as c_ulong, 0 as c_ulong)
+    })?;
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // SAFETY: the kernel copies the program's `len` instructions, which live until after the call.
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: with this flag the call returns a new descriptor, which nothing else in this process has.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor as c_int) })
+}
+
+/// Waits for a call that a seccomp filter announces. ENOENT if its caller has ended.
+pub(crate) fn next_call(fd: BorrowedFd<'_>) -> io::Result<seccomp_notif> {
+    // The kernel wants zeros.
+    let mut call: seccomp_notif = zeroed();
+    // SAFETY: the kernel writes one such struct, whose size the request's number contains.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call) })?;
+    Ok(call)
+}
+
+/// Answers an announced call. ENOENT if its caller no longer waits.
+pub(crate) fn answer_call(fd: BorrowedFd<'_>, answer: &seccomp_notif_resp) -> io::Result<()> {
+    let answer = std::ptr::from_ref(answer);
+    // SAFETY: the kernel reads one such struct, whose size the request's number contains.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, answer) })
+}
+
+/// ENOENT if the caller of an announced call no longer waits.
+pub(crate) fn awaits_answer(fd: BorrowedFd<'_>, call: u64) -> io::Result<()> {
+    // SAFETY: the kernel reads one integer of this size.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call) })
 }
 
 /// The running kernel's release, as `uname -r` prints it.

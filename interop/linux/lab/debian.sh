@@ -1,12 +1,12 @@
 # $target/debian/root.cpio: a fresh Debian 13 with systemd and daemons, and with the packages of Debian that the documentation's own commands
 # install. Wireseal's package is installed by these commands later, in the guests, which reach no mirror.
 
-debian_packages=(systemd-sysv iproute2 procps kmod gobgpd exabgp bird3 python3-minimal)
+debian_packages=(systemd-sysv iproute2 procps kmod python3-minimal)
 
 build_debian() {
     local folder=$target/debian mirror page wanted
     # Without Wireseal's package, but with what it recommends.
-    page=$(grep -h '^apt-get install ' "$root/docs/run.md" "$root/docs/gateway.md" | sed 's| \./wireseal_[^ ]*| nftables|')
+    page=$(grep -h '^apt-get install ' "$root/docs/run.md" "$root/docs/gateway.md" "$root"/docs/daemons/*.md | sort -u | sed 's| \./wireseal_[^ ]*| nftables|')
     wanted="${debian_packages[*]} $page $(cat "$here/lab/debian.sh")"
     [ "$(cat "$folder/complete" 2>/dev/null)" = "$wanted" ] && return
     mirror=$(repository Debian)
@@ -20,7 +20,7 @@ build_debian() {
     mmdebstrap --quiet --mode=root --variant=minbase --include="$(IFS=,; echo "${debian_packages[*]}")" \
         --aptopt='APT::Get::Assume-Yes "true"' --aptopt='APT::Install-Recommends "false"' \
         --customize-hook="cp $folder/install \"\$1/install\" && chroot \"\$1\" sh /install && rm \"\$1/install\"" \
-        --customize-hook='chroot "$1" systemctl --quiet disable frr gobgpd exabgp bird' \
+        --customize-hook='chroot "$1" systemctl --quiet disable frr gobgpd exabgp openbgpd bird stayrtr {nf,pm,sf,u}acctd' \
         --customize-hook='chroot "$1" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer fstrim.timer dpkg-db-backup.timer' \
         --customize-hook='rm -rf "$1"/usr/share/{doc,man,info,locale} "$1"/var/lib/apt/lists "$1"/var/cache/apt' \
         trixie "$folder/root.tar" "deb $mirror trixie main" "deb $mirror trixie-backports main"

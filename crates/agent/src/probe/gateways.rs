@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use rustix::process::geteuid;
 use wireseal_linux::IpCidr;
 
 use super::host::{CarriedBy, Role};
@@ -72,18 +73,15 @@ impl Gateways {
             return Ok(here.find_map(|gateway| carried(gateway.pid, &gateway.status, socket)));
         }
         let is_possible = |silent: &&Silent| silent.namespace.is_none_or(|other| other == namespace);
-        match (is_locked, self.silent.iter().find(is_possible)) {
-            (Ok(false), _) | (Err(_), None) => Ok(None),
-            (Ok(true), None) => Err("a gateway runs in its network namespace, but shows no status".into()),
-            (Ok(true), Some(silent)) => Err(format!(
-                "a gateway (process {}) runs in its network namespace, but shows no status",
-                silent.pid
-            )),
-            (Err(_), Some(silent)) => Err(format!(
-                "a gateway (process {}) may carry it, and shows its status to root alone",
-                silent.pid
-            )),
-        }
+        let silent = self.silent.iter().find(is_possible).map(|silent| silent.pid);
+        let does = match (is_locked, silent) {
+            (Ok(false), _) | (Err(_), None) => return Ok(None),
+            (Ok(true), _) => "runs in its network namespace",
+            (Err(_), Some(_)) => "may carry it",
+        };
+        let shows =
+            if geteuid().is_root() { "does not show its status" } else { "shows its status to root alone" };
+        Err(format!("a gateway{} {does}, but {shows}", crate::error::process(silent)))
     }
 }
 
@@ -183,10 +181,10 @@ mod tests {
         assert_eq!(of(&silent(Some(1)), Ok(false)), Ok(None));
         assert_eq!(of(&silent(Some(2)), refused()), Ok(None));
         assert_eq!(of(&none, refused()), Ok(None));
-        assert!(of(&none, Ok(true)).unwrap_err().contains("shows no status"));
+        assert!(of(&none, Ok(true)).unwrap_err().starts_with("a gateway runs in"));
         assert!(of(&silent(Some(1)), Ok(true)).unwrap_err().contains("(process 9)"));
         for namespace in [Some(1), None] {
-            assert!(of(&silent(namespace), refused()).unwrap_err().contains("to root alone"));
+            assert!(of(&silent(namespace), refused()).unwrap_err().contains("may carry it"));
         }
     }
 }

@@ -24,6 +24,7 @@ use std::process;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use rustix::process::geteuid;
+use socket2::{Protocol, SockRef};
 use wireseal_linux::{IpCidr, TcpAoSocket};
 
 use self::gateways::Gateways;
@@ -140,8 +141,12 @@ impl Inside {
         if !self.sockets.iter().any(is_alone) {
             return 0;
         }
-        let open = place.within(|| listeners_and_sessions(false)).unwrap_or_default();
-        let open: HashSet<u64> = open.iter().map(|socket| socket.inode).collect();
+        let open = match place.within(|| listeners_and_sessions(false)) {
+            Ok(open) => open.iter().map(|socket| socket.inode).collect(),
+            // The namespace has ended with its last process.
+            Err(error) if error.kind() == ErrorKind::NotFound => HashSet::new(),
+            Err(_) => return self.sockets.iter().filter(|socket| is_alone(socket)).count(),
+        };
         self.sockets.retain(|socket| !is_alone(socket) || open.contains(&socket.inode));
         self.sockets.iter().filter(|socket| is_alone(socket)).count()
     }
@@ -215,6 +220,10 @@ fn tcp_ao(found: &Found, holders: &[(u32, RawFd)]) -> Result<(Vec<AoKey>, bool),
                 continue;
             }
         };
+        // Multipath TCP, with which Go listens by default, takes no keys; the kernel lists its TCP socket under the same number.
+        if SockRef::from(&socket).protocol().is_ok_and(|protocol| protocol != Some(Protocol::TCP)) {
+            return Ok((Vec::new(), false));
+        }
         let socket = TcpAoSocket::new(&socket);
         let read = || Ok((socket.seen_keys()?, socket.info()?.is_some_and(|info| info.required)));
         let (keys, is_required) = read().map_err(|error: wireseal_linux::Error| error.to_string())?;

@@ -1,8 +1,9 @@
 //! Real sockets in a network namespace of their own. TCP-AO is tested in the lab, whose kernels have it.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -158,6 +159,48 @@ fn a_socket_of_several_processes_is_the_daemons() {
     assert_eq!(seen(&shared).pid, process::id());
 }
 
+#[test]
+fn what_ends_meanwhile_is_left_out() {
+    if !is_inside("what_ends_meanwhile_is_left_out", &[]) {
+        return;
+    }
+    let stays = listener("127.0.0.1:179");
+    fcntl_setfd(&stays, FdFlags::empty()).unwrap();
+    let is_over = AtomicBool::new(false);
+    let until_over = |act: fn()| {
+        let is_over = &is_over;
+        move || {
+            while !is_over.load(Relaxed) {
+                act()
+            }
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(until_over(|| {
+            // A child of the other threads has the one before until it executes its program.
+            if let Ok(other) = TcpListener::bind("127.0.0.1:646") {
+                drop((TcpStream::connect("127.0.0.1:646"), other));
+            }
+        }));
+        // Each has the listener too, for a moment, and some have a network namespace.
+        scope.spawn(until_over(|| assert!(Command::new("true").status().unwrap().success())));
+        scope.spawn(until_over(|| {
+            assert!(Command::new("unshare").args(["-n", "true"]).status().unwrap().success())
+        }));
+        for _ in 0..40 {
+            let host = probe();
+            let bgp = host.sockets.iter().filter(|socket| socket.service == Service::Bgp);
+            let pids: Vec<_> = bgp.map(|socket| socket.process.as_ref().map(|process| process.pid)).collect();
+            // Before the panic the threads must end.
+            if pids != [Some(process::id())] {
+                is_over.store(true, Relaxed);
+                panic!("{host:?}");
+            }
+        }
+        is_over.store(true, Relaxed);
+    });
+}
+
 /// A process that is killed on drop.
 struct Started(Child);
 
@@ -193,6 +236,31 @@ fn await_sockets(count: usize) -> Host {
         assert!(started.elapsed() < Duration::from_secs(20), "{host:?}");
         thread::sleep(Duration::from_millis(50));
     }
+}
+
+#[test]
+fn multipath_tcp_is_found_with_its_process() {
+    if !is_inside("multipath_tcp_is_found_with_its_process", &[]) {
+        return;
+    }
+    // As Go's listeners, which GoBGP has.
+    let Ok(socket) = Socket::new(Domain::IPV6, Type::STREAM, Some(Protocol::MPTCP)) else {
+        println!("this kernel has no Multipath TCP");
+        return;
+    };
+    socket.bind(&address("[::]:179").into()).unwrap();
+    socket.listen(1).unwrap();
+    let _opener = TcpStream::connect("127.0.0.1:179").unwrap();
+    let _accepted = socket.accept().unwrap();
+    let host = probe();
+    assert_eq!(host.sockets.len(), 3, "{host:?}");
+    assert!(
+        host.sockets.iter().all(|socket| socket.process.as_ref().map(|it| it.pid) == Some(process::id()))
+    );
+    // On any kernel: no option of TCP-AO is asked of it.
+    let all = listeners_and_sessions(false).unwrap();
+    let found = all.iter().find(|found| found.role == Role::Listener).unwrap();
+    assert_eq!(tcp_ao(found, &[(process::id(), socket.as_raw_fd())]), Ok((Vec::new(), false)));
 }
 
 #[test]

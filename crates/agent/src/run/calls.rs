@@ -1,15 +1,14 @@
 //! Answering the program's calls: the supervisor makes each itself, on a duplicate of the socket.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use libseccomp::{ScmpNotifReq, ScmpSyscall};
 use rustix::io::Errno;
 use rustix::net::{connect_unspec, listen};
 use rustix::process::Signal;
+use wireseal_linux::{AnnouncedCall, CallListener};
 
 use super::connects::{Answer, Caller, Connects, How};
-use super::filter;
 use super::process::{self, ADDRESS_OCTETS, Address, BEFORE_MD5_SECRET, Family, MD5_KEY, Opened, pid_of};
 use super::protected::{Kind, inode_of, kind_of};
 use super::signals::pass;
@@ -18,19 +17,19 @@ use super::sockets::Sockets;
 /// The program's calls and its sockets.
 pub(super) struct Calls {
     /// Where calls are announced.
-    notifications: Arc<OwnedFd>,
+    notifications: Arc<CallListener>,
     pub(super) sockets: Sockets,
     family: Family,
     connects: Connects,
 }
 
 impl Calls {
-    pub(super) fn new(notifications: OwnedFd, sockets: Sockets, family: Family) -> Self {
+    pub(super) fn new(notifications: CallListener, sockets: Sockets, family: Family) -> Self {
         Self { notifications: Arc::new(notifications), sockets, family, connects: Connects::default() }
     }
 
     /// Where calls are announced.
-    pub(super) fn notifications(&self) -> Arc<OwnedFd> {
+    pub(super) fn notifications(&self) -> Arc<CallListener> {
         Arc::clone(&self.notifications)
     }
 
@@ -42,18 +41,14 @@ impl Calls {
     /// Receives a call, and answers it or starts a thread that will.
     pub(super) fn answer_next(&mut self) {
         // The caller may have been killed in the meantime.
-        let Ok(request) = ScmpNotifReq::receive(self.notifications.as_raw_fd()) else { return };
-        self.family.add(request.pid.cast_signed());
+        let Ok(request) = self.notifications.receive() else { return };
+        self.family.add(request.thread.cast_signed());
         let caller = Caller { notifications: self.notifications(), call: request.id };
         let call = Call { request, caller };
-        let is_call =
-            |name| ScmpSyscall::from_name(name).is_ok_and(|number| number == call.request.data.syscall);
-        let answer = if is_call(filter::CONNECT) {
-            self.connect(&call)
-        } else if is_call(filter::LISTEN) {
-            self.listen(&call)
-        } else {
-            self.set_md5_key(&call)
+        let answer = match call.request.call {
+            libc::SYS_connect => self.connect(&call),
+            libc::SYS_listen => self.listen(&call),
+            _ => self.set_md5_key(&call),
         };
         let answer = answer.unwrap_or_else(|error| Answer::Made(Err(error)));
         call.caller.answer(&answer);
@@ -73,11 +68,11 @@ impl Calls {
     fn connect(&mut self, call: &Call) -> Result<Answer, Errno> {
         let request = &call.request;
         let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
-        let length = usize::try_from(request.data.args[2] & 0xffff_ffff).unwrap_or(usize::MAX);
+        let length = usize::try_from(request.arguments[2] & 0xffff_ffff).unwrap_or(usize::MAX);
         if !ADDRESS_OCTETS.contains(&length) {
             return Err(Errno::INVAL);
         }
-        let octets = process::memory(request.pid.cast_signed(), request.data.args[1], length);
+        let octets = process::memory(request.thread.cast_signed(), request.arguments[1], length);
         let octets = octets.map_err(|_| Errno::FAULT)?;
         // If the caller has ended, the memory that was read may have been another process's.
         call.check()?;
@@ -105,7 +100,7 @@ impl Calls {
     fn listen(&mut self, call: &Call) -> Result<Answer, Errno> {
         let Some(socket) = call.tcp_socket()? else { return Ok(Answer::Unprotected) };
         let is_protected = self.sockets.protect_listener(&socket)?;
-        let backlog = call.request.data.args[1] as u32;
+        let backlog = call.request.arguments[1] as u32;
         let result = listen(&socket, backlog.cast_signed());
         if !is_protected && result.is_ok() {
             // Another thread may have bound it meanwhile.
@@ -117,11 +112,11 @@ impl Calls {
     /// Refuses a TCP-MD5 key for a peer, and leaves others to the kernel. If another thread changes the memory meanwhile, the kernel still
     /// takes no TCP-MD5 key for an address that has TCP-AO keys on the socket, nor the other way round.
     fn set_md5_key(&self, call: &Call) -> Result<Answer, Errno> {
-        let [_, _, option, address, length, _] = call.request.data.args;
+        let [_, _, option, address, length, _] = call.request.arguments;
         if call.tcp_socket()?.is_none() || (length as u32) < MD5_KEY {
             return Ok(Answer::Unprotected);
         }
-        let octets = process::memory(call.request.pid.cast_signed(), address, BEFORE_MD5_SECRET);
+        let octets = process::memory(call.request.thread.cast_signed(), address, BEFORE_MD5_SECRET);
         call.check()?;
         let peer = octets.ok().and_then(|octets| process::md5_peer(octets.first_chunk()?, option as u32));
         match peer {
@@ -133,7 +128,7 @@ impl Calls {
 
 /// A call of the program.
 struct Call {
-    request: ScmpNotifReq,
+    request: AnnouncedCall,
     caller: Caller,
 }
 
@@ -141,13 +136,13 @@ impl Call {
     /// A duplicate of its socket; `None` if that has nothing to do with TCP.
     fn tcp_socket(&self) -> Result<Option<OwnedFd>, Errno> {
         let request = &self.request;
-        let opened = Opened::of_thread(request.pid.cast_signed());
-        let descriptor = (request.data.args[0] as u32).cast_signed();
+        let opened = Opened::of_thread(request.thread.cast_signed());
+        let descriptor = (request.arguments[0] as u32).cast_signed();
         let socket = opened.and_then(|process| process.duplicate(descriptor)).map_err(|error| {
             if error == Errno::BADF {
                 return error;
             }
-            tracing::error!(pid = request.pid, %error, "cannot take a duplicate of the program's socket (CAP_SYS_PTRACE?)");
+            tracing::error!(pid = request.thread, %error, "cannot take a duplicate of the program's socket (CAP_SYS_PTRACE?)");
             Errno::KEYREJECTED
         })?;
         self.check()?;

@@ -3,15 +3,15 @@
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use libseccomp::{ScmpNotifResp, ScmpNotifRespFlags, notify_id_valid};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, connect, shutdown, sockopt};
+use wireseal_linux::{CallAnswer, CallListener};
 
 use super::protected::{Kind, kind_of, remote_of};
 use crate::instance::lock;
@@ -33,27 +33,26 @@ pub(super) enum Answer {
 #[derive(Clone)]
 pub(super) struct Caller {
     /// Where it was announced.
-    pub(super) notifications: Arc<OwnedFd>,
+    pub(super) notifications: Arc<CallListener>,
     pub(super) call: u64,
 }
 
 impl Caller {
     /// Whether it still waits.
     pub(super) fn waits(&self) -> bool {
-        notify_id_valid(self.notifications.as_raw_fd(), self.call).is_ok()
+        self.notifications.waits(self.call)
     }
 
     /// Answers it; returns whether it got the answer.
     pub(super) fn answer(&self, answer: &Answer) -> bool {
-        let none = ScmpNotifRespFlags::empty();
-        let response = match answer {
-            Answer::Made(Ok(())) => ScmpNotifResp::new_val(self.call, 0, none),
-            Answer::Made(Err(error)) => ScmpNotifResp::new_error(self.call, -error.raw_os_error(), none),
-            Answer::Unprotected => ScmpNotifResp::new_continue(self.call, none),
+        let answer = match answer {
+            Answer::Made(Ok(())) => CallAnswer::Done,
+            Answer::Made(Err(error)) => CallAnswer::Failed(error.raw_os_error()),
+            Answer::Unprotected => CallAnswer::Passes,
             Answer::Later => return false,
         };
         // This fails if the caller was killed, or interrupted by a signal.
-        response.respond(self.notifications.as_raw_fd()).is_ok()
+        self.notifications.answer(self.call, answer).is_ok()
     }
 }
 

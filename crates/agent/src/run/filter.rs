@@ -1,47 +1,41 @@
 //! The filter that stops the program's calls, and starting the program under it.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::{OsStr, OsString, c_long};
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
 
-use libseccomp::error::SeccompError;
-use libseccomp::{
-    ScmpAction, ScmpArgCompare, ScmpCompareOp, ScmpFilterContext, ScmpSyscall, reset_global_state,
-};
 use rustix::fs::getxattr;
 use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, getpid, getppid, pidfd_getfd, pidfd_open};
+use rustix::process::{Pid, getpid, getppid};
+use wireseal_linux::CallAction::{self, Announce};
+use wireseal_linux::{CallFilter, CallListener, CallRule};
 
 use crate::error::Error;
 
-/// Calls that wait for the supervisor.
-pub(super) const CONNECT: &str = "connect";
-pub(super) const LISTEN: &str = "listen";
-
 /// Protocol numbers and option names of Linux, `linux/in.h` and `linux/tcp.h`.
-const IPPROTO_TCP: u64 = 6;
-const IPPROTO_MPTCP: u64 = 262;
-const IPPROTO_SMC: u64 = 256;
-const AF_SMC: u64 = 43;
-const TCP_MD5SIG: u64 = 14;
+const IPPROTO_TCP: u32 = 6;
+const IPPROTO_MPTCP: u32 = 262;
+const IPPROTO_SMC: u32 = 256;
+const AF_SMC: u32 = 43;
+const TCP_MD5SIG: u32 = 14;
 /// The option for TCP-MD5 whose flags count.
 pub(super) const TCP_MD5SIG_EXT: u32 = 32;
-/// `TCP_AO_ADD_KEY`, `TCP_AO_DEL_KEY`, `TCP_AO_INFO`.
-const TCP_AO: [u64; 3] = [38, 39, 40];
+const TCP_AO_ADD_KEY: u32 = 38;
+const TCP_AO_DEL_KEY: u32 = 39;
+const TCP_AO_INFO: u32 = 40;
 /// This option returns the secrets.
-const TCP_AO_GET_KEYS: u64 = 41;
+const TCP_AO_GET_KEYS: u32 = 41;
 /// Connects and sends in one call.
-const MSG_FASTOPEN: u64 = 0x2000_0000;
+const MSG_FASTOPEN: u32 = 0x2000_0000;
 /// Flags of `clone` and `unshare`, and one of `close_range`, `linux/sched.h` and `linux/close_range.h`.
-const CLONE_FILES: u64 = 0x400;
-const CLONE_THREAD: u64 = 0x1_0000;
-const CLOSE_RANGE_UNSHARE: u64 = 2;
+const CLONE_FILES: u32 = 0x400;
+const CLONE_THREAD: u32 = 0x1_0000;
+const CLOSE_RANGE_UNSHARE: u32 = 2;
 
 /// Set-user-ID and set-group-ID.
 const PRIVILEGED: u32 = 0o6000;
@@ -52,12 +46,12 @@ const NAMES: [&str; 2] = ["LISTEN_PID", "WATCHDOG_PID"];
 const LISTEN_PIDFDID: &str = "LISTEN_PIDFDID";
 
 /// Starts a program under the filter, from a thread that then ends, because the filter applies to that thread too. Returns the program and
-/// the descriptor on which its calls are announced.
+/// where its calls are announced.
 pub(super) fn spawn(
     program: &Path,
     arguments: &[OsString],
     has_stdin: bool,
-) -> Result<(Pid, OwnedFd), Error> {
+) -> Result<(Pid, CallListener), Error> {
     let mut command = command(program, arguments);
     if !has_stdin {
         command.stdin(Stdio::null());
@@ -135,124 +129,62 @@ fn in_thread<T: Send>(act: impl FnOnce() -> Result<T, Error> + Send) -> Result<T
     })
 }
 
-/// Installs the filter on this thread; returns the descriptor on which calls are announced.
-fn install() -> Result<OwnedFd, Error> {
-    let refused = |error| Error::cannot("install the seccomp filter")(io::Error::other(error));
-    // libseccomp keeps one descriptor for all filters of a process, that of the first.
-    reset_global_state().map_err(refused)?;
-    let mut filter = ScmpFilterContext::new(ScmpAction::Allow).map_err(refused)?;
-    add_rules(&mut filter).map_err(refused)?;
-    // If the kernel takes another filter but not this one, there already is a filter that announces calls.
-    filter.load().map_err(|error| match harmless() {
-        Ok(()) => Error::Supervised,
-        Err(_) => refused(error),
-    })?;
-    let announced = filter.get_notify_fd().map_err(refused)?.as_raw_fd();
-    // libseccomp keeps its descriptor for itself; this is a duplicate.
-    let own = pidfd_open(getpid(), PidfdFlags::empty())
-        .and_then(|process| pidfd_getfd(process, announced, PidfdGetfdFlags::empty()));
-    own.map_err(Error::cannot("supervise"))
-}
-
-/// Installs a filter that announces nothing.
-fn harmless() -> Result<(), SeccompError> {
-    let mut filter = ScmpFilterContext::new(ScmpAction::Allow)?;
-    filter.add_rule(refuse(Errno::NOSYS), ScmpSyscall::from_name("io_uring_setup")?)?;
-    filter.load()
+/// Installs the filter on this thread; returns where calls are announced.
+fn install() -> Result<CallListener, Error> {
+    CallFilter(RULES).install().map_err(|error| match error.kind() {
+        // The kernel takes no second filter that announces calls.
+        ErrorKind::ResourceBusy => Error::Supervised,
+        _ => Error::cannot("install the seccomp filter")(error),
+    })
 }
 
 /// What the filter refuses and announces; it lets everything else pass.
-fn add_rules(filter: &mut ScmpFilterContext) -> Result<(), SeccompError> {
-    // System calls of other architectures, such as 32-bit ones, would bypass the filter.
-    filter.set_act_badarch(refuse(Errno::NOSYS))?;
-    for call in [CONNECT, LISTEN] {
-        filter.add_rule(ScmpAction::Notify, ScmpSyscall::from_name(call)?)?;
-    }
-    filter.add_rule(refuse(Errno::NOSYS), ScmpSyscall::from_name("io_uring_setup")?)?;
+const RULES: &[CallRule<'static>] = &[
+    rule(libc::SYS_connect, &[], Announce),
+    rule(libc::SYS_listen, &[], Announce),
+    rule(libc::SYS_io_uring_setup, &[], refuse(Errno::NOSYS)),
     // These open TCP connections too, but their sockets take no TCP-AO keys.
-    let socket = ScmpSyscall::from_name("socket")?;
-    filter.add_rule_conditional(refuse(Errno::AFNOSUPPORT), socket, &[is(0, AF_SMC)])?;
-    for protocol in [IPPROTO_MPTCP, IPPROTO_SMC] {
-        filter.add_rule_conditional(refuse(Errno::PROTONOSUPPORT), socket, &[is(2, protocol)])?;
-    }
-    for (call, flags) in [("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)] {
-        let has_flag = ScmpArgCompare::new(flags, ScmpCompareOp::MaskedEqual(MSG_FASTOPEN), MSG_FASTOPEN);
-        filter.add_rule_conditional(refuse(Errno::OPNOTSUPP), ScmpSyscall::from_name(call)?, &[has_flag])?;
-    }
-    let set_option = ScmpSyscall::from_name("setsockopt")?;
-    for option in TCP_AO {
-        filter.add_rule_conditional(
-            refuse(Errno::NOPROTOOPT),
-            set_option,
-            &[is(1, IPPROTO_TCP), is(2, option)],
-        )?;
-    }
+    rule(libc::SYS_socket, &[is(2, IPPROTO_MPTCP)], refuse(Errno::PROTONOSUPPORT)),
+    rule(libc::SYS_socket, &[is(2, IPPROTO_SMC)], refuse(Errno::PROTONOSUPPORT)),
+    rule(libc::SYS_socket, &[is(0, AF_SMC)], refuse(Errno::AFNOSUPPORT)),
+    rule(libc::SYS_sendto, &[has(3, MSG_FASTOPEN)], refuse(Errno::OPNOTSUPP)),
+    rule(libc::SYS_sendmsg, &[has(2, MSG_FASTOPEN)], refuse(Errno::OPNOTSUPP)),
+    rule(libc::SYS_sendmmsg, &[has(3, MSG_FASTOPEN)], refuse(Errno::OPNOTSUPP)),
+    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_AO_ADD_KEY)], refuse(Errno::NOPROTOOPT)),
+    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_AO_DEL_KEY)], refuse(Errno::NOPROTOOPT)),
+    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_AO_INFO)], refuse(Errno::NOPROTOOPT)),
     // The peer of the key is in the caller's memory, which a filter cannot read.
-    for option in [TCP_MD5SIG, TCP_MD5SIG_EXT.into()] {
-        filter.add_rule_conditional(ScmpAction::Notify, set_option, &[is(1, IPPROTO_TCP), is(2, option)])?;
-    }
-    let get_keys = [is(1, IPPROTO_TCP), is(2, TCP_AO_GET_KEYS)];
-    filter.add_rule_conditional(
-        refuse(Errno::NOPROTOOPT),
-        ScmpSyscall::from_name("getsockopt")?,
-        &get_keys,
-    )?;
+    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_MD5SIG)], Announce),
+    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_MD5SIG_EXT)], Announce),
+    rule(libc::SYS_getsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_AO_GET_KEYS)], refuse(Errno::NOPROTOOPT)),
     // The supervisor would not find the sockets of a thread with its own table of descriptors.
-    for (call, flags, of, are, errno) in [
-        ("unshare", 0, CLONE_FILES, CLONE_FILES, Errno::PERM),
-        ("close_range", 2, CLOSE_RANGE_UNSHARE, CLOSE_RANGE_UNSHARE, Errno::INVAL),
-        ("clone", 0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD, Errno::PERM),
-    ] {
-        let flags = ScmpArgCompare::new(flags, ScmpCompareOp::MaskedEqual(of), are);
-        filter.add_rule_conditional(refuse(errno), ScmpSyscall::from_name(call)?, &[flags])?;
-    }
+    rule(libc::SYS_unshare, &[has(0, CLONE_FILES)], refuse(Errno::PERM)),
+    rule(libc::SYS_close_range, &[has(2, CLOSE_RANGE_UNSHARE)], refuse(Errno::INVAL)),
+    rule(libc::SYS_clone, &[(0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD)], refuse(Errno::PERM)),
     // The flags of `clone3` are in memory, where another thread can change them. C libraries fall back on `clone`, as under Docker and
     // Flatpak.
-    filter.add_rule(refuse(Errno::NOSYS), ScmpSyscall::from_name("clone3")?)?;
-    Ok(())
+    rule(libc::SYS_clone3, &[], refuse(Errno::NOSYS)),
+];
+
+const fn rule(call: c_long, arguments: &'static [(u32, u32, u32)], action: CallAction) -> CallRule<'static> {
+    CallRule { call, arguments, action }
 }
 
 /// Fails the call with this error.
-const fn refuse(errno: Errno) -> ScmpAction {
-    ScmpAction::Errno(errno.raw_os_error())
+const fn refuse(errno: Errno) -> CallAction {
+    CallAction::Refuse(errno.raw_os_error() as u16)
 }
 
-/// Whether the lower 32 bits of an argument, which the kernel takes, are this value.
-const fn is(argument: u32, value: u64) -> ScmpArgCompare {
-    ScmpArgCompare::new(argument, ScmpCompareOp::MaskedEqual(0xffff_ffff), value)
+/// The argument is this value.
+const fn is(argument: u32, value: u32) -> (u32, u32, u32) {
+    (argument, u32::MAX, value)
+}
+
+/// The argument has this flag.
+const fn has(argument: u32, flag: u32) -> (u32, u32, u32) {
+    (argument, flag, flag)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::io::{Read, Seek};
-
-    use libseccomp::ScmpArch;
-
-    use super::*;
-
-    /// libseccomp silently leaves out calls that a processor's Linux does not have.
-    #[test]
-    fn every_call_that_the_filter_names_is_there_on_each_processor() {
-        let calls = "clone clone3 close_range connect getsockopt io_uring_setup listen sendmmsg sendmsg sendto \
-                     setsockopt socket unshare";
-        for arch in [ScmpArch::X8664, ScmpArch::Aarch64] {
-            let mut filter = ScmpFilterContext::new(ScmpAction::Allow).unwrap();
-            if arch != ScmpArch::native() {
-                filter.add_arch(arch).unwrap().remove_arch(ScmpArch::native()).unwrap();
-            }
-            add_rules(&mut filter).unwrap();
-            let mut file: File = tempfile::tempfile().unwrap();
-            filter.export_pfc(&file).unwrap();
-            let mut text = String::new();
-            file.rewind().unwrap();
-            file.read_to_string(&mut text).unwrap();
-            let mut found: Vec<_> = text
-                .lines()
-                .filter_map(|line| Some(line.split_once("syscall \"")?.1.split_once('"')?.0))
-                .collect();
-            found.sort_unstable();
-            assert_eq!(found.join(" "), calls, "{arch:?}: {text}");
-        }
-    }
-}
+#[path = "tests/filter.rs"]
+mod tests;

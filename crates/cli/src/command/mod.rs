@@ -23,6 +23,7 @@ mod signals;
 mod status;
 mod verify;
 mod verify_live;
+mod version;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -70,7 +71,8 @@ enum Order {
 /// # Errors
 /// How the run ends if there is nothing to do: it has printed help, the version, or what is wrong with the command line.
 pub fn parse() -> Result<Arguments, Outcome> {
-    let mut command = Arguments::command().term_width(terminal::width().unwrap_or(HELP_WIDTH));
+    let mut command = Arguments::command().version(version::short()).long_version(version::long());
+    command = command.term_width(terminal::width().unwrap_or(HELP_WIDTH));
     let mut given: Vec<_> = std::env::args_os().collect();
     // Wireshark runs a link without arguments of its own.
     if given.first().and_then(|name| Path::new(name).file_name()?.to_str()?.strip_suffix("extcap")).is_some()

@@ -24,7 +24,8 @@ pub(super) fn run(Arguments {}: Arguments) -> Result {
     Ok(if groups.iter().all(Group::passed) { Outcome::Good } else { Outcome::Failed })
 }
 
-fn write_machine(output: &mut impl Write) -> io::Result<()> {
+/// Writes which of this processor's instructions are used, and what serves QUIC.
+pub(super) fn write_machine(output: &mut impl Write) -> io::Result<()> {
     let names = |is_available: bool| {
         let paths = selftest::cpu_paths().filter(|(_, available)| *available == is_available);
         let names: Vec<_> = paths.map(|(name, _)| name).collect();

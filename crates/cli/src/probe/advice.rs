@@ -321,7 +321,7 @@ impl Advisor<'_> {
     /// For listeners without sessions.
     fn name_peers(&self) -> Step {
         let reason = format!(
-            "{} accepts unsigned connections, though no unprotected session is open: whoever reaches the port gets as far as its own list of \
+            "{} accepts unsigned connections; none is open now. Whoever reaches the port gets as far as its own list of \
              neighbors.",
             self.name()
         );

@@ -104,7 +104,7 @@ impl Way {
 /// What to do next about a group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The group's place in [`Findings::groups`].
+    /// The group's place in [`Findings::groups`](super::Findings::groups).
     pub group: usize,
     /// What it is.
     pub way: Way,

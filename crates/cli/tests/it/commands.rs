@@ -30,6 +30,33 @@ fn the_command_line_is_well_formed() {
 }
 
 #[test]
+fn the_version_names_the_commit_and_what_is_used() {
+    let short = wireseal(["-V"]);
+    let version = concat!("wireseal ", env!("CARGO_PKG_VERSION"));
+    assert!(
+        short.code == 0 && short.out.starts_with(version) && short.out.lines().count() == 1,
+        "{}",
+        short.out
+    );
+    let git = |arguments: &[&str]| std::process::Command::new("git").args(arguments).output();
+    if git(&["ls-files", "--error-unmatch", "build.rs"]).is_ok_and(|output| output.status.success()) {
+        let head = String::from_utf8(git(&["rev-parse", "HEAD"]).unwrap().stdout).unwrap();
+        assert!(short.out.contains(&format!("({}", &head[..12])), "{} at {head}", short.out);
+    }
+    let long = wireseal(["--version"]);
+    assert_eq!((long.code, long.out.lines().next()), (0, short.out.lines().next()));
+    let machine = wireseal(["selftest"]).out;
+    for line in machine.lines().take_while(|line| !line.contains("source")) {
+        assert!(long.out.contains(line), "{line}: {}", long.out);
+    }
+    for word in [std::env::consts::ARCH, "AES-128-CMAC-96", "KMAC256-128"] {
+        assert!(long.out.contains(word), "{word}: {}", long.out);
+    }
+    // Manual pages are the same wherever they are made.
+    assert!(!wireseal(["man"]).out.contains("CPU paths"));
+}
+
+#[test]
 fn lines_fit_the_terminal_and_no_word_is_broken() {
     let capture = capture_path(IPV4_SESSION);
     let [capture, keys] =

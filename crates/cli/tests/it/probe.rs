@@ -326,6 +326,9 @@ fn no_name_that_a_user_chose_gets_into_a_command_or_to_the_terminal() {
             }
             let said = said(&findings, &setting);
             assert!(!said.contains(|letter: char| letter.is_control() && letter != '\n'), "{said:?}");
+            for step in &steps {
+                assert!(crates().join("..").join(step.page).exists(), "{} is not there", step.page);
+            }
             let hostile: Vec<_> = steps
                 .iter()
                 .filter(|step| {

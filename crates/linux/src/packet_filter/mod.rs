@@ -1,10 +1,14 @@
 //! Which packets the kernel copies to a packet socket: a program in its classic BPF, which it runs on every packet.
 
-use std::iter;
 use std::net::IpAddr;
 
 use cidr::IpCidr;
 use socket2::SockFilter;
+
+use crate::bpf::{
+    A_TO_X, ADD, ADD_X, AND, Assembler, Instruction, JUMP_IF_ANY_BIT, JUMP_IF_EQUAL, KEEP, LOAD_8, LOAD_16,
+    LOAD_32, LOAD_ABSOLUTE_16, LOAD_ABSOLUTE_32, LOAD_KEPT, Label, RETURN, SET_X, SHIFT_LEFT, X_TO_A,
+};
 
 /// The TCP segments that are wanted.
 ///
@@ -37,25 +41,6 @@ const WITHOUT_TCP: [u32; 8] = [1, 2, 50, 58, 89, 103, 112, 132];
 /// Ports of UDP with packets inside: L2TP, GTP-U, VXLAN, VXLAN-GPE, Geneve, MPLS (RFC 7510), Linux's own port for VXLAN.
 const TUNNELS: [u32; 7] = [1701, 2152, 4789, 4790, 6081, 6635, 8472];
 
-// Instructions of linux/filter.h. X holds where a header begins; what is loaded is in A.
-const LOAD_ABSOLUTE_16: u16 = 0x28;
-const LOAD_ABSOLUTE_32: u16 = 0x20;
-const LOAD_32: u16 = 0x40;
-const LOAD_16: u16 = 0x48;
-const LOAD_8: u16 = 0x50;
-const LOAD_KEPT: u16 = 0x60;
-const KEEP: u16 = 0x02;
-const SET_X: u16 = 0x01;
-const A_TO_X: u16 = 0x07;
-const X_TO_A: u16 = 0x87;
-const ADD: u16 = 0x04;
-const ADD_X: u16 = 0x0c;
-const AND: u16 = 0x54;
-const SHIFT_LEFT: u16 = 0x64;
-const JUMP: u16 = 0x05;
-const JUMP_IF_EQUAL: u16 = 0x15;
-const JUMP_IF_ANY_BIT: u16 = 0x45;
-const RETURN: u16 = 0x06;
 /// Loads the packet's EtherType from what the kernel knows of it (`SKF_AD_OFF` and `SKF_AD_PROTOCOL`).
 const ETHER_TYPE: u32 = -0x1000_i32 as u32;
 
@@ -144,7 +129,10 @@ impl PacketFilter {
         to.emit(RETURN, 0);
         to.place(accept);
         to.emit(RETURN, WHOLE);
-        to.finish()
+        let encode = |Instruction { code, if_true, if_false, operand }: Instruction| {
+            SockFilter::new(code, if_true, if_false, operand)
+        };
+        to.finish().into_iter().map(encode).collect()
     }
 
     /// Continues at `wanted` if an address of the IP header, at one of these places, is of a peer or there are none, else at `refuse`.
@@ -189,75 +177,18 @@ fn words(network: &IpCidr) -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// A place in the program that is jumped to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Label(usize);
-
-/// Instructions, some of which are jumps to places that are not known yet. A conditional jump goes at most 255 instructions far, so each
-/// goes around an unconditional one.
-#[derive(Default)]
-struct Assembler {
-    instructions: Vec<Instruction>,
-    /// Where labels are, once that is known.
-    places: Vec<usize>,
-}
-
-enum Instruction {
-    Plain {
-        code: u16,
-        operand: u32,
-    },
-    /// Goes on with the next instruction but one if the condition holds, or if it does not.
-    Skip {
-        code: u16,
-        operand: u32,
-        if_so: bool,
-    },
-    Jump(Label),
-}
-
+/// What programs for packets repeat.
 impl Assembler {
-    fn label(&mut self) -> Label {
-        self.places.push(0);
-        Label(self.places.len() - 1)
-    }
-
-    fn place(&mut self, label: Label) {
-        self.places[label.0] = self.instructions.len();
-    }
-
-    fn emit(&mut self, code: u16, operand: u32) {
-        self.instructions.push(Instruction::Plain { code, operand });
-    }
-
-    fn jump(&mut self, target: Label) {
-        self.instructions.push(Instruction::Jump(target));
-    }
-
     /// Jumps if A is one of these.
     fn jump_if_in(&mut self, values: &[u32], target: Label) {
-        for &operand in values {
-            self.instructions.push(Instruction::Skip { code: JUMP_IF_EQUAL, operand, if_so: false });
-            self.jump(target);
-        }
-    }
-
-    /// Jumps unless A is this.
-    fn jump_unless(&mut self, operand: u32, target: Label) {
-        self.instructions.push(Instruction::Skip { code: JUMP_IF_EQUAL, operand, if_so: true });
-        self.jump(target);
+        values.iter().for_each(|&value| self.jump_if(JUMP_IF_EQUAL, value, target));
     }
 
     /// Jumps if the IPv4 header is of a fragment: it has an offset, or more follow.
     fn jump_if_fragment(&mut self, target: Label) {
-        self.emit(LOAD_16, 6);
         let more_or_offset = 0x3fff;
-        self.instructions.push(Instruction::Skip {
-            code: JUMP_IF_ANY_BIT,
-            operand: more_or_offset,
-            if_so: false,
-        });
-        self.jump(target);
+        self.emit(LOAD_16, 6);
+        self.jump_if(JUMP_IF_ANY_BIT, more_or_offset, target);
     }
 
     /// Jumps by the IP protocol in A.
@@ -282,19 +213,6 @@ impl Assembler {
         self.emit(SHIFT_LEFT, 2);
         self.emit(ADD_X, 0);
         self.emit(A_TO_X, 0);
-    }
-
-    fn finish(self) -> Vec<SockFilter> {
-        let Self { instructions, places } = self;
-        let encoded = iter::zip(1.., &instructions).map(|(next, instruction)| match *instruction {
-            Instruction::Plain { code, operand } => SockFilter::new(code, 0, 0, operand),
-            Instruction::Skip { code, operand, if_so } => {
-                SockFilter::new(code, if_so.into(), (!if_so).into(), operand)
-            }
-            // All jumps go forward.
-            Instruction::Jump(Label(label)) => SockFilter::new(JUMP, 0, 0, (places[label] - next) as u32),
-        });
-        encoded.collect()
     }
 }
 

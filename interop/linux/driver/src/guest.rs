@@ -166,7 +166,11 @@ fn qemu(port: Port, directory: &Path, setting: &Setting) -> Command {
     let mut command = Command::new("qemu-system-x86_64");
     command
         .args(["-nodefaults", "-display", "none", "-accel", "tcg", "-cpu", "max", "-m", memory, "-smp", "1"])
-        .args(["-no-reboot", "-append", "console=ttyS0 quiet panic=-1 nokaslr mitigations=off"])
+        .args([
+            "-no-reboot",
+            "-append",
+            "console=ttyS0 quiet panic=-1 nokaslr mitigations=off no_timer_check",
+        ])
         .arg("-kernel")
         .arg(setting.state.join(format!("{name}.vmlinuz")))
         .arg("-initrd")

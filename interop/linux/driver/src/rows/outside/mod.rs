@@ -2,6 +2,7 @@
 //! plays on a guest.
 
 mod daemon;
+mod daemon_pages;
 mod gateway;
 mod keys_roll;
 mod migrate;
@@ -10,6 +11,7 @@ mod page;
 mod pages;
 mod pair;
 mod planned;
+mod probe;
 mod program;
 mod run;
 
@@ -31,6 +33,8 @@ pub fn rows() -> Vec<Row> {
     rows.extend(package::rows());
     rows.extend(pages::rows());
     rows.extend(migrate::rows());
+    rows.extend(probe::rows());
+    rows.extend(daemon_pages::rows());
     rows
 }
 
