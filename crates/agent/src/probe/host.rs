@@ -150,7 +150,7 @@ pub struct AoKey {
     pub send_id: KeyId,
     /// The KeyID in segments that this end accepts.
     pub recv_id: KeyId,
-    /// The algorithm by the kernel's name, such as `cmac(aes128)`.
+    /// The algorithm by the kernel's name, such as `cmac(aes)`.
     pub algorithm: String,
     /// Whether this end signs with it. Never on a listener.
     pub is_current: bool,

@@ -60,9 +60,11 @@ pub(super) fn listeners_and_sessions(with_md5: bool) -> io::Result<Vec<Found>> {
     for family in [AF_INET, AF_INET6] {
         let any = if family == AF_INET { SocketId::new_v4() } else { SocketId::new_v6() };
         let (mut found, mut keys) = (Vec::new(), HashMap::new());
-        asker.ask(family, any.clone(), NLM_F_DUMP, ExtensionFlags::empty(), |header, _| {
-            found.extend(describe(&header).map(|found| (found, header.socket_id)));
-        })?;
+        asker
+            .ask(family, any.clone(), NLM_F_DUMP, ExtensionFlags::empty(), |header, _| {
+                found.extend(describe(&header).map(|found| (found, header.socket_id)));
+            })
+            .map_err(without_module)?;
         if with_md5 && !found.is_empty() {
             // The keys come with `struct tcp_info`, unasked. A list without them first: at a socket with more keys than fit into a datagram
             // the kernel ends the list, and does not say so.
@@ -85,6 +87,16 @@ pub(super) fn listeners_and_sessions(with_md5: bool) -> io::Result<Vec<Found>> {
         }
     }
     Ok(all)
+}
+
+/// What is wrong if the kernel does not know of a list of TCP sockets: usually it loads the module by itself.
+fn without_module(error: io::Error) -> io::Error {
+    match error.kind() {
+        ErrorKind::NotFound => {
+            io::Error::other("the kernel has no list of them; `modprobe tcp_diag` loads it")
+        }
+        _ => error,
+    }
 }
 
 impl Asker {
@@ -353,6 +365,9 @@ mod tests {
             let error = told(&whole).unwrap_err();
             assert_eq!(error.raw_os_error(), Some(code.saturating_neg()));
         }
+        // It is not taken for a network namespace that has ended.
+        let missing = without_module(io::Error::from_raw_os_error(libc::ENOENT));
+        assert!(missing.kind() != ErrorKind::NotFound && missing.to_string().contains("modprobe tcp_diag"));
         let whole = datagram();
         for length in 0..whole.len() - 16 {
             // Cut between two messages it is good, but not the end.

@@ -207,7 +207,7 @@ impl InstalledKey {
 pub struct SeenKey {
     /// Identifies the key.
     pub name: KeyName,
-    /// Its algorithm by the kernel's name, such as `cmac(aes128)`: also one that Wireseal does not have.
+    /// Its algorithm by the kernel's name, such as `cmac(aes)`: also one that Wireseal does not have.
     pub algorithm: String,
     /// Whether this end signs with it.
     pub is_current: bool,
