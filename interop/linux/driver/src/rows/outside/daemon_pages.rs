@@ -82,14 +82,14 @@ pub fn rows() -> Vec<Row> {
             include_str!("../../../../../../docs/daemons/rtr.md"),
             [(RUN, "stayrtr"), (GATEWAY, "bird")],
             "birdc show route table r4 | grep -q 203.0.113.0/24",
-            "StayRTR under wireseal run, and BIRD that asks it, behind wireseal gateway",
+            "StayRTR under run, and BIRD, which asks it, behind gateway",
         ),
         between(
             "page-bmp",
             include_str!("../../../../../../docs/daemons/bmp.md"),
             [(RUN, "pmbmpd"), (GATEWAY, "frr")],
             "vtysh -c 'show bmp' | grep -q '192.0.2.3:1790.*Up'",
-            "pmbmpd under wireseal run, and FRR behind wireseal gateway, which sends to it",
+            "pmbmpd under run, and FRR, which sends to it, behind gateway",
         ),
     ]
 }
