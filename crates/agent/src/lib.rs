@@ -70,11 +70,14 @@
 //! checks whom a TCP-MD5 key is for before the kernel takes it. Once a second it installs and removes keys as the key chains say, on all
 //! TCP sockets of the program, which it finds in `/proc`; in between it holds none of them open.
 //!
+//! There is such a filter on x86-64, AArch64 and 64-bit RISC-V. On other processors the program is not started.
+//!
 //! # What is wiped
 //! The text of a key file is wiped once it has been read, and a chain's keys when the chain is replaced or the supervisor or gateway ends.
 //! Until then the chains are in memory, because each rollover and each new socket needs their secrets. Not wiped: what
 //! [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped) names, and parts of a key file whose length is not known beforehand, such as a pipe.
 //! A process that is killed wipes nothing; its memory goes back to the kernel. Core dumps leave it out, and only root can read it.
+//! [`probe`] reads the keys of other programs' sockets without keeping a secret; the memory that the kernel writes them to is wiped.
 //!
 //! # Fail closed
 //! * If a key cannot be set, `connect` and `listen` fail: with EKEYEXPIRED if the chain has no key to send with now, else with

@@ -9,6 +9,7 @@
 //! | [`report`] | the result of `verify` as text, JSON and an HTML page |
 //! | [`mod@derive`] | traffic keys and MACs, and the protection of a QUIC packet, step by step |
 //! | [`explain`] | what lines of logs mean |
+//! | [`probe`] | what this host has, and what to do |
 //! | [`selftest`] | published test vectors on this machine |
 //! | [`command`] | the subcommands, which print |
 //!
@@ -23,6 +24,7 @@ pub mod hex;
 pub mod keys;
 pub mod live;
 mod output;
+pub mod probe;
 pub mod report;
 pub mod selftest;
 mod terminal;

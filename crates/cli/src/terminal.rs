@@ -73,6 +73,11 @@ impl<W: Write> Wrapped<W> {
     pub(crate) fn new(output: W) -> Self {
         Self { output, width: width(), line: Vec::new() }
     }
+
+    /// The output itself, for lines that are not to be wrapped. [Flush](Write::flush) before.
+    pub(crate) const fn get_mut(&mut self) -> &mut W {
+        &mut self.output
+    }
 }
 
 impl<W: Write> Write for Wrapped<W> {

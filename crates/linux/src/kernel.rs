@@ -42,7 +42,7 @@ impl Support {
 /// Finds out what the kernel can do, on new sockets that never connect.
 ///
 /// Debian's 6.12 (Debian 13), 6.16 and 6.17 are built without TCP-AO; 6.18, 7.2 and 7.3 (backports for Debian 13) have it. Other
-/// distributions were not checked: look for `CONFIG_TCP_AO` in the kernel's configuration.
+/// distributions were not checked. A kernel's configuration file may be another's, so none is read.
 ///
 /// # Errors
 /// If no socket can be made, or a kernel with TCP-AO refuses a key for any reason except its algorithm.

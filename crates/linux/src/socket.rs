@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use cidr::IpCidr;
 use linux_raw_sys::net::{
     TCP_AO_ADD_KEY, TCP_AO_DEL_KEY, TCP_AO_INFO, TCP_MD5SIG_EXT, TCP_MD5SIG_FLAG_IFINDEX,
-    TCP_MD5SIG_FLAG_PREFIX, tcp_md5sig,
+    TCP_MD5SIG_FLAG_PREFIX, tcp_ao_getsockopt, tcp_md5sig,
 };
 use socket2::{Domain, Protocol, SockRef};
 use wireseal_tcp_ao::{KeyId, MasterKey};
@@ -15,7 +15,7 @@ use crate::errno::{Request, SocketFacts, missing_successor};
 use crate::info::Change;
 use crate::key::{Family, all_keys, delete_key, for_md5_key, installed_keys};
 use crate::sys::{self, Secret, to_kernel, zeroed};
-use crate::{Error, Info, InstalledKey, KeyName, SocketKey, Successor};
+use crate::{Error, Info, InstalledKey, KeyName, SeenKey, SocketKey, Successor};
 
 /// A view of one TCP socket, borrowed: std's, socket2's, tokio's or any other that has a descriptor.
 ///
@@ -78,10 +78,22 @@ impl<'fd> TcpAoSocket<'fd> {
     /// # Errors
     /// [`Error::ForeignAlgorithm`] if another program put a key on it with an algorithm that Wireseal does not have.
     pub fn keys(&self) -> Result<Vec<InstalledKey>, Error> {
+        installed_keys(&self.kernels_keys()?)
+    }
+
+    /// All keys on the socket, as [`keys`](Self::keys) returns them, but without secrets, and whatever their algorithms: for looking at
+    /// other programs' sockets.
+    ///
+    /// # Errors
+    /// [`Error::NotSupported`] and [`Error::NotATcpSocket`].
+    pub fn seen_keys(&self) -> Result<Vec<SeenKey>, Error> {
+        self.kernels_keys()?.iter().map(|key| SeenKey::from_kernel(key)).collect()
+    }
+
+    fn kernels_keys(&self) -> Result<Vec<Secret<tcp_ao_getsockopt>>, Error> {
         match all_keys(|buffer| sys::get_keys(self.fd, buffer)) {
-            Ok(keys) => installed_keys(&keys),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Vec::new()),
-            Err(error) => Err(self.error(&Request::GetKeys, error)),
+            keys => keys.map_err(|error| self.error(&Request::GetKeys, error)),
         }
     }
 

@@ -3,7 +3,7 @@
 # Modules that every guest needs, in loading order.
 modules=(
     cmac failover net_failover virtio_net vrf veth tun sch_netem nfnetlink nf_tables nfnetlink_queue nft_queue nft_fib_inet nft_ct
-    mpls_router mpls_iptunnel
+    mpls_router mpls_iptunnel inet_diag tcp_diag
 )
 
 build_initramfs() {

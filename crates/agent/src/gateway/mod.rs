@@ -31,6 +31,8 @@ use crate::metrics::{self, MetricsAddress};
 use crate::source::Source;
 use crate::status::{Command, RulesStatus, Status, StatusSource, announce, network_namespace, running};
 
+pub(crate) use self::queues::{is_locked, try_queues};
+
 /// How often the key chains are checked for keys that begin or end.
 const TICK: Duration = Duration::from_secs(1);
 /// How often the rules are checked for changes.

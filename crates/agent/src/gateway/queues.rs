@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use libc::{
     NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT, NF_INET_PRE_ROUTING, NFNL_SUBSYS_QUEUE, NFQA_CAP_LEN, NFQA_CFG_CMD,
     NFQA_CFG_PARAMS, NFQA_CFG_QUEUE_MAXLEN, NFQA_IFINDEX_INDEV, NFQA_IFINDEX_OUTDEV, NFQA_MARK,
-    NFQA_PACKET_HDR, NFQA_PAYLOAD, NFQA_VERDICT_HDR, NFQNL_CFG_CMD_BIND, NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG,
-    NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT,
+    NFQA_PACKET_HDR, NFQA_PAYLOAD, NFQA_VERDICT_HDR, NFQNL_CFG_CMD_BIND, NFQNL_CFG_CMD_PF_BIND,
+    NFQNL_COPY_PACKET, NFQNL_MSG_CONFIG, NFQNL_MSG_PACKET, NFQNL_MSG_VERDICT,
 };
 use netlink_packet_core::{
     NLA_ALIGNTO, NLA_HEADER_SIZE, NLM_F_ACK, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NlaBuffer,
@@ -55,6 +55,8 @@ const ACCEPT: u32 = 1;
 /// A packet queue without packets, used as a lock: the kernel gives it to only one process of a network namespace, which needs
 /// CAP_NET_ADMIN, and frees it however that process ends. A gateway's queues cannot reach this number: the first is at most 65,000.
 const LOCK: u16 = 65_179;
+/// The bound packet queues of the calling thread's network namespace.
+const BOUND: &str = "/proc/thread-self/net/netfilter/nfnetlink_queue";
 /// How long to wait for the process that has the lock to end.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -393,6 +395,25 @@ impl Lock {
     }
 }
 
+/// Tries whether the kernel has packet queues. None is bound: the kernel still takes this command of earlier versions, and does nothing.
+pub(crate) fn try_queues() -> io::Result<()> {
+    let family = libc::AF_INET as u8;
+    PacketQueues::bind([])?.configure(0, &[(NFQA_CFG_CMD, &[NFQNL_CFG_CMD_PF_BIND as u8, 0, 0, family])])
+}
+
+/// Whether a gateway runs in the calling thread's network namespace.
+///
+/// # Errors
+/// If this process may not see that.
+pub(crate) fn is_locked() -> io::Result<bool> {
+    match fs::read_to_string(BOUND) {
+        Ok(text) => Ok(numbers(&text).any(|numbers| numbers.first() == Some(&LOCK.into()))),
+        // No process ever had a packet queue.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Who has the lock: the process, if it is known.
 pub(super) fn holder() -> Option<Option<u32>> {
     bound().find(|(queue, _)| *queue == LOCK).map(|(_, port)| {
@@ -423,9 +444,12 @@ fn bound() -> impl Iterator<Item = (u16, u32)> {
 
 /// A line of numbers for each bound packet queue of this network namespace; the first is the queue's.
 fn lines() -> impl Iterator<Item = Vec<u64>> {
-    let text = fs::read_to_string("/proc/self/net/netfilter/nfnetlink_queue").unwrap_or_default();
-    let in_line = |line: &str| line.split_whitespace().map_while(|word| word.parse().ok()).collect();
-    text.lines().map(in_line).collect::<Vec<_>>().into_iter()
+    let text = fs::read_to_string(BOUND).unwrap_or_default();
+    numbers(&text).collect::<Vec<_>>().into_iter()
+}
+
+fn numbers(text: &str) -> impl Iterator<Item = Vec<u64>> {
+    text.lines().map(|line| line.split_whitespace().map_while(|word| word.parse().ok()).collect())
 }
 
 /// The error that queues cannot be bound, with advice.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::{Ability, Process, Service};
+use super::host::{Ability, Process, Service};
 
 /// The most that is read of a file.
 const LONGEST: u64 = 64 << 20;
@@ -215,6 +215,13 @@ const fn cache(name: &'static str, programs: &'static [&'static str]) -> Known {
 }
 
 impl Daemon {
+    /// The daemon with this name, in this version; `None` if it is not known. For a host that is made up.
+    #[must_use]
+    pub fn named(name: &str, version: Option<&str>) -> Option<Self> {
+        let known = KNOWN.iter().find(|known| known.name == name)?;
+        Some(known.daemon(version.map(str::to_owned)))
+    }
+
     /// Which daemon a process is; `None` for a program that is not known.
     ///
     /// A process may claim to be any daemon by its name alone if its program is an interpreter, or may not be read.
@@ -228,8 +235,10 @@ impl Daemon {
         candidates.peek()?;
         let text = program_text(process);
         let known = candidates.find(|known| known.mark.is_none_or(|mark| find(&text, mark).is_some()))?;
-        let version = known.version(process, &text).or_else(|| known.packaged_version(process));
-        Some(Self { name: known.name, version, ask: known.ask, tcp_ao: known.tcp_ao })
+        let version = known.version(process, &text);
+        let version =
+            version.or_else(|| known.packaged_version(process, &inside(process, Path::new("/var/lib/dpkg"))));
+        Some(known.daemon(version))
     }
 
     /// Whether it can set TCP-AO keys on the sessions of a service by itself. All that can do so for BGP alone.
@@ -260,6 +269,10 @@ impl Daemon {
 }
 
 impl Known {
+    const fn daemon(&self, version: Option<String>) -> Daemon {
+        Daemon { name: self.name, version, ask: self.ask, tcp_ao: self.tcp_ao }
+    }
+
     fn version(&self, process: &Process, text: &[u8]) -> Option<String> {
         match self.version {
             VersionText::Program(before) => version_after(text, before),
@@ -284,10 +297,9 @@ impl Known {
         }
     }
 
-    /// The version of the Debian package that the program belongs to, without epoch and revision.
-    fn packaged_version(&self, process: &Process) -> Option<String> {
+    /// The version of the Debian package that the program belongs to, without epoch and revision. `folder` is dpkg's.
+    fn packaged_version(&self, process: &Process, folder: &Path) -> Option<String> {
         let program = process.executable.as_deref()?.to_str()?;
-        let folder = inside(process, Path::new("/var/lib/dpkg"));
         let package = self.packages.iter().find(|package| {
             let files = read(&folder.join("info").join(format!("{package}.list"))).unwrap_or_default();
             files.split(|octet| *octet == b'\n').any(|line| line == program.as_bytes())
@@ -368,4 +380,151 @@ fn go_text(octets: &[u8]) -> Option<(&[u8], &[u8])> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// This process, under another name.
+    fn process(name: &str, executable: &str) -> Process {
+        Process {
+            pid: std::process::id(),
+            name: name.to_owned(),
+            executable: Some(PathBuf::from(executable)),
+            user: Some(0),
+            is_in_container: false,
+            is_under_run: false,
+            unit: None,
+        }
+    }
+
+    #[test]
+    fn every_daemon_is_found_by_its_program_and_no_two_are_confused() {
+        let mut names = BTreeSet::new();
+        for known in KNOWN {
+            assert!(names.insert(known.name), "{}", known.name);
+            assert_eq!(Daemon::named(known.name, None).unwrap().name, known.name);
+            for program in known.programs {
+                let others = KNOWN.iter().filter(|other| other.programs.contains(program));
+                let marks: Vec<_> = others.map(|other| other.mark).collect();
+                assert!(marks.len() == 1 || !marks.contains(&None), "{program} needs a mark");
+            }
+        }
+        assert_eq!(
+            Daemon::of(&process("bird", "/usr/bin/sleep")),
+            None,
+            "a name alone does not make a daemon"
+        );
+        assert_eq!(Daemon::of(&process("x", "/opt/bird (deleted)")).unwrap().name, "BIRD");
+        assert_eq!(Daemon::of(&process("exabgp", "/usr/bin/python3.13")).unwrap().name, "ExaBGP");
+        // This test's program has every mark.
+        assert_eq!(Daemon::of(&process("bgpd", "/usr/lib/frr/bgpd")).unwrap().name, "FRR");
+        let gone = Process { pid: u32::MAX, ..process("bgpd", "/nonexistent/bgpd") };
+        assert_eq!(Daemon::of(&gone), None, "it could be any of three");
+    }
+
+    #[test]
+    fn a_version_says_whether_a_daemon_has_tcp_ao() {
+        let has = |name, version| Daemon::named(name, Some(version)).unwrap().tcp_ao(Service::Bgp);
+        for version in ["2.17", "2.17.1", "2.18", "3.1.0", "3.2", "4.0", "3.10.1~rc1"] {
+            assert_eq!(has("BIRD", version), Ability::Yes, "{version}");
+        }
+        for version in ["1.6.8", "2.0.12", "2.16.2", "3.0", "3.0.4"] {
+            assert_eq!(has("BIRD", version), Ability::No, "{version}");
+        }
+        for (version, ability) in [
+            ("3.36.0", Ability::No),
+            ("4.9.0", Ability::No),
+            ("4.10.0", Ability::Yes),
+            ("4.10-rc1", Ability::Yes),
+            ("5.0.0", Ability::Yes),
+        ] {
+            assert_eq!(has("GoBGP", version), ability, "{version}");
+        }
+        for (name, version) in [("FRR", "99.0"), ("OpenBGPD", "8.8"), ("ExaBGP", "5.0"), ("StayRTR", "0.6")] {
+            assert_eq!(has(name, version), Ability::No, "{name}");
+        }
+        let bird = Daemon::named("BIRD", Some("3.1")).unwrap();
+        assert_eq!(bird.tcp_ao(Service::Rtr), Ability::No, "its RPKI sessions have TCP-MD5 at best");
+        for version in [None, Some("unstable"), Some("3"), Some("3.x")] {
+            let unknown = Daemon::named("BIRD", version).unwrap().tcp_ao(Service::Bgp);
+            assert_eq!(
+                unknown,
+                Ability::Unknown("BIRD has TCP-AO from 2.17 and 3.1 on".into()),
+                "{version:?}"
+            );
+        }
+        assert!(matches!(has("rustbgpd", "0.30"), Ability::Unknown(_)));
+        assert_eq!(Daemon::named("nobody", None), None);
+    }
+
+    #[test]
+    fn a_version_has_nothing_that_a_terminal_obeys() {
+        let after = |text: &[u8]| version_after(text, "BIRD version ");
+        assert_eq!(after(b"..BIRD version 2.0.12\n\0"), Some("2.0.12".into()));
+        assert_eq!(after(b"BIRD version 3.1\x1b[31m"), Some("3.1".into()));
+        for text in [&b"BIRD version"[..], b"BIRD version ", b"BIRD version %s", b"BIRD version \x1b[2J", b""]
+        {
+            assert_eq!(after(text), None);
+        }
+        assert_eq!(after(&[b"BIRD version ", &[b'1'; 100][..]].concat()).unwrap().len(), LONGEST_VERSION);
+    }
+
+    /// A program as Go's linker makes it.
+    fn go_program(modules: &str) -> Vec<u8> {
+        let text = |text: &[u8]| {
+            let length = text.len();
+            [&[0x80 | (length & 0x7f) as u8, (length >> 7) as u8][..], text].concat()
+        };
+        let mut program = vec![0; 48];
+        program.extend(b"\xff Go buildinf:\x08\x02");
+        program.resize(80, 0);
+        program.extend(text(b"go1.24.4"));
+        program.extend(text(&[&[1; 16], modules.as_bytes(), &[2; 16]].concat()));
+        program
+    }
+
+    #[test]
+    fn go_writes_a_programs_modules_into_it() {
+        let gobgp =
+            "path\tgithub.com/osrg/gobgp/v4/cmd/gobgpd\nmod\tgithub.com/osrg/gobgp/v4\tv4.10.0\th1:x=\n";
+        let known = KNOWN.iter().find(|known| known.name == "GoBGP").unwrap();
+        let version = |program: &[u8]| known.version(&process("gobgpd", "/usr/bin/gobgpd"), program);
+        let program = go_program(gobgp);
+        assert_eq!(version(&program), Some("4.10.0".into()));
+        assert_eq!(version(&go_program(&gobgp.replace("v4.10.0", "(devel)"))), None);
+        assert_eq!(
+            version(&go_program(
+                &gobgp.replace("mod\tgithub.com/osrg/gobgp/v4", "mod\tgithub.com/osrg/gobgp4")
+            )),
+            None
+        );
+        assert_eq!(version(&go_program("path\tcommand-line-arguments\n")), None);
+        for length in 0..program.len() {
+            version(&program[..length]);
+        }
+    }
+
+    #[test]
+    fn a_package_has_the_version_of_its_program_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        write("info/bird2.list", "/.\n/usr/sbin/bird\n");
+        write("info/bird.list", "/.\n/usr/sbin/birdc-old\n");
+        let status = "Package: bird\nVersion: 1.6.8-1\n\nPackage: bird2\nStatus: install ok installed\nVersion: 1:2.17.1-1+deb13u1\n\n";
+        write("status", status);
+        let known = KNOWN.iter().find(|known| known.name == "BIRD").unwrap();
+        let version = |path: &str| known.packaged_version(&process("bird", path), folder.path());
+        assert_eq!(version("/usr/sbin/bird"), Some("2.17.1".into()));
+        for other in ["/usr/local/sbin/bird", "/usr/sbin/bird (deleted)", "/usr/sbin/bir"] {
+            assert_eq!(version(other), None, "{other}");
+        }
+    }
 }

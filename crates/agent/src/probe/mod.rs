@@ -9,191 +9,248 @@
 //! ```
 
 mod daemon;
+mod gateways;
+mod host;
+mod kernel;
+mod namespaces;
+mod processes;
+mod sockets;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::collections::{HashMap, HashSet};
+use std::io::{self, ErrorKind};
+use std::os::fd::RawFd;
+use std::process;
 
-use wireseal_linux::{IpCidr, KeyId};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+use rustix::process::geteuid;
+use socket2::{Protocol, SockRef};
+use wireseal_linux::{IpCidr, TcpAoSocket};
 
-pub use daemon::Daemon;
+use self::gateways::Gateways;
+use self::namespaces::{Place, places};
+use self::processes::{Holders, Known, duplicate, holders, pids};
+use self::sockets::{Found, listeners_and_sessions};
+use crate::gateway::is_locked;
 
-/// What was found on this host.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Host {
-    /// What its kernel can do.
-    pub kernel: Kernel,
-    /// The listeners and sessions on the ports of the known services, those of the own network namespace first; sorted, so that two looks
-    /// at the same host read alike.
-    pub sockets: Vec<ProbedSocket>,
-    /// What could not be looked at, and why: one plain clause each. Empty if all was seen.
-    pub unseen: Vec<String>,
-}
+pub use self::daemon::Daemon;
+pub use self::host::{
+    Ability, AoKey, CarriedBy, Host, Kernel, Namespace, ProbedSocket, Process, Protection, Role, Service,
+};
 
-/// What the running kernel can do, found out by trying.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Kernel {
-    /// Its release, as `uname -r` prints it.
-    pub release: String,
-    /// TCP-AO on its own sockets, which `wireseal run` and some daemons need.
-    pub tcp_ao: Ability,
-    /// TCP-MD5 (RFC 2385).
-    pub tcp_md5: Ability,
-    /// Packet queues (nfnetlink_queue), which `wireseal gateway` needs.
-    pub packet_queues: Ability,
-    /// Notifications of system calls by seccomp, which `wireseal run` needs.
-    pub seccomp_notifications: Ability,
-}
-
-/// Whether the kernel can do something.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Ability {
-    /// It can.
-    Yes,
-    /// It cannot.
-    No,
-    /// It could not be tried: why, in a plain clause.
-    Unknown(String),
-}
-
-/// A listener or session of a known service.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ProbedSocket {
-    /// Its network namespace; `None` for that of this process.
-    pub namespace: Option<Namespace>,
-    /// The device that it is bound to, such as a VRF.
-    pub device: Option<String>,
-    /// The service, by its port.
-    pub service: Service,
-    /// Listener or session.
-    pub role: Role,
-    /// This end. An IPv4 address of an IPv6 socket is shown as such.
-    pub local: SocketAddr,
-    /// What protects it.
-    pub protection: Protection,
-    /// The process that has it; `None` if that could not be seen, or if it has none any more.
-    pub process: Option<Process>,
-}
-
-/// A network namespace other than that of this process.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Namespace {
-    /// Its name among those of `ip netns`, by which `ip netns exec NAME` enters it.
-    pub name: Option<String>,
-    /// A process in it, by which `nsenter --net=/proc/PID/ns/net` enters it; `None` if no process is in it.
-    pub pid: Option<u32>,
-    /// The inode number of `/proc/PID/ns/net`.
-    pub inode: u64,
-}
-
-/// A service whose sessions TCP-AO is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Service {
-    /// Border Gateway Protocol (RFC 4271).
-    Bgp,
-    /// Label Distribution Protocol (RFC 5036).
-    Ldp,
-    /// Multicast Source Discovery Protocol (RFC 3618).
-    Msdp,
-    /// Path Computation Element Communication Protocol (RFC 5440).
-    Pcep,
-    /// RPKI to Router protocol (RFC 8210).
-    Rtr,
-    /// BGP Monitoring Protocol (RFC 7854).
-    Bmp,
-}
-
-/// What a socket is for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Role {
-    /// It waits for connections.
-    Listener,
-    /// It is a connection.
-    Session {
-        /// The other end.
-        peer: SocketAddr,
-        /// Whether this end opened it: it does not have the service's port, and the other end has it. `None` if both have it.
-        is_opener: Option<bool>,
-        /// Whether both ends have agreed on it. Otherwise this end still opens it, or the other end has closed it.
-        is_established: bool,
-    },
-}
-
-/// What protects a socket's segments. If everything in it is empty, nothing does. A listener can have keys of several kinds, each for other
-/// peers.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Protection {
-    /// The TCP-AO keys on it.
-    pub tcp_ao: Vec<AoKey>,
-    /// Whether it refuses unsigned segments from peers without a key, too.
-    pub is_ao_required: bool,
-    /// The peers that it has TCP-MD5 keys for.
-    pub tcp_md5: Vec<IpCidr>,
-    /// The gateway that signs and verifies its packets.
-    pub gateway: Option<CarriedBy>,
-    /// Which of this could not be looked at, and why: one plain clause each. What was found stands anyway.
-    pub unknown: Vec<String>,
-}
-
-/// A TCP-AO key on a socket, without its secret.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AoKey {
-    /// The peers that it is for.
-    pub peer: IpCidr,
-    /// The KeyID in segments that this end sends.
-    pub send_id: KeyId,
-    /// The KeyID in segments that this end accepts.
-    pub recv_id: KeyId,
-    /// The algorithm by the kernel's name, such as `cmac(aes128)`.
-    pub algorithm: String,
-    /// Whether this end signs with it. Never on a listener.
-    pub is_current: bool,
-    /// Whether this end asks the peer to sign with it. Never on a listener.
-    pub is_rnext: bool,
-}
-
-/// A running `wireseal gateway` of the socket's network namespace.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CarriedBy {
-    /// Its process number.
-    pub pid: u32,
-    /// The peers that it carries, as in its configuration: all for a listener, the one for a session.
-    pub peers: Vec<String>,
-}
-
-/// A process that has a socket.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Process {
-    /// Its number in the PID namespace of this process.
-    pub pid: u32,
-    /// Its name (`/proc/PID/comm`). Any process can choose its own, so it may hold any octet but NUL: escape it before you print it.
-    pub name: String,
-    /// The file that it executes, as its mount namespace names it; `None` if that may not be read.
-    pub executable: Option<PathBuf>,
-    /// The user that it runs as.
-    pub user: Option<u32>,
-    /// Whether it has a mount namespace of its own, as in a container: a path of it may be another file here.
-    pub is_in_container: bool,
-    /// Whether a `wireseal run` is among its parents.
-    pub is_under_run: bool,
-    /// The systemd unit that it belongs to, such as `frr.service`.
-    pub unit: Option<String>,
+/// What was seen inside a network namespace.
+struct Inside {
+    sockets: Vec<Found>,
+    /// The names of the sockets' devices.
+    devices: HashMap<u32, String>,
+    /// Why TCP-MD5 keys were not seen where they were not; `None` if there are none.
+    unseen_md5: Option<&'static str>,
+    /// Whether a gateway runs there.
+    is_locked: io::Result<bool>,
 }
 
 /// Looks at the kernel, and at all listeners and sessions of the known services in all network namespaces that this process may enter.
 ///
-/// Without root it sees its own network namespace and user's processes, and [`Host::unseen`] says so.
+/// Without root it sees its own network namespace and its user's processes, and [`Host::unseen`] says so. Sockets that are closed
+/// meanwhile are left out.
 #[must_use]
 pub fn probe() -> Host {
-    let unknown = || Ability::Unknown("not looked at".into());
-    Host {
-        kernel: Kernel {
-            release: String::new(),
-            tcp_ao: unknown(),
-            tcp_md5: unknown(),
-            packet_queues: unknown(),
-            seccomp_notifications: unknown(),
-        },
-        sockets: Vec::new(),
-        unseen: Vec::new(),
+    let mut known = Known::default();
+    let is_under_run = known.process(process::id()).is_some_and(|own| own.is_under_run);
+    let kernel = kernel::kernel(&wireseal_linux::probe(), is_under_run);
+    let (mut seen, mut unseen) = look_everywhere(&kernel);
+    // A new list, for those that were started meanwhile.
+    let pids = pids();
+    let inodes = seen.iter().flat_map(|(_, inside)| &inside.sockets).map(|socket| socket.inode);
+    let (holders, hidden) = holders(&pids, &inodes.filter(|inode| *inode != 0).collect());
+    let mut without = 0;
+    for (place, inside) in &mut seen {
+        without += inside.drop_closed(place, &holders);
+    }
+    if without > 0 {
+        let why = match hidden {
+            0 => "/proc does not show them".to_owned(),
+            _ => takes_root("seeing them"),
+        };
+        unseen.push(format!("the processes of {}: {why}", counted(without, "socket", "sockets")));
+    }
+    let any = seen.iter().any(|(_, inside)| !inside.sockets.is_empty());
+    let gateways = if any { Gateways::ask(&pids) } else { Gateways::default() };
+    let mut judge = Judge { has_tcp_ao: kernel.tcp_ao != Ability::No, holders, known, gateways };
+    let mut sockets = Vec::new();
+    for (place, inside) in &seen {
+        sockets.extend(inside.sockets.iter().map(|found| judge.socket(place, inside, found)));
+    }
+    sockets.sort_by_cached_key(|socket| {
+        let ProbedSocket { namespace, device, service, role, local, .. } = socket;
+        let namespace = namespace.as_ref().map(|namespace| (namespace.name.is_none(), namespace.clone()));
+        (namespace, *service, *role, *local, device.clone())
+    });
+    Host { kernel, sockets, unseen }
+}
+
+/// Looks at all network namespaces; what could not be looked at is said.
+fn look_everywhere(kernel: &Kernel) -> (Vec<(Place, Inside)>, Vec<String>) {
+    let (mut seen, mut unseen, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+    let (places, hidden) = places(&pids());
+    for place in places {
+        match place.within(|| look(kernel)) {
+            Ok(inside) => seen.push((place, inside)),
+            // Its last process has ended.
+            Err(error) if error.kind() == ErrorKind::NotFound && place.namespace.is_some() => {}
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => refused.push(place.to_string()),
+            Err(error) => unseen.push(format!("the sockets in {place}: {error}")),
+        }
+    }
+    if !refused.is_empty() {
+        unseen.push(format!("the sockets in {}: {}", refused.join(", "), takes_root("entering it")));
+    }
+    if hidden > 0 {
+        let processes = counted(hidden, "process", "processes");
+        unseen.push(format!("the network namespaces of {processes}: {}", takes_root("seeing them")));
+    }
+    (seen, unseen)
+}
+
+/// Looks at the network namespace of the calling thread.
+fn look(kernel: &Kernel) -> io::Result<Inside> {
+    // The capability that shows TCP-MD5 keys is the one for moving connections.
+    let has_md5 = kernel.tcp_md5 != Ability::No;
+    let may_see_md5 = has_md5 && wireseal_linux::probe()?.repair;
+    let sockets = listeners_and_sessions(may_see_md5)?;
+    let unseen_md5 = has_md5.then_some(match may_see_md5 {
+        true => "they are more than the kernel can list",
+        false => "seeing them takes CAP_NET_ADMIN",
+    });
+    let indices: HashSet<u32> =
+        sockets.iter().map(|socket| socket.device).filter(|index| *index != 0).collect();
+    let mut devices = HashMap::new();
+    for index in indices {
+        let name = socket(AddressFamily::INET, SocketType::DGRAM, None)
+            .and_then(|socket| netdevice::index_to_name(socket, index));
+        // It may have been removed; its sockets stay bound to its number.
+        devices.insert(index, name.unwrap_or_else(|_| format!("device {index}")));
+    }
+    Ok(Inside { sockets, devices, unseen_md5, is_locked: is_locked() })
+}
+
+impl Inside {
+    /// Leaves out sockets without a process that were closed since. Returns how many there are that nobody is seen to have.
+    fn drop_closed(&mut self, place: &Place, holders: &Holders) -> usize {
+        let is_alone = |socket: &Found| socket.inode != 0 && !holders.contains_key(&socket.inode);
+        if !self.sockets.iter().any(is_alone) {
+            return 0;
+        }
+        let open = match place.within(|| listeners_and_sessions(false)) {
+            Ok(open) => open.iter().map(|socket| socket.inode).collect(),
+            // The namespace has ended with its last process.
+            Err(error) if error.kind() == ErrorKind::NotFound => HashSet::new(),
+            Err(_) => return self.sockets.iter().filter(|socket| is_alone(socket)).count(),
+        };
+        self.sockets.retain(|socket| !is_alone(socket) || open.contains(&socket.inode));
+        self.sockets.iter().filter(|socket| is_alone(socket)).count()
     }
 }
+
+/// What is known besides the sockets.
+struct Judge {
+    has_tcp_ao: bool,
+    holders: Holders,
+    known: Known,
+    gateways: Gateways,
+}
+
+impl Judge {
+    /// What protects a socket, and who has it.
+    fn socket(&mut self, place: &Place, inside: &Inside, found: &Found) -> ProbedSocket {
+        let is_for_it = |network: &IpCidr| match found.role {
+            Role::Listener => true,
+            Role::Session { peer, .. } => network.contains(&peer.ip()),
+        };
+        let holders: &mut [_] = self.holders.get_mut(&found.inode).map_or(&mut [], |holders| holders);
+        self.known.daemon_first(holders);
+        let mut protection = Protection::default();
+        match (&found.tcp_md5, inside.unseen_md5) {
+            (Some(networks), _) => {
+                protection.tcp_md5 = networks.iter().copied().filter(is_for_it).collect();
+            }
+            (None, Some(why)) => protection.unknown.push(format!("its TCP-MD5 keys: {why}")),
+            (None, None) => {}
+        }
+        if self.has_tcp_ao {
+            match tcp_ao(found, holders) {
+                Ok((keys, is_required)) => {
+                    protection.tcp_ao = keys.into_iter().filter(|key| is_for_it(&key.peer)).collect();
+                    protection.is_ao_required = is_required;
+                }
+                Err(why) => protection.unknown.push(format!("its TCP-AO keys: {why}")),
+            }
+        }
+        match self.gateways.of(place.inode, found, &inside.is_locked) {
+            Ok(gateway) => protection.gateway = gateway,
+            Err(why) => protection.unknown.push(why),
+        }
+        ProbedSocket {
+            namespace: place.namespace.clone(),
+            device: inside.devices.get(&found.device).cloned(),
+            service: found.service,
+            role: found.role,
+            local: found.local,
+            protection,
+            process: holders.iter().find_map(|(pid, _)| self.known.process(*pid)),
+        }
+    }
+}
+
+/// The TCP-AO keys on a socket, and whether it requires TCP-AO; read from a duplicate, which is closed at once.
+fn tcp_ao(found: &Found, holders: &[(u32, RawFd)]) -> Result<(Vec<AoKey>, bool), String> {
+    let mut why = match found.inode {
+        0 => "no process has the socket yet".to_owned(),
+        _ => "the socket's process is not seen".to_owned(),
+    };
+    for (pid, descriptor) in holders {
+        let socket = match duplicate(*pid, *descriptor, found.inode) {
+            Ok(socket) => socket,
+            Err(Errno::PERM) => {
+                why = format!("reading them takes the right to trace process {pid}");
+                continue;
+            }
+            Err(error) => {
+                why = format!("process {pid} gave no access to the socket: {error}");
+                continue;
+            }
+        };
+        // Multipath TCP, with which Go listens by default, takes no keys; the kernel lists its TCP socket under the same number.
+        if SockRef::from(&socket).protocol().is_ok_and(|protocol| protocol != Some(Protocol::TCP)) {
+            return Ok((Vec::new(), false));
+        }
+        let socket = TcpAoSocket::new(&socket);
+        let read = || Ok((socket.seen_keys()?, socket.info()?.is_some_and(|info| info.required)));
+        let (keys, is_required) = read().map_err(|error: wireseal_linux::Error| error.to_string())?;
+        let keys = keys.into_iter().map(|key| AoKey {
+            peer: key.name.remote,
+            send_id: key.name.send_id,
+            recv_id: key.name.recv_id,
+            algorithm: key.algorithm,
+            is_current: key.is_current,
+            is_rnext: key.is_rnext,
+        });
+        return Ok((keys.collect(), is_required));
+    }
+    Err(why)
+}
+
+fn takes_root(what: &str) -> String {
+    match geteuid().is_root() {
+        true => "permission denied".to_owned(),
+        false => format!("{what} takes root"),
+    }
+}
+
+/// A number with its noun.
+fn counted(number: usize, one: &str, several: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { several })
+}
+
+#[cfg(test)]
+mod tests;

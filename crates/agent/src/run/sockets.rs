@@ -67,6 +67,11 @@ impl Sockets {
         Ok(())
     }
 
+    /// The protected ports.
+    pub(super) fn ports(&self) -> &[u16] {
+        &self.ports
+    }
+
     /// Forgets a socket; its keys stay.
     pub(super) fn forget(&mut self, socket: &OwnedFd) {
         if let Ok(inode) = inode_of(socket) {

@@ -18,6 +18,8 @@ use crate::status::{Command, Status, StatusSource};
 
 /// How long an instance may take to answer.
 const LIMIT: Duration = Duration::from_secs(3);
+/// Octets of the longest answer, much more than that of 100,000 peers: who answers may be a container's process.
+const LONGEST: u64 = 256 << 20;
 
 /// The instances of a user.
 #[derive(Debug, Default)]
@@ -120,7 +122,8 @@ pub fn running(pid: Option<u32>) -> Result<Instances, Error> {
     running_in(&folder(), pid)
 }
 
-fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, Error> {
+/// As [`running`], of the instances with their control sockets in this folder.
+pub(crate) fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, Error> {
     let mut asked = match sockets(folder) {
         Ok(sockets) => sockets,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Instances::default()),
@@ -163,9 +166,9 @@ fn silent(path: &Path, why: &str) -> Error {
 
 fn ask(path: &Path) -> io::Result<Status> {
     // Longer than the caller waits, so that the caller reports the timeout.
-    let mut socket = instance::connect(path, 2 * LIMIT)?;
+    let socket = instance::connect(path, 2 * LIMIT)?;
     let mut status = Vec::new();
-    socket.read_to_end(&mut status)?;
+    socket.take(LONGEST).read_to_end(&mut status)?;
     Ok(serde_json::from_slice(&status)?)
 }
 

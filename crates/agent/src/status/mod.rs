@@ -5,6 +5,7 @@ mod control;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,7 @@ use wireseal_tcp_ao::{Counters, KeyId};
 
 pub(crate) use self::control::Announced;
 pub use self::control::{Instances, running};
-pub(crate) use self::control::{announce, make_folder};
+pub(crate) use self::control::{announce, make_folder, running_in};
 
 /// Makes the status of an instance when it is asked for.
 pub(crate) type StatusSource = Arc<dyn Fn() -> Status + Send + Sync>;
@@ -34,6 +35,9 @@ pub struct Status {
     pub network_namespace: u64,
     /// The program that it supervises.
     pub program: Option<String>,
+    /// The TCP ports that it protects, at either end; none for an instance of an earlier version.
+    #[serde(default)]
+    pub ports: Vec<u16>,
     /// Its peers, in the order of the configuration.
     pub peers: Vec<PeerStatus>,
     /// The protected listeners of the program. They count segments that belonged to no connection, of any peer.
@@ -58,7 +62,16 @@ pub struct RulesStatus {
 /// The network namespace of this process: the inode number of `/proc/self/ns/net`, or 0 if that cannot be read.
 #[must_use]
 pub fn network_namespace() -> u64 {
-    fs::metadata("/proc/self/ns/net").map_or(0, |metadata| metadata.ino())
+    namespace_of("self").unwrap_or(0)
+}
+
+/// The network namespace of another process; `None` if it has ended or does not show it.
+pub(crate) fn process_namespace(pid: u32) -> Option<u64> {
+    namespace_of(&pid.to_string())
+}
+
+fn namespace_of(process: &str) -> Option<u64> {
+    fs::metadata(Path::new("/proc").join(process).join("ns/net")).map(|metadata| metadata.ino()).ok()
 }
 
 /// A subcommand that goes on running.
@@ -265,6 +278,7 @@ pub(crate) mod examples {
             since,
             network_namespace: 1,
             program: None,
+            ports: vec![179],
             peers: vec![peer("192.0.2.1"), peer("2001:db8::/32")],
             listeners: vec![ListenerStatus { local: "0.0.0.0:179".parse().unwrap(), segments }],
             rules: None,

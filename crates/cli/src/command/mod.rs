@@ -12,6 +12,7 @@ mod log;
 mod outcome;
 mod peer_arguments;
 mod private;
+mod probe;
 mod procedure;
 mod roll;
 mod roll_status;
@@ -58,6 +59,7 @@ enum Order {
     Explain(explain::Arguments),
     Run(run::Arguments),
     Gateway(gateway::Arguments),
+    Probe(probe::Arguments),
     Status(status::Arguments),
     Selftest(selftest::Arguments),
     Completions(documents::CompletionsArguments),
@@ -101,6 +103,7 @@ pub fn run(arguments: Arguments) -> Outcome {
         Order::Explain(arguments) => explain::run(&arguments),
         Order::Run(arguments) => run::run(arguments),
         Order::Gateway(arguments) => gateway::run(arguments),
+        Order::Probe(arguments) => probe::run(&arguments),
         Order::Status(arguments) => status::run(&arguments),
         Order::Selftest(arguments) => selftest::run(arguments),
         Order::Completions(arguments) => documents::completions(arguments, Arguments::command()),

@@ -71,7 +71,12 @@ pub(super) fn write_new(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
 /// A temporary file with the text, in the folder of `path`.
 fn written(path: &Path, text: &str) -> io::Result<tempfile::NamedTempFile> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
+    // Without the name of the temporary file, which nobody knows.
+    let of_system = |error: io::Error| {
+        let text = error.to_string();
+        io::Error::new(error.kind(), text.split(" at path ").next().unwrap_or_default())
+    };
+    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(of_system)?;
     write_text(&mut file, text)?;
     Ok(file)
 }

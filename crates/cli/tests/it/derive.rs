@@ -11,7 +11,7 @@ use wireseal_mac::{MacKey, OutputLength};
 use wireseal_tcp_ao::{Isn, KeyId, MasterKey, Mkt, OptionCoverage, Segment, Sne, TrafficKey};
 
 use crate::support::files::{Files, workspace_file};
-use crate::support::program::{Run, program, wireseal, wireseal_reading};
+use crate::support::program::{Run, wireseal, wireseal_reading};
 use crate::support::session::{ACK, IPV4_KEY, SYN, Session};
 
 /// A packet of RFC 9235 or of the draft.
@@ -318,24 +318,6 @@ fn keys_of_other_peers_are_ignored() {
 
     let out = wireseal([&arguments[..], &["--key", &its]].concat()).out;
     assert_eq!(out.lines().filter(|line| line.starts_with("traffic key")).count(), 1, "{out}");
-}
-
-#[test]
-fn the_documented_examples_are_real() {
-    let document = String::from_utf8(workspace_file("../docs/derive.md")).unwrap();
-    let files = Files::new();
-    files.file("secret", "testvector");
-    files.file("hex-secret", "9ac312a7f877468ebe69422748ad00a15443f18203a07d6060f688f30f21632b\n");
-    let examples: Vec<_> = document.split("\n$ wireseal derive ").skip(1).collect();
-    for (example, code) in examples.iter().zip([0, 1]) {
-        let (arguments, expected) = example.split_once('\n').unwrap();
-        let (expected, _) = expected.split_once("```").unwrap();
-        let mut command = program();
-        let command = command.arg("derive").args(arguments.split(' ')).current_dir(files.path("."));
-        let run = Run::from(command.output().unwrap());
-        assert_eq!((run.code, run.out.as_str()), (code, expected), "{}", run.err);
-    }
-    assert_eq!(examples.len(), 2);
 }
 
 #[test]

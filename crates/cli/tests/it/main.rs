@@ -1,5 +1,6 @@
 //! Tests of the program and its library.
 
+mod book;
 mod capture;
 mod commands;
 mod derive;
@@ -11,6 +12,9 @@ mod html_in_chromium;
 mod keys;
 mod live;
 mod outputs;
+mod pictures;
+mod probe;
+mod probe_sockets;
 mod report;
 mod report_many;
 mod schemas;

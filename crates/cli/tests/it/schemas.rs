@@ -283,6 +283,7 @@ fn status() {
         since: now,
         network_namespace: 1,
         program: Some("/usr/lib/frr/bgpd".to_owned()),
+        ports: vec![179, 646],
         peers: vec![peer.clone()],
         listeners: vec![ListenerStatus { local: "[::]:179".parse().unwrap(), segments }],
         rules: Some(RulesStatus { by: "nft".to_owned(), since: now, problem: Some("gone".to_owned()) }),

@@ -179,20 +179,9 @@ impl InstalledKey {
     /// # Errors
     /// [`Error::ForeignAlgorithm`], and [`Error::Io`] if no kernel writes such a key.
     fn from_kernel(key: &tcp_ao_getsockopt) -> Result<Self, Error> {
-        let invalid = |what| Error::Io(io::Error::new(io::ErrorKind::InvalidData, what));
-        let network = from_kernel(key.addr).and_then(|address| IpCidr::new(address, key.prefix).ok());
-        let name = KeyName {
-            remote: canonical_network(
-                network.ok_or_else(|| invalid("the kernel returned a key without a network"))?,
-            ),
-            vrf: (key.keyflags & IFINDEX != 0).then_some(key.ifindex.cast_unsigned()),
-            send_id: KeyId(key.sndid),
-            recv_id: KeyId(key.rcvid),
-        };
-        let algorithm: Vec<u8> = key.alg_name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
-        let algorithm = String::from_utf8_lossy(&algorithm);
+        let SeenKey { name, algorithm, is_current, is_rnext } = SeenKey::from_kernel(key)?;
         let Ok(algorithm) = algorithm.parse() else {
-            return Err(Error::ForeignAlgorithm { name, algorithm: algorithm.into_owned() });
+            return Err(Error::ForeignAlgorithm { name, algorithm });
         };
         let secret = key.key.get(..usize::from(key.keylen));
         let secret = secret.ok_or_else(|| invalid("the kernel returned a key longer than 80 octets"))?;
@@ -204,13 +193,53 @@ impl InstalledKey {
                 0 => OptionCoverage::Covered,
                 _ => OptionCoverage::Excluded,
             },
-            is_current: key.is_current() != 0,
-            is_rnext: key.is_rnext() != 0,
+            is_current,
+            is_rnext,
             good: key.pkt_good,
             bad: key.pkt_bad,
             master_key: MasterKey::new(secret).ok(),
         })
     }
+}
+
+/// A key on the socket of any program, without its secret.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SeenKey {
+    /// Identifies the key.
+    pub name: KeyName,
+    /// Its algorithm by the kernel's name, such as `cmac(aes)`: also one that Wireseal does not have.
+    pub algorithm: String,
+    /// Whether this end signs with it.
+    pub is_current: bool,
+    /// Whether this end asks the peer to sign with it.
+    pub is_rnext: bool,
+}
+
+impl SeenKey {
+    /// A key from `TCP_AO_GET_KEYS`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if no kernel writes such a key.
+    pub(crate) fn from_kernel(key: &tcp_ao_getsockopt) -> Result<Self, Error> {
+        let network = from_kernel(key.addr).and_then(|address| IpCidr::new(address, key.prefix).ok());
+        let network = network.ok_or_else(|| invalid("the kernel returned a key without a network"))?;
+        let algorithm: Vec<u8> = key.alg_name.iter().map(|c| *c as u8).take_while(|c| *c != 0).collect();
+        Ok(Self {
+            name: KeyName {
+                remote: canonical_network(network),
+                vrf: (key.keyflags & IFINDEX != 0).then_some(key.ifindex.cast_unsigned()),
+                send_id: KeyId(key.sndid),
+                recv_id: KeyId(key.rcvid),
+            },
+            algorithm: String::from_utf8_lossy(&algorithm).into_owned(),
+            is_current: key.is_current() != 0,
+            is_rnext: key.is_rnext() != 0,
+        })
+    }
+}
+
+fn invalid(what: &'static str) -> Error {
+    Error::Io(io::Error::new(io::ErrorKind::InvalidData, what))
 }
 
 /// The master key as the kernel keeps it: for AES-128-CMAC compressed unless it has 16 octets (RFC 5926 §3.1.1.2).

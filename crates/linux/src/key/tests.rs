@@ -211,6 +211,11 @@ fn keys_of_other_programs_are_named_and_not_guessed() {
     let error = InstalledKey::from_kernel(&returned("hmac(sha512)", b"x")).unwrap_err();
     let Error::ForeignAlgorithm { name, algorithm } = &error else { panic!("{error}") };
     assert_eq!((name.send_id, algorithm.as_str()), (KeyId(100), "hmac(sha512)"));
+    let mut kernel = returned("hmac(sha512)", b"a master key");
+    kernel.set_is_current(1);
+    let seen = SeenKey::from_kernel(&kernel).unwrap();
+    assert_eq!((seen.name, seen.algorithm.as_str()), (*name, "hmac(sha512)"));
+    assert!(seen.is_current && !seen.is_rnext);
     let empty = InstalledKey::from_kernel(&returned("hmac(sha1)", b"")).unwrap();
     assert!(!empty.is(&mkt(TcpAoAlgorithm::HmacSha1, b"\0")));
     let mut long = returned("hmac(sha1)", b"x");

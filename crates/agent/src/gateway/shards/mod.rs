@@ -332,6 +332,7 @@ impl Shards {
             since: self.since,
             network_namespace: network_namespace(),
             program: None,
+            ports: lock(&self.ports).clone(),
             peers: peers.collect(),
             listeners: Vec::new(),
             rules: None,

@@ -112,7 +112,8 @@ fn nothing_is_replaced() {
     assert_eq!(fs::read_to_string(files.path("keys.toml")).unwrap(), "mine");
     assert_eq!(fs::read_dir(files.path(".")).unwrap().count(), 2, "nothing else is left");
     let run = in_folder(&files, "keys new core --output missing/keys.toml");
-    assert!(run.code == 2 && run.err.starts_with("wireseal: missing/keys.toml: No such file"), "{}", run.err);
+    let said = "wireseal: missing/keys.toml: No such file or directory (os error 2)\n";
+    assert_eq!((run.code, run.err.as_str()), (2, said));
 }
 
 #[test]

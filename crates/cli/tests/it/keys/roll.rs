@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
 use wireseal_algorithms::TcpAoAlgorithm;
@@ -339,34 +338,8 @@ fn a_capture_tells_when_both_ends_have_changed_over() {
 }
 
 #[test]
-fn the_documented_procedure_is_real() {
+fn the_page_has_every_implementation() {
     let document = String::from_utf8(workspace_file("../docs/rollover.md")).unwrap();
-    let files = Files::new();
-    let path = format!("{}:{}", Path::new(program().get_program()).parent().unwrap().display(), env!("PATH"));
-    let mut commands = 0;
-    // Blocks without a language have files and commands.
-    for block in document.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix('\n')) {
-        if let Some((name, _)) = block.strip_prefix("# ").and_then(|rest| rest.split_once('\n'))
-            && name.ends_with(".conf") | name.ends_with(".toml")
-        {
-            files.file(name, block);
-            continue;
-        }
-        let mut shown = String::new();
-        for line in block.lines().filter_map(|line| line.strip_prefix("$ ")) {
-            let mut shell = Command::new("sh");
-            shell.args(["-c", &format!("{line} 2>&1")]).current_dir(files.path(".")).env("PATH", &path);
-            let run = Run::from(shell.output().unwrap());
-            shown.push_str(&format!("$ {line}\n{}", run.out));
-            commands += 1;
-        }
-        let is_secret = |word: &str| word.len() == 32 && word.chars().all(|c| c.is_ascii_alphanumeric());
-        let words: Vec<_> =
-            shown.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| is_secret(word)).collect();
-        let shown = words.iter().fold(shown.clone(), |shown, word| shown.replace(word, "THE-NEW-SECRET"));
-        assert_eq!(block, shown, "docs/rollover.md should have this");
-    }
-    assert_eq!(commands, 10);
     for format in Format::ALL.into_iter().filter(|format| format.cannot_change().is_none()) {
         let name = if matches!(format, Format::Toml | Format::Json) {
             "Wireseal"

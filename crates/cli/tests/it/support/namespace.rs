@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Set in the process that runs in its own network namespace.
-const INSIDE: &str = "WIRESEAL_TEST_IN_NAMESPACE";
+pub const INSIDE: &str = "WIRESEAL_TEST_IN_NAMESPACE";
 /// Without IPv6's own packets.
 const LINK: &str = "for of in all default; do echo 1 > /proc/sys/net/ipv6/conf/$of/disable_ipv6; done && \
                     ip link add near type veth peer name far && ip link set near up && ip link set far up && \
@@ -29,7 +29,7 @@ pub fn is_inside(test: &str) -> bool {
 }
 
 /// Whether this process has CAP_SYS_ADMIN, which permits making namespaces (`linux/capability.h`). In many containers root lacks it.
-fn is_privileged() -> bool {
+pub fn is_privileged() -> bool {
     const CAP_SYS_ADMIN: u32 = 21;
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap();

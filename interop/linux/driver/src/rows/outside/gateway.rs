@@ -55,14 +55,14 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// A gateway, and the daemon behind it.
-struct Behind<'a> {
+pub struct Behind<'a> {
     guest: &'a Guest,
     daemon: Daemon,
     gateway: Program<'a>,
 }
 
 impl<'a> Behind<'a> {
-    async fn start(guest: &'a Guest, daemon: Daemon, keys: &str) -> Result<Self> {
+    pub async fn start(guest: &'a Guest, daemon: Daemon, keys: &str) -> Result<Self> {
         guest.shell(&format!("wireseal gateway --remove-rules 2>/dev/null; rm -f {FOLDER}/sessions")).await?;
         let speaker = Speaker::of_bird(Port::Stock);
         write(guest, "daemon.conf", &daemon.configuration(&speaker)).await?;
@@ -75,14 +75,14 @@ impl<'a> Behind<'a> {
     }
 
     /// Ends the gateway with SIGTERM.
-    async fn end_gateway(&self) -> Result<String> {
+    pub async fn end_gateway(&self) -> Result<String> {
         self.gateway.signal("TERM").await?;
         self.gateway.await_log("the sessions were written", 1).await?;
         self.gateway.log().await
     }
 
     /// Ends the daemon first, so that what the kernel still has to send for it is signed.
-    async fn stop(self) -> Result<String> {
+    pub async fn stop(self) -> Result<String> {
         self.daemon.end(self.guest).await?;
         await_no_sockets(self.guest).await?;
         let log = self.end_gateway().await?;

@@ -5,11 +5,13 @@ mod daemon;
 mod daemon_pages;
 mod gateway;
 mod keys_roll;
+mod migrate;
 mod package;
 mod page;
 mod pages;
 mod pair;
 mod planned;
+mod probe;
 mod program;
 mod run;
 
@@ -30,6 +32,8 @@ pub fn rows() -> Vec<Row> {
     // Before others install the package, so that it sees whether purge leaves any file.
     rows.extend(package::rows());
     rows.extend(pages::rows());
+    rows.extend(migrate::rows());
+    rows.extend(probe::rows());
     rows.extend(daemon_pages::rows());
     rows
 }

@@ -191,7 +191,7 @@ async fn twin(lab: &Lab, daemon: Daemon) -> Result<Refusal> {
     Ok(refusal)
 }
 
-const VRF: &str = "vrf-blue";
+pub const VRF: &str = "vrf-blue";
 
 pub fn vrf() -> Row {
     Row::new(
@@ -205,7 +205,7 @@ pub fn vrf() -> Row {
 }
 
 /// Runs `act` while the guest's interface is in the VRF.
-async fn within<T>(lab: &Lab, act: impl AsyncFn(&Guest) -> Result<T>) -> Result<T> {
+pub async fn within<T>(lab: &Lab, act: impl AsyncFn(&Guest) -> Result<T>) -> Result<T> {
     let south = lab.south().await?;
     let enter = format!(
         "ip link add {VRF} type vrf table 1001 && ip link add vrf-other type vrf table 1002 && ip link set {VRF} up && \

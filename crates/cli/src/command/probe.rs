@@ -1,0 +1,42 @@
+//! `wireseal probe`: what this host has, and what to do.
+
+use std::io::{self, Write};
+
+use wireseal_agent::probe::{Daemon, probe};
+
+use super::outcome::{Outcome, Result};
+use crate::probe::{Answer, Findings, Setting, json, steps, text};
+use crate::report::colours_wanted;
+
+/// See which routing sessions of this host are protected by what, and what to do about the others
+///
+/// It looks at the sessions and listeners of BGP, LDP, MSDP, PCEP, RTR and BMP in all network namespaces and VRFs that it may see, and at
+/// what the kernel and the daemons can do, and ends with commands to be pasted. It changes nothing, executes no other program, and
+/// prints no secret. Without root it sees less, and says what.
+///
+/// Exit codes: 0 everything is protected, or there is nothing to protect; 1 something is not protected; 2 the command line cannot be
+/// used; 3 nothing unprotected was found, but something could not be judged. TCP-MD5 counts as protected.
+#[derive(Debug, clap::Args)]
+pub(super) struct Arguments {
+    /// Print a JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result {
+    let findings = Findings::new(probe(), Daemon::of);
+    let setting = Setting::of_this_machine();
+    let steps = steps(&findings, &setting);
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &json(&findings, &steps)).map_err(io::Error::from)?;
+        writeln!(out)?;
+    } else {
+        text(&mut out, &findings, &steps, &setting, colours_wanted())?;
+    }
+    Ok(match findings.answer() {
+        Answer::Protected => Outcome::Good,
+        Answer::Unprotected => Outcome::Failed,
+        Answer::NotJudged => Outcome::NotJudged,
+    })
+}

@@ -1,0 +1,495 @@
+//! What to do about what was found: for each daemon the next step, with commands to be pasted into a root shell.
+//!
+//! Names that a user could have chosen (of devices, network namespaces, units) get into a command only if they have letters that no
+//! shell, no unit file and no TOML gives a meaning.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use wireseal_agent::probe::{Ability, Kernel, ProbedSocket, Process, Role, Service};
+
+use super::findings::{Findings, Group, Verdict};
+use super::step::{Setting, Step, Way, is_plain};
+
+/// What `run` and `gateway` protect unless told otherwise.
+const DEFAULT_PORTS: [u16; 1] = [179];
+const KEYS: &str = "/etc/wireseal/keys.toml";
+const NEW_KEYS: &str = "wireseal keys new core --output";
+const RUN: &str = "docs/run.md";
+const GATEWAY: &str = "docs/gateway.md";
+const KERNELS: &str = "docs/kernels.md";
+const PROBE: &str = "docs/probe.md";
+
+/// The next steps: those about what is unprotected first, then about what could not be judged, what TCP-MD5 protects, and the rest.
+#[must_use]
+pub fn steps(findings: &Findings, setting: &Setting) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for verdict in [Verdict::Unprotected, Verdict::NotJudged, Verdict::TcpMd5, Verdict::TcpAo] {
+        for (number, group) in findings.groups.iter().enumerate() {
+            let has = |verdict| group.sockets.iter().any(|(_, found)| *found == verdict);
+            let advisor = Advisor { number, group, kernel: &findings.host.kernel, setting };
+            match verdict {
+                Verdict::Unprotected if has(verdict) => steps.extend(advisor.protect(findings)),
+                Verdict::NotJudged if has(verdict) => {
+                    steps.push(advisor.become_root("What protects these sockets could not be seen."));
+                }
+                Verdict::TcpMd5 if has(verdict) => steps.push(advisor.migrate()),
+                Verdict::TcpAo if has(verdict) || has(Verdict::Gateway) => steps.push(advisor.look()),
+                _ => {}
+            }
+        }
+    }
+    // One file of keys is made once.
+    let mut made = BTreeSet::new();
+    for step in &mut steps {
+        step.commands.retain(|command| !command.starts_with(NEW_KEYS) || made.insert(command.clone()));
+    }
+    steps
+}
+
+/// What a step of a group depends on.
+struct Advisor<'a> {
+    number: usize,
+    group: &'a Group,
+    kernel: &'a Kernel,
+    setting: &'a Setting,
+}
+
+impl Advisor<'_> {
+    fn step(&self, way: Way, page: &'static str, reason: impl Into<String>) -> Step {
+        Step::new(self.number, way, page, reason)
+    }
+
+    /// The sockets that nothing protects.
+    fn bare(&self) -> impl Iterator<Item = &ProbedSocket> {
+        let bare = self.group.sockets.iter().filter(|(_, verdict)| *verdict == Verdict::Unprotected);
+        bare.map(|(socket, _)| socket)
+    }
+
+    /// For sockets that nothing protects.
+    fn protect(&self, findings: &Findings) -> Vec<Step> {
+        if self.bare().all(|socket| socket.role == Role::Listener) {
+            return vec![self.name_peers()];
+        }
+        if self.group.process.is_none() && !self.setting.is_root {
+            return vec![self.become_root("Which process has these sockets could not be seen.")];
+        }
+        let daemon_can = self.daemon_can();
+        let peers = self.peers(|_| true);
+        let mut steps = match (&self.kernel.tcp_ao, &daemon_can) {
+            (Ability::Yes, Ability::Yes) => vec![self.by_daemon(peers)],
+            (Ability::Yes, _) if self.is_under_run() => vec![self.add_to_run(peers)],
+            (Ability::Yes, _) if self.kernel.seccomp_notifications == Ability::Yes => {
+                vec![self.by_run(peers)]
+            }
+            _ => self.without_run(findings),
+        };
+        if let (Ability::Yes, Ability::Unknown(why)) = (&self.kernel.tcp_ao, &daemon_can) {
+            let ask = self.group.daemon.as_ref().and_then(|daemon| daemon.ask);
+            let ask = ask.map(|ask| format!(" (`{ask}` prints it)")).unwrap_or_default();
+            let known = format!("{why}; its version{ask} could not be read. If it has, configure it there.");
+            steps[0].notes.insert(0, known);
+        }
+        for step in &mut steps {
+            if !matches!(step.way, Way::Daemon | Way::Run | Way::Gateway) {
+                continue;
+            }
+            if step.peers.is_empty() {
+                step.commands.clear();
+                step.notes.push("The name of the peers' VRF cannot be written in a command.".to_owned());
+            }
+            if step.peers.len() > 1 && !step.commands.is_empty() {
+                step.notes.push(
+                    "All of these peers get the same key this way. Give each organisation its own: one more `wireseal keys new NAME`."
+                        .to_owned(),
+                );
+            }
+            step.notes.push("The sessions stay down until the peers have the key, too.".to_owned());
+        }
+        steps
+    }
+
+    /// By the gateway, except in VRFs, whose packets it does not carry.
+    fn without_run(&self, findings: &Findings) -> Vec<Step> {
+        let is_in_vrf = |socket: &ProbedSocket| self.vrf_of(socket).is_some();
+        let outside = self.peers(|socket| !is_in_vrf(socket));
+        let inside = self.peers(is_in_vrf);
+        let mut steps = Vec::new();
+        if self.bare().any(|socket| !is_in_vrf(socket) && socket.role != Role::Listener) {
+            steps.push(match &self.kernel.packet_queues {
+                Ability::Yes => self.by_gateway(findings, outside),
+                Ability::Unknown(why) if !self.setting.is_root => self
+                    .become_root(&format!("Whether this kernel has packet queues is not known: {why}."))
+                    .with(outside),
+                _ => self.other_kernel("this one has no packet queues for the gateway either", outside),
+            });
+        }
+        if self.bare().any(|socket| is_in_vrf(socket) && socket.role != Role::Listener) {
+            steps.push(self.other_kernel("the gateway does not carry sessions in a VRF", inside));
+        }
+        steps
+    }
+
+    /// The peers of sessions that nothing protects, each once.
+    fn peers(&self, is_wanted: impl Fn(&ProbedSocket) -> bool) -> Vec<String> {
+        let peers: BTreeSet<_> =
+            self.bare().filter(|socket| is_wanted(socket)).filter_map(|socket| self.peer(socket)).collect();
+        peers.into_iter().collect()
+    }
+
+    /// The peer of a session as configurations name it; `None` for a listener, and in a VRF whose name cannot be in a command.
+    fn peer(&self, socket: &ProbedSocket) -> Option<String> {
+        let Role::Session { peer, .. } = socket.role else { return None };
+        match self.vrf_of(socket) {
+            None => Some(peer.ip().to_string()),
+            Some(vrf) => is_plain(vrf).then(|| format!("{}%{vrf}", peer.ip())),
+        }
+    }
+
+    /// The VRF of a socket. In other network namespaces any device may be one.
+    fn vrf_of<'s>(&self, socket: &'s ProbedSocket) -> Option<&'s str> {
+        let device = socket.device.as_deref()?;
+        (socket.namespace.is_some() || self.setting.vrfs.contains(device)).then_some(device)
+    }
+
+    /// By the daemon itself.
+    fn by_daemon(&self, peers: Vec<String>) -> Step {
+        let name = self.name();
+        let reason = format!("This kernel and {name} have TCP-AO.");
+        let mut step = self.step(Way::Daemon, self.page(PROBE), reason).with(peers);
+        let Some(process) = self.outside_container(&mut step) else { return step };
+        self.make_keys(&mut step);
+        if name == "BIRD" {
+            let file = "/etc/bird/core.conf";
+            step.commands.push(format!("wireseal keys convert {KEYS} --to bird --output {file}"));
+            step.commands.push(format!("sed -i 's/^protocol/template/' {file}"));
+            step.commands
+                .extend(process.user.filter(|user| *user != 0).map(|user| format!("chown {user} {file}")));
+            step.notes.push(format!(
+                "Add `include \"{file}\";` to BIRD's configuration, `from 'core'` to the protocol of each peer, and run `birdc configure`. \
+                 `birdc show protocols all` shows the keys in use."
+            ));
+        } else {
+            let file = "/etc/wireseal/gobgp-core.toml";
+            step.commands.push(format!("wireseal keys convert {KEYS} --to gobgp --output {file}"));
+            step.notes.push(format!(
+                "Put the keychain of {file} into gobgpd's configuration, and `[neighbors.tcp-ao.config]` with it to each peer, then `kill -HUP \
+                 {}`. `gobgp neighbor` shows the keys in use.",
+                process.pid
+            ));
+        }
+        step
+    }
+
+    /// By `wireseal run`, under which the daemon is started again.
+    fn by_run(&self, peers: Vec<String>) -> Step {
+        let reason = match self.daemon_can() {
+            Ability::No => format!("This kernel has TCP-AO, and {} has none of its own.", self.name()),
+            _ => format!("This kernel has TCP-AO; what {} has is not known.", self.name()),
+        };
+        let mut step = self.step(Way::Run, self.page(RUN), reason).with(peers);
+        let Some(process) = self.outside_container(&mut step) else { return step };
+        let (Some(program), None) = (self.program(), &self.group.namespace) else {
+            let place = if self.group.namespace.is_some() { " in its network namespace" } else { "" };
+            let again = format!(
+                "Start it again as `wireseal run --config FILE -- PROGRAM`{place}, with its peers in FILE."
+            );
+            step.notes.push(again);
+            return step;
+        };
+        let is_frr = self.group.daemon.as_ref().is_some_and(|daemon| daemon.name == "FRR");
+        // As its page has it; FRR's other daemons need files of their own.
+        let instance = if is_frr && program != "bgpd" { program } else { self.unit().unwrap_or(program) };
+        let file = format!("/etc/wireseal/{instance}.toml");
+        self.make_keys(&mut step);
+        let mut lines = vec!["'key-chains = \"keys.toml\"'".to_owned()];
+        lines.extend(self.ports().map(|ports| format!("'ports = {ports}'")));
+        lines.push("'[peers]'".to_owned());
+        lines.extend(step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")));
+        // Not over a file that is there.
+        step.commands.push(format!("(set -C; printf '%s\\n' {} >{file})", lines.join(" ")));
+        step.commands.push(format!("wireseal run --config {file} --dry-run"));
+        match self.unit() {
+            unit if is_frr => {
+                let wrap = format!("{program}_wrap=\"{} run --background --config {file} --\"", self.setting.program);
+                step.commands.push(format!("sed -i -e '$ a {wrap}' -e '/^{program}_wrap=/d' /etc/frr/daemons"));
+                step.commands.push(format!("systemctl restart {}", unit.unwrap_or("frr")));
+            }
+            Some(unit) if self.setting.has_run_unit && self.page(RUN) != RUN => step.notes.push(format!(
+                "{} has the lines of /etc/wireseal/{instance}.env, and the commands that put wireseal-run@{instance} in the place of {unit}.",
+                step.page
+            )),
+            Some(unit) if self.setting.has_run_unit => {
+                step.commands.push(format!(
+                    "(set -C; printf 'DAEMON=%s\\n' \"$(tr '\\0' ' ' </proc/{}/cmdline)\" >/etc/wireseal/{instance}.env)",
+                    process.pid
+                ));
+                step.commands
+                    .push(format!("systemctl disable --now {unit} && systemctl enable --now wireseal-run@{instance}"));
+                step.notes.push(format!(
+                    "It then runs as root, without the settings of {unit}.service. If it goes into the background, or that unit changes its \
+                     user, see to /etc/wireseal/{instance}.env first."
+                ));
+            }
+            _ => step.notes.push(format!("Start it again as `wireseal run --config {file} -- {program} …`.")),
+        }
+        step
+    }
+
+    /// Its supervisor does not have these peers.
+    fn add_to_run(&self, peers: Vec<String>) -> Step {
+        let reason = format!(
+            "{} runs under `wireseal run`, whose configuration does not name these peers.",
+            self.name()
+        );
+        let mut step = self.step(Way::Run, RUN, reason).with(peers);
+        step.commands.push("wireseal status".to_owned());
+        step.notes.push("Add them to its `[peers]`; `kill -HUP` and the process number that the command shows makes it read them.".into());
+        step
+    }
+
+    /// By `wireseal gateway` in the network namespace of the sockets.
+    fn by_gateway(&self, findings: &Findings, peers: Vec<String>) -> Step {
+        let reason = match self.kernel.tcp_ao {
+            Ability::No => "This kernel has no TCP-AO, but packet queues.",
+            Ability::Yes => {
+                "This kernel has TCP-AO, but none of what `wireseal run` needs; it has packet queues."
+            }
+            Ability::Unknown(_) => "Whether this kernel has TCP-AO is not known; it has packet queues.",
+        };
+        let mut step = self.step(Way::Gateway, self.page(GATEWAY), reason).with(peers);
+        let chosen: Vec<_> = step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")).collect();
+        let chosen = format!("printf '%s\\n' {} >>/etc/wireseal/gateway.toml", chosen.join(" "));
+        let running = findings.groups.iter().filter(|group| group.namespace == self.group.namespace);
+        let running = running
+            .flat_map(|group| &group.sockets)
+            .find_map(|(socket, _)| socket.protection.gateway.as_ref().map(|gateway| gateway.pid));
+        let ports = self.gateway_ports(findings);
+        if let (true, None) = (self.setting.has_gateway_unit, &self.group.namespace) {
+            self.make_keys(&mut step);
+            step.commands.push(chosen);
+            if let Some(ports) = &ports {
+                let ports = in_brackets(ports);
+                step.commands.push(format!(
+                    "sed -i -e '1i ports = {ports}' -e '/^ports =/d' /etc/wireseal/gateway.toml"
+                ));
+            }
+            match (running, self.unit()) {
+                (Some(pid), _) => step.commands.push(format!("kill -HUP {pid}")),
+                (None, Some(unit)) => {
+                    step.commands.push(format!(
+                        "systemctl enable --now wireseal-gateway wireseal-gateway-check@{unit}"
+                    ));
+                    step.commands.push(format!("systemctl restart {unit}"));
+                }
+                (None, None) => {
+                    step.commands.push("systemctl enable --now wireseal-gateway".to_owned());
+                    step.notes.push(format!(
+                        "Then close {}'s sessions with these peers, so that they open again.",
+                        self.name()
+                    ));
+                }
+            }
+            return step;
+        }
+        if let Some(pid) = running {
+            step.notes.push(format!("The gateway that runs there (process {pid}) does not carry these peers: add them to its configuration, then `kill -HUP {pid}`."));
+            return step;
+        }
+        let Some(inside) = self.inside() else {
+            step.notes.push(
+                "Start it in the daemon's network namespace; its name cannot be written in a command.".into(),
+            );
+            return step;
+        };
+        step.commands.push(format!("{NEW_KEYS} keys.toml"));
+        let arguments = step.peers.iter().map(|peer| format!(" --peer {peer}=core"));
+        let arguments: String =
+            arguments.chain(ports.iter().flatten().map(|port| format!(" --port {port}"))).collect();
+        step.commands.push(format!("{inside}wireseal gateway --keys keys.toml{arguments}"));
+        step.notes.push(
+            "It stays in the foreground; sessions that are open now stall until they open again.".into(),
+        );
+        step
+    }
+
+    /// No way of this kernel protects the sessions.
+    fn other_kernel(&self, why: &str, peers: Vec<String>) -> Step {
+        self.step(Way::Kernel, KERNELS, format!("It takes a kernel with TCP-AO: {why}.")).with(peers)
+    }
+
+    /// For listeners without sessions.
+    fn name_peers(&self) -> Step {
+        let reason = format!(
+            "{} accepts unsigned connections; none is open now. Whoever reaches the port gets as far as its own list of \
+             neighbors.",
+            self.name()
+        );
+        let mut step = self.step(Way::NamePeers, PROBE, reason);
+        step.notes.push("When a peer has connected, `wireseal probe` names it here, with commands.".into());
+        step
+    }
+
+    fn migrate(&self) -> Step {
+        let reason = format!(
+            "TCP-MD5, which TCP-AO replaces (RFC 5925): {} and the peers can change, one session at a time.",
+            self.name()
+        );
+        let mut step = self.step(Way::Migrate, "docs/migrate.md", reason);
+        let sockets = self.group.sockets.iter().filter(|(_, verdict)| *verdict == Verdict::TcpMd5);
+        step.peers = sockets
+            .filter_map(|(socket, _)| self.peer(socket))
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        step
+    }
+
+    fn become_root(&self, reason: &str) -> Step {
+        let mut step = self.step(Way::Root, PROBE, reason);
+        if !self.setting.is_root {
+            step.commands.push("sudo wireseal probe".to_owned());
+        }
+        step
+    }
+
+    /// How to look at what is protected.
+    fn look(&self) -> Step {
+        let has_gateway = self.group.sockets.iter().any(|(_, verdict)| *verdict == Verdict::Gateway);
+        let daemon = self.group.daemon.as_ref().map(|daemon| daemon.name);
+        let name = self.name();
+        let (reason, command, page) = match daemon {
+            _ if has_gateway => (format!("A gateway protects {name}."), Some("wireseal status"), GATEWAY),
+            _ if self.is_under_run() => {
+                (format!("`wireseal run` protects {name}."), Some("wireseal status"), RUN)
+            }
+            Some("BIRD") => {
+                (format!("{name} has keys of its own."), Some("birdc show protocols all"), self.page(PROBE))
+            }
+            Some("GoBGP") => {
+                (format!("{name} has keys of its own."), Some("gobgp neighbor"), self.page(PROBE))
+            }
+            _ => (format!("{name} has keys of its own."), None, PROBE),
+        };
+        let mut step = self.step(Way::Look, page, reason);
+        step.commands.extend(command.map(str::to_owned));
+        step
+    }
+
+    /// The daemon's name for sentences.
+    fn name(&self) -> String {
+        match (&self.group.daemon, &self.group.process) {
+            (Some(daemon), _) => daemon.name.to_owned(),
+            (None, Some(process)) => format!("process {}", process.pid),
+            (None, None) => "the process".to_owned(),
+        }
+    }
+
+    /// Whether it can sign all that is bare by itself.
+    fn daemon_can(&self) -> Ability {
+        let Some(daemon) = &self.group.daemon else {
+            return Ability::No;
+        };
+        let services: BTreeSet<Service> = self.bare().map(|socket| socket.service).collect();
+        let mut all = services.into_iter().map(|service| daemon.tcp_ao(service));
+        all.find(|ability| *ability != Ability::Yes).unwrap_or(Ability::Yes)
+    }
+
+    fn is_under_run(&self) -> bool {
+        self.group.process.as_ref().is_some_and(|process| process.is_under_run)
+    }
+
+    /// The process if its files are those of this machine; else adds what to do in a container.
+    fn outside_container(&self, step: &mut Step) -> Option<&Process> {
+        let process = self.group.process.as_ref();
+        if process.is_some_and(|process| process.is_in_container) {
+            step.notes.push(match step.way {
+                Way::Daemon => "It runs in a container: the keys belong into its configuration there.".to_owned(),
+                _ => "It runs in a container: make `wireseal run --config FILE --` the beginning of its ENTRYPOINT.".to_owned(),
+            });
+            return None;
+        }
+        process
+    }
+
+    /// The file name of its program, if it can be in a command.
+    fn program(&self) -> Option<&str> {
+        let process = self.group.process.as_ref()?;
+        let program = process.executable.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+        let program = program.filter(|program| !program.starts_with("python")).unwrap_or(&process.name);
+        Some(program).filter(|program| is_plain(program) && !program.contains('/'))
+    }
+
+    /// Its unit's name without `.service`, if it can be in a command.
+    fn unit(&self) -> Option<&str> {
+        let unit = self.group.process.as_ref()?.unit.as_deref()?.strip_suffix(".service")?;
+        Some(unit).filter(|unit| is_plain(unit) && !unit.contains('/'))
+    }
+
+    /// What enters the network namespace, before a command; `None` if it cannot be in one.
+    fn inside(&self) -> Option<String> {
+        let Some(namespace) = &self.group.namespace else {
+            return Some(String::new());
+        };
+        match (namespace.name.as_deref().filter(|name| is_plain(name)), namespace.pid) {
+            (Some(name), _) => Some(format!("ip netns exec {name} ")),
+            (None, Some(pid)) => Some(format!("nsenter --net=/proc/{pid}/ns/net ")),
+            (None, None) => None,
+        }
+    }
+
+    /// The ports of its services, if they are others than the default.
+    fn ports(&self) -> Option<String> {
+        let ports: BTreeSet<_> = self.group.sockets.iter().map(|(socket, _)| port(socket)).collect();
+        (!ports.iter().eq(&DEFAULT_PORTS)).then(|| in_brackets(&ports))
+    }
+
+    /// The ports that the gateway of this network namespace has to carry, for all daemons, if they are others than the default.
+    fn gateway_ports(&self, findings: &Findings) -> Option<BTreeSet<u16>> {
+        let groups = findings.groups.iter().filter(|group| group.namespace == self.group.namespace);
+        let sockets = groups.flat_map(|group| &group.sockets);
+        let carried =
+            sockets.filter(|(_, verdict)| matches!(verdict, Verdict::Unprotected | Verdict::Gateway));
+        let ports: BTreeSet<_> = carried.map(|(socket, _)| port(socket)).chain(DEFAULT_PORTS).collect();
+        (!ports.iter().eq(&DEFAULT_PORTS)).then_some(ports)
+    }
+
+    /// Makes a key chain, unless there is a file of them.
+    fn make_keys(&self, step: &mut Step) {
+        if self.setting.has_keys {
+            step.notes.push(format!("If the key chain in {KEYS} has another name, write that for `core`."));
+            return;
+        }
+        if !self.setting.has_gateway_unit {
+            step.commands.push("mkdir -p /etc/wireseal".to_owned());
+        }
+        step.commands.push(format!("{NEW_KEYS} {KEYS}"));
+    }
+
+    /// The page about the daemon, if there is one.
+    fn page(&self, otherwise: &'static str) -> &'static str {
+        match self.group.daemon.as_ref().map(|daemon| daemon.name) {
+            Some("BIRD") => "docs/daemons/bird.md",
+            Some("ExaBGP") => "docs/daemons/exabgp.md",
+            Some("FRR") => "docs/daemons/frr.md",
+            Some("GoBGP") => "docs/daemons/gobgp.md",
+            Some("OpenBGPD") => "docs/daemons/openbgpd.md",
+            Some("StayRTR" | "Routinator" | "FORT") => "docs/daemons/rtr.md",
+            Some("pmacct") => "docs/daemons/bmp.md",
+            _ => otherwise,
+        }
+    }
+}
+
+/// The port of the service.
+fn port(socket: &ProbedSocket) -> u16 {
+    match socket.role {
+        Role::Session { peer, is_opener: Some(true), .. } => peer.port(),
+        _ => socket.local.port(),
+    }
+}
+
+fn in_brackets(ports: &BTreeSet<u16>) -> String {
+    let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
+    format!("[{}]", ports.join(", "))
+}
