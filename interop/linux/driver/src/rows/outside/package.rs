@@ -17,9 +17,10 @@ const CHECK: &str = "wireseal-gateway-check@frr";
 /// The units that the package brings, as `systemd-analyze security` rates them.
 const UNITS: [&str; 3] = [SERVICE, CHECK, "wireseal-run@gobgpd"];
 
-/// All files, but what Debian's tools, systemd, FRR's daemons and the rows write about themselves.
+/// All files, but what Debian's tools, systemd, consoles, FRR and the rows write about themselves.
 const FILES: &str = r"find / /run -xdev \( -path /tmp -o -path /var/log -o -path /var/cache -o -path /var/tmp -o -path /var/lib/dpkg -o -path /var/lib/apt \
-    -o -path /run/frr -o -path /run/log -o -path '/run/systemd/*' -o -path '/run/*.lock' -o -path /var/lib/frr -o -path /var/lib/systemd \) -prune -o -print | sort";
+    -o -path /var/lib/frr -o -path /var/lib/systemd -o -path /root/.history_frr -o -path /run/frr -o -path /run/log -o -path '/run/systemd/*' \
+    -o -path '/run/credentials/*' -o -path '/run/agetty*' -o -path '/run/*.lock' \) -prune -o -print | sort";
 
 pub fn rows() -> Vec<Row> {
     vec![
