@@ -207,7 +207,7 @@ async fn upgrade_without_state(lab: &Lab) -> Result<Refusal> {
         let reader = GATEWAY.follow(lab, str::to_owned).await?;
         let first = reader.session().await?;
         upgrade(guest).await?;
-        let refused = "fit no session";
+        let refused = "of a session whose handshake the gateway has not seen";
         let is_refused = async || {
             Ok(guest
                 .shell(&format!("journalctl --no-pager -o cat -u {SERVICE} | grep -q '{refused}'"))
