@@ -70,6 +70,8 @@
 //! checks whom a TCP-MD5 key is for before the kernel takes it. Once a second it installs and removes keys as the key chains say, on all
 //! TCP sockets of the program, which it finds in `/proc`; in between it holds none of them open.
 //!
+//! There is such a filter on x86-64, AArch64 and 64-bit RISC-V. On other processors the program is not started.
+//!
 //! # What is wiped
 //! The text of a key file is wiped once it has been read, and a chain's keys when the chain is replaced or the supervisor or gateway ends.
 //! Until then the chains are in memory, because each rollover and each new socket needs their secrets. Not wiped: what

@@ -23,7 +23,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 
 use crate::error::Error;
 use crate::instance::{self, Caller, Listener, lock};
@@ -180,14 +180,15 @@ fn respond<B>(request: &Request<B>, metrics: &Metrics) -> Response<String> {
     response
 }
 
-/// Converts OpenMetrics to Prometheus's text format: there, help and type name a counter with its `_total`, and nothing marks the end.
+/// Converts OpenMetrics to Prometheus's text format: there, help and type name a counter with its `_total`, units are only part of names, and
+/// nothing marks the end.
 fn plain(open_metrics: &str) -> String {
     let counters: Vec<&str> = open_metrics
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter"))
         .collect();
     let mut text = String::with_capacity(open_metrics.len() + 6 * 2 * counters.len());
-    for line in open_metrics.lines().filter(|line| *line != "# EOF") {
+    for line in open_metrics.lines().filter(|line| *line != "# EOF" && !line.starts_with("# UNIT ")) {
         let mut words = line.splitn(4, ' ');
         match (words.next(), words.next(), words.next(), words.next()) {
             (Some("#"), Some(what), Some(name), Some(rest)) if counters.contains(&name) => {
@@ -249,7 +250,10 @@ impl Families<'_, '_> {
         help: &str,
         values: impl IntoIterator<Item = ([(&'l str, &'l str); N], i64)>,
     ) -> fmt::Result {
-        let mut metric = self.0.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        // The library adds the unit to the name.
+        let unit = name.strip_suffix("_seconds").map(|_| Unit::Seconds);
+        let stem = name.trim_end_matches("_seconds");
+        let mut metric = self.0.encode_descriptor(stem, help, unit.as_ref(), MetricType::Gauge)?;
         for (labels, value) in values {
             ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
         }
@@ -341,6 +345,12 @@ mod tests {
         let (head, open) = get(&path, prometheus);
         assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
         assert!(open.contains("# TYPE wireseal_segments counter") && open.ends_with("# EOF\n"), "{open}");
+        let of_start = "wireseal_start_timestamp_seconds";
+        assert!(
+            open.contains(&format!("# UNIT {of_start} seconds\n"))
+                && open.contains(&format!("\n{of_start} ")),
+            "{open}"
+        );
         let (head, body) = ask(&path, "HEAD /metrics HTTP/1.1\nHost: localhost\n\n");
         assert!(head.starts_with("HTTP/1.1 200") && body.is_empty(), "{head}{body}");
         let (head, _) = ask(&path, "POST /metrics HTTP/1.1\nHost: localhost\nContent-Length: 0\n\n");

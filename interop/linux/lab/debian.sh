@@ -24,10 +24,11 @@ build_debian() {
         --customize-hook='chroot "$1" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer fstrim.timer dpkg-db-backup.timer' \
         --customize-hook='rm -rf "$1"/usr/share/{doc,man,info,locale} "$1"/var/lib/apt/lists "$1"/var/cache/apt' \
         trixie "$folder/root.tar" "deb $mirror trixie main" "deb $mirror trixie-backports main"
-    tar -xf "$folder/root.tar" -C "$folder/root" --exclude='./dev/*'
+    tar -xf "$folder/root.tar" -C "$folder/root" --numeric-owner --exclude='./dev/*'
     rm "$folder/root.tar"
     chroot "$folder/root" dpkg-query -W -f '${Package}=${Version}\n' frr gobgpd exabgp >"$folder/versions"
-    (cd "$folder/root" && find . | cpio --quiet -o -H newc -R 0:0) >"$folder/root.cpio"
+    # With their owners: BIRD's configuration is for its user alone.
+    (cd "$folder/root" && find . | cpio --quiet -o -H newc) >"$folder/root.cpio"
     rm -rf "$folder/root"
     printf '%s\n' "$wanted" >"$folder/complete"
 }

@@ -171,7 +171,7 @@ fn what_ends_meanwhile_is_left_out() {
         let is_over = &is_over;
         move || {
             while !is_over.load(Relaxed) {
-                act()
+                act();
             }
         }
     };
@@ -185,7 +185,7 @@ fn what_ends_meanwhile_is_left_out() {
         // Each has the listener too, for a moment, and some have a network namespace.
         scope.spawn(until_over(|| assert!(Command::new("true").status().unwrap().success())));
         scope.spawn(until_over(|| {
-            assert!(Command::new("unshare").args(["-n", "true"]).status().unwrap().success())
+            assert!(Command::new("unshare").args(["-n", "true"]).status().unwrap().success());
         }));
         for _ in 0..40 {
             let host = probe();

@@ -12,6 +12,7 @@ mod tests;
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use wireseal_keys::Timestamp;
 use wireseal_linux::probe;
 
 use self::calls::Calls;
-use self::process::Family;
+use self::process::{Family, Opened};
 use self::signals::{caller_at_stdin, exit_code, pass};
 use self::sockets::Sockets;
 use crate::config::Config;
@@ -79,6 +80,12 @@ impl Supervisor {
         // The thread for signals writes to the first to wake this one, which polls the second.
         let (wake, woken) = UnixStream::pair().map_err(Error::cannot("supervise"))?;
         woken.set_nonblocking(true).map_err(Error::cannot("supervise"))?;
+        // Better said now than in the log at the first connection.
+        let own = Opened::of_thread(getpid().as_raw_nonzero().get());
+        let duplicate = own.and_then(|own| own.duplicate(woken.as_raw_fd()));
+        duplicate.map_err(Error::cannot(
+            "duplicate sockets with pidfd_getfd, which a container's seccomp profile has to allow",
+        ))?;
         set_child_subreaper(Some(getpid())).map_err(Error::cannot("supervise"))?;
         let family = Family::of_this_process().map_err(Error::cannot("supervise"))?;
         let sockets = Sockets::new(config)?;

@@ -196,7 +196,7 @@ impl<'k> Annotations<'k> {
             // It may have been renamed in this moment.
             let _ = fs::remove_file(&unfinished);
         };
-        signals.watch(remove)?.is_near();
+        signals.watch(true, remove)?;
         let (reader, input, length) = match (file, &regular) {
             // A file that grows in the meantime is read as far as now.
             (Some(file), Some(metadata)) => {

@@ -38,10 +38,11 @@ impl Signals {
         Ok(Self { stop, last, came })
     }
 
-    /// Starts a thread that at the second signal does what must not be left undone, and ends the process.
-    pub(super) fn watch(self, before: impl Fn() + Send + 'static) -> io::Result<Ending> {
+    /// Starts a thread that at the second signal does what must not be left undone, and ends the process; at the first one if the end
+    /// `is_near` already, also one that has come.
+    pub(super) fn watch(self, is_near: bool, before: impl Fn() + Send + 'static) -> io::Result<Ending> {
         let Self { stop, last, mut came } = self;
-        let is_near = Arc::new(AtomicBool::new(false));
+        let is_near = Arc::new(AtomicBool::new(is_near));
         let ending = Ending { stop, is_near: Arc::clone(&is_near) };
         let ended = move || {
             let mut octet = [0];

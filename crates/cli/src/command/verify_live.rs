@@ -113,7 +113,7 @@ pub(super) fn run(arguments: LiveArguments, wanted: Wanted<'_>) -> Result {
     let opened = open_as_caller(open).map_err(|error| format!("privileges cannot be dropped: {error}"))?;
     let (report, mut file) = opened?;
     // The thread has no privileges either.
-    let ending = signals.watch(restore_terminal)?;
+    let ending = signals.watch(false, restore_terminal)?;
 
     let front = match format {
         Format::Text { colours, .. } => match &held {
@@ -157,7 +157,7 @@ pub(super) fn can_follow(capture: &Path, wanted: &Wanted<'_>) -> bool {
 /// Checks a capture from standard input as it arrives, and shows it in a table unless it ends soon.
 pub(super) fn follow(mut reader: Reader, wanted: Wanted<'_>) -> Result {
     let Wanted { keys, options, format, segments, html } = wanted;
-    let ending = Signals::register()?.watch(restore_terminal)?;
+    let ending = Signals::register()?.watch(false, restore_terminal)?;
     let name = "-";
     let subject = Subject { capture: name, keys };
     let held = tempfile::tempfile()?;

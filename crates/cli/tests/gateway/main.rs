@@ -3,6 +3,8 @@
 
 mod net;
 mod operation;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod roll;
 mod rules;
 #[expect(dead_code, reason = "no run has every member")]

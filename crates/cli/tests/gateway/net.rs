@@ -118,7 +118,7 @@ impl Net {
         self.folder.path()
     }
 
-    fn command(&self, side: Side, program: &str) -> Command {
+    pub fn command(&self, side: Side, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[side as usize], program]);
         command

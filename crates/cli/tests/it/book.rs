@@ -30,15 +30,26 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "crates/cli/tests/gateway/roll.rs",
         "two_ends_that_follow_the_plan_lose_nothing",
     ),
-    ("gateway.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-gateway"),
+    ("daemons/bird.md", "", DAEMON_PAGES, "page-bird"),
+    ("daemons/bmp.md", "", DAEMON_PAGES, "page-bmp"),
+    ("daemons/exabgp.md", "", DAEMON_PAGES, "page-exabgp"),
+    ("daemons/frr.md", "", DAEMON_PAGES, "page-frr"),
+    ("daemons/gobgp.md", "", DAEMON_PAGES, "page-gobgp"),
+    ("daemons/openbgpd.md", "", DAEMON_PAGES, "page-openbgpd"),
+    ("daemons/rtr.md", "", DAEMON_PAGES, "page-rtr"),
+    ("gateway.md", "", PAGES, "page-gateway"),
     ("kernels.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
     ("probe.md", "", "crates/cli/tests/it/probe_sockets.rs", "the_commands_of_the_pages_work"),
+    ("container.md", "", "packaging/container/test", "docs/container.md"),
     ("install.md", "Debian", ".ci/stages/packages", "docs/install.md"),
     ("install.md", "RHEL and others with rpm", ".ci/stages/packages", "docs/install.md"),
     ("wireshark.md", "In a terminal", "crates/cli/tests/extcap-in-tshark", "wireseal-eth0"),
     ("migrate.md", "", "interop/linux/driver/src/rows/outside/migrate.rs", "page-migrate"),
-    ("run.md", "", "interop/linux/driver/src/rows/outside/pages.rs", "page-run"),
+    ("run.md", "", PAGES, "page-run"),
 ];
+
+const PAGES: &str = "interop/linux/driver/src/rows/outside/pages.rs";
+const DAEMON_PAGES: &str = "interop/linux/driver/src/rows/outside/daemon_pages.rs";
 
 /// What is there before the first command of a page.
 struct Prepared {
@@ -264,6 +275,7 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     // What a page starts ends with it, and nobody else sees it.
     let is_alone = is_privileged();
     let mut script = String::from("at() { echo \"$1\" >.at; }\nat 1\n");
+    script.push_str("await_instance() { until wireseal status >/dev/null 2>&1; do sleep 0.1; done; }\n");
     if is_alone {
         script.push_str("mount -t tmpfs none /run\nmkdir .changed\nmount -t tmpfs none .changed\n");
         script.push_str("for at in /etc /usr/local; do\nmkdir -p .changed$at/upper .changed$at/work\n");
@@ -277,8 +289,8 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     for block in first.into_iter().chain(last) {
         match block.language {
             "sh" | "sh undo" => {
-                // What runs in the background has started when the next command comes.
-                let text = block.text.replace(" &\n", " & sleep 1\n");
+                // The reader sees that what runs in the background has started.
+                let text = block.text.replace(" &\n", " & await_instance\n");
                 writeln!(script, "at {}\nset -x\n{text}set +x", block.line).unwrap();
             }
             "console" => {
@@ -300,7 +312,7 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     let script = files.file(".script", script);
     let alone: &[_] = &["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let mut command = Command::new("timeout");
-    command.arg("60").args(if is_alone { alone } else { &[] }).arg("sh");
+    command.arg("120").args(if is_alone { alone } else { &[] }).arg("sh");
     let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
     let output = command
         .arg("-e")

@@ -1,20 +1,21 @@
 //! Pages opened in headless Chromium: the marks are still there after the script ran, nothing is loaded, and screenshots show them.
 //!
 //! `crates/cli/tests/html-in-chromium` runs it: it needs Chromium, and the feature `chromium` says that there is one.
-//! `WIRESEAL_PICTURES` names a folder to keep the pictures in, those of `docs/images` among them.
+//! With `WIRESEAL_PICTURES=write` the pictures in `docs/images` are written anew.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufReader;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use wireseal::report::{Format, Report, Subject};
 use wireseal::verify::report::{ConnectionReport, Verdict};
 
-use crate::support::files::{Files, crates};
-use crate::support::generate::{self, Generate, KEY};
-use crate::support::program::{on_terminal, program, wireseal};
+use crate::support::files::{Files, crates, example};
+use crate::support::pictures::{DIGEST, are_written, digest, digest_in};
+use crate::support::program::{program, wireseal};
 use crate::support::reports::{every_verdict, keys, options_excluded, rollover, totals};
 
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
@@ -33,6 +34,33 @@ fn write_page(path: &Path, connections: &[ConnectionReport]) {
     report.finish(&totals(connections)).unwrap();
 }
 
+/// The only fonts: pictures are the same whichever others a machine has. They are those of Debian's package fonts-dejavu-core.
+const FONTS: &str = "/usr/share/fonts/truetype/dejavu";
+const FONT_FILES: [&str; 4] =
+    ["DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf"];
+
+/// The configuration of fontconfig with only these fonts.
+fn fonts(folder: &Path) -> PathBuf {
+    let (path, fonts) = (folder.join("fonts.conf"), folder.join("fonts"));
+    if !path.exists() {
+        fs::create_dir(&fonts).unwrap();
+        FONT_FILES.iter().for_each(|name| symlink(Path::new(FONTS).join(name), fonts.join(name)).unwrap());
+        let alias = |generic: &str, family: &str| {
+            format!("<alias><family>{generic}</family><prefer><family>{family}</family></prefer></alias>")
+        };
+        let aliases = alias("system-ui", "DejaVu Sans")
+            + &alias("sans-serif", "DejaVu Sans")
+            + &alias("monospace", "DejaVu Sans Mono");
+        let [fonts, cache] = [fonts, folder.join("cache")].map(|path| path.display().to_string());
+        fs::write(
+            &path,
+            format!("<fontconfig><dir>{fonts}</dir><cachedir>{cache}</cachedir>{aliases}</fontconfig>"),
+        )
+        .unwrap();
+    }
+    path
+}
+
 /// Runs Chromium on a page with these arguments; returns what it prints.
 fn chromium(folder: &Path, page: &Path, arguments: &[&str]) -> String {
     let program = std::env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
@@ -43,6 +71,7 @@ fn chromium(folder: &Path, page: &Path, arguments: &[&str]) -> String {
         .arg(format!("--user-data-dir={}", folder.join("profile").display()))
         .args(arguments)
         .arg(format!("file://{}", page.display()))
+        .env("FONTCONFIG_FILE", fonts(folder))
         .output()
         .expect("Chromium is installed, or CHROMIUM names it");
     let complaints = String::from_utf8_lossy(&output.stderr);
@@ -64,25 +93,6 @@ fn colours(path: &Path) -> HashMap<[u8; 3], usize> {
         *counts.entry([pixel[0], pixel[1], pixel[2]]).or_default() += 1;
     }
     counts
-}
-
-/// Keeps the upper `height` rows of a picture, compressed well.
-fn crop(path: &Path, height: usize) {
-    let mut reader = png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
-    let mut octets = vec![0; reader.output_buffer_size().unwrap()];
-    let info = reader.next_frame(&mut octets).unwrap();
-    let mut encoder = png::Encoder::new(File::create(path).unwrap(), info.width, height as u32);
-    encoder.set_color(info.color_type);
-    encoder.set_compression(png::Compression::High);
-    let rows = &octets[..info.line_size * height];
-    encoder.write_header().unwrap().write_image_data(rows).unwrap();
-}
-
-fn keep(picture: &Path, name: &str) {
-    if let Some(folder) = std::env::var_os("WIRESEAL_PICTURES") {
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(Path::new(&folder).join(name), fs::read(picture).unwrap()).unwrap();
-    }
 }
 
 /// A colour as the style sheet writes it.
@@ -116,10 +126,8 @@ fn a_page_shows_a_mark_for_every_segment() {
     let screenshot = format!("--screenshot={}", picture.display());
     chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400"]);
     let light = colours(&picture);
-    keep(&picture, "light.png");
     chromium(folder.path(), &page, &[&screenshot, "--window-size=1240,2400", DARK]);
     let dark = colours(&picture);
-    keep(&picture, "dark.png");
     // In each colour scheme, the marks of each verdict and the background.
     for (colours, expected) in [
         (&light, ["#0a7d6b", "#c2311d", "#b45f06", "#6d3fc4", "#b0177a", "#8c1d5b", "#64748b", "#f4f6f8"]),
@@ -230,128 +238,101 @@ fn pages_fit_a_phone_and_a_desk() {
     }
 }
 
-/// What a terminal shows, as a drawing: text with the colours of the report.
-fn drawing(text: &str) -> String {
-    const COLUMN: f64 = 8.4;
-    let lines: Vec<_> = text.lines().collect();
-    let plain = |line: &str| -> usize {
-        let parts = line.split("\x1b[").enumerate();
-        parts
-            .map(|(place, part)| {
-                if place == 0 { part } else { part.split_once('m').unwrap().1 }.chars().count()
-            })
-            .sum()
-    };
-    let columns = lines.iter().map(|line| plain(line)).max().unwrap();
-    let (width, height) = (columns as f64 * COLUMN + 32.0, lines.len() * 19 + 26);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height}\" viewBox=\"0 0 {width:.0} {height}\">\n\
-         <style>text{{font:14px 'DejaVu Sans Mono',Menlo,Consolas,monospace;white-space:pre;fill:#d7dde5}}.g{{fill:#43c8ae}}\
-         .r{{fill:#ff7d66;font-weight:700}}.y{{fill:#e0b04c}}.b{{font-weight:700}}</style>\n\
-         <rect width=\"100%\" height=\"100%\" rx=\"8\" fill=\"#14181d\"/>\n"
-    );
-    // Styles that a line leaves on.
-    let mut open: Vec<&str> = Vec::new();
-    for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.is_empty()) {
-        let (y, length) = (number * 19 + 27, plain(line) as f64 * COLUMN);
-        svg += &format!("<text x=\"16\" y=\"{y}\" textLength=\"{length:.1}\" xml:space=\"preserve\">");
-        open.iter().for_each(|class| svg += &format!("<tspan class=\"{class}\">"));
-        for (place, part) in line.split("\x1b[").enumerate() {
-            let (code, shown) = if place == 0 { ("", part) } else { part.split_once('m').unwrap() };
-            let shown = shown.replace('&', "&amp;").replace('<', "&lt;");
-            // Bold and red are two codes, and one ends both.
-            let class = match code {
-                "" | "0" => None,
-                "1" => Some("b"),
-                "31" => Some("r"),
-                "32" => Some("g"),
-                "33" => Some("y"),
-                other => panic!("colour {other}"),
-            };
-            if code == "0" {
-                svg += &"</tspan>".repeat(open.len());
-                open.clear();
-            }
-            if let Some(class) = class {
-                svg += &format!("<tspan class=\"{class}\">");
-                open.push(class);
-            }
-            svg += &shown;
-        }
-        svg += &"</tspan>".repeat(open.len());
-        svg += "</text>\n";
-    }
-    svg + "</svg>\n"
+/// Writes the upper `height` rows of a picture, compressed well, with the digest of the page that it shows.
+fn write_cropped(from: &Path, to: &Path, height: usize, digest: &str) {
+    let mut reader = png::Decoder::new(BufReader::new(File::open(from).unwrap())).read_info().unwrap();
+    let mut octets = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut octets).unwrap();
+    let mut encoder = png::Encoder::new(File::create(to).unwrap(), info.width, height as u32);
+    encoder.set_color(info.color_type);
+    encoder.set_compression(png::Compression::High);
+    encoder.add_text_chunk(DIGEST.to_owned(), digest.to_owned()).unwrap();
+    let rows = &octets[..info.line_size * height];
+    encoder.write_header().unwrap().write_image_data(rows).unwrap();
 }
 
-/// The pictures in `docs/images`: the report and the page of `docs/example/down.pcap`.
-#[test]
-fn pictures_for_the_documents_are_small_and_in_colour() {
-    let files = Files::new();
-    let folder = files.path("");
-    let workspace = crates().join("..");
-    let keys = files.file("keys.toml", fs::read(workspace.join("docs/example/keys.toml")).unwrap());
-    let page = files.path("session.html");
-    let [keys, html] = [&keys, &page].map(|path| path.to_str().unwrap());
-    let arguments = ["verify", "docs/example/down.pcap", "--keys", keys, "--html", html];
-    let report = on_terminal(
-        program().args(arguments).current_dir(workspace).env("COLUMNS", "100").env("TERM", "xterm"),
+/// Asserts that a picture in `docs/images` is of this page and looks like this one, or writes it. The digest finds what no eye would;
+/// pixels may differ a little, as they do between two versions of Chromium.
+#[track_caller]
+fn assert_is_screenshot(name: &str, page: &Path, shot: &Path, height: usize) {
+    let digest = digest(&fs::read(page).unwrap());
+    let kept = crates().join("../docs/images").join(name);
+    if are_written() {
+        write_cropped(shot, &kept, height, &digest);
+        assert!(fs::metadata(&kept).unwrap().len() < 150 << 10, "{name}");
+        return;
+    }
+    let decode = |path: &Path| {
+        let mut reader = png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
+        let mut octets = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut octets).unwrap();
+        octets.truncate(info.line_size * height);
+        (info.width, info.color_type, octets)
+    };
+    let remedy = "look at it after WIRESEAL_PICTURES=write has written it anew";
+    assert!(digest_in(&kept) == digest, "docs/images/{name} shows another page: {remedy}");
+    let ((kept_width, kept_type, kept), (width, kind, octets)) = (decode(&kept), decode(shot));
+    assert_eq!(
+        (kept_width, kept_type, kept.len()),
+        (width, kind, octets.len()),
+        "docs/images/{name}: {remedy}"
     );
-    assert_eq!(report.code, 1, "{}", report.err);
-    let terminal = files.file("report.svg", drawing(&report.out));
-    keep(&terminal, "report.svg");
-    // Many connections, of which those of some peers fail.
-    let mut capture = Vec::new();
-    let what = Generate { segments: 14_000, connections: 2000, payload: 8, lifetime: None };
-    generate::write(&mut capture, what).unwrap();
-    files.file("many.pcap", capture);
-    let another = KEY.replace("generated", "another");
-    let keys = [
-        format!("{KEY},peer=10.1.0.0/22"),
-        format!("{another},peer=10.1.4.0/29"),
-        format!("{KEY},mac=16,peer=10.1.6.0/31"),
-    ];
-    let key = |key: &String| ["--key".to_owned(), key.clone()];
+    let differing = kept.iter().zip(&octets).filter(|(kept, octet)| kept.abs_diff(**octet) > 64).count();
+    assert!(
+        differing <= octets.len() / 50,
+        "docs/images/{name} looks otherwise, by {differing} octets: {remedy}"
+    );
+}
+
+/// The pictures in `docs/images` of the page about `docs/example/down.pcap`.
+#[test]
+fn the_page_looks_as_the_documents_show_it() {
+    let files = example();
+    let folder = files.path("");
     let mut command = program();
-    command.args([
-        "verify",
-        "many.pcap",
-        "--peer",
-        "10.1.0.0/22",
-        "--peer",
-        "10.1.4.0/29",
-        "--peer",
-        "10.1.6.0/31",
-    ]);
-    command.args(keys.iter().flat_map(key)).current_dir(&folder).env("COLUMNS", "100").env("TERM", "xterm");
-    let many = on_terminal(&mut command);
-    assert_eq!(many.code, 1, "{}", many.err);
-    let drawn = files.file("report-many.svg", drawing(&many.out));
-    assert!(fs::metadata(&drawn).unwrap().len() < 150 << 10);
-    keep(&drawn, "report-many.svg");
+    command.args(["verify", "down.pcap", "--keys", "keys.toml", "--html", "page.html"]);
+    assert_eq!(command.current_dir(&folder).output().unwrap().status.code(), Some(1));
+    let page = files.path("page.html");
     let phone = framed(&folder, &page, PHONE);
     let (light, dark) = (["#c2311d", "#f4f6f8"], ["#ff7d66", "#0f141a"]);
     for (name, page, width, height, scheme, expected) in [
-        ("terminal.png", &terminal, 880, 300, None, ["#ff7d66", "#14181d"]),
         ("verify.png", &page, 1100, 610, None, light),
         ("verify-dark.png", &page, 1100, 610, Some(DARK), dark),
         ("verify-phone.png", &phone, PHONE, 1060, None, light),
         ("verify-phone-dark.png", &phone, PHONE, 1060, Some(DARK), dark),
     ] {
-        let picture = files.path(name);
+        let shot = files.path(name);
         // A window has less room for the page than its size.
         let size = format!("--window-size={width},{}", height + 200);
-        let screenshot = format!("--screenshot={}", picture.display());
+        let screenshot = format!("--screenshot={}", shot.display());
         let arguments: Vec<_> = [screenshot.as_str(), &size].into_iter().chain(scheme).collect();
         chromium(&folder, page, &arguments);
-        crop(&picture, height as usize);
-        let colours = colours(&picture);
+        let colours = colours(&shot);
         for text in expected {
             let count = colours.get(&colour(text)).copied().unwrap_or(0);
             assert!(count > 100, "{name}: {text}: {count} pixels");
         }
-        assert!(fs::metadata(&picture).unwrap().len() < 150 << 10, "{name}");
-        keep(&picture, name);
+        assert_is_screenshot(name, page, &shot, height);
+    }
+}
+
+/// The pictures of a terminal, as a reader's browser shows them: what failed stands out, on a ground of its own.
+#[test]
+fn pictures_of_a_terminal_have_their_ground_and_colours() {
+    let folder = tempfile::tempdir().unwrap();
+    let shot = folder.path().join("shot.png");
+    let screenshot = format!("--screenshot={}", shot.display());
+    for name in ["report.svg", "report-many.svg", "live.svg"] {
+        let picture = crates().join("../docs/images").join(name);
+        chromium(folder.path(), &picture, &[&screenshot, "--window-size=860,400"]);
+        let colours = colours(&shot);
+        let of = |text| colours.get(&colour(text)).copied().unwrap_or(0);
+        assert!(
+            of("#ff7d66") > 100 && of("#14181d") > 200_000,
+            "{name}: {} {}",
+            of("#ff7d66"),
+            of("#14181d")
+        );
     }
 }
 
@@ -381,7 +362,6 @@ fn the_page_of_keys_diff_shows_a_bar_for_every_use_of_a_key() {
         &[&format!("--screenshot={}", picture.display()), "--window-size=1240,1400"],
     );
     let colours = colours(&picture);
-    keep(&picture, "diff.png");
     for text in ["#0a7d6b", "#c2311d", "#f4f6f8"] {
         let count = colours.get(&colour(text)).copied().unwrap_or(0);
         assert!(count > 300, "{text}: {count} pixels");

@@ -10,12 +10,11 @@ use pcap_file::pcapng::blocks::interface_statistics::InterfaceStatisticsOption;
 use pcap_file::pcapng::{Block, PcapNgReader};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, Signal, kill_process};
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::tcgetattr;
 
 use crate::support::files::{Files, set_mode};
 use crate::support::namespace::{await_text, is_inside, send, shell};
-use crate::support::program::{Run, program, wireseal};
+use crate::support::program::{Run, program, terminal, wireseal};
 use crate::support::schema::Schema;
 use crate::support::session::{IPV4_KEY, MSS, Recorded, SYN, Session, session};
 
@@ -467,11 +466,7 @@ fn on_a_terminal_there_is_a_table_which_makes_way_for_the_report() {
         return;
     }
     for by in [By::Key, By::Signal, By::TwoSignals] {
-        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let ours = openpt(flags).unwrap();
-        unlockpt(&ours).unwrap();
-        let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
-        tcsetwinsize(&theirs, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let (ours, theirs) = terminal(Some((24, 80)));
         let before = format!("{:?}", tcgetattr(&theirs).unwrap());
         // The program has the terminal for itself.
         let mut command = Command::new("setsid");

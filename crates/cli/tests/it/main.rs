@@ -12,6 +12,7 @@ mod html_in_chromium;
 mod keys;
 mod live;
 mod outputs;
+mod pictures;
 mod probe;
 mod probe_sockets;
 mod report;

@@ -14,6 +14,7 @@ use wireseal_agent::probe::{
 use wireseal_linux::KeyId;
 
 use crate::support::files::{Files, crates, workspace_file};
+use crate::support::pictures::{assert_is_picture, drawing};
 use crate::support::program::{Run, program};
 use crate::support::schema::Schema;
 
@@ -183,8 +184,12 @@ fn findings(host: Host) -> Findings {
 }
 
 fn said(findings: &Findings, setting: &Setting) -> String {
+    written(findings, setting, false)
+}
+
+fn written(findings: &Findings, setting: &Setting, colours: bool) -> String {
     let mut output = Vec::new();
-    text(&mut output, findings, &steps(findings, setting), setting, false).unwrap();
+    text(&mut output, findings, &steps(findings, setting), setting, colours).unwrap();
     String::from_utf8(output).unwrap()
 }
 
@@ -245,6 +250,8 @@ fn the_pages_show_what_is_said() {
             _ => Daemon::named("BIRD", Some("3.1.8")),
         }
     });
+    let drawn = written(&of_frr, &setting(), true);
+    assert_is_picture("probe.svg", &drawing(&format!("$ wireseal probe\n{drawn}")));
     let new = findings(host(true, Vec::new()));
     for (page, findings) in [("probe.md", of_frr), ("kernels.md", new)] {
         let said = said(&findings, &setting());

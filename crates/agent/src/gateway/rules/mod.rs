@@ -200,11 +200,12 @@ impl Rules {
 
     /// An error if no program is installed that could show rules.
     pub(super) fn can_be_seen() -> Result<(), Error> {
-        let no_nft = |error: Error| match Iptables::all().is_empty() {
-            true => Err(Error::Rules(format!("{error}, nor is iptables: rules cannot be looked for"))),
-            false => Ok(()),
-        };
-        nft::version().map(drop).or_else(no_nft)
+        match nft::version() {
+            Err(Error::Rules(said)) if Iptables::all().is_empty() => {
+                Err(Error::Rules(format!("{said}, nor is iptables: rules cannot be looked for")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes all rules of a gateway; returns the programs that had any.

@@ -103,6 +103,20 @@ fn what_cannot_be_started_is_not() {
 }
 
 #[test]
+fn a_container_that_refuses_duplicates_of_sockets_is_said_before_the_start() {
+    use wireseal_linux::{CallAction, CallFilter, CallRule};
+
+    let action = CallAction::Refuse(libc::EPERM as u16);
+    let refused = thread::spawn(move || {
+        let rule = CallRule { call: libc::SYS_pidfd_getfd, arguments: &[], action };
+        let _calls = CallFilter(&[rule]).install().unwrap();
+        supervised("true", &[], &[179])
+    });
+    let error = refused.join().unwrap().unwrap_err();
+    assert!(error.exit_code() == 2 && error.to_string().contains("pidfd_getfd"), "{error}");
+}
+
+#[test]
 fn other_connections_are_left_alone() {
     let (_ipv4, port) = listener("127.0.0.1:0");
     let (_ipv6, port6) = listener("[::1]:0");

@@ -29,6 +29,15 @@ impl Files {
     }
 }
 
+/// A folder with the capture and the keys of the documents' example. Only the owner can read the keys, or the program would warn.
+pub fn example() -> Files {
+    let files = Files::new();
+    for name in ["down.pcap", "keys.toml"] {
+        files.file(name, fs::read(crates().join("../docs/example").join(name)).unwrap());
+    }
+    files
+}
+
 pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }

@@ -4,6 +4,7 @@ pub mod encapsulations;
 pub mod files;
 pub mod generate;
 pub mod namespace;
+pub mod pictures;
 pub mod program;
 pub mod reports;
 pub mod schema;

@@ -3,9 +3,11 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::process::{Command, Output, Stdio};
 
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// How a run ended and what it printed.
 #[derive(Debug)]
@@ -49,12 +51,21 @@ pub fn wireseal_on_terminal<S: AsRef<OsStr>>(columns: &str, arguments: impl Into
     on_terminal(program().args(arguments).env("COLUMNS", columns).env("NO_COLOR", "1"))
 }
 
-/// A run whose standard output is a terminal of unknown size.
-pub fn on_terminal(command: &mut Command) -> Run {
+/// The two ends of a terminal, of which a program is given the second. Without rows and columns, nobody knows its size.
+pub fn terminal(size: Option<(u16, u16)>) -> (OwnedFd, OwnedFd) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let ours = openpt(flags).unwrap();
     unlockpt(&ours).unwrap();
     let theirs = ioctl_tiocgptpeer(&ours, flags).unwrap();
+    if let Some((ws_row, ws_col)) = size {
+        tcsetwinsize(&theirs, Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    }
+    (ours, theirs)
+}
+
+/// A run whose standard output is a terminal of unknown size.
+pub fn on_terminal(command: &mut Command) -> Run {
+    let (ours, theirs) = terminal(None);
     let child = command.stdout(theirs).stderr(Stdio::piped()).spawn().unwrap();
     // The command has the other descriptor of the terminal.
     command.stdout(Stdio::null());

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use agent::{Counted, WriteFile};
+use agent::{Counted, TIME_LIMIT, WriteFile};
+use tokio::time::timeout;
 use wireseal_keys::KeyChains;
 use wireseal_tcp_ao::Mkt;
 
@@ -82,14 +83,14 @@ pub fn rows() -> Vec<Row> {
             include_str!("../../../../../../docs/daemons/rtr.md"),
             [(RUN, "stayrtr"), (GATEWAY, "bird")],
             "birdc show route table r4 | grep -q 203.0.113.0/24",
-            "StayRTR under wireseal run, and BIRD that asks it, behind wireseal gateway",
+            "StayRTR under run, and BIRD, which asks it, behind gateway",
         ),
         between(
             "page-bmp",
             include_str!("../../../../../../docs/daemons/bmp.md"),
             [(RUN, "pmbmpd"), (GATEWAY, "frr")],
             "vtysh -c 'show bmp' | grep -q '192.0.2.3:1790.*Up'",
-            "pmbmpd under wireseal run, and FRR behind wireseal gateway, which sends to it",
+            "pmbmpd under run, and FRR, which sends to it, behind gateway",
         ),
     ]
 }
@@ -156,7 +157,7 @@ impl Daemon {
     async fn leave(&self, guests: [&Guest; 2]) -> Result<()> {
         for (guest, (_, service)) in guests.into_iter().zip(self.ways) {
             guest
-                .shell(&format!("systemctl disable --now wireseal-run@{service} {service} 2>/dev/null; true"))
+                .shell(&format!("systemctl disable --now wireseal-run@{service} 2>/dev/null; systemctl disable --now {service} 2>/dev/null; true"))
                 .await?;
             await_no_sockets(guest).await?;
             let leave = format!(
@@ -283,7 +284,9 @@ async fn session(lab: &Lab, daemon: Daemon, has_session: &str) -> Result<Evidenc
     let mkt = daemon.share_key(guests, |keys| keys).await?;
     daemon.follow(daemon.ways[1].0, stock).await?;
     let is_up = async || Ok(stock.shell(has_session).await.is_ok());
-    ensure!(becomes(CHECK, is_up).await?, "there is no session");
+    // Less than the row's own limit, so that the logs are shown.
+    let is_up = timeout(TIME_LIMIT, becomes(CHECK, is_up)).await;
+    ensure!(is_up.is_ok_and(|is_up| is_up.unwrap_or(false)), "there is no session");
     daemon.see_protection(guests).await?;
     let counted = south.counters().await?.since(&before).check_good("south")?;
     let evidence = evidence(lab, &[mkt], &[("south's kernel", counted)], 0.0)?;

@@ -87,8 +87,8 @@ impl Followed {
         guest.shell(&format!("journalctl --no-pager -o cat -n 20 -u {}", self.service)).await
     }
 
-    /// Follows the page. Once it has made the keys, and before it starts anything, BIRD gets the same ones, or another secret.
-    pub async fn follow<'a>(&self, lab: &'a Lab, has_other_secret: bool) -> Result<Reader<'a>> {
+    /// Follows the page. Once it has made the keys, and before it starts anything, BIRD gets the same ones, and its configuration is changed.
+    pub async fn follow<'a>(&self, lab: &'a Lab, change: impl Fn(&str) -> String) -> Result<Reader<'a>> {
         let guest = self.guest(lab).await?;
         forget(guest).await?;
         guest.shell(&format!("date -u -s @{FIRST}")).await?;
@@ -107,11 +107,8 @@ impl Followed {
         let mut said = page::run(guest, self.page.commands().take(starts)).await?;
         let chains = KeyChains::from_toml(&guest.shell("cat /etc/wireseal/keys.toml").await?)?;
         let mkt = chains.chains()[0].keys()[0].mkt().clone();
-        let mut protection = tcp_ao(&[&mkt], &mkt)?;
-        if has_other_secret {
-            protection = protection.replace("secret \"", "secret \"another");
-        }
-        let bird = Bird::start(&lab.north, self.at, &protection).await?;
+        let bird = Bird::start(&lab.north, self.at, &tcp_ao(&[&mkt], &mkt)?).await?;
+        bird.replace(change(&bird.text())).await?;
         said.extend(page::run(guest, self.page.commands().skip(starts)).await?);
         Ok(Reader { bird, mkt, said })
     }
@@ -148,7 +145,7 @@ async fn run(lab: &Lab, page: Followed) -> Result<Evidence> {
     let guest = page.guest(lab).await?;
     let before = lab.north.counters().await?;
     let result = async {
-        let reader = page.follow(lab, false).await?;
+        let reader = page.follow(lab, str::to_owned).await?;
         check(&reader, guest, page).await?;
         reader.bird.stop_alone().await?;
         anyhow::Ok(reader.mkt)
@@ -189,7 +186,7 @@ async fn twin(lab: &Lab, page: Followed) -> Result<Refusal> {
     let guest = page.guest(lab).await?;
     let before = lab.north.counters().await?;
     let refused = async {
-        let reader = page.follow(lab, true).await?;
+        let reader = page.follow(lab, |text| text.replace("secret \"", "secret \"another")).await?;
         let counted = lab.north.await_counted(&before, Counted::bad(1)).await?;
         let state = reader.bird.state(Family::Ipv4).await?;
         reader.bird.stop_alone().await?;
