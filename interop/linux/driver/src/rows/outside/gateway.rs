@@ -58,7 +58,7 @@ pub fn rows() -> Vec<Row> {
 pub struct Behind<'a> {
     guest: &'a Guest,
     daemon: Daemon,
-    gateway: Program<'a>,
+    pub gateway: Program<'a>,
 }
 
 impl<'a> Behind<'a> {
@@ -91,7 +91,7 @@ impl<'a> Behind<'a> {
     }
 }
 
-async fn start_gateway(guest: &Guest) -> Result<Program<'_>> {
+pub async fn start_gateway(guest: &Guest) -> Result<Program<'_>> {
     let arguments = format!("gateway --config {FOLDER}/wireseal.toml --state {FOLDER}/sessions");
     let gateway = start_wireseal(guest, "gateway", &arguments).await?;
     gateway.await_log(CARRIES, 1).await?;

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::daemon::{Daemon, FOLDER, SESSION, Speaker, await_no_sockets, supervise, write};
-use super::gateway::Behind;
+use super::daemon::{Daemon, FOLDER, SESSION, Speaker, supervise, write};
+use super::gateway::{Behind, start_gateway};
 use super::run::{VRF, within};
 use crate::guest::Guest;
 use crate::row::prelude::*;
@@ -46,7 +46,7 @@ struct Said {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Seen {
     daemon: String,
-    /// Its network namespace and its device, if it has any.
+    /// Its network namespace, or the VRF. BIRD also binds a session that it opens to the interface.
     place: String,
     is_listener: bool,
     protected_by: String,
@@ -71,7 +71,7 @@ impl Said {
                 let current = keys.iter().find(|key| key["is-current"] == true);
                 all.push(Seen {
                     daemon: text(&group["process"]["name"]),
-                    place: text(&group["namespace"]["name"]) + &text(&socket["device"]),
+                    place: text(&group["namespace"]["name"]) + if socket["device"] == VRF { VRF } else { "" },
                     is_listener: socket["peer"] == Value::Null,
                     protected_by: text(&socket["protected-by"]),
                     key: current.and_then(|key| key["send-id"].as_u64().zip(key["recv-id"].as_u64())),
@@ -232,13 +232,14 @@ async fn behind_gateway(lab: &Lab) -> Result<Evidence> {
 
 async fn without_gateway(lab: &Lab) -> Result<Refusal> {
     let stock = lab.stock().await?;
-    let (bird, behind) = start_behind(lab, stock).await?;
+    let (bird, mut behind) = start_behind(lab, stock).await?;
     behind.end_gateway().await?;
     stock.shell("wireseal gateway --remove-rules").await?;
     let said = probe(stock).await?;
-    Daemon::GoBgp.end(stock).await?;
-    await_no_sockets(stock).await?;
-    bird.stop().await?;
+    // The sessions go on, so that they end in order.
+    behind.gateway = start_gateway(stock).await?;
+    bird.stop_alone().await?;
+    behind.stop().await?;
     said.check(&seen("gobgpd", "", "none", None), "1")?;
     Ok(said.unprotected())
 }
