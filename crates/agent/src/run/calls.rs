@@ -42,8 +42,8 @@ impl Calls {
     pub(super) fn answer_next(&mut self) {
         // The caller may have been killed in the meantime.
         let Ok(request) = self.notifications.receive() else { return };
-        self.family.add(request.thread.cast_signed());
         let caller = Caller { notifications: self.notifications(), call: request.id };
+        self.family.add(request.thread.cast_signed(), || caller.waits());
         let call = Call { request, caller };
         let answer = match call.request.call {
             libc::SYS_connect => self.connect(&call),

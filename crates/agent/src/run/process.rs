@@ -97,10 +97,14 @@ impl Family {
         Ok(Self { known: HashSet::from([own]) })
     }
 
-    /// Adds the process of a thread that has called: it belongs to the program even if its parents have ended.
-    pub(super) fn add(&mut self, thread: i32) {
+    /// Adds the process of a thread that has called: it belongs to the program even if its parents have ended. If the thread no longer
+    /// `waits` once its process was looked at, that may have been another one with the same number, and is not added.
+    pub(super) fn add(&mut self, thread: i32, waits: impl FnOnce() -> bool) {
         let process = process_of(thread).and_then(|process| Process::new(process).ok());
-        self.known.extend(process.and_then(|process| Seen::now(&process)));
+        let seen = process.and_then(|process| Seen::now(&process));
+        if waits() {
+            self.known.extend(seen);
+        }
     }
 
     /// All descendants of the known processes, without these.
@@ -224,6 +228,20 @@ pub(super) fn md5_peer(octets: &[u8; BEFORE_MD5_SECRET], option: u32) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_may_have_the_number_of_a_killed_caller_is_not_added() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let child_number = child.id().cast_signed();
+        let mut family = Family { known: HashSet::new() };
+        let mut members = |waits| {
+            family.add(child_number, || waits);
+            family.known.iter().map(|seen| seen.pid).collect::<Vec<_>>()
+        };
+        assert_eq!([members(false), members(true)], [vec![], vec![child_number]]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     fn address(family: u16, rest: &[u8]) -> Vec<u8> {
         [&family.to_ne_bytes()[..], rest].concat()

@@ -36,8 +36,9 @@ pub(super) struct Sockets {
 enum Known {
     /// It has keys.
     Protected(Protected),
-    /// It needs no keys or cannot have any, until the program connects it or listens.
-    Other,
+    /// It needs no keys or cannot have any, until the program connects it or listens, or as long as it has this remote address: the
+    /// program may have connected it unseen.
+    Other(Option<SocketAddr>),
 }
 
 const KEYLESS: &str = "Multipath TCP and SMC take no TCP-AO keys";
@@ -63,7 +64,7 @@ impl Sockets {
         self.manager.set_peers(config.peers.iter().cloned())?;
         (self.peers, self.ports) = (config.peers, config.ports);
         (self.refuse_others, self.md5) = (config.refuse_others, config.md5);
-        self.known.retain(|_, known| !matches!(known, Known::Other));
+        self.known.retain(|_, known| !matches!(known, Known::Other(_)));
         Ok(())
     }
 
@@ -193,7 +194,11 @@ impl Sockets {
                     self.remove(inode);
                 }
             },
-            Some(Known::Other) => {}
+            Some(Known::Other(decided_with)) => {
+                if remote_of(socket).is_some_and(|remote| *decided_with != Some(remote)) {
+                    self.look_at(inode, socket);
+                }
+            }
             None => self.look_at(inode, socket),
         }
     }
@@ -227,20 +232,20 @@ impl Sockets {
             && TcpAoSocket::new(socket).has_received().unwrap_or(true)
     }
 
-    /// Looks at a socket that is new: accepted, inherited or not in use yet.
+    /// Looks at a socket that is new, or has a new remote address: accepted, inherited, connected unseen or not in use yet.
     fn look_at(&mut self, inode: u64, socket: &OwnedFd) {
         if kind_of(socket) == Kind::Other {
-            self.known.insert(inode, Known::Other);
+            self.known.insert(inode, Known::Other(remote_of(socket)));
         } else if let Some(remote) = remote_of(socket) {
             if self.is_protected(inode, socket, remote) {
                 self.accepted(inode, socket, remote);
             } else {
-                self.known.insert(inode, Known::Other);
+                self.known.insert(inode, Known::Other(Some(remote)));
             }
         } else if SockRef::from(socket).is_listener().unwrap_or(false) {
             // Without keys it still serves others; sessions with peers that it accepts are reset.
             if self.protect_listener(socket) != Ok(true) {
-                self.known.insert(inode, Known::Other);
+                self.known.insert(inode, Known::Other(None));
             }
         } else if self.is_remainder(inode, socket) {
             let local = local_of(socket).map(display);
@@ -249,7 +254,7 @@ impl Sockets {
                 "a session ended before it was checked: whatever it had received was discarded"
             );
             reset(socket);
-            self.known.insert(inode, Known::Other);
+            self.known.insert(inode, Known::Other(None));
         }
     }
 
@@ -260,12 +265,12 @@ impl Sockets {
                 self.step_socket(inode, socket);
             }
             Err(wireseal_linux::Error::NoPeer(_)) => {
-                self.known.insert(inode, Known::Other);
+                self.known.insert(inode, Known::Other(Some(remote)));
             }
             Err(error) => {
                 tracing::error!(local = local_of(socket).map(display), %remote, %error, "a session was reset");
                 reset(socket);
-                self.known.insert(inode, Known::Other);
+                self.known.insert(inode, Known::Other(None));
             }
         }
     }
@@ -275,7 +280,7 @@ impl Sockets {
         let protected = || {
             self.known.values().filter_map(|known| match known {
                 Known::Protected(protected) => Some(protected),
-                Known::Other => None,
+                Known::Other(_) => None,
             })
         };
         let mut peers: HashMap<PeerName, PeerStatus> = HashMap::new();

@@ -1,10 +1,11 @@
 //! New secrets, and writing them: without buffers that keep them, and into files that only their owner can read.
 
 use std::error::Error;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
+use tempfile::NamedTempFile;
 use wireseal_keys::{Notation, Secret};
 use zeroize::Zeroizing;
 
@@ -47,36 +48,47 @@ pub(super) fn write_text(output: &mut impl Write, text: &str) -> io::Result<()> 
     output.flush()
 }
 
-/// Replaces the file at `path` with one of mode 0600, completely or not at all.
+/// Replaces the file at `path` with one of mode 0600, completely or not at all, even if the power fails.
 pub(super) fn write_private(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
     let failed = |error: io::Error| format!("{}: {error}", path.display());
     // A device, a pipe or a link would be gone.
     if fs::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Err(format!("{}: not a regular file, so it is not replaced", path.display()).into());
     }
-    written(path, text).map_err(failed)?.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    let (folder, file) = written(path, text).map_err(failed)?;
+    file.persist(path).map_err(|error| failed(error.error))?;
+    sync(&folder, path)
 }
 
-/// Makes a file of mode 0600 at `path`, completely or not at all, and never in place of another.
+/// Makes a file of mode 0600 at `path`, completely or not at all, even if the power fails, and never in place of another.
 pub(super) fn write_new(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
     let failed = |error: io::Error| match error.kind() {
         ErrorKind::AlreadyExists => format!("{}: exists already, and nothing is replaced", path.display()),
         _ => format!("{}: {error}", path.display()),
     };
-    written(path, text).map_err(failed)?.persist_noclobber(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    let (folder, file) = written(path, text).map_err(failed)?;
+    file.persist_noclobber(path).map_err(|error| failed(error.error))?;
+    sync(&folder, path)
 }
 
-/// A temporary file with the text, in the folder of `path`.
-fn written(path: &Path, text: &str) -> io::Result<tempfile::NamedTempFile> {
+/// The folder of `path`, and a temporary file in it with the text, which is on the disk.
+fn written(path: &Path, text: &str) -> io::Result<(File, NamedTempFile)> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = File::open(directory)?;
     // Without the name of the temporary file, which nobody knows.
     let of_system = |error: io::Error| {
         let text = error.to_string();
         io::Error::new(error.kind(), text.split(" at path ").next().unwrap_or_default())
     };
-    let mut file = tempfile::NamedTempFile::new_in(directory).map_err(of_system)?;
+    let mut file = NamedTempFile::new_in(directory).map_err(of_system)?;
     write_text(&mut file, text)?;
-    Ok(file)
+    file.as_file().sync_all()?;
+    Ok((folder, file))
+}
+
+/// Puts the new name of a file onto the disk.
+fn sync(folder: &File, path: &Path) -> Result<(), Box<dyn Error>> {
+    folder.sync_all().map_err(|error| {
+        format!("{}: written, but would be lost if the power failed: {error}", path.display()).into()
+    })
 }

@@ -249,6 +249,41 @@ fn a_session_from_a_protected_port_to_another_is_left_alone() {
     }
 }
 
+/// A program can connect a socket unseen if it swaps the descriptor during its call, and can do so again with a socket that was looked at.
+#[test]
+fn a_session_that_was_opened_unseen_is_reset_each_time() {
+    let (listener, port) = listener("127.0.0.1:0");
+    let (_other, other_port) = self::listener("127.0.0.1:0");
+    let (_folder, _, config) = configured(&[port], Md5::Refuse);
+    for before in ["nothing", "a listener", "a session with another"] {
+        let mut sockets = Sockets::new(config.clone()).unwrap();
+        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+        let mut here = TcpStream::from(OwnedFd::from(socket));
+        match before {
+            "a listener" => rustix::net::listen(&here, 1).unwrap(),
+            "a session with another" => {
+                rustix::net::connect(&here, &SocketAddr::from(([127, 0, 0, 1], other_port))).unwrap();
+            }
+            _ => {}
+        }
+        sockets.step(&open(&here));
+        for time in 0..3 {
+            rustix::net::connect_unspec(&here).unwrap();
+            rustix::net::connect(&here, &SocketAddr::from(([127, 0, 0, 1], port))).unwrap();
+            let mut there = loop {
+                if let Ok((there, _)) = listener.accept() {
+                    break there;
+                }
+            };
+            there.set_nonblocking(false).unwrap();
+            sockets.step(&open(&here));
+            assert!(here.write_all(b"x").is_err(), "{before}, time {time}");
+            let read = there.read(&mut [0; 1]).map_err(|error| error.kind());
+            assert_eq!(read, Err(ErrorKind::ConnectionReset), "{before}, time {time}");
+        }
+    }
+}
+
 /// The data may be unsigned, from before the listener had keys, and nobody can tell any more who sent it.
 #[test]
 fn what_came_before_a_reset_that_came_before_accept_is_not_read() {

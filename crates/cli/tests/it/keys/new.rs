@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::thread;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{Format, KeyFile};
+use wireseal_linux::{CallAction, CallFilter, CallRule};
 
 use crate::support::files::Files;
 use crate::support::program::{Run, program, wireseal, wireseal_on_terminal};
@@ -97,6 +99,27 @@ fn the_neighbors_of_one_end_are_not_those_of_the_other() {
     assert!(run.code == 0 && run.out.contains("send-id 20") && !run.out.contains("192.0.2"), "{}", run.out);
     let run = in_folder(&files, "keys convert bird.conf --to junos");
     assert!(run.code == 0 && run.out.contains("send-id 10") && run.out.contains("192.0.2.2"), "{}", run.out);
+}
+
+/// Or the file would be empty after a power cut. Here the disk refuses the file or the folder, by the descriptor that it happens to have.
+#[test]
+fn a_new_key_is_on_the_disk_before_it_is_said_to_be_made() {
+    let refused = |descriptor: u32| {
+        let fsync = if cfg!(target_arch = "x86_64") { 74 } else { 82 };
+        let files = Files::new();
+        let arguments = [(0, u32::MAX, descriptor)];
+        let rule = CallRule { call: fsync, arguments: &arguments, action: CallAction::Refuse(5) };
+        let _calls = CallFilter(&[rule]).install().unwrap();
+        let run = in_folder(&files, "keys new core --output keys.toml");
+        let is_there = fs::read_dir(files.path(".")).unwrap().count() > 0;
+        (run.code != 0).then_some((run.code, run.err, is_there))
+    };
+    let refused: Vec<_> =
+        (3..12).filter_map(|descriptor| thread::spawn(move || refused(descriptor)).join().unwrap()).collect();
+    let error = "Input/output error (os error 5)\n";
+    let folders = format!("wireseal: keys.toml: written, but would be lost if the power failed: {error}");
+    let expected = [(2, folders, true), (2, format!("wireseal: keys.toml: {error}"), false)];
+    assert_eq!(refused, expected);
 }
 
 #[test]
