@@ -4,17 +4,13 @@
 //! list of Debian's packages. The first two are read through `/proc/PID/exe`: the program that runs, also in a container, and also if the
 //! file on the disk has been replaced since.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
-
+use super::files::{Reader, Regular};
 use super::host::{Ability, Process, Service};
 
-/// The most that is read of a file.
-const LONGEST: u64 = 64 << 20;
 /// The most letters of a version.
 const LONGEST_VERSION: usize = 40;
 
@@ -41,7 +37,7 @@ enum TcpAo {
 }
 
 /// Where a program has its version.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum VersionText {
     /// After this text in the program.
     Program(&'static str),
@@ -54,6 +50,7 @@ enum VersionText {
 }
 
 /// A row of [`KNOWN`].
+#[derive(Debug)]
 struct Known {
     name: &'static str,
     /// The names of its programs.
@@ -222,25 +219,6 @@ impl Daemon {
         Some(known.daemon(version.map(str::to_owned)))
     }
 
-    /// Which daemon a process is; `None` for a program that is not known.
-    ///
-    /// A process may claim to be any daemon by its name alone if its program is an interpreter, or may not be read.
-    #[must_use]
-    pub fn of(process: &Process) -> Option<Self> {
-        let program = process.executable.as_deref().and_then(Path::file_name);
-        let program = program.map(|name| name.to_string_lossy().trim_end_matches(" (deleted)").to_owned());
-        let is_script = program.as_ref().is_none_or(|name| name.starts_with("python"));
-        let name = if is_script { &process.name } else { program.as_ref()? };
-        let mut candidates = KNOWN.iter().filter(|known| known.programs.contains(&name.as_str())).peekable();
-        candidates.peek()?;
-        let text = program_text(process);
-        let known = candidates.find(|known| known.mark.is_none_or(|mark| find(&text, mark).is_some()))?;
-        let version = known.version(process, &text);
-        let version =
-            version.or_else(|| known.packaged_version(process, &inside(process, Path::new("/var/lib/dpkg"))));
-        Some(known.daemon(version))
-    }
-
     /// Whether it can set TCP-AO keys on the sessions of a service by itself. All that can do so for BGP alone.
     #[must_use]
     pub fn tcp_ao(&self, service: Service) -> Ability {
@@ -268,23 +246,74 @@ impl Daemon {
     }
 }
 
+/// Which daemon a program is, and the version in its text.
+type Judged = Option<(&'static Known, Option<String>)>;
+/// The device and the inode number of a file, and a program's name.
+type Program = ((u64, u64), String);
+
+/// Tells which daemons processes are. Each program is read once, and what is read of all has a limit, beyond which nothing is known.
+#[derive(Debug, Default)]
+pub struct Daemons {
+    reader: Reader,
+    programs: RefCell<HashMap<Program, Judged>>,
+    libraries: RefCell<HashMap<(u64, u64), Option<String>>>,
+}
+
+impl Daemons {
+    /// Which daemon a process is; `None` for a program that is not known: then it is not known either whether it has TCP-AO.
+    ///
+    /// A process may claim to be any daemon by its name alone if its program is an interpreter, or may not be read.
+    #[must_use]
+    pub fn of(&self, process: &Process) -> Option<Daemon> {
+        let program = process.executable.as_deref().and_then(Path::file_name);
+        let program = program.map(|name| name.to_string_lossy().trim_end_matches(" (deleted)").to_owned());
+        let is_script = program.as_ref().is_none_or(|name| name.starts_with("python"));
+        let name = if is_script { &process.name } else { program.as_ref()? };
+        let mut candidates = KNOWN.iter().filter(|known| known.programs.contains(&name.as_str())).peekable();
+        candidates.peek()?;
+        let mut judge = |text: &[u8]| {
+            let known = candidates.find(|known| known.mark.is_none_or(|mark| find(text, mark).is_some()))?;
+            Some((known, known.version(text)))
+        };
+        let (known, version) = match program_file(process) {
+            Some(file) => {
+                let key = (file.identity, name.clone());
+                let mut programs = self.programs.borrow_mut();
+                let read = || judge(&self.reader.read(&file).unwrap_or_default());
+                programs.entry(key).or_insert_with(read).clone()
+            }
+            None => judge(&[]),
+        }?;
+        let version = version.or_else(|| self.library_version(known, process));
+        Some(known.daemon(version.or_else(|| known.packaged_version(process, &root(process), &self.reader))))
+    }
+
+    /// The version in the library that the process has mapped: the file itself, because another may have its name by now.
+    fn library_version(&self, known: &Known, process: &Process) -> Option<String> {
+        let VersionText::Library(library, before) = known.version else { return None };
+        let mappings = self.reader.mappings(process.pid)?;
+        let mappings = String::from_utf8_lossy(&mappings);
+        let range = mappings.lines().find_map(|line| {
+            let (range, _) = line.split_once(' ')?;
+            let (_, name) = line.rsplit_once('/')?;
+            name.starts_with(library).then_some(range)
+        })?;
+        let file = Regular::of_link(&mapped(process.pid, range)?)?;
+        let mut libraries = self.libraries.borrow_mut();
+        let read = || version_after(&self.reader.read(&file)?, before);
+        libraries.entry(file.identity).or_insert_with(read).clone()
+    }
+}
+
 impl Known {
     const fn daemon(&self, version: Option<String>) -> Daemon {
         Daemon { name: self.name, version, ask: self.ask, tcp_ao: self.tcp_ao }
     }
 
-    fn version(&self, process: &Process, text: &[u8]) -> Option<String> {
+    /// The version in the text of its program.
+    fn version(&self, text: &[u8]) -> Option<String> {
         match self.version {
             VersionText::Program(before) => version_after(text, before),
-            VersionText::Library(library, before) => {
-                let maps = fs::read_to_string(format!("/proc/{}/maps", process.pid)).ok()?;
-                let path = maps.lines().filter_map(|line| Some(&line[line.find('/')?..])).find(|path| {
-                    Path::new(path)
-                        .file_name()
-                        .is_some_and(|name| name.to_string_lossy().starts_with(library))
-                })?;
-                version_after(&read(&inside(process, Path::new(path)))?, before)
-            }
             VersionText::Go(module) => {
                 let information = go_modules(text)?;
                 let mut lines = information.lines().filter_map(|line| line.strip_prefix("mod\t"));
@@ -293,18 +322,19 @@ impl Known {
                     path.strip_prefix(module).is_some_and(|end| end.is_empty() || end.starts_with("/v"));
                 is_this.then(|| version_after(rest.as_bytes(), "v")).flatten()
             }
-            VersionText::Package => None,
+            VersionText::Library(..) | VersionText::Package => None,
         }
     }
 
-    /// The version of the Debian package that the program belongs to, without epoch and revision. `folder` is dpkg's.
-    fn packaged_version(&self, process: &Process, folder: &Path) -> Option<String> {
+    /// The version of the Debian package that the program belongs to, without epoch and revision.
+    fn packaged_version(&self, process: &Process, root: &Path, reader: &Reader) -> Option<String> {
         let program = process.executable.as_deref()?.to_str()?;
+        let read = |path: &str| reader.read(&Regular::under(root, &Path::new("/var/lib/dpkg").join(path))?);
         let package = self.packages.iter().find(|package| {
-            let files = read(&folder.join("info").join(format!("{package}.list"))).unwrap_or_default();
+            let files = read(&format!("info/{package}.list")).unwrap_or_default();
             files.split(|octet| *octet == b'\n').any(|line| line == program.as_bytes())
         })?;
-        let status = read(&folder.join("status"))?;
+        let status = read("status")?;
         let paragraph = &status[find(&status, &format!("Package: {package}\n"))?..];
         let paragraph = &paragraph[..find(paragraph, "\n\n").unwrap_or(paragraph.len())];
         let version = version_after(paragraph, "\nVersion: ")?;
@@ -313,31 +343,23 @@ impl Known {
     }
 }
 
-/// The program of a process; empty if it may not be read.
-fn program_text(process: &Process) -> Vec<u8> {
-    let running = PathBuf::from(format!("/proc/{}/exe", process.pid));
+/// The program of a process; `None` if it may not be read.
+fn program_file(process: &Process) -> Option<Regular> {
+    let running = Regular::of_link(&PathBuf::from(format!("/proc/{}/exe", process.pid)));
     let named = process.executable.as_ref().filter(|_| !process.is_in_container);
-    read(&running).or_else(|| read(named?)).unwrap_or_default()
+    running.or_else(|| Regular::under(Path::new("/"), named?))
 }
 
-/// A path as the mount namespace of a process has it.
-fn inside(process: &Process, path: &Path) -> PathBuf {
-    if !process.is_in_container {
-        return path.to_owned();
-    }
-    let root = PathBuf::from(format!("/proc/{}/root", process.pid));
-    root.join(path.strip_prefix("/").unwrap_or(path))
+/// The root directory that the paths of a process begin at.
+fn root(process: &Process) -> PathBuf {
+    if process.is_in_container { format!("/proc/{}/root", process.pid).into() } else { "/".into() }
 }
 
-/// A regular file, up to [`LONGEST`]. Opening never waits, whatever a container has put in its place.
-fn read(path: &Path) -> Option<Vec<u8>> {
-    let mut options = OpenOptions::new();
-    let file: File =
-        options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits() as _).open(path).ok()?;
-    let mut octets = Vec::new();
-    file.metadata().ok().filter(fs::Metadata::is_file)?;
-    file.take(LONGEST).read_to_end(&mut octets).ok()?;
-    Some(octets)
+/// The link to the file that a process has mapped at a range of addresses, of which the list of mappings has leading zeros.
+fn mapped(pid: u32, range: &str) -> Option<PathBuf> {
+    let (from, to) = range.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    Some(format!("/proc/{pid}/map_files/{:x}-{:x}", number(from)?, number(to)?).into())
 }
 
 fn find(text: &[u8], part: &str) -> Option<usize> {
@@ -385,6 +407,7 @@ fn go_text(octets: &[u8]) -> Option<(&[u8], &[u8])> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::fs;
 
     use super::*;
 
@@ -414,16 +437,39 @@ mod tests {
             }
         }
         assert_eq!(
-            Daemon::of(&process("bird", "/usr/bin/sleep")),
+            Daemons::default().of(&process("bird", "/usr/bin/sleep")),
             None,
             "a name alone does not make a daemon"
         );
-        assert_eq!(Daemon::of(&process("x", "/opt/bird (deleted)")).unwrap().name, "BIRD");
-        assert_eq!(Daemon::of(&process("exabgp", "/usr/bin/python3.13")).unwrap().name, "ExaBGP");
+        assert_eq!(Daemons::default().of(&process("x", "/opt/bird (deleted)")).unwrap().name, "BIRD");
+        assert_eq!(Daemons::default().of(&process("exabgp", "/usr/bin/python3.13")).unwrap().name, "ExaBGP");
         // This test's program has every mark.
-        assert_eq!(Daemon::of(&process("bgpd", "/usr/lib/frr/bgpd")).unwrap().name, "FRR");
+        assert_eq!(Daemons::default().of(&process("bgpd", "/usr/lib/frr/bgpd")).unwrap().name, "FRR");
         let gone = Process { pid: u32::MAX, ..process("bgpd", "/nonexistent/bgpd") };
-        assert_eq!(Daemon::of(&gone), None, "it could be any of three");
+        assert_eq!(Daemons::default().of(&gone), None, "it could be any of three");
+    }
+
+    #[test]
+    fn a_file_is_read_once_and_a_library_by_its_mapping() {
+        let daemons = Daemons::default();
+        let own = process("bird", "/usr/sbin/bird");
+        let first = daemons.of(&own).unwrap();
+        let left = daemons.reader.left();
+        assert_eq!((daemons.of(&own), daemons.reader.left()), (Some(first), left));
+        // Another name of the same program is another question.
+        assert_eq!(daemons.of(&process("x", "/usr/sbin/bgpd")).unwrap().name, "FRR");
+        // Only the kernel's own link to the file that is mapped is followed, for which it takes CAP_CHECKPOINT_RESTORE.
+        let known = Known {
+            version: VersionText::Library("libc.so", "stable release version "),
+            ..cache("FRR", &[])
+        };
+        let version = daemons.library_version(&known, &own);
+        let mapped = fs::read_dir("/proc/self/map_files").unwrap().flatten().next().unwrap().path();
+        if fs::metadata(mapped).is_ok() {
+            assert!(version.unwrap().starts_with("2."));
+        } else {
+            assert_eq!(version, None);
+        }
     }
 
     #[test]
@@ -492,7 +538,7 @@ mod tests {
         let gobgp =
             "path\tgithub.com/osrg/gobgp/v4/cmd/gobgpd\nmod\tgithub.com/osrg/gobgp/v4\tv4.10.0\th1:x=\n";
         let known = KNOWN.iter().find(|known| known.name == "GoBGP").unwrap();
-        let version = |program: &[u8]| known.version(&process("gobgpd", "/usr/bin/gobgpd"), program);
+        let version = |program: &[u8]| known.version(program);
         let program = go_program(gobgp);
         assert_eq!(version(&program), Some("4.10.0".into()));
         assert_eq!(version(&go_program(&gobgp.replace("v4.10.0", "(devel)"))), None);
@@ -512,7 +558,7 @@ mod tests {
     fn a_package_has_the_version_of_its_program_alone() {
         let folder = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
+            let path = folder.path().join("var/lib/dpkg").join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
@@ -521,7 +567,8 @@ mod tests {
         let status = "Package: bird\nVersion: 1.6.8-1\n\nPackage: bird2\nStatus: install ok installed\nVersion: 1:2.17.1-1+deb13u1\n\n";
         write("status", status);
         let known = KNOWN.iter().find(|known| known.name == "BIRD").unwrap();
-        let version = |path: &str| known.packaged_version(&process("bird", path), folder.path());
+        let version =
+            |path: &str| known.packaged_version(&process("bird", path), folder.path(), &Reader::default());
         assert_eq!(version("/usr/sbin/bird"), Some("2.17.1".into()));
         for other in ["/usr/local/sbin/bird", "/usr/sbin/bird (deleted)", "/usr/sbin/bir"] {
             assert_eq!(version(other), None, "{other}");

@@ -1,15 +1,20 @@
 //! Which sessions a running `wireseal gateway` carries.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
 use rustix::process::geteuid;
 use wireseal_linux::IpCidr;
 
+use super::files::{by_descriptor, place_under};
 use super::host::{CarriedBy, Role};
-use super::processes::subcommand;
+use super::processes::{roots_own_number, subcommand};
 use super::sockets::Found;
-use crate::status::{Command, Status, process_namespace, running, running_in};
+use crate::status::{Command, Status, ask_all, process_namespace};
+
+/// The most gateways that are asked.
+const MOST: usize = 64;
 
 /// The gateways of this host that answer, and the processes that may be others.
 #[derive(Default)]
@@ -33,26 +38,33 @@ struct Silent {
 
 impl Gateways {
     /// Asks all gateways among these processes, in containers too.
+    ///
+    /// A process's name proves nothing: only root's answers are taken, each from the process itself and for its own network namespace.
     pub(super) fn ask(pids: &[u32]) -> Self {
-        let is_gateway = |status: &Status| status.command == Command::Gateway;
-        let own = running(None).map(|instances| instances.answered).unwrap_or_default();
-        let own = own.into_iter().filter(is_gateway);
-        let mut answered: Vec<_> = own
-            .map(|status| Answered { pid: status.pid, namespace: status.network_namespace, status })
-            .collect();
-        let mut silent = Vec::new();
+        let (mut asked, mut silent) = (HashMap::new(), Vec::new());
         for pid in pids.iter().copied().filter(|pid| subcommand(*pid).as_deref() == Some("gateway")) {
             let namespace = process_namespace(pid);
-            if answered.iter().any(|gateway| gateway.pid == pid && Some(gateway.namespace) == namespace) {
-                continue;
-            }
-            // A container's gateway answers for its own network namespace alone, whatever it says.
-            let folder = Path::new("/proc").join(pid.to_string()).join("root/run/wireseal");
-            let instances = running_in(&folder, None).map(|instances| instances.answered).unwrap_or_default();
-            let is_its = |status: &Status| is_gateway(status) && Some(status.network_namespace) == namespace;
-            match instances.into_iter().find(is_its).zip(namespace) {
-                Some((status, namespace)) => answered.push(Answered { pid, namespace, status }),
+            let place = || {
+                let name = format!("{}-{}", Command::Gateway.name(), roots_own_number(pid)?);
+                let root = Path::new("/proc").join(pid.to_string()).join("root");
+                place_under(&root, &Path::new("/run/wireseal").join(name)).ok()
+            };
+            match namespace.filter(|_| asked.len() < MOST).and_then(|namespace| Some((namespace, place()?))) {
+                Some((namespace, place)) => {
+                    asked.insert(by_descriptor(&place), (pid, namespace, place));
+                }
                 None => silent.push(Silent { pid, namespace }),
+            }
+        }
+        let mut answered = Vec::new();
+        let sockets = asked.iter().map(|(path, (pid, ..))| (path.clone(), Some(*pid))).collect();
+        for (path, answer) in ask_all(sockets) {
+            let (pid, namespace, _) = asked[&path];
+            match answer {
+                Ok(status) if status.command == Command::Gateway && status.network_namespace == namespace => {
+                    answered.push(Answered { pid, namespace, status });
+                }
+                _ => silent.push(Silent { pid, namespace: Some(namespace) }),
             }
         }
         Self { answered, silent }
@@ -61,27 +73,38 @@ impl Gateways {
     /// The gateway that carries a socket's packets, if any.
     ///
     /// # Errors
-    /// Why that cannot be known. `is_locked` is whether the kernel shows a gateway in the namespace, if it may be asked.
+    /// Why that cannot be known. `is_locked` is whether the kernel shows a gateway in the namespace, if it may be asked; `may_be_in_vrf`
+    /// whether the socket's device may be a VRF or in one.
     pub(super) fn of(
         &self,
         namespace: u64,
         socket: &Found,
         is_locked: &io::Result<bool>,
+        may_be_in_vrf: bool,
     ) -> Result<Option<CarriedBy>, String> {
         let mut here = self.answered.iter().filter(|gateway| gateway.namespace == namespace).peekable();
-        if here.peek().is_some() {
-            return Ok(here.find_map(|gateway| carried(gateway.pid, &gateway.status, socket)));
-        }
+        let has_answered = here.peek().map(|gateway| gateway.pid);
         let is_possible = |silent: &&Silent| silent.namespace.is_none_or(|other| other == namespace);
-        let silent = self.silent.iter().find(is_possible).map(|silent| silent.pid);
-        let does = match (is_locked, silent) {
+        let pid = has_answered.or_else(|| Some(self.silent.iter().find(is_possible)?.pid));
+        let does = match (is_locked, pid) {
+            // The kernel knows better than whoever answers.
             (Ok(false), _) | (Err(_), None) => return Ok(None),
+            (Ok(true), _) if has_answered.is_some() => {
+                let by = here.find_map(|gateway| carried(gateway.pid, &gateway.status, socket));
+                return match may_be_in_vrf && by.is_some() {
+                    true => Err("it may be in a VRF, for which the gateway is not".to_owned()),
+                    false => Ok(by),
+                };
+            }
             (Ok(true), _) => "runs in its network namespace",
             (Err(_), Some(_)) => "may carry it",
         };
-        let shows =
-            if geteuid().is_root() { "does not show its status" } else { "shows its status to root alone" };
-        Err(format!("a gateway{} {does}, but {shows}", crate::error::process(silent)))
+        let shows = match has_answered {
+            Some(_) => "the kernel does not show its queues",
+            None if geteuid().is_root() => "does not show its status",
+            None => "shows its status to root alone",
+        };
+        Err(format!("a gateway{} {does}, but {shows}", crate::error::process(pid)))
     }
 }
 
@@ -135,7 +158,7 @@ mod tests {
         gateway.status.peers.push(around);
         let gateways = Gateways { answered: vec![gateway], silent: Vec::new() };
         let carried = |local, peer| {
-            let carried = gateways.of(1, &socket(local, peer), &Ok(true)).unwrap();
+            let carried = gateways.of(1, &socket(local, peer), &Ok(true), false).unwrap();
             carried.map(|carried| (carried.pid, carried.peers.join(" ")))
         };
         let some = |peers: &str| Some((7, peers.to_owned()));
@@ -151,7 +174,18 @@ mod tests {
             assert_eq!(carried(local, peer), None, "{local}");
         }
         // In another network namespace it carries nothing.
-        assert_eq!(gateways.of(2, &socket("0.0.0.0:179", None), &Ok(false)), Ok(None));
+        let of = |namespace, is_locked, in_vrf| {
+            let carried = gateways.of(namespace, &socket("0.0.0.0:179", None), &is_locked, in_vrf);
+            carried.map(|carried| carried.map(|carried| carried.pid))
+        };
+        assert_eq!(of(2, Ok(false), false), Ok(None));
+        // An answer is not enough.
+        assert_eq!(of(1, Ok(false), false), Ok(None));
+        let refused = of(1, Err(io::Error::from_raw_os_error(libc::EACCES)), false);
+        assert!(refused.unwrap_err().contains("the kernel does not show its queues"));
+        // Nor is the gateway for VRFs.
+        assert_eq!(of(1, Ok(true), false), Ok(Some(7)));
+        assert!(of(1, Ok(true), true).unwrap_err().contains("VRF"));
     }
 
     #[test]
@@ -176,7 +210,8 @@ mod tests {
             |namespace| Gateways { answered: Vec::new(), silent: vec![Silent { pid: 9, namespace }] };
         let none = Gateways::default();
         let refused = || Err(io::Error::from_raw_os_error(libc::EACCES));
-        let of = |gateways: &Gateways, is_locked| gateways.of(1, &socket("0.0.0.0:179", None), &is_locked);
+        let of =
+            |gateways: &Gateways, is_locked| gateways.of(1, &socket("0.0.0.0:179", None), &is_locked, false);
         // The kernel knows better than a process's name.
         assert_eq!(of(&silent(Some(1)), Ok(false)), Ok(None));
         assert_eq!(of(&silent(Some(2)), refused()), Ok(None));

@@ -9,6 +9,8 @@
 //! ```
 
 mod daemon;
+mod devices;
+mod files;
 mod gateways;
 mod host;
 mod kernel;
@@ -22,18 +24,18 @@ use std::os::fd::RawFd;
 use std::process;
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use rustix::process::geteuid;
 use socket2::{Protocol, SockRef};
 use wireseal_linux::{IpCidr, TcpAoSocket};
 
+use self::devices::{Device, device};
 use self::gateways::Gateways;
 use self::namespaces::{Place, places};
 use self::processes::{Holders, Known, duplicate, holders, pids};
 use self::sockets::{Found, listeners_and_sessions};
 use crate::gateway::is_locked;
 
-pub use self::daemon::Daemon;
+pub use self::daemon::{Daemon, Daemons};
 pub use self::host::{
     Ability, AoKey, CarriedBy, Host, Kernel, Namespace, ProbedSocket, Process, Protection, Role, Service,
 };
@@ -41,8 +43,8 @@ pub use self::host::{
 /// What was seen inside a network namespace.
 struct Inside {
     sockets: Vec<Found>,
-    /// The names of the sockets' devices.
-    devices: HashMap<u32, String>,
+    /// The sockets' devices, by their indices.
+    devices: HashMap<u32, Device>,
     /// Why TCP-MD5 keys were not seen where they were not; `None` if there are none.
     unseen_md5: Option<&'static str>,
     /// Whether a gateway runs there.
@@ -124,13 +126,7 @@ fn look(kernel: &Kernel) -> io::Result<Inside> {
     });
     let indices: HashSet<u32> =
         sockets.iter().map(|socket| socket.device).filter(|index| *index != 0).collect();
-    let mut devices = HashMap::new();
-    for index in indices {
-        let name = socket(AddressFamily::INET, SocketType::DGRAM, None)
-            .and_then(|socket| netdevice::index_to_name(socket, index));
-        // It may have been removed; its sockets stay bound to its number.
-        devices.insert(index, name.unwrap_or_else(|_| format!("device {index}")));
-    }
+    let devices = indices.into_iter().map(|index| (index, device(index))).collect();
     Ok(Inside { sockets, devices, unseen_md5, is_locked: is_locked() })
 }
 
@@ -186,13 +182,15 @@ impl Judge {
                 Err(why) => protection.unknown.push(format!("its TCP-AO keys: {why}")),
             }
         }
-        match self.gateways.of(place.inode, found, &inside.is_locked) {
+        let device = inside.devices.get(&found.device);
+        let may_be_in_vrf = device.is_some_and(|device| device.may_be_in_vrf);
+        match self.gateways.of(place.inode, found, &inside.is_locked, may_be_in_vrf) {
             Ok(gateway) => protection.gateway = gateway,
             Err(why) => protection.unknown.push(why),
         }
         ProbedSocket {
             namespace: place.namespace.clone(),
-            device: inside.devices.get(&found.device).cloned(),
+            device: device.map(|device| device.name.clone()),
             service: found.service,
             role: found.role,
             local: found.local,

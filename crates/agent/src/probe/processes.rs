@@ -1,7 +1,8 @@
 //! Which processes have the sockets, and what is known of each (`/proc`).
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use super::host::Process;
 
 /// More parents than a process has.
 const MOST_PARENTS: usize = 256;
+/// Octets of a command line that has the subcommand: the path of the program is before it.
+const LONGEST_LINE: u64 = 8 << 10;
 
 fn folder(pid: u32) -> PathBuf {
     Path::new("/proc").join(pid.to_string())
@@ -35,7 +38,6 @@ pub(super) type Holders = HashMap<u64, Vec<(u32, RawFd)>>;
 /// Who has these sockets, by their inode numbers; and how many processes would not show their descriptors.
 pub(super) fn holders(pids: &[u32], sockets: &HashSet<u64>) -> (Holders, usize) {
     let (mut holders, mut hidden) = (Holders::new(), 0);
-    // Without a socket to look for, nobody is looked at.
     // Without a socket to look for, nobody is looked at.
     for pid in pids.iter().filter(|_| !sockets.is_empty()) {
         let looked = descriptors(*pid, |descriptor, inode| {
@@ -105,9 +107,7 @@ impl Known {
 
     fn look(&mut self, pid: u32) -> Option<Process> {
         let (entry, folder) = (Entry::new(i32::try_from(pid).ok()?).ok()?, folder(pid));
-        // Its name may be anything, and procfs reads text alone.
-        let status = fs::read(folder.join("status")).ok()?;
-        let status = Status::from_buf_read(String::from_utf8_lossy(&status).as_bytes()).ok()?;
+        let status = status(pid)?;
         let root = |path: &Path| fs::metadata(path).map(|root| (root.dev(), root.ino())).ok();
         let other_root =
             root(&folder.join("root")).zip(root(Path::new("/"))).is_some_and(|(its, own)| its != own);
@@ -160,6 +160,26 @@ impl Known {
     }
 }
 
+fn status(pid: u32) -> Option<Status> {
+    // Its name may be anything, and procfs reads text alone.
+    let status = fs::read(folder(pid).join("status")).ok()?;
+    Status::from_buf_read(String::from_utf8_lossy(&status).as_bytes()).ok()
+}
+
+/// The number that a process has in its own PID namespace, if it is root in the user namespace of this process. A local user can have a
+/// process of any name, and be root in a user namespace of his own.
+pub(super) fn roots_own_number(pid: u32) -> Option<u32> {
+    let user_namespace = |process: &Path| fs::metadata(process.join("ns/user")).map(|found| found.ino()).ok();
+    if user_namespace(&folder(pid))? != user_namespace(Path::new("/proc/self"))? {
+        return None;
+    }
+    let status = status(pid)?;
+    let is_roots = status.ruid == 0 && status.euid == 0;
+    let number =
+        status.nspid.as_deref().and_then(<[_]>::last).map_or(Some(pid), |own| (*own).try_into().ok());
+    number.filter(|_| is_roots)
+}
+
 fn parent(pid: u32) -> Option<u32> {
     let stat = Entry::new(i32::try_from(pid).ok()?).and_then(|entry| entry.stat()).ok()?;
     u32::try_from(stat.ppid).ok().filter(|parent| *parent != 0)
@@ -176,7 +196,8 @@ pub(super) fn subcommand(pid: u32) -> Option<String> {
     if !name(pid)?.starts_with("wireseal") {
         return None;
     }
-    let line = fs::read(folder(pid).join("cmdline")).ok()?;
+    let mut line = Vec::new();
+    File::open(folder(pid).join("cmdline")).ok()?.take(LONGEST_LINE).read_to_end(&mut line).ok()?;
     let word = line.split(|octet| *octet == 0).nth(1)?;
     Some(String::from_utf8_lossy(word).into_owned())
 }
@@ -215,6 +236,28 @@ mod tests {
         }
         assert!(is_systemds(0, &[]) && is_systemds(1, &["name=systemd".to_owned()]));
         assert!(!is_systemds(4, &["memory".to_owned()]));
+    }
+
+    #[test]
+    fn a_process_is_roots_in_this_user_namespace_alone() {
+        let own = std::process::id();
+        if !rustix::process::geteuid().is_root() {
+            return assert_eq!(roots_own_number(own), None);
+        }
+        assert_eq!(roots_own_number(own), Some(own));
+        for words in [
+            &["setpriv", "--reuid=65534", "--clear-groups", "sleep", "60"][..],
+            &["setpriv", "--ruid=65534", "--clear-groups", "sleep", "60"],
+            &["unshare", "--user", "--map-root-user", "sleep", "60"],
+        ] {
+            let mut other = std::process::Command::new(words[0]).args(&words[1..]).spawn().unwrap();
+            while name(other.id()).is_none_or(|name| name != "sleep") {
+                std::thread::yield_now();
+            }
+            assert_eq!(roots_own_number(other.id()), None, "{words:?}");
+            other.kill().unwrap();
+            other.wait().unwrap();
+        }
     }
 
     #[test]

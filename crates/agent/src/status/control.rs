@@ -9,6 +9,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use rustix::process::geteuid;
 use tokio::io::AsyncWriteExt;
 
@@ -18,8 +19,10 @@ use crate::status::{Command, Status, StatusSource};
 
 /// How long an instance may take to answer.
 const LIMIT: Duration = Duration::from_secs(3);
-/// Octets of the longest answer, much more than that of 100,000 peers: who answers may be a container's process.
+/// Octets of the longest answer of this user's instances, much more than that of 100,000 peers.
 const LONGEST: u64 = 256 << 20;
+/// Octets of the longest answer of a container's process.
+const LONGEST_OF_OTHERS: u64 = 8 << 20;
 
 /// The instances of a user.
 #[derive(Debug, Default)]
@@ -122,9 +125,8 @@ pub fn running(pid: Option<u32>) -> Result<Instances, Error> {
     running_in(&folder(), pid)
 }
 
-/// As [`running`], of the instances with their control sockets in this folder.
-pub(crate) fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, Error> {
-    let mut asked = match sockets(folder) {
+fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, Error> {
+    let mut found = match sockets(folder) {
         Ok(sockets) => sockets,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Instances::default()),
         Err(error) => {
@@ -132,43 +134,64 @@ pub(crate) fn running_in(folder: &Path, pid: Option<u32>) -> Result<Instances, E
             return Err(Error::file(folder)(io::Error::new(error.kind(), said)));
         }
     };
-    asked.retain(|(_, of)| pid.is_none_or(|pid| pid == *of));
-    asked.sort();
-    let until = Instant::now() + LIMIT;
-    let (said, saying) = mpsc::channel();
-    for (path, _) in &asked {
-        let (path, said) = (path.clone(), said.clone());
-        // If the thread cannot be started, the instance counts as silent.
-        let _ = thread::Builder::new().spawn(move || {
-            // The receiver may have given up.
-            let _ = said.send((ask(&path), path));
-        });
-    }
-    drop(said);
+    found.retain(|(_, of)| pid.is_none_or(|pid| pid == *of));
+    found.sort();
     let mut instances = Instances::default();
-    while let Ok((answer, path)) = saying.recv_timeout(until.saturating_duration_since(Instant::now())) {
-        asked.retain(|(other, _)| *other != path);
+    for (path, answer) in ask_all(found.into_iter().map(|(path, _)| (path, None)).collect()) {
         match answer {
             Ok(status) => instances.answered.push(status),
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {}
             Err(error) => instances.silent.push(silent(&path, &error.to_string())),
         }
     }
-    let late = format!("not within {} seconds", LIMIT.as_secs());
-    instances.silent.extend(asked.iter().map(|(path, _)| silent(path, &late)));
     instances.answered.sort_by_key(|status| (status.since, status.pid));
     Ok(instances)
+}
+
+/// Asks control sockets for the status, all at once and with one limit of time for all. With a process number, that process must be who
+/// answers, and root's.
+pub(crate) fn ask_all(mut asked: Vec<(PathBuf, Option<u32>)>) -> Vec<(PathBuf, io::Result<Status>)> {
+    let until = Instant::now() + LIMIT;
+    let (said, saying) = mpsc::channel();
+    for (path, of) in &asked {
+        let (path, of, said) = (path.clone(), *of, said.clone());
+        // If the thread cannot be started, the instance counts as silent.
+        let _ = thread::Builder::new().spawn(move || {
+            // The receiver may have given up.
+            let _ = said.send((path.clone(), ask(&path, of)));
+        });
+    }
+    drop(said);
+    let mut answers = Vec::new();
+    while let Ok((path, answer)) = saying.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        asked.retain(|(other, _)| *other != path);
+        answers.push((path, answer));
+    }
+    let late = || io::Error::other(format!("not within {} seconds", LIMIT.as_secs()));
+    answers.extend(asked.into_iter().map(|(path, _)| (path, Err(late()))));
+    answers
 }
 
 fn silent(path: &Path, why: &str) -> Error {
     Error::file(path)(io::Error::other(format!("no answer: {why}")))
 }
 
-fn ask(path: &Path) -> io::Result<Status> {
+fn ask(path: &Path, of: Option<u32>) -> io::Result<Status> {
     // Longer than the caller waits, so that the caller reports the timeout.
     let socket = instance::connect(path, 2 * LIMIT)?;
+    let longest = match of {
+        None => LONGEST,
+        Some(of) => {
+            // The process that listens, as this process sees it; 0 if it does not.
+            let peer = getsockopt(&socket, PeerCredentials)?;
+            if u32::try_from(peer.pid()) != Ok(of) || peer.uid() != 0 {
+                return Err(io::Error::other("another process answers"));
+            }
+            LONGEST_OF_OTHERS
+        }
+    };
     let mut status = Vec::new();
-    socket.take(LONGEST).read_to_end(&mut status)?;
+    socket.take(longest).read_to_end(&mut status)?;
     Ok(serde_json::from_slice(&status)?)
 }
 
@@ -208,6 +231,11 @@ mod tests {
         serve(listener, Arc::new(examples::status)).unwrap();
         let found = running_in(folder.path(), None).unwrap();
         assert_eq!((found.answered, found.silent.len()), (vec![examples::status()], 0));
+        // Another process has not said it; and a local user could have.
+        for (of, is_believed) in [(process::id(), geteuid().is_root()), (process::id() + 1, false)] {
+            let answers = ask_all(vec![(own.clone(), Some(of))]);
+            assert_eq!(answers[0].1.is_ok(), is_believed, "{answers:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use wireseal_tcp_ao::{Counters, KeyId};
 
 pub(crate) use self::control::Announced;
 pub use self::control::{Instances, running};
-pub(crate) use self::control::{announce, make_folder, running_in};
+pub(crate) use self::control::{announce, ask_all, make_folder};
 
 /// Makes the status of an instance when it is asked for.
 pub(crate) type StatusSource = Arc<dyn Fn() -> Status + Send + Sync>;

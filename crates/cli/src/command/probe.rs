@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use wireseal_agent::probe::{Daemon, probe};
+use wireseal_agent::probe::{Daemons, probe};
 
 use super::outcome::{Outcome, Result};
 use crate::probe::{Answer, Findings, Setting, json, steps, text};
@@ -24,7 +24,8 @@ pub(super) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result {
-    let findings = Findings::new(probe(), Daemon::of);
+    let daemons = Daemons::default();
+    let findings = Findings::new(probe(), |process| daemons.of(process));
     let setting = Setting::of_this_machine();
     let steps = steps(&findings, &setting);
     let mut out = io::stdout().lock();
