@@ -6,7 +6,8 @@ use std::path::Path;
 use rustix::process::geteuid;
 use wireseal_linux::IpCidr;
 
-use super::host::{CarriedBy, Role};
+use super::host::{CarriedBy, Role, RunningGateway};
+use super::namespaces::Place;
 use super::processes::subcommand;
 use super::sockets::Found;
 use crate::status::{Command, Status, process_namespace, running, running_in};
@@ -82,6 +83,17 @@ impl Gateways {
         let shows =
             if geteuid().is_root() { "does not show its status" } else { "shows its status to root alone" };
         Err(format!("a gateway{} {does}, but {shows}", crate::error::process(silent)))
+    }
+}
+
+impl Gateways {
+    /// The gateway of a network namespace that has answered, if any.
+    pub(super) fn running(&self, place: &Place) -> Option<RunningGateway> {
+        let Answered { pid, status, .. } =
+            self.answered.iter().find(|gateway| gateway.namespace == place.inode)?;
+        let (namespace, ports) = (place.namespace.clone(), status.ports.clone());
+        let peers = status.peers.iter().map(|peer| peer.peer.clone()).collect();
+        Some(RunningGateway { namespace, pid: *pid, ports, peers })
     }
 }
 
