@@ -282,7 +282,7 @@ impl Advisor<'_> {
         let has_others = !ports.iter().eq(&DEFAULT_PORTS);
         if is_packages {
             self.make_keys(&mut step);
-            step.commands.push(to_gateway(&step.peers));
+            step.commands.extend(to_gateway(&step.peers));
             let mut start = vec!["systemctl enable --now wireseal-gateway".to_owned()];
             match self.unit() {
                 Some(unit) => {
@@ -349,7 +349,7 @@ impl Advisor<'_> {
         }
         if !missing.is_empty() {
             self.make_keys(step);
-            step.commands.push(to_gateway(&missing));
+            step.commands.extend(to_gateway(&missing));
         }
         if running.is_empty() {
             let ports = in_words(&ports);
@@ -566,10 +566,12 @@ fn port(socket: &ProbedSocket) -> u16 {
     }
 }
 
-/// What adds peers to the gateway's file, whose last table is that of the peers.
-fn to_gateway(peers: &[String]) -> String {
-    let peers: Vec<_> = peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")).collect();
-    format!("printf '%s\\n' {} >>{GATEWAY_FILE}", peers.join(" "))
+/// What adds peers to the gateway's file, whose last table is that of the peers: each once, because a key that is there twice keeps the gateway
+/// from starting.
+fn to_gateway(peers: &[String]) -> impl Iterator<Item = String> {
+    peers.iter().map(|peer| {
+        format!("grep -q '^\"{peer}\"' {GATEWAY_FILE} || echo '\"{peer}\" = \"core\"' >>{GATEWAY_FILE}")
+    })
 }
 
 fn in_words(ports: &BTreeSet<u16>) -> String {

@@ -486,6 +486,12 @@ fn the_commands_can_be_pasted() {
         if matches!(way, Way::Run | Way::Daemon) {
             assert_ne!(pasted(&step.commands, &root).code, 0);
         }
+        // Nor is a peer in the gateway's file twice.
+        if let (Way::Gateway, Some(config)) = (way, config) {
+            let again = pasted(&step.commands[1..], &root);
+            let said = pasted(&[format!("wireseal {config}")], &root);
+            assert_eq!((again.code, said.code), (0, 0), "{step:#?}\n{said:#?}");
+        }
     }
 }
 
