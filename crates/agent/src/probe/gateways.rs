@@ -8,7 +8,8 @@ use rustix::process::geteuid;
 use wireseal_linux::IpCidr;
 
 use super::files::{by_descriptor, place_under};
-use super::host::{CarriedBy, Role};
+use super::host::{CarriedBy, Role, RunningGateway};
+use super::namespaces::Place;
 use super::processes::{roots_own_number, subcommand};
 use super::sockets::Found;
 use crate::status::{Command, Status, ask_all, process_namespace};
@@ -105,6 +106,15 @@ impl Gateways {
             None => "shows its status to root alone",
         };
         Err(format!("a gateway{} {does}, but {shows}", crate::error::process(pid)))
+    }
+
+    /// The gateway of a network namespace that has answered, if any.
+    pub(super) fn running(&self, place: &Place) -> Option<RunningGateway> {
+        let Answered { pid, status, .. } =
+            self.answered.iter().find(|gateway| gateway.namespace == place.inode)?;
+        let (namespace, ports) = (place.namespace.clone(), status.ports.clone());
+        let peers = status.peers.iter().map(|peer| peer.peer.clone()).collect();
+        Some(RunningGateway { namespace, pid: *pid, ports, peers })
     }
 }
 

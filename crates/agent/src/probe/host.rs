@@ -13,6 +13,8 @@ pub struct Host {
     /// The listeners and sessions on the ports of the known services, those of the own network namespace first; sorted, so that two looks
     /// at the same host read alike.
     pub sockets: Vec<ProbedSocket>,
+    /// The gateways that the kernel shows and that have answered.
+    pub gateways: Vec<RunningGateway>,
     /// What could not be looked at, and why: one plain clause each. Empty if all was seen.
     pub unseen: Vec<String>,
 }
@@ -164,6 +166,19 @@ pub struct CarriedBy {
     /// Its process number.
     pub pid: u32,
     /// The peers that it carries, as in its configuration: all for a listener, the one for a session.
+    pub peers: Vec<String>,
+}
+
+/// A `wireseal gateway` that runs, whether it carries a socket or not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunningGateway {
+    /// Its network namespace; `None` for that of this process.
+    pub namespace: Option<Namespace>,
+    /// Its process number.
+    pub pid: u32,
+    /// The TCP ports that it protects; none if an earlier version does not tell.
+    pub ports: Vec<u16>,
+    /// Its peers, as in its configuration: addresses and networks.
     pub peers: Vec<String>,
 }
 

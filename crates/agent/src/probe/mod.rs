@@ -37,7 +37,8 @@ use crate::gateway::is_locked;
 
 pub use self::daemon::{Daemon, Daemons};
 pub use self::host::{
-    Ability, AoKey, CarriedBy, Host, Kernel, Namespace, ProbedSocket, Process, Protection, Role, Service,
+    Ability, AoKey, CarriedBy, Host, Kernel, Namespace, ProbedSocket, Process, Protection, Role,
+    RunningGateway, Service,
 };
 
 /// What was seen inside a network namespace.
@@ -88,7 +89,9 @@ pub fn probe() -> Host {
         let namespace = namespace.as_ref().map(|namespace| (namespace.name.is_none(), namespace.clone()));
         (namespace, *service, *role, *local, device.clone())
     });
-    Host { kernel, sockets, unseen }
+    let shown = seen.iter().filter(|(_, inside)| matches!(inside.is_locked, Ok(true)));
+    let gateways = shown.filter_map(|(place, _)| judge.gateways.running(place)).collect();
+    Host { kernel, sockets, gateways, unseen }
 }
 
 /// Looks at all network namespaces; what could not be looked at is said.

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use wireseal_agent::probe::{Daemons, probe};
 
 use super::outcome::{Outcome, Result};
-use crate::probe::{Answer, Findings, Setting, json, steps, text};
+use crate::probe::{Answer, Findings, Setting, is_roots_program, json, steps, text};
 use crate::report::colours_wanted;
 
 /// See which routing sessions of this host are protected by what, and what to do about the others
@@ -25,7 +25,7 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result {
     let daemons = Daemons::default();
-    let findings = Findings::new(probe(), |process| daemons.of(process));
+    let findings = Findings::new(probe(), |process| daemons.of(process), is_roots_program);
     let setting = Setting::of_this_machine();
     let steps = steps(&findings, &setting);
     let mut out = io::stdout().lock();

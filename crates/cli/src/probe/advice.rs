@@ -4,9 +4,11 @@
 //! shell, no unit file and no TOML gives a meaning.
 
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::path::Path;
 
-use wireseal_agent::probe::{Ability, Kernel, ProbedSocket, Process, Role, Service};
+use wireseal_agent::probe::{Ability, Kernel, ProbedSocket, Process, Role, RunningGateway, Service};
+use wireseal_linux::IpCidr;
 
 use super::findings::{Findings, Group, Verdict};
 use super::step::{Setting, Step, Way, is_plain};
@@ -14,6 +16,7 @@ use super::step::{Setting, Step, Way, is_plain};
 /// What `run` and `gateway` protect unless told otherwise.
 const DEFAULT_PORTS: [u16; 1] = [179];
 const KEYS: &str = "/etc/wireseal/keys.toml";
+const GATEWAY_FILE: &str = "/etc/wireseal/gateway.toml";
 const NEW_KEYS: &str = "wireseal keys new core --output";
 const RUN: &str = "docs/run.md";
 const GATEWAY: &str = "docs/gateway.md";
@@ -85,10 +88,13 @@ impl Advisor<'_> {
             _ => self.without_run(findings),
         };
         if let (Ability::Yes, Ability::Unknown(why)) = (&self.kernel.tcp_ao, &daemon_can) {
-            let ask = self.group.daemon.as_ref().and_then(|daemon| daemon.ask);
-            let ask = ask.map(|ask| format!(" (`{ask}` prints it)")).unwrap_or_default();
-            let known = format!("{why}; its version{ask} could not be read. If it has, configure it there.");
-            steps[0].notes.insert(0, known);
+            let known = self.group.daemon.as_ref().map(|daemon| {
+                let ask = daemon.ask.map(|ask| format!(" (`{ask}` prints it)")).unwrap_or_default();
+                format!("{why}; its version{ask} could not be read. ")
+            });
+            steps[0]
+                .notes
+                .insert(0, known.unwrap_or_default() + "If it has TCP-AO of its own, configure it there.");
         }
         for step in &mut steps {
             if !matches!(step.way, Way::Daemon | Way::Run | Way::Gateway) {
@@ -158,13 +164,16 @@ impl Advisor<'_> {
         let reason = format!("This kernel and {name} have TCP-AO.");
         let mut step = self.step(Way::Daemon, self.page(PROBE), reason).with(peers);
         let Some(process) = self.outside_container(&mut step) else { return step };
+        if !self.is_trusted(&mut step) {
+            return step;
+        }
         self.make_keys(&mut step);
         if name == "BIRD" {
             let file = "/etc/bird/core.conf";
             step.commands.push(format!("wireseal keys convert {KEYS} --to bird --output {file}"));
             step.commands.push(format!("sed -i 's/^protocol/template/' {file}"));
-            step.commands
-                .extend(process.user.filter(|user| *user != 0).map(|user| format!("chown {user} {file}")));
+            // BIRD's user is the one that its package has chosen, not the one that a process has now.
+            step.commands.push(format!("chown --reference=/etc/bird/bird.conf {file}"));
             step.notes.push(format!(
                 "Add `include \"{file}\";` to BIRD's configuration, `from 'core'` to the protocol of each peer, and run `birdc configure`. \
                  `birdc show protocols all` shows the keys in use."
@@ -188,8 +197,11 @@ impl Advisor<'_> {
             _ => format!("This kernel has TCP-AO; what {} has is not known.", self.name()),
         };
         let mut step = self.step(Way::Run, self.page(RUN), reason).with(peers);
-        let Some(process) = self.outside_container(&mut step) else { return step };
-        let (Some(program), None) = (self.program(), &self.group.namespace) else {
+        if self.outside_container(&mut step).is_none() {
+            return step;
+        }
+        let is_trusted = self.is_trusted(&mut step);
+        let (Some(program), None, true) = (self.program(), &self.group.namespace, is_trusted) else {
             let place = if self.group.namespace.is_some() { " in its network namespace" } else { "" };
             let again = format!(
                 "Start it again as `wireseal run --config FILE -- PROGRAM`{place}, with its peers in FILE."
@@ -219,18 +231,12 @@ impl Advisor<'_> {
                 "{} has the lines of /etc/wireseal/{instance}.env, and the commands that put wireseal-run@{instance} in the place of {unit}.",
                 step.page
             )),
-            Some(unit) if self.setting.has_run_unit => {
-                step.commands.push(format!(
-                    "(set -C; printf 'DAEMON=%s\\n' \"$(tr '\\0' ' ' </proc/{}/cmdline)\" >/etc/wireseal/{instance}.env)",
-                    process.pid
-                ));
-                step.commands
-                    .push(format!("systemctl disable --now {unit} && systemctl enable --now wireseal-run@{instance}"));
-                step.notes.push(format!(
-                    "It then runs as root, without the settings of {unit}.service. If it goes into the background, or that unit changes its \
-                     user, see to /etc/wireseal/{instance}.env first."
-                ));
-            }
+            // The words that a process was started with may be anybody's; its unit's are root's.
+            Some(unit) if self.setting.has_run_unit => step.notes.push(format!(
+                "Write `DAEMON=` and the command of `ExecStart=`, which `systemctl cat {unit}` shows, to /etc/wireseal/{instance}.env; then \
+                 `systemctl disable --now {unit} && systemctl enable --now wireseal-run@{instance}`. It then runs as root, without the \
+                 settings of {unit}.service: it has to stay in the foreground, and to change its user itself if that unit does."
+            )),
             _ => step.notes.push(format!("Start it again as `wireseal run --config {file} -- {program} …`.")),
         }
         step
@@ -258,42 +264,48 @@ impl Advisor<'_> {
             Ability::Unknown(_) => "Whether this kernel has TCP-AO is not known; it has packet queues.",
         };
         let mut step = self.step(Way::Gateway, self.page(GATEWAY), reason).with(peers);
-        let chosen: Vec<_> = step.peers.iter().map(|peer| format!("'\"{peer}\" = \"core\"'")).collect();
-        let chosen = format!("printf '%s\\n' {} >>/etc/wireseal/gateway.toml", chosen.join(" "));
-        let running = findings.groups.iter().filter(|group| group.namespace == self.group.namespace);
-        let running = running
-            .flat_map(|group| &group.sockets)
-            .find_map(|(socket, _)| socket.protection.gateway.as_ref().map(|gateway| gateway.pid));
-        let ports = self.gateway_ports(findings);
-        if let (true, None) = (self.setting.has_gateway_unit, &self.group.namespace) {
-            self.make_keys(&mut step);
-            step.commands.push(chosen);
-            if let Some(ports) = &ports {
-                let ports = in_brackets(ports);
-                step.commands.push(format!(
-                    "sed -i -e '1i ports = {ports}' -e '/^ports =/d' /etc/wireseal/gateway.toml"
-                ));
+        let running = findings.host.gateways.iter().find(|gateway| gateway.namespace == self.group.namespace);
+        let is_packages = self.setting.has_gateway_unit && self.group.namespace.is_none();
+        match running {
+            Some(gateway) if is_packages => {
+                self.add_to_gateway(&mut step, gateway, self.ports_for_gateway(findings));
+                return step;
             }
-            match (running, self.unit()) {
-                (Some(pid), _) => step.commands.push(format!("kill -HUP {pid}")),
-                (None, Some(unit)) => {
-                    step.commands.push(format!(
-                        "systemctl enable --now wireseal-gateway wireseal-gateway-check@{unit}"
-                    ));
-                    step.commands.push(format!("systemctl restart {unit}"));
-                }
-                (None, None) => {
-                    step.commands.push("systemctl enable --now wireseal-gateway".to_owned());
-                    step.notes.push(format!(
-                        "Then close {}'s sessions with these peers, so that they open again.",
-                        self.name()
-                    ));
-                }
+            Some(RunningGateway { pid, .. }) => {
+                step.notes.push(format!("The gateway that runs there (process {pid}) does not carry these peers: add them to its configuration, then `kill -HUP {pid}`."));
+                return step;
             }
-            return step;
+            None => {}
         }
-        if let Some(pid) = running {
-            step.notes.push(format!("The gateway that runs there (process {pid}) does not carry these peers: add them to its configuration, then `kill -HUP {pid}`."));
+        let mut ports = self.ports_for_gateway(findings);
+        ports.extend(DEFAULT_PORTS);
+        let has_others = !ports.iter().eq(&DEFAULT_PORTS);
+        if is_packages {
+            self.make_keys(&mut step);
+            step.commands.extend(to_gateway(&step.peers));
+            let mut start = vec!["systemctl enable --now wireseal-gateway".to_owned()];
+            match self.unit() {
+                Some(unit) => {
+                    start[0] += &format!(" wireseal-gateway-check@{unit}");
+                    start.push(format!("systemctl restart {unit}"));
+                }
+                None => step.notes.push(format!(
+                    "Then close {}'s sessions with these peers, so that they open again.",
+                    self.name()
+                )),
+            }
+            match has_others {
+                false => step.commands.extend(start),
+                // What other ports the file has is not known.
+                true => step.notes.insert(
+                    0,
+                    format!(
+                        "See that `ports` in {GATEWAY_FILE} has {}, besides what it has now; then `{}`.",
+                        in_words(&ports),
+                        start.join(" && ")
+                    ),
+                ),
+            }
             return step;
         }
         let Some(inside) = self.inside() else {
@@ -304,13 +316,58 @@ impl Advisor<'_> {
         };
         step.commands.push(format!("{NEW_KEYS} keys.toml"));
         let arguments = step.peers.iter().map(|peer| format!(" --peer {peer}=core"));
-        let arguments: String =
-            arguments.chain(ports.iter().flatten().map(|port| format!(" --port {port}"))).collect();
+        let arguments: String = arguments
+            .chain(ports.iter().filter(|_| has_others).map(|port| format!(" --port {port}")))
+            .collect();
         step.commands.push(format!("{inside}wireseal gateway --keys keys.toml{arguments}"));
         step.notes.push(
             "It stays in the foreground; sessions that are open now stall until they open again.".into(),
         );
         step
+    }
+
+    /// To the file of the gateway that runs: the peers and ports that it does not have.
+    fn add_to_gateway(&self, step: &mut Step, gateway: &RunningGateway, mut ports: BTreeSet<u16>) {
+        let has = |peer: &IpAddr| {
+            gateway
+                .peers
+                .iter()
+                .filter_map(|network| network.parse::<IpCidr>().ok())
+                .any(|network| network.contains(peer))
+        };
+        let missing = step.peers.iter().filter(|peer| !peer.parse().is_ok_and(|peer| has(&peer)));
+        let missing: Vec<_> = missing.cloned().collect();
+        let running: BTreeSet<_> = gateway.ports.iter().copied().collect();
+        let lacks_ports = !ports.is_subset(&running);
+        let pid = gateway.pid;
+        if missing.is_empty() && !lacks_ports {
+            step.commands.push("wireseal status".to_owned());
+            step.notes.push(format!(
+                "The gateway that runs (process {pid}) has these peers and ports; its status says why it does not carry them."
+            ));
+            return;
+        }
+        if !missing.is_empty() {
+            self.make_keys(step);
+            step.commands.extend(to_gateway(&missing));
+        }
+        if running.is_empty() {
+            let ports = in_words(&ports);
+            step.notes.push(format!(
+                "Which ports the gateway has is not known: see that `ports` in {GATEWAY_FILE} has {ports}, besides what it has now; then \
+                 `systemctl reload wireseal-gateway`."
+            ));
+        } else {
+            if lacks_ports {
+                ports.extend(running);
+                let ports = in_brackets(&ports);
+                step.commands.push(format!("sed -i -e '1i ports = {ports}' -e '/^ports =/d' {GATEWAY_FILE}"));
+            }
+            step.commands.push("systemctl reload wireseal-gateway".to_owned());
+        }
+        step.notes.push(format!(
+            "A gateway that was started by hand (process {pid}) has a configuration of its own: add to that, then `kill -HUP {pid}`."
+        ));
     }
 
     /// No way of this kernel protects the sessions.
@@ -388,7 +445,7 @@ impl Advisor<'_> {
     /// Whether it can sign all that is bare by itself.
     fn daemon_can(&self) -> Ability {
         let Some(daemon) = &self.group.daemon else {
-            return Ability::No;
+            return Ability::Unknown("its program is not known".to_owned());
         };
         let services: BTreeSet<Service> = self.bare().map(|socket| socket.service).collect();
         let mut all = services.into_iter().map(|service| daemon.tcp_ao(service));
@@ -410,6 +467,27 @@ impl Advisor<'_> {
             return None;
         }
         process
+    }
+
+    /// Whether commands may be about its files: a program that is known, that root alone can change, and that systemd has started. Otherwise
+    /// says what is not so, because any user's program may have the name of a daemon.
+    fn is_trusted(&self, step: &mut Step) -> bool {
+        let why = match (&self.group.daemon, self.group.is_roots_program, self.unit()) {
+            (Some(_), true, Some(_)) => return true,
+            (None, ..) => "its program is not known",
+            (_, false, _) => "it is not seen that root alone can change its program",
+            (.., None) => "it is no service of systemd",
+        };
+        let is_of = self.group.process.as_ref().map(|process| {
+            let program = process
+                .executable
+                .as_ref()
+                .map_or(process.name.as_str().into(), |path| path.to_string_lossy());
+            let user = process.user.map(|user| format!(", which user {user} runs")).unwrap_or_default();
+            format!(" Look at {program}{user}, first.")
+        });
+        step.notes.push(format!("There are no commands here, because {why}.{}", is_of.unwrap_or_default()));
+        false
     }
 
     /// The file name of its program, if it can be in a command.
@@ -444,14 +522,13 @@ impl Advisor<'_> {
         (!ports.iter().eq(&DEFAULT_PORTS)).then(|| in_brackets(&ports))
     }
 
-    /// The ports that the gateway of this network namespace has to carry, for all daemons, if they are others than the default.
-    fn gateway_ports(&self, findings: &Findings) -> Option<BTreeSet<u16>> {
+    /// The ports of all daemons that the gateway of this network namespace has to carry.
+    fn ports_for_gateway(&self, findings: &Findings) -> BTreeSet<u16> {
         let groups = findings.groups.iter().filter(|group| group.namespace == self.group.namespace);
         let sockets = groups.flat_map(|group| &group.sockets);
         let carried =
             sockets.filter(|(_, verdict)| matches!(verdict, Verdict::Unprotected | Verdict::Gateway));
-        let ports: BTreeSet<_> = carried.map(|(socket, _)| port(socket)).chain(DEFAULT_PORTS).collect();
-        (!ports.iter().eq(&DEFAULT_PORTS)).then_some(ports)
+        carried.map(|(socket, _)| port(socket)).collect()
     }
 
     /// Makes a key chain, unless there is a file of them.
@@ -489,7 +566,18 @@ fn port(socket: &ProbedSocket) -> u16 {
     }
 }
 
+/// What adds peers to the gateway's file, whose last table is that of the peers: each once, because a key that is there twice keeps the gateway
+/// from starting.
+fn to_gateway(peers: &[String]) -> impl Iterator<Item = String> {
+    peers.iter().map(|peer| {
+        format!("grep -q '^\"{peer}\"' {GATEWAY_FILE} || echo '\"{peer}\" = \"core\"' >>{GATEWAY_FILE}")
+    })
+}
+
+fn in_words(ports: &BTreeSet<u16>) -> String {
+    ports.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
+}
+
 fn in_brackets(ports: &BTreeSet<u16>) -> String {
-    let ports: Vec<_> = ports.iter().map(u16::to_string).collect();
-    format!("[{}]", ports.join(", "))
+    format!("[{}]", in_words(ports))
 }

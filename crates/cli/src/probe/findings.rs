@@ -24,6 +24,8 @@ pub struct Group {
     pub namespace: Option<Namespace>,
     /// The sockets, each with what protects it.
     pub sockets: Vec<(ProbedSocket, Verdict)>,
+    /// Whether root alone can change the process's program.
+    pub is_roots_program: bool,
 }
 
 /// What protects a socket.
@@ -66,8 +68,12 @@ pub enum Answer {
 }
 
 impl Findings {
-    /// Judges what was seen. `daemon` says which daemon a process is.
-    pub fn new(mut host: Host, daemon: impl Fn(&Process) -> Option<Daemon>) -> Self {
+    /// Judges what was seen. `daemon` says which daemon a process is, and `is_roots` whether root alone can change its program.
+    pub fn new(
+        mut host: Host,
+        daemon: impl Fn(&Process) -> Option<Daemon>,
+        is_roots: impl Fn(&Process) -> bool,
+    ) -> Self {
         let mut groups: Vec<Group> = Vec::new();
         for socket in std::mem::take(&mut host.sockets) {
             let pid = |process: &Option<Process>| process.as_ref().map(|process| process.pid);
@@ -78,6 +84,7 @@ impl Findings {
             match own {
                 Some(group) => group.sockets.push((socket, verdict)),
                 None => groups.push(Group {
+                    is_roots_program: socket.process.as_ref().is_some_and(&is_roots),
                     daemon: socket.process.as_ref().and_then(&daemon),
                     process: socket.process.clone(),
                     namespace: socket.namespace.clone(),

@@ -10,5 +10,5 @@ mod text;
 pub use advice::steps;
 pub use findings::{Answer, Count, Findings, Group, Verdict};
 pub use json::json;
-pub use step::{Setting, Step, Way};
+pub use step::{Setting, Step, Way, is_roots_program};
 pub use text::text;

@@ -1,7 +1,11 @@
 //! What a step is, and what it depends on besides the sockets.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use wireseal_agent::probe::Process;
 
 /// What the steps depend on besides the sockets.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -47,6 +51,22 @@ impl Setting {
             vrfs: vrfs.filter_map(|device| device.file_name().into_string().ok()).collect(),
         }
     }
+}
+
+/// Whether root alone can change the program that a process executes: the file and every folder above it are root's, and writable for
+/// nobody else. `false` where that cannot be seen, in a container, and for a file that was replaced since.
+#[must_use]
+pub fn is_roots_program(process: &Process) -> bool {
+    let Some(path) = process.executable.as_deref().filter(|_| !process.is_in_container) else { return false };
+    let executed = fs::metadata(format!("/proc/{}/exe", process.pid));
+    let is_executed = executed.and_then(|executed| {
+        let there = path.symlink_metadata()?;
+        Ok((executed.dev(), executed.ino()) == (there.dev(), there.ino()))
+    });
+    let is_roots = |part: &Path| {
+        part.symlink_metadata().is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
+    };
+    is_executed.unwrap_or(false) && path.ancestors().all(is_roots)
 }
 
 /// A kind of step.

@@ -103,7 +103,7 @@ fn subject(group: &Group) -> String {
     }
 }
 
-/// `FRR 10.3, process 411 (bgpd, frr.service), in network namespace blue: no TCP-AO of its own`.
+/// `FRR 10.3, process 411 (bgpd, /usr/lib/frr/bgpd, user 100, frr.service), in network namespace blue`.
 fn heading(group: &Group) -> String {
     let mut text = match &group.daemon {
         Some(daemon) => {
@@ -114,8 +114,12 @@ fn heading(group: &Group) -> String {
     match &group.process {
         None => "process that could not be seen".clone_into(&mut text),
         Some(process) => {
+            let executable = process.executable.as_ref().map(|path| path.to_string_lossy());
+            let user = process.user.map(|user| format!("user {user}"));
             let of: Vec<_> = [
                 Some(process.name.as_str()),
+                executable.as_deref(),
+                user.as_deref(),
                 process.unit.as_deref(),
                 process.is_in_container.then_some("in a container"),
                 process.is_under_run.then_some("under wireseal run"),

@@ -9,7 +9,7 @@ use std::process::Command;
 use wireseal::probe::{Answer, Findings, Setting, Verdict, Way, json, steps, text};
 use wireseal_agent::probe::{
     Ability, AoKey, CarriedBy, Daemon, Host, Kernel, Namespace, ProbedSocket, Process, Protection, Role,
-    Service,
+    RunningGateway, Service,
 };
 use wireseal_linux::KeyId;
 
@@ -125,6 +125,7 @@ fn others() -> Vec<ProbedSocket> {
         name: "\x1b[31mbird\n\u{9b}".to_owned(),
         ..process(1000, "/tmp/$(reboot)\x07", Some("a$(reboot)\x1b[2J.service"))
     };
+    let anybodys = Process { user: Some(1000), ..process(1200, "/home/mallory/bird", None) };
     let ldpd = process(1100, "/usr/lib/frr/ldpd", Some("frr.service"));
     let blue = Namespace { name: Some("blue".to_owned()), pid: Some(501), inode: 4026532001 };
     let nameless = Namespace { name: None, pid: Some(1000), inode: 4026532002 };
@@ -158,6 +159,7 @@ fn others() -> Vec<ProbedSocket> {
             process: None,
             ..with(session(&cache, "192.0.2.1:179", "192.0.2.99:40000"), not_known())
         },
+        session(&anybodys, "192.0.2.1:40003", "192.0.2.63:179"),
         in_blue(session(&plain_bird, "192.0.2.1:179", "192.0.2.55:40000")),
         in_nameless(session(&hostile, "192.0.2.1:179", "192.0.2.100:40000")),
         in_nameless(in_device("$(reboot)", listener(&hostile, "0.0.0.0:179"))),
@@ -167,20 +169,33 @@ fn others() -> Vec<ProbedSocket> {
 
 fn host(has_tcp_ao: bool, sockets: Vec<ProbedSocket>) -> Host {
     let unseen = vec!["network namespace 4026532009: \x1b[1mno permission".to_owned()];
-    Host { kernel: kernel(has_tcp_ao), sockets, unseen }
+    let carried = sockets.iter().find_map(|socket| socket.protection.gateway.as_ref());
+    let gateways = carried.map(|CarriedBy { pid, peers }| RunningGateway {
+        namespace: None,
+        pid: *pid,
+        ports: vec![179, 3323],
+        peers: peers.clone(),
+    });
+    Host { kernel: kernel(has_tcp_ao), sockets, gateways: gateways.into_iter().collect(), unseen }
+}
+
+/// What a package installs.
+fn is_packaged(process: &Process) -> bool {
+    process.executable.as_ref().is_some_and(|path| path.starts_with("/usr"))
 }
 
 fn findings(host: Host) -> Findings {
-    Findings::new(host, |process| match process.pid {
+    let daemon = |process: &Process| match process.pid {
         411 | 1100 => Daemon::named("FRR", Some("10.3")),
-        500 => Daemon::named("BIRD", Some("3.1.4")),
+        500 | 1200 => Daemon::named("BIRD", Some("3.1.4")),
         501 => Daemon::named("BIRD", None),
         600 => Daemon::named("GoBGP", Some("4.10.0")),
         700 => Daemon::named("OpenBGPD", None),
         800 => Daemon::named("Routinator", Some("0.14.2")),
         900 => Daemon::named("StayRTR", Some("0.6.2")),
         _ => None,
-    })
+    };
+    Findings::new(host, daemon, is_packaged)
 }
 
 fn said(findings: &Findings, setting: &Setting) -> String {
@@ -243,13 +258,13 @@ fn of_the_page() -> Vec<ProbedSocket> {
 
 #[test]
 fn the_pages_show_what_is_said() {
-    let of_frr = Findings::new(Host { unseen: Vec::new(), ..host(false, of_the_page()) }, |process| {
-        match process.pid {
-            411 => Daemon::named("FRR", Some("10.3")),
-            602 => Daemon::named("GoBGP", Some("3.36.0")),
-            _ => Daemon::named("BIRD", Some("3.1.8")),
-        }
-    });
+    let daemon = |process: &Process| match process.pid {
+        411 => Daemon::named("FRR", Some("10.3")),
+        602 => Daemon::named("GoBGP", Some("3.36.0")),
+        _ => Daemon::named("BIRD", Some("3.1.8")),
+    };
+    let of_frr =
+        Findings::new(Host { unseen: Vec::new(), ..host(false, of_the_page()) }, daemon, is_packaged);
     let drawn = written(&of_frr, &setting(), true);
     assert_is_picture("probe.svg", &drawing(&format!("$ wireseal probe\n{drawn}")));
     let new = findings(host(true, Vec::new()));
@@ -275,7 +290,7 @@ fn the_answer_counts_what_is_unprotected_and_what_could_not_be_judged() {
     let answer = |sockets: &[&ProbedSocket], unseen: &[&str]| {
         let unseen = unseen.iter().map(|clause| (*clause).to_owned()).collect();
         let sockets = sockets.iter().map(|socket| (*socket).clone()).collect();
-        let findings = findings(Host { kernel: kernel(true), sockets, unseen });
+        let findings = findings(Host { kernel: kernel(true), sockets, gateways: Vec::new(), unseen });
         (findings.answer(), findings.sentence())
     };
     for (sockets, unseen, expected, sentence) in [
@@ -351,7 +366,7 @@ fn no_name_that_a_user_chose_gets_into_a_command_or_to_the_terminal() {
 #[test]
 fn nothing_is_recommended_that_the_machine_cannot_do() {
     let way = |change: &dyn Fn(&mut Host), sockets: Vec<ProbedSocket>| {
-        let mut host = Host { kernel: kernel(true), sockets, unseen: Vec::new() };
+        let mut host = Host { unseen: Vec::new(), ..host(true, sockets) };
         change(&mut host);
         steps(&findings(host), &setting()).iter().map(|step| step.way).collect::<Vec<_>>()
     };
@@ -402,12 +417,11 @@ fn the_commands_can_be_pasted() {
     let peers = ["192.0.2.2", "2001:db8::2"];
     for (process, daemon, has_tcp_ao, setting, namespace, port, way, last) in [
         (&bgpd, "FRR", false, setting(), None, 179, Way::Gateway, "systemctl restart frr"),
-        (&bgpd, "FRR", false, setting(), None, 3323, Way::Gateway, "systemctl restart frr"),
         (&bgpd, "FRR", false, bare.clone(), None, 3323, Way::Gateway, ""),
         (&bgpd, "FRR", false, setting(), Some(&blue), 179, Way::Gateway, ""),
         (&bgpd, "FRR", true, setting(), None, 3323, Way::Run, "systemctl restart frr"),
         (&exabgp, "ExaBGP", true, setting(), None, 179, Way::Run, ""),
-        (&other, "", true, setting(), None, 179, Way::Run, "systemctl enable --now wireseal-run@other"),
+        (&other, "RustyBGP", true, setting(), None, 179, Way::Run, ""),
         (&bird, "BIRD", false, setting(), None, 179, Way::Gateway, "systemctl restart bird"),
         (&bird, "BIRD", true, setting(), None, 179, Way::Daemon, ""),
         (&gobgpd, "GoBGP", true, setting(), None, 179, Way::Daemon, ""),
@@ -416,6 +430,7 @@ fn the_commands_can_be_pasted() {
         for folder in ["frr", "wireseal", "bird"] {
             fs::create_dir_all(root.path("etc").join(folder)).unwrap();
         }
+        fs::write(root.path("etc/bird/bird.conf"), "").unwrap();
         fs::write(root.path("etc/frr/daemons"), "bgpd=yes\nbgpd_wrap=\"old\"\n").unwrap();
         fs::write(root.path("etc/wireseal/gateway.toml"), "key-chains = \"keys.toml\"\n\n[peers]\n").unwrap();
         let sessions = peers.map(|peer| {
@@ -424,7 +439,7 @@ fn the_commands_can_be_pasted() {
             ProbedSocket { namespace: namespace.cloned(), ..session(process, local, &peer) }
         });
         let host = Host { unseen: Vec::new(), ..host(has_tcp_ao, sessions.into()) };
-        let findings = Findings::new(host, |_| Daemon::named(daemon, Some("4.10")));
+        let findings = Findings::new(host, |_| Daemon::named(daemon, Some("4.10")), |_| true);
         let steps = steps(&findings, &setting);
         let [step] = &steps[..] else { panic!("{steps:#?}") };
         assert_eq!((step.way, &step.peers[..]), (way, &peers.map(str::to_owned)[..]), "{step:#?}");
@@ -446,7 +461,7 @@ fn the_commands_can_be_pasted() {
                 assert!(said.contains(&format!("peer {peer}: key chain core\n")), "{said}");
             }
             let ports =
-                if port == 179 || way == Way::Run { port.to_string() } else { format!("179, {port}") };
+                if last.is_empty() && port != 179 { format!("179, {port}") } else { port.to_string() };
             assert!(said.contains(&format!("ports: {ports}\n")), "{said}");
         }
         if (daemon, way) == ("FRR", Way::Run) {
@@ -457,9 +472,11 @@ fn the_commands_can_be_pasted() {
                 "{daemons}"
             );
         }
-        if daemon.is_empty() {
-            let environment = fs::read_to_string(root.path("etc/wireseal/other.env")).unwrap();
-            assert!(environment.starts_with("DAEMON=/"), "{environment}");
+        // Nothing that a process says of itself is in a command.
+        assert!(!step.commands.iter().any(|command| command.contains("/proc/")), "{step:#?}");
+        if daemon == "RustyBGP" {
+            let env = "`systemctl cat other` shows, to /etc/wireseal/other.env";
+            assert!(step.notes.iter().any(|note| note.contains(env)), "{step:#?}");
         }
         if (daemon, way) == ("BIRD", Way::Daemon) {
             let template = fs::read_to_string(root.path("etc/bird/core.conf")).unwrap();
@@ -469,7 +486,74 @@ fn the_commands_can_be_pasted() {
         if matches!(way, Way::Run | Way::Daemon) {
             assert_ne!(pasted(&step.commands, &root).code, 0);
         }
+        // Nor is a peer in the gateway's file twice.
+        if let (Way::Gateway, Some(config)) = (way, config) {
+            let again = pasted(&step.commands[1..], &root);
+            let said = pasted(&[format!("wireseal {config}")], &root);
+            assert_eq!((again.code, said.code), (0, 0), "{step:#?}\n{said:#?}");
+        }
     }
+}
+
+#[test]
+fn a_gateway_that_runs_keeps_its_ports_and_peers() {
+    let cache = process(800, "/usr/bin/routinator", Some("routinator.service"));
+    let sockets = ["192.0.2.2:40000", "192.0.2.3:40000"].map(|peer| session(&cache, "192.0.2.1:3323", peer));
+    let step = |gateway: Option<(&[u16], &str)>| {
+        let gateways = gateway.into_iter().map(|(ports, peer)| RunningGateway {
+            namespace: None,
+            pid: 77,
+            ports: ports.to_vec(),
+            peers: vec![peer.to_owned()],
+        });
+        let host = Host { gateways: gateways.collect(), ..host(false, sockets.to_vec()) };
+        steps(&findings(host), &setting()).remove(0)
+    };
+    let root = Files::new();
+    fs::create_dir_all(root.path("etc/wireseal")).unwrap();
+    let file = "key-chains = \"keys.toml\"\nports = [179, 646]\n\n[peers]\n\"192.0.2.3\" = \"core\"\n";
+    fs::write(root.path("etc/wireseal/gateway.toml"), file).unwrap();
+    let run = pasted(&step(Some((&[179, 646], "192.0.2.3"))).commands, &root);
+    assert_eq!(run.code, 0, "{run:#?}");
+    assert!(run.out.ends_with("systemctl reload wireseal-gateway\n"), "{}", run.out);
+    let said = pasted(&["wireseal gateway --config /etc/wireseal/gateway.toml".to_owned()], &root).out;
+    for line in ["ports: 179, 646, 3323\n", "peer 192.0.2.2: key", "peer 192.0.2.3: key"] {
+        assert!(said.contains(line), "{said}");
+    }
+    // Its file is changed where it lacks something, and only where that is known.
+    let has_all = step(Some((&[179, 3323], "192.0.2.0/24")));
+    assert_eq!(has_all.commands, ["wireseal status"], "{has_all:#?}");
+    for (gateway, said) in [
+        (None, "has 179, 3323, besides what it has now; then `systemctl enable --now"),
+        (Some((&[][..], "192.0.2.3")), "has 3323, besides what it has now; then `systemctl reload"),
+    ] {
+        let step = step(gateway);
+        let is_started = |command: &String| command.contains("sed") || command.contains("systemctl");
+        assert!(!step.commands.iter().any(is_started), "{step:#?}");
+        assert!(step.notes.iter().any(|note| note.contains(said)), "{step:#?}");
+    }
+}
+
+#[test]
+fn commands_are_only_about_a_program_that_root_alone_can_change() {
+    let bird = process(500, "/usr/sbin/bird", Some("bird.service"));
+    let said_of = |process: &Process, daemon: &str, is_roots: bool| {
+        let host = host(true, vec![session(process, "192.0.2.1:40001", "192.0.2.61:179")]);
+        let findings = Findings::new(host, |_| Daemon::named(daemon, Some("2.17")), |_| is_roots);
+        steps(&findings, &setting()).remove(0)
+    };
+    let chown = "chown --reference=/etc/bird/bird.conf /etc/bird/core.conf".to_owned();
+    assert!(said_of(&bird, "BIRD", true).commands.contains(&chown));
+    let without_unit = Process { unit: None, ..bird.clone() };
+    for daemon in ["BIRD", "GoBGP", "FRR", "RustyBGP", ""] {
+        for step in
+            [said_of(&bird, daemon, false), said_of(&without_unit, daemon, true), said_of(&bird, "", true)]
+        {
+            assert_eq!(step.commands, [""; 0], "{step:#?}");
+            assert!(step.notes.iter().any(|note| note.contains("There are no commands here")), "{step:#?}");
+        }
+    }
+    assert!(said_of(&bird, "", true).reason.ends_with("what process 500 has is not known."));
 }
 
 #[test]
@@ -477,7 +561,7 @@ fn the_schema_has_every_word() {
     let mut schema = Schema::load("probe.json");
     let mut unknown = host(true, [frr(), others()].concat());
     unknown.kernel.packet_queues = Ability::Unknown("CAP_NET_ADMIN is missing".to_owned());
-    let empty = Host { kernel: kernel(false), sockets: Vec::new(), unseen: Vec::new() };
+    let empty = Host { unseen: Vec::new(), ..host(false, Vec::new()) };
     for host in [host(false, [frr(), others()].concat()), unknown, empty] {
         let findings = findings(host);
         schema.holds(&json(&findings, &steps(&findings, &setting())));

@@ -7,6 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
+use wireseal::probe::is_roots_program;
+use wireseal_agent::probe::Process;
 
 use crate::support::files::{Files, set_mode, workspace_file};
 use crate::support::namespace::{INSIDE, is_privileged, shell};
@@ -245,7 +247,7 @@ fn a_daemons_program_is_read_and_not_executed() {
         let path = format!("{}:{}", files.path(".").display(), std::env::var("PATH").unwrap());
         let run = Run::from(program().arg("probe").env("PATH", path).output().unwrap());
         assert_eq!(run.code, 1, "{}", run.out);
-        run.assert_says(&format!("BIRD 2.0.12, process {} (bird)", child.0.id()));
+        run.assert_says(&format!("BIRD 2.0.12, process {} (bird,", child.0.id()));
         assert!(!mark.exists(), "it was executed, owned by {owner}");
     }
     // The mark is one.
@@ -262,6 +264,34 @@ fn await_link(link: &str, target: &Path) {
         std::thread::sleep(std::time::Duration::from_millis(25));
     }
     panic!("{link} is not {}", target.display());
+}
+
+#[test]
+fn a_program_is_roots_if_nobody_else_can_write_to_it_or_its_folders() {
+    let files = Files::new();
+    let copy = files.path("sleep");
+    let found = Command::new("sh").args(["-c", "readlink -f $(command -v sleep)"]).output().unwrap();
+    let sleep = String::from_utf8(found.stdout).unwrap().trim_end().to_owned();
+    fs::copy(&sleep, &copy).unwrap();
+    for (path, expected) in [(Path::new(&sleep), true), (&copy, false)] {
+        let mut child = Command::new(path).arg("1000").spawn().unwrap();
+        let running = Process {
+            pid: child.id(),
+            name: "sleep".to_owned(),
+            executable: Some(path.to_owned()),
+            user: None,
+            is_in_container: false,
+            is_under_run: false,
+            unit: None,
+        };
+        let in_container = Process { is_in_container: true, ..running.clone() };
+        // Another file than the one that it executes.
+        let other = Process { executable: Some("/proc/version".into()), ..running.clone() };
+        let are_roots = [running, in_container, other].map(|process| is_roots_program(&process));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(are_roots, [expected, false, false], "{}", path.display());
+    }
 }
 
 #[test]
