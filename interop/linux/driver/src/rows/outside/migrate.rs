@@ -70,7 +70,8 @@ async fn migrated(lab: &Lab) -> Result<Evidence> {
         bird.await_exported(Family::Ipv4, 0, IPV4_ROUTES).await?;
         let has_session = async || {
             let said = follow(guest, "3. Check").await?;
-            Ok(said.iter().any(|said| said.contains("1 session")) && said.iter().any(|said| said.contains("Total number of neighbors 1")))
+            Ok(said.iter().any(|said| said.contains("1 session"))
+                && said.iter().any(|said| said.contains("Total number of neighbors 1")))
         };
         ensure!(becomes(CHECK, has_session).await?, "{:?}", follow(guest, "3. Check").await?);
         let before = lab.north.counters().await?;
