@@ -199,7 +199,7 @@ impl Gateway {
     pub fn check() -> Result<String, Error> {
         let not_in_place = |why: String| Err(Error::NotInPlace(why));
         if !geteuid().is_root() {
-            return not_in_place("root alone can ask a gateway".to_owned());
+            return not_in_place("only root can ask a gateway".to_owned());
         }
         let namespace = network_namespace();
         let is_here =
@@ -223,7 +223,9 @@ impl Gateway {
         }
         not_in_place(match Rules::left() {
             Some(by) => {
-                format!("{why}; rules in {by} are there: what they queue is dropped until a gateway takes it")
+                format!(
+                    "{why}; rules in {by} are there: the packets that they queue are dropped until a gateway runs"
+                )
             }
             None => format!("{why}, and there are no rules: packets of the peers pass unsigned"),
         })

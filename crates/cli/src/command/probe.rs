@@ -8,14 +8,14 @@ use super::outcome::{Outcome, Result};
 use crate::probe::{Answer, Findings, Setting, is_roots_program, json, steps, text};
 use crate::report::colours_wanted;
 
-/// See which routing sessions of this host are protected by what, and what to do about the others
+/// See what protects each routing session of this host, and what to do about the others
 ///
 /// It looks at the sessions and listeners of BGP, LDP, MSDP, PCEP, RTR and BMP in all network namespaces and VRFs that it may see, and at
-/// what the kernel and the daemons can do, and ends with commands to be pasted. It changes nothing, executes no other program, and
+/// what the kernel and the daemons can do. It ends with commands to paste. It changes nothing, executes no other program, and
 /// prints no secret. Without root it sees less, and says what.
 ///
 /// Exit codes: 0 everything is protected, or there is nothing to protect; 1 something is not protected; 2 the command line cannot be
-/// used; 3 nothing unprotected was found, but something could not be judged. TCP-MD5 counts as protected.
+/// used; 3 nothing unprotected was found, but something could not be judged or seen. TCP-MD5 counts as protected.
 #[derive(Debug, clap::Args)]
 pub(super) struct Arguments {
     /// Print a JSON object

@@ -102,11 +102,11 @@ impl Advisor<'_> {
             }
             if step.peers.is_empty() {
                 step.commands.clear();
-                step.notes.push("The name of the peers' VRF cannot be written in a command.".to_owned());
+                step.notes.push("The name of the peers' VRF is not safe in a command.".to_owned());
             }
             if step.peers.len() > 1 && !step.commands.is_empty() {
                 step.notes.push(
-                    "All of these peers get the same key this way. Give each organisation its own: one more `wireseal keys new NAME`."
+                    "This gives all of these peers the same key. For each other organisation, make one more with `wireseal keys new NAME`."
                         .to_owned(),
                 );
             }
@@ -127,7 +127,10 @@ impl Advisor<'_> {
                 Ability::Unknown(why) if !self.setting.is_root => self
                     .become_root(&format!("Whether this kernel has packet queues is not known: {why}."))
                     .with(outside),
-                _ => self.other_kernel("this one has no packet queues for the gateway either", outside),
+                _ => self.other_kernel(
+                    "this one does not have the packet queues that the gateway needs, either",
+                    outside,
+                ),
             });
         }
         if self.bare().any(|socket| is_in_vrf(socket) && socket.role != Role::Listener) {
@@ -161,7 +164,7 @@ impl Advisor<'_> {
     /// By the daemon itself.
     fn by_daemon(&self, peers: Vec<String>) -> Step {
         let name = self.name();
-        let reason = format!("This kernel and {name} have TCP-AO.");
+        let reason = format!("Both this kernel and {name} have TCP-AO.");
         let mut step = self.step(Way::Daemon, self.page(PROBE), reason).with(peers);
         let Some(process) = self.outside_container(&mut step) else { return step };
         if !self.is_trusted(&mut step) {
@@ -182,8 +185,8 @@ impl Advisor<'_> {
             let file = "/etc/wireseal/gobgp-core.toml";
             step.commands.push(format!("wireseal keys convert {KEYS} --to gobgp --output {file}"));
             step.notes.push(format!(
-                "Put the keychain of {file} into gobgpd's configuration, and `[neighbors.tcp-ao.config]` with it to each peer, then `kill -HUP \
-                 {}`. `gobgp neighbor` shows the keys in use.",
+                "Copy the keychain in {file} into gobgpd's configuration, name it in `[neighbors.tcp-ao.config]` of each peer, then `kill -HUP {}`. \
+                 `gobgp neighbor` shows the keys in use. This is from GoBGP's documentation; Wireseal's tests do not run it.",
                 process.pid
             ));
         }
@@ -194,7 +197,7 @@ impl Advisor<'_> {
     fn by_run(&self, peers: Vec<String>) -> Step {
         let reason = match self.daemon_can() {
             Ability::No => format!("This kernel has TCP-AO, and {} has none of its own.", self.name()),
-            _ => format!("This kernel has TCP-AO; what {} has is not known.", self.name()),
+            _ => format!("This kernel has TCP-AO; whether {} has it is not known.", self.name()),
         };
         let mut step = self.step(Way::Run, self.page(RUN), reason).with(peers);
         if self.outside_container(&mut step).is_none() {
@@ -250,16 +253,16 @@ impl Advisor<'_> {
         );
         let mut step = self.step(Way::Run, RUN, reason).with(peers);
         step.commands.push("wireseal status".to_owned());
-        step.notes.push("Add them to its `[peers]`; `kill -HUP` and the process number that the command shows makes it read them.".into());
+        step.notes.push("Add them to `[peers]` in its configuration, then `kill -HUP` the process that `wireseal status` shows.".into());
         step
     }
 
     /// By `wireseal gateway` in the network namespace of the sockets.
     fn by_gateway(&self, findings: &Findings, peers: Vec<String>) -> Step {
         let reason = match self.kernel.tcp_ao {
-            Ability::No => "This kernel has no TCP-AO, but packet queues.",
+            Ability::No => "This kernel has no TCP-AO, but it has packet queues.",
             Ability::Yes => {
-                "This kernel has TCP-AO, but none of what `wireseal run` needs; it has packet queues."
+                "This kernel has TCP-AO and packet queues; seccomp notifications, which `wireseal run` needs, were not found."
             }
             Ability::Unknown(_) => "Whether this kernel has TCP-AO is not known; it has packet queues.",
         };
@@ -300,7 +303,7 @@ impl Advisor<'_> {
                 true => step.notes.insert(
                     0,
                     format!(
-                        "See that `ports` in {GATEWAY_FILE} has {}, besides what it has now; then `{}`.",
+                        "Make sure that `ports` in {GATEWAY_FILE} includes {}; then `{}`.",
                         in_words(&ports),
                         start.join(" && ")
                     ),
@@ -310,7 +313,7 @@ impl Advisor<'_> {
         }
         let Some(inside) = self.inside() else {
             step.notes.push(
-                "Start it in the daemon's network namespace; its name cannot be written in a command.".into(),
+                "Start it in the daemon's network namespace, whose name is not safe in a command.".into(),
             );
             return step;
         };
@@ -321,7 +324,8 @@ impl Advisor<'_> {
             .collect();
         step.commands.push(format!("{inside}wireseal gateway --keys keys.toml{arguments}"));
         step.notes.push(
-            "It stays in the foreground; sessions that are open now stall until they open again.".into(),
+            "It stays in the foreground. Sessions that are open now stall until they are opened again."
+                .into(),
         );
         step
     }
@@ -343,7 +347,7 @@ impl Advisor<'_> {
         if missing.is_empty() && !lacks_ports {
             step.commands.push("wireseal status".to_owned());
             step.notes.push(format!(
-                "The gateway that runs (process {pid}) has these peers and ports; its status says why it does not carry them."
+                "The gateway (process {pid}) has these peers and ports; its status says why it does not carry them."
             ));
             return;
         }
@@ -354,7 +358,7 @@ impl Advisor<'_> {
         if running.is_empty() {
             let ports = in_words(&ports);
             step.notes.push(format!(
-                "Which ports the gateway has is not known: see that `ports` in {GATEWAY_FILE} has {ports}, besides what it has now; then \
+                "The gateway's ports could not be seen: make sure that `ports` in {GATEWAY_FILE} includes {ports}; then \
                  `systemctl reload wireseal-gateway`."
             ));
         } else {
@@ -366,30 +370,36 @@ impl Advisor<'_> {
             step.commands.push("systemctl reload wireseal-gateway".to_owned());
         }
         step.notes.push(format!(
-            "A gateway that was started by hand (process {pid}) has a configuration of its own: add to that, then `kill -HUP {pid}`."
+            "If the gateway (process {pid}) was started by hand, change its own configuration instead, then `kill -HUP {pid}`."
         ));
     }
 
     /// No way of this kernel protects the sessions.
     fn other_kernel(&self, why: &str, peers: Vec<String>) -> Step {
-        self.step(Way::Kernel, KERNELS, format!("It takes a kernel with TCP-AO: {why}.")).with(peers)
+        let needed = match self.kernel.tcp_ao {
+            Ability::Yes => "seccomp notifications, for `wireseal run`",
+            _ => "TCP-AO",
+        };
+        self.step(Way::Kernel, KERNELS, format!("You need a kernel with {needed}: {why}.")).with(peers)
     }
 
     /// For listeners without sessions.
     fn name_peers(&self) -> Step {
         let reason = format!(
-            "{} accepts unsigned connections; none is open now. Whoever reaches the port gets as far as its own list of \
-             neighbors.",
+            "{0} accepts unsigned connections; none is open now. Only {0}'s own list of neighbors stops whoever reaches the port.",
             self.name()
         );
         let mut step = self.step(Way::NamePeers, PROBE, reason);
-        step.notes.push("When a peer has connected, `wireseal probe` names it here, with commands.".into());
+        step.notes.push(
+            "Run `wireseal probe` again when a peer has connected: it then names the peer, with commands."
+                .into(),
+        );
         step
     }
 
     fn migrate(&self) -> Step {
         let reason = format!(
-            "TCP-MD5, which TCP-AO replaces (RFC 5925): {} and the peers can change, one session at a time.",
+            "{} uses TCP-MD5, which TCP-AO replaces (RFC 5925). You can change one session at a time.",
             self.name()
         );
         let mut step = self.step(Way::Migrate, "docs/migrate.md", reason);
@@ -461,8 +471,8 @@ impl Advisor<'_> {
         let process = self.group.process.as_ref();
         if process.is_some_and(|process| process.is_in_container) {
             step.notes.push(match step.way {
-                Way::Daemon => "It runs in a container: the keys belong into its configuration there.".to_owned(),
-                _ => "It runs in a container: make `wireseal run --config FILE --` the beginning of its ENTRYPOINT.".to_owned(),
+                Way::Daemon => "It runs in a container: put the keys into its configuration there.".to_owned(),
+                _ => "It runs in a container: put `wireseal run --config FILE --` at the beginning of its ENTRYPOINT.".to_owned(),
             });
             return None;
         }
@@ -475,8 +485,8 @@ impl Advisor<'_> {
         let why = match (&self.group.daemon, self.group.is_roots_program, self.unit()) {
             (Some(_), true, Some(_)) => return true,
             (None, ..) => "its program is not known",
-            (_, false, _) => "it is not seen that root alone can change its program",
-            (.., None) => "it is no service of systemd",
+            (_, false, _) => "it could not be confirmed that only root can change its program",
+            (.., None) => "it is not a service of systemd",
         };
         let is_of = self.group.process.as_ref().map(|process| {
             let program = process
@@ -484,9 +494,9 @@ impl Advisor<'_> {
                 .as_ref()
                 .map_or(process.name.as_str().into(), |path| path.to_string_lossy());
             let user = process.user.map(|user| format!(", which user {user} runs")).unwrap_or_default();
-            format!(" Look at {program}{user}, first.")
+            format!(" First check {program}{user}.")
         });
-        step.notes.push(format!("There are no commands here, because {why}.{}", is_of.unwrap_or_default()));
+        step.notes.push(format!("No commands are shown, because {why}.{}", is_of.unwrap_or_default()));
         false
     }
 
@@ -534,7 +544,8 @@ impl Advisor<'_> {
     /// Makes a key chain, unless there is a file of them.
     fn make_keys(&self, step: &mut Step) {
         if self.setting.has_keys {
-            step.notes.push(format!("If the key chain in {KEYS} has another name, write that for `core`."));
+            step.notes
+                .push(format!("If the key chain in {KEYS} has another name, use that instead of `core`."));
             return;
         }
         if !self.setting.has_gateway_unit {

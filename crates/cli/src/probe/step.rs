@@ -84,7 +84,7 @@ pub enum Way {
     NamePeers,
     /// Another kernel.
     Kernel,
-    /// The same as root.
+    /// To look again, as root.
     Root,
     /// It is protected: how to look at it.
     Look,
@@ -100,7 +100,7 @@ impl Way {
             Self::Migrate => "from TCP-MD5 to TCP-AO",
             Self::NamePeers => "a listener",
             Self::Kernel => "another kernel",
-            Self::Root => "look again",
+            Self::Root => "not judged",
             Self::Look => "protected",
         }
     }

@@ -263,7 +263,8 @@ fn a_check_asks_the_gateway_and_says_what_becomes_of_packets() {
     let status = net.status(&["--pid", &gateway.id().to_string()]);
     assert!(status.contains(&format!("rules in {by}: in place")), "{status}");
     gateway.kill();
-    let left = format!("rules in {by} are there: what they queue is dropped until a gateway takes it");
+    let left =
+        format!("rules in {by} are there: the packets that they queue are dropped until a gateway runs");
     assert_eq!(net.check(), (1, format!("wireseal: no gateway runs; {left}")));
     net.gateway(Side::A, &first(), &["--queue", "100", "--threads", "1"]).end();
     assert_eq!(

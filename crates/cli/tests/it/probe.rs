@@ -524,8 +524,8 @@ fn a_gateway_that_runs_keeps_its_ports_and_peers() {
     let has_all = step(Some((&[179, 3323], "192.0.2.0/24")));
     assert_eq!(has_all.commands, ["wireseal status"], "{has_all:#?}");
     for (gateway, said) in [
-        (None, "has 179, 3323, besides what it has now; then `systemctl enable --now"),
-        (Some((&[][..], "192.0.2.3")), "has 3323, besides what it has now; then `systemctl reload"),
+        (None, "includes 179, 3323; then `systemctl enable --now"),
+        (Some((&[][..], "192.0.2.3")), "includes 3323; then `systemctl reload"),
     ] {
         let step = step(gateway);
         let is_started = |command: &String| command.contains("sed") || command.contains("systemctl");
@@ -550,10 +550,10 @@ fn commands_are_only_about_a_program_that_root_alone_can_change() {
             [said_of(&bird, daemon, false), said_of(&without_unit, daemon, true), said_of(&bird, "", true)]
         {
             assert_eq!(step.commands, [""; 0], "{step:#?}");
-            assert!(step.notes.iter().any(|note| note.contains("There are no commands here")), "{step:#?}");
+            assert!(step.notes.iter().any(|note| note.contains("No commands are shown")), "{step:#?}");
         }
     }
-    assert!(said_of(&bird, "", true).reason.ends_with("what process 500 has is not known."));
+    assert!(said_of(&bird, "", true).reason.ends_with("whether process 500 has it is not known."));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::command::say::say;
 
 /// Make a key chain of one key, with a random secret.
 ///
-/// The ids are the same in both directions by default, so both ends can have the same file. `wireseal keys convert --other-end` writes it
+/// The ids are the same in both directions by default, so the same file works at both ends. `wireseal keys convert --other-end` writes it
 /// for a router.
 ///
 /// Exit codes: 0 written, 2 the file exists, or cannot be written.
@@ -26,13 +26,13 @@ pub(super) struct NewArguments {
     /// The algorithm; both ends must support it
     #[arg(long, default_value_t = TcpAoAlgorithm::Aes128Cmac)]
     algorithm: TcpAoAlgorithm,
-    /// The KeyID in segments that this end sends, 0 to 255; every implementation has 1 to 63
+    /// The KeyID in segments that this end sends, 0 to 255; every implementation accepts 1 to 63
     #[arg(long, value_name = "ID", default_value_t = 1)]
     send_id: u8,
-    /// The KeyID in segments that this end receives, if it is not the SendID
+    /// The KeyID in segments that this end receives, if it differs from the SendID
     #[arg(long, value_name = "ID", requires = "send_id")]
     recv_id: Option<u8>,
-    /// The file to make, readable only by its owner; never an existing one; standard output by default or for -
+    /// The new file, readable only by its owner; an existing one is never replaced. `-`, the default, is standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write to standard output even if that is a terminal
@@ -63,7 +63,7 @@ pub(super) fn run(arguments: &NewArguments) -> Result {
     ));
     let copy = if recv_id == *send_id { "copy it there, or " } else { "" };
     say(format_args!(
-        "for the other end, {copy}write it as that end has its keys: wireseal keys convert {path} --to FORMAT --other-end --output NEW"
+        "for the other end, {copy}convert it to that end's format: wireseal keys convert {path} --to FORMAT --other-end --output NEW"
     ));
     Ok(Outcome::Good)
 }

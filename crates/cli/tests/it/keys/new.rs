@@ -26,7 +26,7 @@ fn a_new_key_is_readable_by_its_owner_and_good_for_every_implementation() {
     let files = Files::new();
     let run = in_folder(&files, "keys new core --output keys.toml");
     let said = "wireseal: made keys.toml: key chain core, SendID 1, RecvID 1, AES-128-CMAC-96, a random secret of 32 characters\n\
-                wireseal: for the other end, copy it there, or write it as that end has its keys: wireseal keys convert keys.toml --to \
+                wireseal: for the other end, copy it there, or convert it to that end's format: wireseal keys convert keys.toml --to \
                 FORMAT --other-end --output NEW\n";
     assert_eq!((run.code, run.out.as_str(), run.err.as_str()), (0, "", said));
     assert_eq!(fs::metadata(files.path("keys.toml")).unwrap().permissions().mode() & 0o777, 0o600);
