@@ -93,7 +93,7 @@ impl Gateways {
             (Ok(true), _) if has_answered.is_some() => {
                 let by = here.find_map(|gateway| carried(gateway.pid, &gateway.status, socket));
                 return match may_be_in_vrf && by.is_some() {
-                    true => Err("it may be in a VRF, for which the gateway is not".to_owned()),
+                    true => Err("it may be in a VRF, whose sessions the gateway does not carry".to_owned()),
                     false => Ok(by),
                 };
             }
@@ -103,7 +103,7 @@ impl Gateways {
         let shows = match has_answered {
             Some(_) => "the kernel does not show its queues",
             None if geteuid().is_root() => "does not show its status",
-            None => "shows its status to root alone",
+            None => "shows its status only to root",
         };
         Err(format!("a gateway{} {does}, but {shows}", crate::error::process(pid)))
     }

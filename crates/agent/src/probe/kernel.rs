@@ -19,7 +19,7 @@ pub(super) fn kernel(support: &io::Result<Support>, is_under_run: bool) -> Kerne
             Ability::Unknown("this process runs under `wireseal run`, which hides it".into())
         }
         Ok(_) => Ability::No,
-        Err(error) => Ability::Unknown(format!("no socket to try it on: {error}")),
+        Err(error) => Ability::Unknown(format!("no socket to test it on: {error}")),
     };
     let release = || fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     Kernel {
@@ -37,7 +37,7 @@ fn packet_queues(tried: io::Result<()>) -> Ability {
     match tried {
         Ok(()) => Ability::Yes,
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Ability::Unknown("trying it takes CAP_NET_ADMIN".into())
+            Ability::Unknown("testing it needs CAP_NET_ADMIN".into())
         }
         // Without the module: EPROTONOSUPPORT for all of netfilter, EINVAL for the queues alone.
         Err(error) if is_one_of(&error, &[libc::EPROTONOSUPPORT, libc::EINVAL, libc::EOPNOTSUPP]) => {

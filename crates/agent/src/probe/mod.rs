@@ -124,8 +124,8 @@ fn look(kernel: &Kernel) -> io::Result<Inside> {
     let may_see_md5 = has_md5 && wireseal_linux::probe()?.repair;
     let sockets = listeners_and_sessions(may_see_md5)?;
     let unseen_md5 = has_md5.then_some(match may_see_md5 {
-        true => "they are more than the kernel can list",
-        false => "seeing them takes CAP_NET_ADMIN",
+        true => "there are more than the kernel can list",
+        false => "seeing them needs CAP_NET_ADMIN",
     });
     let indices: HashSet<u32> =
         sockets.iter().map(|socket| socket.device).filter(|index| *index != 0).collect();
@@ -207,13 +207,13 @@ impl Judge {
 fn tcp_ao(found: &Found, holders: &[(u32, RawFd)]) -> Result<(Vec<AoKey>, bool), String> {
     let mut why = match found.inode {
         0 => "no process has the socket yet".to_owned(),
-        _ => "the socket's process is not seen".to_owned(),
+        _ => "the socket's process could not be seen".to_owned(),
     };
     for (pid, descriptor) in holders {
         let socket = match duplicate(*pid, *descriptor, found.inode) {
             Ok(socket) => socket,
             Err(Errno::PERM) => {
-                why = format!("reading them takes the right to trace process {pid}");
+                why = format!("reading them needs permission to trace process {pid}");
                 continue;
             }
             Err(error) => {
@@ -244,7 +244,7 @@ fn tcp_ao(found: &Found, holders: &[(u32, RawFd)]) -> Result<(Vec<AoKey>, bool),
 fn takes_root(what: &str) -> String {
     match geteuid().is_root() {
         true => "permission denied".to_owned(),
-        false => format!("{what} takes root"),
+        false => format!("{what} needs root"),
     }
 }
 

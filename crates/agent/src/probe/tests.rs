@@ -309,9 +309,9 @@ fn without_capabilities_nothing_is_guessed() {
     assert_eq!(found(&host), [(Service::Rtr, Role::Listener, listener.local_addr().unwrap())]);
     let protection = &host.sockets[0].protection;
     if host.kernel.tcp_md5 == Ability::Yes {
-        assert_eq!(protection.unknown, ["its TCP-MD5 keys: seeing them takes CAP_NET_ADMIN"]);
+        assert_eq!(protection.unknown, ["its TCP-MD5 keys: seeing them needs CAP_NET_ADMIN"]);
     }
-    assert_eq!(host.kernel.packet_queues, Ability::Unknown("trying it takes CAP_NET_ADMIN".to_owned()));
+    assert_eq!(host.kernel.packet_queues, Ability::Unknown("testing it needs CAP_NET_ADMIN".to_owned()));
     let [unseen] = &host.unseen[..] else { panic!("{:?}", host.unseen) };
     assert!(unseen.contains("network namespace"), "{unseen}");
 }

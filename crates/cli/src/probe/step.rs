@@ -98,7 +98,7 @@ impl Way {
             Self::Run => "wireseal run",
             Self::Gateway => "wireseal gateway",
             Self::Migrate => "from TCP-MD5 to TCP-AO",
-            Self::NamePeers => "a listener",
+            Self::NamePeers => "an unprotected listener",
             Self::Kernel => "another kernel",
             Self::Root => "not judged",
             Self::Look => "protected",

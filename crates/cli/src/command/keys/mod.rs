@@ -85,7 +85,7 @@ struct ConvertArguments {
     /// How far the router's clock is ahead of UTC, such as +02:00 or -05:00, for lifetimes in its local time
     #[arg(long, value_name = "OFFSET", allow_hyphen_values = true)]
     utc_offset: Option<UtcOffset>,
-    /// Write the keys for the other end of the sessions: SendID and RecvID exchanged, and no neighbors
+    /// Write the keys for the other end of the sessions: SendID and RecvID swapped, and no neighbors
     #[arg(long)]
     other_end: bool,
     /// The file to write, readable only by its owner; standard output by default or for -
