@@ -9,7 +9,6 @@
 //! ```
 
 mod daemon;
-mod devices;
 mod files;
 mod gateways;
 mod host;
@@ -24,11 +23,11 @@ use std::os::fd::RawFd;
 use std::process;
 
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use rustix::process::geteuid;
 use socket2::{Protocol, SockRef};
-use wireseal_linux::{IpCidr, TcpAoSocket};
+use wireseal_linux::{IpCidr, TcpAoSocket, vrf_of_device};
 
-use self::devices::{Device, device};
 use self::gateways::Gateways;
 use self::namespaces::{Place, places};
 use self::processes::{Holders, Known, duplicate, holders, pids};
@@ -92,6 +91,23 @@ pub fn probe() -> Host {
     let shown = seen.iter().filter(|(_, inside)| matches!(inside.is_locked, Ok(true)));
     let gateways = shown.filter_map(|(place, _)| judge.gateways.running(place)).collect();
     Host { kernel, sockets, gateways, unseen }
+}
+
+/// A device of the network namespace that was looked at.
+struct Device {
+    name: String,
+    /// Whether it is a VRF, or belongs to one, or whether that is not known.
+    may_be_in_vrf: bool,
+}
+
+/// The device with this index in the calling thread's network namespace.
+fn device(index: u32) -> Device {
+    let name = socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .and_then(|socket| netdevice::index_to_name(socket, index));
+    let vrf = name.as_ref().ok().and_then(|name| vrf_of_device(name.as_bytes()).ok());
+    // It may have been removed; its sockets stay bound to its number.
+    let name = name.unwrap_or_else(|_| format!("device {index}"));
+    Device { name, may_be_in_vrf: vrf != Some(0) }
 }
 
 /// Looks at all network namespaces; what could not be looked at is said.

@@ -297,6 +297,13 @@ fn other_network_namespaces_and_devices_are_looked_at() {
 }
 
 #[test]
+fn a_device_that_is_gone_may_have_been_in_a_vrf() {
+    // The loopback device is the first of each network namespace.
+    assert_eq!((device(1).name.as_str(), device(1).may_be_in_vrf), ("lo", false));
+    assert!(device(u32::MAX >> 1).may_be_in_vrf);
+}
+
+#[test]
 fn without_capabilities_nothing_is_guessed() {
     let without = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
     let mut behind = vec!["sh", "-ec", "unshare --net sleep 60 & sleep 0.3; exec \"$@\"", "sh"];
