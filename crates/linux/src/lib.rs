@@ -140,13 +140,14 @@ pub use kernel::{NetworkCounters, Support, probe};
 pub use key::{InstalledKey, SeenKey, SocketKey, Successor};
 pub use listener::TcpAoListener;
 pub use manager::{
-    Action, Attachment, KeyManager, Origin, Refused, SocketKind, SocketReport, SocketState, StepReport, vrf_of_device,
+    Action, Attachment, KeyManager, Origin, Refused, SocketKind, SocketReport, SocketState, StepReport,
+    vrf_of_device,
 };
 pub use names::{KeyName, PeerName};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
-pub use seccomp::{AnnouncedCall, CallAction, CallAnswer, CallFilter, CallListener, CallRule};
+pub use seccomp::{CallAction, CallAnswer, CallFilter, CallListener, CallNotification, CallRule};
 pub use socket::TcpAoSocket;
 pub use stream::{Local, TcpAoStream};
 
