@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::daemon::{Daemon, FOLDER, SESSION, Speaker, supervise, write};
+use super::daemon::{Daemon, FOLDER, Speaker, write};
 use super::gateway::{Behind, start_gateway};
-use super::run::{VRF, within};
+use super::run::{VRF, begin_in_vrf, within};
 use crate::guest::Guest;
 use crate::row::prelude::*;
-use crate::rows::bgp::{FIRST, MD5_SECRET, SECRET, await_routes, begin, evidence, key_chain, key_file};
+use crate::rows::bgp::{FIRST, MD5_SECRET, SECRET, await_routes, evidence, key_chain, key_file};
 use crate::rows::bird::{Bird, tcp_ao, tcp_md5};
 use crate::wait::Program;
 
@@ -155,12 +155,7 @@ async fn run(lab: &Lab, south: &Guest) -> Result<Evidence> {
 
     south.shell(&format!("ip link set eth0 master {VRF}")).await?;
     let (_, keys) = key_chain(SECRET)?;
-    let (bird, before) = begin(lab).await?;
-    let speaker = Speaker { vrf: Some(VRF), ..Speaker::of_bird(Port::South) };
-    let supervised = supervise(south, Daemon::Frr, &speaker, &key_file(SECRET)).await?;
-    bird.open().await?;
-    await_routes(&bird, 0).await?;
-    supervised.await_log(SESSION, 2).await?;
+    let (bird, before, supervised) = begin_in_vrf(lab, south).await?;
     write(south, "core.conf", "[global.config]\nas = 64999\nrouter-id = \"192.0.2.99\"\n").await?;
     south.shell(&format!("ip netns add {NAMESPACE} && ip -n {NAMESPACE} link set lo up")).await?;
     let gobgp = format!(
@@ -222,7 +217,7 @@ async fn behind_gateway(lab: &Lab) -> Result<Evidence> {
     said.check(&seen("gobgpd", "", "gateway", None), "0")?;
     let kernel = &said.json["kernel"];
     ensure!(
-        (kernel["tcp-ao"]["ability"] == "no", kernel["packet-queues"]["ability"] == "yes") == (true, true),
+        kernel["tcp-ao"]["ability"] == "no" && kernel["packet-queues"]["ability"] == "yes",
         "{kernel}"
     );
     let (_, keys) = key_chain(SECRET)?;
