@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use wireseal::probe::{Answer, Findings, Setting, Verdict, Way, json, steps, text};
@@ -15,7 +15,7 @@ use wireseal_linux::KeyId;
 
 use crate::support::files::{Files, crates, workspace_file};
 use crate::support::pictures::{assert_is_picture, drawing};
-use crate::support::program::{Run, program};
+use crate::support::program::{Run, path};
 use crate::support::schema::Schema;
 
 /// A kernel with or without TCP-AO, and all the rest.
@@ -396,10 +396,8 @@ fn pasted(commands: &[String], root: &Files) -> Run {
                  *) command wireseal \"$@\";; esac; }\n";
     let etc = root.path("etc/");
     let commands = commands.join("\n").replace("/etc/", etc.to_str().unwrap());
-    let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
-    command.args(["-c", &format!("{begin}{commands}")]).current_dir(root.path(".")).env("PATH", path);
+    command.args(["-c", &format!("{begin}{commands}")]).current_dir(root.path(".")).env("PATH", path());
     command.output().unwrap().into()
 }
 
