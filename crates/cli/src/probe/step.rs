@@ -36,9 +36,9 @@ impl Setting {
                     .iter()
                     .any(|folder| exists(&format!("{folder}/systemd/system/{name}")))
         };
-        let devices = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+        let devices = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
         let vrfs = devices.filter(|device| {
-            let kind = std::fs::read_to_string(device.path().join("uevent")).unwrap_or_default();
+            let kind = fs::read_to_string(device.path().join("uevent")).unwrap_or_default();
             kind.lines().any(|line| line == "DEVTYPE=vrf")
         });
         let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
