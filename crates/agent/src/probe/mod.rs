@@ -96,18 +96,26 @@ pub fn probe() -> Host {
 /// A device of the network namespace that was looked at.
 struct Device {
     name: String,
-    /// Whether it is a VRF, or belongs to one, or whether that is not known.
-    may_be_in_vrf: bool,
+    /// As [`ProbedSocket::vrf`].
+    vrf: Option<String>,
 }
 
 /// The device with this index in the calling thread's network namespace.
 fn device(index: u32) -> Device {
-    let name = socket(AddressFamily::INET, SocketType::DGRAM, None)
-        .and_then(|socket| netdevice::index_to_name(socket, index));
-    let vrf = name.as_ref().ok().and_then(|name| vrf_of_device(name.as_bytes()).ok());
-    // It may have been removed; its sockets stay bound to its number.
-    let name = name.unwrap_or_else(|_| format!("device {index}"));
-    Device { name, may_be_in_vrf: vrf != Some(0) }
+    let name = |index| {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None);
+        // It may have been removed; its sockets stay bound to its number.
+        socket
+            .and_then(|socket| netdevice::index_to_name(socket, index))
+            .unwrap_or_else(|_| format!("device {index}"))
+    };
+    let own = name(index);
+    let vrf = match vrf_of_device(own.as_bytes()) {
+        Ok(0) => None,
+        Ok(vrf) => Some(name(vrf)),
+        Err(_) => Some(own.clone()),
+    };
+    Device { name: own, vrf }
 }
 
 /// Looks at all network namespaces; what could not be looked at is said.
@@ -202,14 +210,15 @@ impl Judge {
             }
         }
         let device = inside.devices.get(&found.device);
-        let may_be_in_vrf = device.is_some_and(|device| device.may_be_in_vrf);
-        match self.gateways.of(place.inode, found, &inside.is_locked, may_be_in_vrf) {
+        let vrf = device.and_then(|device| device.vrf.clone());
+        match self.gateways.of(place.inode, found, &inside.is_locked, vrf.is_some()) {
             Ok(gateway) => protection.gateway = gateway,
             Err(why) => protection.unknown.push(why),
         }
         ProbedSocket {
             namespace: place.namespace.clone(),
             device: device.map(|device| device.name.clone()),
+            vrf,
             service: found.service,
             role: found.role,
             local: found.local,

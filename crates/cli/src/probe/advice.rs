@@ -77,7 +77,7 @@ impl Advisor<'_> {
             return vec![self.become_root("Which process has these sockets could not be seen.")];
         }
         let daemon_can = self.daemon_can();
-        let peers = self.peers(self.bare());
+        let peers = peers(self.bare());
         let mut steps = match (&self.kernel.tcp_ao, &daemon_can) {
             (Ability::Yes, Ability::Yes) => vec![self.by_daemon(peers)],
             (Ability::Yes, _) if self.is_under_run() => vec![self.add_to_run(peers)],
@@ -116,9 +116,9 @@ impl Advisor<'_> {
 
     /// By the gateway, except in VRFs, whose packets it does not carry.
     fn without_run(&self, findings: &Findings) -> Vec<Step> {
-        let is_in_vrf = |socket: &ProbedSocket| self.vrf_of(socket).is_some();
+        let is_in_vrf = |socket: &ProbedSocket| socket.vrf.is_some();
         let [inside, outside] =
-            [true, false].map(|inside| self.peers(self.bare().filter(|socket| is_in_vrf(socket) == inside)));
+            [true, false].map(|inside| peers(self.bare().filter(|socket| is_in_vrf(socket) == inside)));
         let mut steps = Vec::new();
         if self.bare().any(|socket| !is_in_vrf(socket) && socket.role != Role::Listener) {
             steps.push(match &self.kernel.packet_queues {
@@ -133,27 +133,6 @@ impl Advisor<'_> {
             steps.push(self.other_kernel("the gateway does not carry sessions in a VRF", inside));
         }
         steps
-    }
-
-    /// The peers of sessions, each once.
-    fn peers<'s>(&self, sockets: impl Iterator<Item = &'s ProbedSocket>) -> Vec<String> {
-        let peers: BTreeSet<_> = sockets.filter_map(|socket| self.peer(socket)).collect();
-        peers.into_iter().collect()
-    }
-
-    /// The peer of a session as configurations name it; `None` for a listener, and in a VRF whose name cannot be in a command.
-    fn peer(&self, socket: &ProbedSocket) -> Option<String> {
-        let Role::Session { peer, .. } = socket.role else { return None };
-        match self.vrf_of(socket) {
-            None => Some(peer.ip().to_string()),
-            Some(vrf) => is_plain(vrf).then(|| format!("{}%{vrf}", peer.ip())),
-        }
-    }
-
-    /// The VRF of a socket. In other network namespaces any device may be one.
-    fn vrf_of<'s>(&self, socket: &'s ProbedSocket) -> Option<&'s str> {
-        let device = socket.device.as_deref()?;
-        (socket.namespace.is_some() || self.setting.vrfs.contains(device)).then_some(device)
     }
 
     /// By the daemon itself.
@@ -390,7 +369,7 @@ impl Advisor<'_> {
             "TCP-MD5, which TCP-AO replaces (RFC 5925): {} and the peers can change, one session at a time.",
             self.name()
         );
-        let peers = self.peers(self.group.with(Verdict::TcpMd5));
+        let peers = peers(self.group.with(Verdict::TcpMd5));
         self.step(Way::Migrate, "docs/migrate.md", reason).with(peers)
     }
 
@@ -544,6 +523,18 @@ impl Advisor<'_> {
             _ => otherwise,
         }
     }
+}
+
+/// The peers of sessions as configurations name them, each once; none of a listener, nor in a VRF whose name cannot be in a command.
+fn peers<'s>(sockets: impl Iterator<Item = &'s ProbedSocket>) -> Vec<String> {
+    let peers: BTreeSet<_> = sockets
+        .filter_map(|socket| match (socket.role, &socket.vrf) {
+            (Role::Session { peer, .. }, None) => Some(peer.ip().to_string()),
+            (Role::Session { peer, .. }, Some(vrf)) => is_plain(vrf).then(|| format!("{}%{vrf}", peer.ip())),
+            (Role::Listener, _) => None,
+        })
+        .collect();
+    peers.into_iter().collect()
 }
 
 /// The port of the service.

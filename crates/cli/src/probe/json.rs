@@ -89,6 +89,7 @@ fn socket(socket: &ProbedSocket, verdict: Verdict) -> Value {
         "service": service(socket.service),
         "local": socket.local.to_string(),
         "device": socket.device,
+        "vrf": socket.vrf,
         "peer": peer,
         "is-opener": is_opener,
         "is-established": is_established,
