@@ -134,7 +134,8 @@ fn duplicate(socket: &(impl AsFd + ?Sized)) -> io::Result<(Identity, Descriptor)
     Ok((Identity(metadata.dev(), metadata.ino()), Descriptor(Some(file.into()))))
 }
 
-/// The index of the VRF device that a device belongs to, which may be itself; 0 for none. Both are of the calling thread's network namespace.
+/// The index of the VRF device that the device with this name is, or belongs to (`linux/if_link.h`); 0 for none. It looks in the calling
+/// thread's network namespace.
 ///
 /// # Errors
 /// The kernel's: ENODEV if no device has this name.

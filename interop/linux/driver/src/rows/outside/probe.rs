@@ -46,7 +46,7 @@ struct Said {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Seen {
     daemon: String,
-    /// Its network namespace, or the VRF. BIRD also binds a session that it opens to the interface.
+    /// Its network namespace, or the VRF.
     place: String,
     is_listener: bool,
     protected_by: String,
@@ -71,7 +71,7 @@ impl Said {
                 let current = keys.iter().find(|key| key["is-current"] == true);
                 all.push(Seen {
                     daemon: text(&group["process"]["name"]),
-                    place: text(&group["namespace"]["name"]) + if socket["device"] == VRF { VRF } else { "" },
+                    place: text(&group["namespace"]["name"]) + &text(&socket["vrf"]),
                     is_listener: socket["peer"] == Value::Null,
                     protected_by: text(&socket["protected-by"]),
                     key: current.and_then(|key| key["send-id"].as_u64().zip(key["recv-id"].as_u64())),
@@ -216,10 +216,7 @@ async fn behind_gateway(lab: &Lab) -> Result<Evidence> {
     behind.stop().await?;
     said.check(&seen("gobgpd", "", "gateway", None), "0")?;
     let kernel = &said.json["kernel"];
-    ensure!(
-        kernel["tcp-ao"]["ability"] == "no" && kernel["packet-queues"]["ability"] == "yes",
-        "{kernel}"
-    );
+    ensure!(kernel["tcp-ao"]["ability"] == "no" && kernel["packet-queues"]["ability"] == "yes", "{kernel}");
     let (_, keys) = key_chain(SECRET)?;
     Ok(evidence(lab, &keys[..1], &[("BIRD's kernel", counted)], 0.0)?
         .with_figures("2 sessions behind the gateway"))
