@@ -20,9 +20,9 @@ build_debian() {
     mmdebstrap --quiet --mode=root --variant=minbase --include="$(IFS=,; echo "${debian_packages[*]}")" \
         --aptopt='APT::Get::Assume-Yes "true"' --aptopt='APT::Install-Recommends "false"' \
         --customize-hook="cp $folder/install \"\$1/install\" && chroot \"\$1\" sh /install && rm \"\$1/install\"" \
-        --customize-hook='chroot "$1" systemctl --quiet disable frr gobgpd exabgp openbgpd bird stayrtr {nf,pm,sf,u}acctd' \
+        --customize-hook='chroot "$1" systemctl --quiet disable frr gobgpd exabgp openbgpd bird stayrtr nfacctd pmacctd sfacctd uacctd' \
         --customize-hook='chroot "$1" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer fstrim.timer dpkg-db-backup.timer' \
-        --customize-hook='rm -rf "$1"/usr/share/{doc,man,info,locale} "$1"/var/lib/apt/lists "$1"/var/cache/apt' \
+        --customize-hook='cd "$1" && rm -rf usr/share/doc usr/share/man usr/share/info usr/share/locale var/lib/apt/lists var/cache/apt' \
         trixie "$folder/root.tar" "deb $mirror trixie main" "deb $mirror trixie-backports main"
     tar -xf "$folder/root.tar" -C "$folder/root" --numeric-owner --exclude='./dev/*'
     rm "$folder/root.tar"
