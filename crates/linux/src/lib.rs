@@ -37,6 +37,7 @@
 //! | manage keys by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which of them are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
 //! | see the keys on another program's socket, without their secrets | [`TcpAoSocket::seen_keys`] |
+//! | know whether a device is in a VRF | [`vrf_of_device`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
 //! | move a live connection to another process or host | [`TcpAoSocket::freeze`], [`Frozen::export`], [`Exported::to_octets`], [`restore`] |
 //! | move one between the kernel and a TCP stack in userspace | the fields of [`Exported`]: [`TcpState`] for that stack, [`authentication`](Exported::authentication) for `wireseal_tcp_ao::Connection` |
@@ -140,12 +141,13 @@ pub use key::{InstalledKey, SeenKey, SocketKey, Successor};
 pub use listener::TcpAoListener;
 pub use manager::{
     Action, Attachment, KeyManager, Origin, Refused, SocketKind, SocketReport, SocketState, StepReport,
+    vrf_of_device,
 };
 pub use names::{KeyName, PeerName};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};
-pub use seccomp::{AnnouncedCall, CallAction, CallAnswer, CallFilter, CallListener, CallRule};
+pub use seccomp::{CallAction, CallAnswer, CallFilter, CallListener, CallNotification, CallRule};
 pub use socket::TcpAoSocket;
 pub use stream::{Local, TcpAoStream};
 

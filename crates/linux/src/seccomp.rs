@@ -1,4 +1,5 @@
-//! Another program's system calls: a seccomp filter that refuses some and announces others to a supervisor, which answers them.
+//! Another program's system calls: a seccomp filter that refuses some and notifies a supervisor of others, which answers them
+//! (seccomp_unotify(2)).
 
 use std::ffi::c_long;
 use std::io;
@@ -38,8 +39,8 @@ const ARGUMENTS: u32 = std::mem::offset_of!(seccomp_data, args) as u32;
 pub enum CallAction {
     /// It fails with this error number.
     Refuse(u16),
-    /// It is announced, and waits for an answer.
-    Announce,
+    /// The supervisor is notified, and it waits for an answer.
+    Notify,
 }
 
 /// A rule of a [`CallFilter`].
@@ -53,7 +54,7 @@ pub struct CallRule<'a> {
     pub action: CallAction,
 }
 
-/// Which system calls of a program are refused, and which are announced; the others pass. The first rule for a call whose arguments fit
+/// Which system calls of a program are refused, and of which a supervisor is notified; the others pass. The first rule for a call whose arguments fit
 /// decides. Calls of another ABI, such as 32-bit ones and x32, fail with ENOSYS.
 #[derive(Clone, Copy, Debug)]
 pub struct CallFilter<'a>(pub &'a [CallRule<'a>]);
@@ -104,7 +105,7 @@ impl CallFilter<'_> {
     /// they execute (`PR_SET_NO_NEW_PRIVS`), which the kernel asks for.
     ///
     /// # Errors
-    /// The kernel's; `ResourceBusy` if calls of this thread are announced to a supervisor already. As [`program`](Self::program).
+    /// The kernel's; `ResourceBusy` if a supervisor is notified of calls of this thread already. As [`program`](Self::program).
     pub fn install(&self) -> io::Result<CallListener> {
         sys::install_filter(&self.program()?).map(CallListener)
     }
@@ -129,22 +130,22 @@ impl CallAction {
     fn code(self) -> u32 {
         match self {
             Self::Refuse(errno) => SECCOMP_RET_ERRNO | u32::from(errno),
-            Self::Announce => SECCOMP_RET_USER_NOTIF,
+            Self::Notify => SECCOMP_RET_USER_NOTIF,
         }
     }
 }
 
-/// Where the calls under a [`CallFilter`] are announced. Its descriptor polls as readable if a call waits, and as hung up if nothing under
-/// the filter is left. If it is closed, calls that the filter announces fail with ENOSYS.
+/// Where a [`CallFilter`] notifies of calls. Its descriptor polls as readable if a call waits, and as hung up if nothing under the filter is
+/// left. If it is closed, the calls that it is for fail with ENOSYS.
 #[derive(Debug)]
 pub struct CallListener(OwnedFd);
 
-/// A call that waits for an answer.
+/// A call that waits for an answer (`struct seccomp_notif`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AnnouncedCall {
+pub struct CallNotification {
     /// Its own number, for its answer.
     pub id: u64,
-    /// The thread that makes it, in this process's namespace of processes.
+    /// The thread that makes it, in this process's PID namespace.
     pub thread: u32,
     /// `SYS_…` of libc.
     pub call: c_long,
@@ -152,7 +153,7 @@ pub struct AnnouncedCall {
     pub arguments: [u64; 6],
 }
 
-/// The answer to an announced call.
+/// The answer to a call that waits for one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CallAnswer {
     /// It returns 0.
@@ -168,9 +169,9 @@ impl CallListener {
     ///
     /// # Errors
     /// The kernel's; `NotFound` if the caller has ended meanwhile.
-    pub fn receive(&self) -> io::Result<AnnouncedCall> {
+    pub fn receive(&self) -> io::Result<CallNotification> {
         let call = sys::next_call(self.as_fd())?;
-        Ok(AnnouncedCall {
+        Ok(CallNotification {
             id: call.id,
             thread: call.pid,
             call: c_long::from(call.data.nr),
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     const RULES: &[CallRule<'static>] = &[
-        CallRule { call: libc::SYS_listen, arguments: &[(1, u32::MAX, 7)], action: CallAction::Announce },
+        CallRule { call: libc::SYS_listen, arguments: &[(1, u32::MAX, 7)], action: CallAction::Notify },
         CallRule {
             call: libc::SYS_socket,
             arguments: &[(2, u32::MAX, 132)],
@@ -224,7 +225,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_kernel_announces_and_refuses_and_the_caller_gets_the_answer() {
+    fn the_kernel_notifies_and_refuses_and_the_caller_gets_the_answer() {
         let (give, calls) = channel();
         let caller = thread::spawn(move || {
             give.send(CallFilter(RULES).install().unwrap()).unwrap();

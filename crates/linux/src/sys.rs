@@ -332,7 +332,7 @@ pub(crate) fn receive_packets(
 }
 
 /// Puts a seccomp filter on the calling thread, which with its children then gets no privileges from what it executes. Returns the
-/// descriptor on which the filter's calls are announced.
+/// descriptor on which the filter notifies of calls.
 pub(crate) fn install_filter(program: &[Instruction]) -> io::Result<OwnedFd> {
     let encode = |&Instruction { code, if_true: jt, if_false: jf, operand: k }: &Instruction| {
         libc::sock_filter { code, jt, jf, k }
@@ -355,7 +355,7 @@ pub(crate) fn install_filter(program: &[Instruction]) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor as c_int) })
 }
 
-/// Waits for a call that a seccomp filter announces. ENOENT if its caller has ended.
+/// Waits until a seccomp filter notifies of a call. ENOENT if its caller has ended.
 pub(crate) fn next_call(fd: BorrowedFd<'_>) -> io::Result<seccomp_notif> {
     // The kernel wants zeros.
     let mut call: seccomp_notif = zeroed();
@@ -364,14 +364,14 @@ pub(crate) fn next_call(fd: BorrowedFd<'_>) -> io::Result<seccomp_notif> {
     Ok(call)
 }
 
-/// Answers an announced call. ENOENT if its caller no longer waits.
+/// Answers a call. ENOENT if its caller no longer waits.
 pub(crate) fn answer_call(fd: BorrowedFd<'_>, answer: &seccomp_notif_resp) -> io::Result<()> {
     let answer = std::ptr::from_ref(answer);
     // SAFETY: the kernel reads one such struct, whose size the request's number contains.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, answer) })
 }
 
-/// ENOENT if the caller of an announced call no longer waits.
+/// ENOENT if the caller no longer waits.
 pub(crate) fn awaits_answer(fd: BorrowedFd<'_>, call: u64) -> io::Result<()> {
     // SAFETY: the kernel reads one integer of this size.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const call) })

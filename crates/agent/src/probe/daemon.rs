@@ -64,8 +64,6 @@ struct Known {
     tcp_ao: TcpAo,
 }
 
-const FRR: VersionText = VersionText::Library("libfrr.so", "this is FRRouting (version ");
-
 /// What is known of daemons, from their sources as of November 2026.
 const KNOWN: &[Known] = &[
     // BIRD's NEWS: "TCP-AO implementation for Linux" in 2.17; 3.1 has what 2.17 has. 3.0 came before.
@@ -93,113 +91,71 @@ const KNOWN: &[Known] = &[
         name: "FRR",
         programs: &["bgpd", "ldpd", "pimd", "pim6d", "pathd"],
         mark: Some("libfrr.so"),
-        version: FRR,
+        version: VersionText::Library("libfrr.so", "this is FRRouting (version "),
         packages: &["frr"],
         ask: Some("vtysh -c 'show version'"),
         tcp_ao: TcpAo::None,
     },
     // No release since 2018.
     Known {
-        name: "Quagga",
-        programs: &["bgpd"],
         mark: Some("libzebra.so"),
-        version: VersionText::Package,
         packages: &["quagga-bgpd"],
         ask: Some("bgpd --version"),
-        tcp_ao: TcpAo::None,
+        ..plain("Quagga", &["bgpd"])
     },
     // openbgpd-portable: TCP-MD5 where the system has it (pull request 85); IPsec on OpenBSD alone (bgpd.conf(5)).
     Known {
-        name: "OpenBGPD",
-        programs: &["bgpd"],
         mark: Some("OpenBGPD"),
-        version: VersionText::Package,
         packages: &["openbgpd"],
         ask: Some("bgpd -V"),
-        tcp_ao: TcpAo::None,
+        ..plain("OpenBGPD", &["bgpd"])
     },
     // Its socket options are TCP_MD5SIG and IP_TTL alone (reactor/network/tcp.py).
-    Known {
-        name: "ExaBGP",
-        programs: &["exabgp"],
-        mark: None,
-        version: VersionText::Package,
-        packages: &["exabgp"],
-        ask: Some("exabgp --version"),
-        tcp_ao: TcpAo::None,
-    },
+    Known { packages: &["exabgp"], ask: Some("exabgp --version"), ..plain("ExaBGP", &["exabgp"]) },
     // TCP-MD5 alone (daemon/src/auth.rs).
-    Known {
-        name: "RustyBGP",
-        programs: &["rustybgpd"],
-        mark: None,
-        version: VersionText::Package,
-        packages: &[],
-        ask: None,
-        tcp_ao: TcpAo::None,
-    },
+    plain("RustyBGP", &["rustybgpd"]),
     // Pull request 156 (May 2026), after 0.21.
     Known {
-        name: "rustbgpd",
-        programs: &["rustbgpd"],
-        mark: None,
-        version: VersionText::Package,
-        packages: &[],
         ask: Some("rustbgpd --version"),
         tcp_ao: TcpAo::Later("it has TCP-AO after 0.21"),
+        ..plain("rustbgpd", &["rustbgpd"])
     },
     // Pull request 301 (April 2026).
-    Known {
-        name: "zebra-rs",
-        programs: &["zebra-rs"],
-        mark: None,
-        version: VersionText::Package,
-        packages: &[],
-        ask: None,
-        tcp_ao: TcpAo::Later("it has TCP-AO since April 2026"),
-    },
+    Known { tcp_ao: TcpAo::Later("it has TCP-AO since April 2026"), ..plain("zebra-rs", &["zebra-rs"]) },
     // TCP-MD5 alone (holo-utils/src/socket.rs).
-    Known {
-        name: "Holo",
-        programs: &["holod"],
-        mark: None,
-        version: VersionText::Package,
-        packages: &[],
-        ask: None,
-        tcp_ao: TcpAo::None,
-    },
+    plain("Holo", &["holod"]),
     // Caches of RPKI data: plain TCP, and some of them TLS or SSH, but no TCP option (their manuals).
     Known {
         packages: &["stayrtr"],
         version: VersionText::Go("github.com/bgp/stayrtr"),
-        ..cache("StayRTR", &["stayrtr"])
+        ..plain("StayRTR", &["stayrtr"])
     },
-    Known { version: VersionText::Go("github.com/cloudflare/gortr"), ..cache("GoRTR", &["gortr"]) },
+    Known { version: VersionText::Go("github.com/cloudflare/gortr"), ..plain("GoRTR", &["gortr"]) },
     Known {
         packages: &["routinator"],
         ask: Some("routinator --version"),
-        ..cache("Routinator", &["routinator"])
+        ..plain("Routinator", &["routinator"])
     },
-    Known { packages: &["rtrtr"], ask: Some("rtrtr --version"), ..cache("RTRTR", &["rtrtr"]) },
+    Known { packages: &["rtrtr"], ask: Some("rtrtr --version"), ..plain("RTRTR", &["rtrtr"]) },
     Known {
         packages: &["fort-validator"],
         version: VersionText::Program("fort/"),
         ask: Some("fort --version"),
-        ..cache("FORT", &["fort"])
+        ..plain("FORT", &["fort"])
     },
     // Collectors: BMP has no authentication of its own (RFC 7854 §11). pmacct's BGP daemon has TCP-MD5 (CONFIG-KEYS).
     Known {
         packages: &["pmacct"],
         ask: Some("pmbmpd -V"),
-        ..cache("pmacct", &["pmbmpd", "pmbgpd", "nfacctd", "sfacctd", "pmacctd"])
+        ..plain("pmacct", &["pmbmpd", "pmbgpd", "nfacctd", "sfacctd", "pmacctd"])
     },
-    cache("OpenBMP", &["openbmpd"]),
-    cache("goBMP", &["gobmp"]),
-    Known { packages: &["rotonda"], ask: Some("rotonda --version"), ..cache("Rotonda", &["rotonda"]) },
+    plain("OpenBMP", &["openbmpd"]),
+    plain("goBMP", &["gobmp"]),
+    Known { packages: &["rotonda"], ask: Some("rotonda --version"), ..plain("Rotonda", &["rotonda"]) },
 ];
 
 /// A daemon without TCP-AO whose version is not in its program.
-const fn cache(name: &'static str, programs: &'static [&'static str]) -> Known {
+const fn plain(name: &'static str, programs: &'static [&'static str]) -> Known {
     Known {
         name,
         programs,
@@ -461,7 +417,7 @@ mod tests {
         // Only the kernel's own link to the file that is mapped is followed, for which it takes CAP_CHECKPOINT_RESTORE.
         let known = Known {
             version: VersionText::Library("libc.so", "stable release version "),
-            ..cache("FRR", &[])
+            ..plain("FRR", &[])
         };
         let version = daemons.library_version(&known, &own);
         let mapped = fs::read_dir("/proc/self/map_files").unwrap().flatten().next().unwrap().path();
@@ -550,7 +506,7 @@ mod tests {
         );
         assert_eq!(version(&go_program("path\tcommand-line-arguments\n")), None);
         for length in 0..program.len() {
-            version(&program[..length]);
+            assert_eq!(version(&program[..length]), None);
         }
     }
 

@@ -68,14 +68,14 @@ impl Default for Reader {
 impl Reader {
     /// What is in a file, up to [`LONGEST`].
     pub(super) fn read(&self, file: &Regular) -> Option<Vec<u8>> {
-        // Nor does it wait for one who has a lease on the file.
+        // NONBLOCK: who has a lease on the file does not make it wait either.
         let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
         self.take(
             OpenOptions::new().read(true).custom_flags(flags as _).open(by_descriptor(&file.place)).ok()?,
         )
     }
 
-    /// The list of a process's mappings. The kernel makes it, so it is nothing else.
+    /// The list of a process's mappings, which the kernel makes: it is no file of anybody's choice.
     pub(super) fn mappings(&self, pid: u32) -> Option<Vec<u8>> {
         self.take(File::open(format!("/proc/{pid}/maps")).ok()?)
     }

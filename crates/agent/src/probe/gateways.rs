@@ -10,7 +10,7 @@ use wireseal_linux::IpCidr;
 use super::files::{by_descriptor, place_under};
 use super::host::{CarriedBy, Role, RunningGateway};
 use super::namespaces::Place;
-use super::processes::{roots_own_number, subcommand};
+use super::processes::{folder, roots_own_number, subcommand};
 use super::sockets::Found;
 use crate::status::{Command, Status, ask_all, process_namespace};
 
@@ -47,8 +47,7 @@ impl Gateways {
             let namespace = process_namespace(pid);
             let place = || {
                 let name = format!("{}-{}", Command::Gateway.name(), roots_own_number(pid)?);
-                let root = Path::new("/proc").join(pid.to_string()).join("root");
-                place_under(&root, &Path::new("/run/wireseal").join(name)).ok()
+                place_under(&folder(pid).join("root"), &Path::new("/run/wireseal").join(name)).ok()
             };
             match namespace.filter(|_| asked.len() < MOST).and_then(|namespace| Some((namespace, place()?))) {
                 Some((namespace, place)) => {

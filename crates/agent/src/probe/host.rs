@@ -52,6 +52,8 @@ pub struct ProbedSocket {
     pub namespace: Option<Namespace>,
     /// The device that it is bound to, such as a VRF.
     pub device: Option<String>,
+    /// The VRF that this device is or belongs to; the device itself where that could not be found out.
+    pub vrf: Option<String>,
     /// The service, by its port.
     pub service: Service,
     /// Listener or session.

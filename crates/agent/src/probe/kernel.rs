@@ -40,10 +40,10 @@ fn packet_queues(tried: io::Result<()>) -> Ability {
             Ability::Unknown("testing it needs CAP_NET_ADMIN".into())
         }
         // Without the module: EPROTONOSUPPORT for all of netfilter, EINVAL for the queues alone.
-        Err(error) if is_one_of(&error, &[libc::EPROTONOSUPPORT, libc::EINVAL, libc::EOPNOTSUPP]) => {
-            Ability::No
-        }
-        Err(error) => Ability::Unknown(error.to_string()),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EPROTONOSUPPORT | libc::EINVAL | libc::EOPNOTSUPP) => Ability::No,
+            _ => Ability::Unknown(error.to_string()),
+        },
     }
 }
 
@@ -55,10 +55,6 @@ fn seccomp_notifications(actions: io::Result<String>) -> Ability {
         Err(error) if error.kind() == ErrorKind::NotFound => Ability::No,
         Err(error) => Ability::Unknown(format!("{SECCOMP_ACTIONS}: {error}")),
     }
-}
-
-fn is_one_of(error: &io::Error, codes: &[i32]) -> bool {
-    error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 //! ```
 
 mod daemon;
-mod devices;
 mod files;
 mod gateways;
 mod host;
@@ -24,11 +23,11 @@ use std::os::fd::RawFd;
 use std::process;
 
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketType, netdevice, socket};
 use rustix::process::geteuid;
 use socket2::{Protocol, SockRef};
-use wireseal_linux::{IpCidr, TcpAoSocket};
+use wireseal_linux::{IpCidr, TcpAoSocket, vrf_of_device};
 
-use self::devices::{Device, device};
 use self::gateways::Gateways;
 use self::namespaces::{Place, places};
 use self::processes::{Holders, Known, duplicate, holders, pids};
@@ -92,6 +91,31 @@ pub fn probe() -> Host {
     let shown = seen.iter().filter(|(_, inside)| matches!(inside.is_locked, Ok(true)));
     let gateways = shown.filter_map(|(place, _)| judge.gateways.running(place)).collect();
     Host { kernel, sockets, gateways, unseen }
+}
+
+/// A device of the network namespace that was looked at.
+struct Device {
+    name: String,
+    /// As [`ProbedSocket::vrf`].
+    vrf: Option<String>,
+}
+
+/// The device with this index in the calling thread's network namespace.
+fn device(index: u32) -> Device {
+    let name = |index| {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None);
+        // It may have been removed; its sockets stay bound to its number.
+        socket
+            .and_then(|socket| netdevice::index_to_name(socket, index))
+            .unwrap_or_else(|_| format!("device {index}"))
+    };
+    let own = name(index);
+    let vrf = match vrf_of_device(own.as_bytes()) {
+        Ok(0) => None,
+        Ok(vrf) => Some(name(vrf)),
+        Err(_) => Some(own.clone()),
+    };
+    Device { name: own, vrf }
 }
 
 /// Looks at all network namespaces; what could not be looked at is said.
@@ -186,14 +210,15 @@ impl Judge {
             }
         }
         let device = inside.devices.get(&found.device);
-        let may_be_in_vrf = device.is_some_and(|device| device.may_be_in_vrf);
-        match self.gateways.of(place.inode, found, &inside.is_locked, may_be_in_vrf) {
+        let vrf = device.and_then(|device| device.vrf.clone());
+        match self.gateways.of(place.inode, found, &inside.is_locked, vrf.is_some()) {
             Ok(gateway) => protection.gateway = gateway,
             Err(why) => protection.unknown.push(why),
         }
         ProbedSocket {
             namespace: place.namespace.clone(),
             device: device.map(|device| device.name.clone()),
+            vrf,
             service: found.service,
             role: found.role,
             local: found.local,

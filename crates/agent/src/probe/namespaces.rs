@@ -6,12 +6,13 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::host::Namespace;
+use super::processes::folder;
 use crate::status::network_namespace;
 
 /// Where `ip netns` keeps its namespaces by name.
@@ -49,7 +50,7 @@ pub(super) fn places(pids: &[u32]) -> (Vec<Place>, usize) {
     }
     let mut hidden = 0;
     for pid in pids {
-        let file = Path::new("/proc").join(pid.to_string()).join("ns/net");
+        let file = folder(*pid).join("ns/net");
         match fs::metadata(&file) {
             Ok(metadata) => add(metadata.ino(), None, Some(*pid), file),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => hidden += 1,

@@ -20,7 +20,8 @@ const MOST_PARENTS: usize = 256;
 /// Octets of a command line that has the subcommand: the path of the program is before it.
 const LONGEST_LINE: u64 = 8 << 10;
 
-fn folder(pid: u32) -> PathBuf {
+/// What `/proc` has about a process.
+pub(super) fn folder(pid: u32) -> PathBuf {
     Path::new("/proc").join(pid.to_string())
 }
 

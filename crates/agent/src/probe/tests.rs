@@ -130,7 +130,7 @@ fn sockets_are_found_with_keys_and_processes() {
         assert_eq!((process.pid, process.user), (process::id(), Some(0)));
         assert_eq!(process.executable, env::current_exe().ok());
         assert!(!process.name.is_empty() && !process.is_in_container && !process.is_under_run);
-        assert_eq!((&socket.namespace, &socket.device), (&None, &None));
+        assert_eq!((&socket.namespace, &socket.device, &socket.vrf), (&None, &None, &None));
     }
     let _ = (opener, accepted, kept);
 }
@@ -281,7 +281,7 @@ fn other_network_namespaces_and_devices_are_looked_at() {
     let host = await_sockets(3);
     assert_eq!(host.unseen, [""; 0]);
     let [own, first, second] = &host.sockets[..] else { unreachable!() };
-    assert_eq!((&own.namespace, own.device.as_deref()), (&None, Some("sink")));
+    assert_eq!((&own.namespace, own.device.as_deref(), &own.vrf), (&None, Some("sink"), &None));
     let of = |socket: &ProbedSocket| {
         let Namespace { name, pid, inode } = socket.namespace.clone().unwrap();
         assert_eq!(Some(inode), crate::status::process_namespace(pid.unwrap()));
@@ -294,6 +294,14 @@ fn other_network_namespaces_and_devices_are_looked_at() {
     other.0.kill().unwrap();
     other.0.wait().unwrap();
     assert_eq!(await_sockets(2).unseen, [""; 0]);
+}
+
+#[test]
+fn a_device_that_is_gone_may_have_been_in_a_vrf() {
+    // The loopback device is the first of each network namespace.
+    assert_eq!((device(1).name.as_str(), device(1).vrf), ("lo", None));
+    let gone = device(u32::MAX >> 1);
+    assert_eq!(gone.vrf, Some(gone.name));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{connect_unspec, listen};
 use rustix::process::Signal;
-use wireseal_linux::{AnnouncedCall, CallListener};
+use wireseal_linux::{CallListener, CallNotification};
 
 use super::connects::{Answer, Caller, Connects, How};
 use super::process::{self, ADDRESS_OCTETS, Address, BEFORE_MD5_SECRET, Family, MD5_KEY, Opened, pid_of};
@@ -16,7 +16,7 @@ use super::sockets::Sockets;
 
 /// The program's calls and its sockets.
 pub(super) struct Calls {
-    /// Where calls are announced.
+    /// The filter's listener.
     notifications: Arc<CallListener>,
     pub(super) sockets: Sockets,
     family: Family,
@@ -28,7 +28,7 @@ impl Calls {
         Self { notifications: Arc::new(notifications), sockets, family, connects: Connects::default() }
     }
 
-    /// Where calls are announced.
+    /// The filter's listener, to poll.
     pub(super) fn notifications(&self) -> Arc<CallListener> {
         Arc::clone(&self.notifications)
     }
@@ -128,7 +128,7 @@ impl Calls {
 
 /// A call of the program.
 struct Call {
-    request: AnnouncedCall,
+    request: CallNotification,
     caller: Caller,
 }
 

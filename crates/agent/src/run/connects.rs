@@ -32,7 +32,7 @@ pub(super) enum Answer {
 /// A call of the program that waits for its answer.
 #[derive(Clone)]
 pub(super) struct Caller {
-    /// Where it was announced.
+    /// The listener that it came from.
     pub(super) notifications: Arc<CallListener>,
     pub(super) call: u64,
 }

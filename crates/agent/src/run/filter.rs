@@ -12,7 +12,7 @@ use std::thread;
 use rustix::fs::getxattr;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid, getppid};
-use wireseal_linux::CallAction::{self, Announce};
+use wireseal_linux::CallAction::{self, Notify};
 use wireseal_linux::{CallFilter, CallListener, CallRule};
 
 use crate::error::Error;
@@ -46,7 +46,7 @@ const NAMES: [&str; 2] = ["LISTEN_PID", "WATCHDOG_PID"];
 const LISTEN_PIDFDID: &str = "LISTEN_PIDFDID";
 
 /// Starts a program under the filter, from a thread that then ends, because the filter applies to that thread too. Returns the program and
-/// where its calls are announced.
+/// the listener for its calls.
 pub(super) fn spawn(
     program: &Path,
     arguments: &[OsString],
@@ -129,19 +129,19 @@ fn in_thread<T: Send>(act: impl FnOnce() -> Result<T, Error> + Send) -> Result<T
     })
 }
 
-/// Installs the filter on this thread; returns where calls are announced.
+/// Installs the filter on this thread; returns the listener for its calls.
 fn install() -> Result<CallListener, Error> {
     CallFilter(RULES).install().map_err(|error| match error.kind() {
-        // The kernel takes no second filter that announces calls.
+        // The kernel takes no second filter that notifies.
         ErrorKind::ResourceBusy => Error::Supervised,
         _ => Error::cannot("install the seccomp filter")(error),
     })
 }
 
-/// What the filter refuses and announces; it lets everything else pass.
+/// What the filter refuses, and what it notifies of; it lets everything else pass.
 const RULES: &[CallRule<'static>] = &[
-    rule(libc::SYS_connect, &[], Announce),
-    rule(libc::SYS_listen, &[], Announce),
+    rule(libc::SYS_connect, &[], Notify),
+    rule(libc::SYS_listen, &[], Notify),
     rule(libc::SYS_io_uring_setup, &[], refuse(Errno::NOSYS)),
     // These open TCP connections too, but their sockets take no TCP-AO keys.
     rule(libc::SYS_socket, &[is(2, IPPROTO_MPTCP)], refuse(Errno::PROTONOSUPPORT)),
@@ -154,8 +154,8 @@ const RULES: &[CallRule<'static>] = &[
     rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_AO_DEL_KEY)], refuse(Errno::NOPROTOOPT)),
     rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_AO_INFO)], refuse(Errno::NOPROTOOPT)),
     // The peer of the key is in the caller's memory, which a filter cannot read.
-    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_MD5SIG)], Announce),
-    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_MD5SIG_EXT)], Announce),
+    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_MD5SIG)], Notify),
+    rule(libc::SYS_setsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_MD5SIG_EXT)], Notify),
     rule(libc::SYS_getsockopt, &[is(1, IPPROTO_TCP), is(2, TCP_AO_GET_KEYS)], refuse(Errno::NOPROTOOPT)),
     // The supervisor would not find the sockets of a thread with its own table of descriptors.
     rule(libc::SYS_unshare, &[has(0, CLONE_FILES)], refuse(Errno::PERM)),

@@ -23,13 +23,13 @@ mod signals;
 mod status;
 mod verify;
 mod verify_live;
-mod version;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use wireseal_algorithms::TcpAoAlgorithm;
 
 use self::say::say;
 use crate::terminal;
@@ -71,7 +71,7 @@ enum Order {
 /// # Errors
 /// How the run ends if there is nothing to do: it has printed help, the version, or what is wrong with the command line.
 pub fn parse() -> Result<Arguments, Outcome> {
-    let mut command = Arguments::command().version(version::short()).long_version(version::long());
+    let mut command = Arguments::command().version(version()).long_version(long_version());
     command = command.term_width(terminal::width().unwrap_or(HELP_WIDTH));
     let mut given: Vec<_> = std::env::args_os().collect();
     // Wireshark runs a link without arguments of its own.
@@ -90,6 +90,33 @@ pub fn parse() -> Result<Arguments, Outcome> {
         }
         if error.use_stderr() { Outcome::Unusable } else { Outcome::Good }
     })
+}
+
+/// What `-V` prints: the version and the commit, in one line.
+fn version() -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    match env!("WIRESEAL_COMMIT") {
+        "" => version.to_owned(),
+        commit => format!("{version} ({commit})"),
+    }
+}
+
+/// What `--version` prints: also what was built in, and which of it this processor uses.
+fn long_version() -> String {
+    let libraries = if cfg!(target_feature = "crt-static") { "static" } else { "with shared libraries" };
+    let algorithms = TcpAoAlgorithm::ALL.map(TcpAoAlgorithm::name).join(", ");
+    let mut machine = Vec::new();
+    // Writing to memory does not fail.
+    let _ = selftest::write_machine(&mut machine);
+    format!(
+        "{}\n\
+         target:                {}, {libraries}\n\
+         TCP-AO:                {algorithms}\n\
+         {}",
+        version(),
+        env!("WIRESEAL_TARGET"),
+        String::from_utf8_lossy(&machine).trim_end()
+    )
 }
 
 /// Runs a subcommand. If it fails, says why in one line on standard error.

@@ -29,7 +29,7 @@ pub fn steps(findings: &Findings, setting: &Setting) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     for verdict in [Verdict::Unprotected, Verdict::NotJudged, Verdict::TcpMd5, Verdict::TcpAo] {
         for (number, group) in findings.groups.iter().enumerate() {
-            let has = |verdict| group.sockets.iter().any(|(_, found)| *found == verdict);
+            let has = |verdict| group.with(verdict).next().is_some();
             let advisor = Advisor { number, group, kernel: &findings.host.kernel, setting };
             match verdict {
                 Verdict::Unprotected if has(verdict) => steps.extend(advisor.protect(findings)),
@@ -65,8 +65,7 @@ impl Advisor<'_> {
 
     /// The sockets that nothing protects.
     fn bare(&self) -> impl Iterator<Item = &ProbedSocket> {
-        let bare = self.group.sockets.iter().filter(|(_, verdict)| *verdict == Verdict::Unprotected);
-        bare.map(|(socket, _)| socket)
+        self.group.with(Verdict::Unprotected)
     }
 
     /// For sockets that nothing protects.
@@ -78,7 +77,7 @@ impl Advisor<'_> {
             return vec![self.become_root("Which process has these sockets could not be seen.")];
         }
         let daemon_can = self.daemon_can();
-        let peers = self.peers(|_| true);
+        let peers = peers(self.bare());
         let mut steps = match (&self.kernel.tcp_ao, &daemon_can) {
             (Ability::Yes, Ability::Yes) => vec![self.by_daemon(peers)],
             (Ability::Yes, _) if self.is_under_run() => vec![self.add_to_run(peers)],
@@ -117,9 +116,9 @@ impl Advisor<'_> {
 
     /// By the gateway, except in VRFs, whose packets it does not carry.
     fn without_run(&self, findings: &Findings) -> Vec<Step> {
-        let is_in_vrf = |socket: &ProbedSocket| self.vrf_of(socket).is_some();
-        let outside = self.peers(|socket| !is_in_vrf(socket));
-        let inside = self.peers(is_in_vrf);
+        let is_in_vrf = |socket: &ProbedSocket| socket.vrf.is_some();
+        let [inside, outside] =
+            [true, false].map(|inside| peers(self.bare().filter(|socket| is_in_vrf(socket) == inside)));
         let mut steps = Vec::new();
         if self.bare().any(|socket| !is_in_vrf(socket) && socket.role != Role::Listener) {
             steps.push(match &self.kernel.packet_queues {
@@ -137,28 +136,6 @@ impl Advisor<'_> {
             steps.push(self.other_kernel("the gateway does not carry sessions in a VRF", inside));
         }
         steps
-    }
-
-    /// The peers of sessions that nothing protects, each once.
-    fn peers(&self, is_wanted: impl Fn(&ProbedSocket) -> bool) -> Vec<String> {
-        let peers: BTreeSet<_> =
-            self.bare().filter(|socket| is_wanted(socket)).filter_map(|socket| self.peer(socket)).collect();
-        peers.into_iter().collect()
-    }
-
-    /// The peer of a session as configurations name it; `None` for a listener, and in a VRF whose name cannot be in a command.
-    fn peer(&self, socket: &ProbedSocket) -> Option<String> {
-        let Role::Session { peer, .. } = socket.role else { return None };
-        match self.vrf_of(socket) {
-            None => Some(peer.ip().to_string()),
-            Some(vrf) => is_plain(vrf).then(|| format!("{}%{vrf}", peer.ip())),
-        }
-    }
-
-    /// The VRF of a socket. In other network namespaces any device may be one.
-    fn vrf_of<'s>(&self, socket: &'s ProbedSocket) -> Option<&'s str> {
-        let device = socket.device.as_deref()?;
-        (socket.namespace.is_some() || self.setting.vrfs.contains(device)).then_some(device)
     }
 
     /// By the daemon itself.
@@ -402,14 +379,8 @@ impl Advisor<'_> {
             "{} uses TCP-MD5, which TCP-AO replaces (RFC 5925). You can change one session at a time.",
             self.name()
         );
-        let mut step = self.step(Way::Migrate, "docs/migrate.md", reason);
-        let sockets = self.group.sockets.iter().filter(|(_, verdict)| *verdict == Verdict::TcpMd5);
-        step.peers = sockets
-            .filter_map(|(socket, _)| self.peer(socket))
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect();
-        step
+        let peers = peers(self.group.with(Verdict::TcpMd5));
+        self.step(Way::Migrate, "docs/migrate.md", reason).with(peers)
     }
 
     fn become_root(&self, reason: &str) -> Step {
@@ -422,21 +393,17 @@ impl Advisor<'_> {
 
     /// How to look at what is protected.
     fn look(&self) -> Step {
-        let has_gateway = self.group.sockets.iter().any(|(_, verdict)| *verdict == Verdict::Gateway);
-        let daemon = self.group.daemon.as_ref().map(|daemon| daemon.name);
+        let has_gateway = self.group.with(Verdict::Gateway).next().is_some();
         let name = self.name();
-        let (reason, command, page) = match daemon {
+        let own = format!("{name} has keys of its own.");
+        let (reason, command, page) = match name.as_str() {
             _ if has_gateway => (format!("A gateway protects {name}."), Some("wireseal status"), GATEWAY),
             _ if self.is_under_run() => {
                 (format!("`wireseal run` protects {name}."), Some("wireseal status"), RUN)
             }
-            Some("BIRD") => {
-                (format!("{name} has keys of its own."), Some("birdc show protocols all"), self.page(PROBE))
-            }
-            Some("GoBGP") => {
-                (format!("{name} has keys of its own."), Some("gobgp neighbor"), self.page(PROBE))
-            }
-            _ => (format!("{name} has keys of its own."), None, PROBE),
+            "BIRD" => (own, Some("birdc show protocols all"), self.page(PROBE)),
+            "GoBGP" => (own, Some("gobgp neighbor"), self.page(PROBE)),
+            _ => (own, None, PROBE),
         };
         let mut step = self.step(Way::Look, page, reason);
         step.commands.extend(command.map(str::to_owned));
@@ -567,6 +534,18 @@ impl Advisor<'_> {
             _ => otherwise,
         }
     }
+}
+
+/// The peers of sessions as configurations name them, each once; none of a listener, nor in a VRF whose name cannot be in a command.
+fn peers<'s>(sockets: impl Iterator<Item = &'s ProbedSocket>) -> Vec<String> {
+    let peers: BTreeSet<_> = sockets
+        .filter_map(|socket| match (socket.role, &socket.vrf) {
+            (Role::Session { peer, .. }, None) => Some(peer.ip().to_string()),
+            (Role::Session { peer, .. }, Some(vrf)) => is_plain(vrf).then(|| format!("{}%{vrf}", peer.ip())),
+            (Role::Listener, _) => None,
+        })
+        .collect();
+    peers.into_iter().collect()
 }
 
 /// The port of the service.

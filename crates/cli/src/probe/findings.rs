@@ -67,6 +67,13 @@ pub enum Answer {
     NotJudged,
 }
 
+impl Group {
+    /// The sockets with this verdict.
+    pub(super) fn with(&self, verdict: Verdict) -> impl Iterator<Item = &ProbedSocket> {
+        self.sockets.iter().filter(move |(_, found)| *found == verdict).map(|(socket, _)| socket)
+    }
+}
+
 impl Findings {
     /// Judges what was seen. `daemon` says which daemon a process is, and `is_roots` whether root alone can change its program.
     pub fn new(
@@ -140,8 +147,7 @@ impl Findings {
             .filter(|(count, _)| count.all > 0)
             .map(|(count, noun)| counted(count.all, noun))
             .collect();
-        let sockets = self.groups.iter().flat_map(|group| &group.sockets);
-        let by_md5 = sockets.filter(|(_, verdict)| *verdict == Verdict::TcpMd5).count() as u64;
+        let by_md5 = self.groups.iter().flat_map(|group| group.with(Verdict::TcpMd5)).count() as u64;
         let by_md5 =
             if by_md5 > 0 { format!(", {} by TCP-MD5 alone", grouped(by_md5)) } else { String::new() };
         let (unprotected, not_judged) = (some(|count| count.unprotected), some(|count| count.not_judged));

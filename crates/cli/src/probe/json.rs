@@ -1,7 +1,7 @@
 //! What was found, and what to do, for programs; see `docs/schemas/probe.json`.
 
 use serde_json::{Value, json};
-use wireseal_agent::probe::{Ability, AoKey, CarriedBy, Namespace, ProbedSocket, Process, Role};
+use wireseal_agent::probe::{Ability, AoKey, CarriedBy, Namespace, ProbedSocket, Process, Role, Service};
 
 use super::findings::{Answer, Count, Findings, Group, Verdict};
 use super::step::Step;
@@ -55,7 +55,7 @@ fn group(group: &Group) -> Value {
         "daemon": daemon.map(|daemon| json!({
             "name": daemon.name,
             "version": daemon.version,
-            "tcp-ao": ability(&daemon.tcp_ao(wireseal_agent::probe::Service::Bgp)),
+            "tcp-ao": ability(&daemon.tcp_ao(Service::Bgp)),
         })),
         "process": group.process.as_ref().map(process),
         "namespace": group.namespace.as_ref().map(|Namespace { name, pid, inode }| {
@@ -89,6 +89,7 @@ fn socket(socket: &ProbedSocket, verdict: Verdict) -> Value {
         "service": service(socket.service),
         "local": socket.local.to_string(),
         "device": socket.device,
+        "vrf": socket.vrf,
         "peer": peer,
         "is-opener": is_opener,
         "is-established": is_established,

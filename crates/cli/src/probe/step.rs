@@ -1,6 +1,5 @@
 //! What a step is, and what it depends on besides the sockets.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -20,8 +19,6 @@ pub struct Setting {
     pub has_run_unit: bool,
     /// Whether `/etc/wireseal/keys.toml` is there.
     pub has_keys: bool,
-    /// The devices of this network namespace that are VRFs.
-    pub vrfs: BTreeSet<String>,
 }
 
 impl Setting {
@@ -36,11 +33,6 @@ impl Setting {
                     .iter()
                     .any(|folder| exists(&format!("{folder}/systemd/system/{name}")))
         };
-        let devices = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-        let vrfs = devices.filter(|device| {
-            let kind = std::fs::read_to_string(device.path().join("uevent")).unwrap_or_default();
-            kind.lines().any(|line| line == "DEVTYPE=vrf")
-        });
         let program = std::env::current_exe().ok().and_then(|path| path.to_str().map(str::to_owned));
         Self {
             program: program.filter(|path| is_plain(path)).unwrap_or_else(|| "/usr/bin/wireseal".to_owned()),
@@ -48,7 +40,6 @@ impl Setting {
             has_gateway_unit: has_unit("wireseal-gateway.service") && exists("/etc/wireseal/gateway.toml"),
             has_run_unit: has_unit("wireseal-run@.service"),
             has_keys: exists("/etc/wireseal/keys.toml"),
-            vrfs: vrfs.filter_map(|device| device.file_name().into_string().ok()).collect(),
         }
     }
 }

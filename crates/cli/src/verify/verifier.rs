@@ -88,7 +88,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Counts a packet. If it has a selected segment, that waits to be judged together with others; when there are enough, `each` is called
-    /// for everything found, in order.
+    /// with every event, in order.
     ///
     /// # Errors
     /// Those of `each`; drop the verifier then.

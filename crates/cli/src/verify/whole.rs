@@ -53,8 +53,8 @@ fn read(mut reader: Reader, mut intake: Intake, outlet: &Outlet) -> (Intake, Opt
 }
 
 impl Verifier<'_> {
-    /// Verifies a whole capture, or as much as can be read, and returns why reading ended early. Calls `each` for everything found, in
-    /// order, and `between` now and then, with how far the capture was read and whether the next packet may take a while to arrive.
+    /// Verifies a whole capture, or as much as can be read, and returns why reading ended early. Calls `each` with every event, in order,
+    /// and `between` now and then, with how far the capture was read and whether the next packet may take a while to arrive.
     ///
     /// If the machine has a second processor, the capture is read and decoded on a thread of its own. That thread outlives an error of
     /// `each` or `between` while it waits for input.

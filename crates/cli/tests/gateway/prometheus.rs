@@ -72,10 +72,8 @@ impl Drop for Prometheus<'_> {
 
 /// What the document tells a user to write into Prometheus's configuration.
 fn scrape_configuration() -> &'static str {
-    let (_, rest) = DOCUMENT.split_once("```yaml\nscrape_configs:").unwrap();
-    let end = rest.find("```").unwrap();
-    let start = DOCUMENT.len() - rest.len() - "scrape_configs:".len();
-    &DOCUMENT[start..start + "scrape_configs:".len() + end]
+    let mut blocks = DOCUMENT.split("```yaml\n").skip(1).filter_map(|block| block.split("```").next());
+    blocks.find(|block| block.starts_with("scrape_configs:")).unwrap()
 }
 
 /// The queries of the dashboard, those for the choices above it among them, as Grafana asks them when nothing was chosen.

@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::files::{Files, crates};
 use crate::support::namespace::is_privileged;
-use crate::support::program::program;
+use crate::support::program::path;
 
 /// Sections of pages (all of a page: "") whose commands run elsewhere: in this file, which reads the page, under this name.
 const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
@@ -54,7 +54,7 @@ const DAEMON_PAGES: &str = "interop/linux/driver/src/rows/outside/daemon_pages.r
 /// What is there before the first command of a page.
 struct Prepared {
     page: &'static str,
-    /// Shell commands. A function stands in for a program that would need another machine, or would not end.
+    /// Shell commands. Their functions replace programs that need another machine, or do not end by themselves.
     before: &'static [&'static str],
     /// Programs that the page uses and that not every machine has.
     programs: &'static [&'static str],
@@ -313,12 +313,11 @@ fn followed(page: &str, blocks: &[Block<'_>]) -> Result<(), String> {
     let alone: &[_] = &["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let mut command = Command::new("timeout");
     command.arg("120").args(if is_alone { alone } else { &[] }).arg("sh");
-    let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
     let output = command
         .arg("-e")
         .arg(&script)
         .current_dir(files.path("."))
-        .env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()))
+        .env("PATH", path())
         .env("HOME", files.path("."))
         .stdin(Stdio::null())
         .output()

@@ -1,9 +1,8 @@
 //! `wireseal probe`: what it says of made-up hosts, word for word.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use wireseal::probe::{Answer, Findings, Setting, Verdict, Way, json, steps, text};
@@ -15,7 +14,7 @@ use wireseal_linux::KeyId;
 
 use crate::support::files::{Files, crates, workspace_file};
 use crate::support::pictures::{assert_is_picture, drawing};
-use crate::support::program::{Run, program};
+use crate::support::program::{Run, path};
 use crate::support::schema::Schema;
 
 /// A kernel with or without TCP-AO, and all the rest.
@@ -36,7 +35,6 @@ fn setting() -> Setting {
         has_gateway_unit: true,
         has_run_unit: true,
         has_keys: false,
-        vrfs: BTreeSet::from(["vrf-red".to_owned(), "a'b".to_owned()]),
     }
 }
 
@@ -57,6 +55,7 @@ fn listener(process: &Process, local: &str) -> ProbedSocket {
     ProbedSocket {
         namespace: None,
         device: None,
+        vrf: None,
         service: match local.port() {
             646 => Service::Ldp,
             3323 => Service::Rtr,
@@ -90,6 +89,11 @@ fn key(peer: &str, id: u8, is_current: bool, is_rnext: bool) -> AoKey {
 
 fn with(socket: ProbedSocket, protection: Protection) -> ProbedSocket {
     ProbedSocket { protection, ..socket }
+}
+
+/// Bound to a VRF.
+fn in_vrf(name: &str, socket: ProbedSocket) -> ProbedSocket {
+    ProbedSocket { device: Some(name.to_owned()), vrf: Some(name.to_owned()), ..socket }
 }
 
 fn tcp_ao(keys: Vec<AoKey>) -> Protection {
@@ -139,7 +143,6 @@ fn others() -> Vec<ProbedSocket> {
     let keys = vec![key("192.0.2.50/32", 1, true, false), key("192.0.2.50/32", 2, false, true)];
     let in_blue = |socket| ProbedSocket { namespace: Some(blue.clone()), ..socket };
     let in_nameless = |socket| ProbedSocket { namespace: Some(nameless.clone()), ..socket };
-    let in_device = |device: &str, socket| ProbedSocket { device: Some(device.to_owned()), ..socket };
     let required = Protection { is_ao_required: true, ..tcp_ao(vec![key("192.0.2.0/24", 1, false, false)]) };
     vec![
         with(listener(&bird, "[::]:179"), required),
@@ -162,8 +165,8 @@ fn others() -> Vec<ProbedSocket> {
         session(&anybodys, "192.0.2.1:40003", "192.0.2.63:179"),
         in_blue(session(&plain_bird, "192.0.2.1:179", "192.0.2.55:40000")),
         in_nameless(session(&hostile, "192.0.2.1:179", "192.0.2.100:40000")),
-        in_nameless(in_device("$(reboot)", listener(&hostile, "0.0.0.0:179"))),
-        in_device("vrf-red", session(&gobgpd, "192.0.2.1:40002", "192.0.2.62:179")),
+        in_nameless(in_vrf("$(reboot)", listener(&hostile, "0.0.0.0:179"))),
+        in_vrf("vrf-red", session(&gobgpd, "192.0.2.1:40002", "192.0.2.62:179")),
     ]
 }
 
@@ -357,8 +360,7 @@ fn no_name_that_a_user_chose_gets_into_a_command_or_to_the_terminal() {
     // Nothing of a peer whose VRF has such a name.
     let gobgpd = process(600, "/usr/bin/gobgpd", None);
     let session = session(&gobgpd, "192.0.2.1:179", "192.0.2.2:40000");
-    let evil = ProbedSocket { device: Some("a'b".to_owned()), ..session };
-    let findings = findings(host(true, vec![evil]));
+    let findings = findings(host(true, vec![in_vrf("a'b", session)]));
     let steps = steps(&findings, &setting());
     assert!(steps[0].peers.is_empty() && steps[0].commands.is_empty(), "{steps:#?}");
 }
@@ -372,13 +374,13 @@ fn nothing_is_recommended_that_the_machine_cannot_do() {
     };
     let gobgpd = process(600, "/usr/bin/gobgpd", Some("gobgpd.service"));
     let bgp = vec![session(&gobgpd, "192.0.2.1:40001", "192.0.2.61:179")];
-    let in_vrf = vec![ProbedSocket { device: Some("vrf-red".to_owned()), ..bgp[0].clone() }];
+    let of_vrf = vec![ProbedSocket { device: Some("eth0".to_owned()), ..in_vrf("vrf-red", bgp[0].clone()) }];
     let bmp = vec![ProbedSocket { service: Service::Bmp, ..bgp[0].clone() }];
     assert_eq!(way(&|_| (), bgp.clone()), [Way::Daemon]);
     assert_eq!(way(&|_| (), bmp.clone()), [Way::Run], "GoBGP signs BGP alone");
     let no_tcp_ao = |host: &mut Host| host.kernel.tcp_ao = Ability::No;
     assert_eq!(way(&no_tcp_ao, bgp.clone()), [Way::Gateway]);
-    assert_eq!(way(&no_tcp_ao, in_vrf), [Way::Kernel]);
+    assert_eq!(way(&no_tcp_ao, of_vrf), [Way::Kernel], "bound to a device in the VRF");
     let no_seccomp = |host: &mut Host| host.kernel.seccomp_notifications = Ability::No;
     assert_eq!(way(&no_seccomp, bmp), [Way::Gateway]);
     let nothing = |host: &mut Host| {
@@ -396,10 +398,8 @@ fn pasted(commands: &[String], root: &Files) -> Run {
                  *) command wireseal \"$@\";; esac; }\n";
     let etc = root.path("etc/");
     let commands = commands.join("\n").replace("/etc/", etc.to_str().unwrap());
-    let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
-    command.args(["-c", &format!("{begin}{commands}")]).current_dir(root.path(".")).env("PATH", path);
+    command.args(["-c", &format!("{begin}{commands}")]).current_dir(root.path(".")).env("PATH", path());
     command.output().unwrap().into()
 }
 

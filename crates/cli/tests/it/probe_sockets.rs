@@ -3,7 +3,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::chown;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
@@ -12,7 +12,7 @@ use wireseal_agent::probe::Process;
 
 use crate::support::files::{Files, set_mode, workspace_file};
 use crate::support::namespace::{INSIDE, is_privileged, shell};
-use crate::support::program::{Run, on_terminal, program, wireseal};
+use crate::support::program::{Run, on_terminal, path, program, wireseal};
 
 /// Names of other network namespaces are hidden, too.
 const ALONE: &str = "mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip link set lo up && \
@@ -155,7 +155,6 @@ fn the_commands_of_the_pages_work() {
     }
     let _python = sockets("listen('192.0.2.1', 179)");
     let files = Files::new();
-    let folder = Path::new(program().get_program()).parent().unwrap().to_owned();
     for page in ["docs/probe.md", "docs/kernels.md"] {
         let text = String::from_utf8(workspace_file(&format!("../{page}"))).unwrap();
         let blocks: Vec<_> = text.split("```sh\n").skip(1).collect();
@@ -164,8 +163,7 @@ fn the_commands_of_the_pages_work() {
             let commands = block.split("```").next().unwrap();
             let mut command = Command::new("sh");
             command.args(["-c", commands]).current_dir(files.path("."));
-            let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-            let run = Run::from(command.env("PATH", path).output().unwrap());
+            let run = Run::from(command.env("PATH", path()).output().unwrap());
             let is_monitor = commands.contains("||");
             assert_eq!(run.code, i32::from(!is_monitor), "{commands}: {}{}", run.out, run.err);
             run.assert_says(if is_monitor { "exit code 1" } else { "1 of 1 listener is not protected" });
@@ -215,6 +213,12 @@ fn is_user_mapped(user: u64) -> bool {
     })
 }
 
+/// The program `sleep` itself, not a link to it.
+fn sleep() -> PathBuf {
+    let folders = std::env::var_os("PATH").unwrap();
+    std::env::split_paths(&folders).find_map(|folder| folder.join("sleep").canonicalize().ok()).unwrap()
+}
+
 #[test]
 fn a_daemons_program_is_read_and_not_executed() {
     if !is_alone("probe_sockets::a_daemons_program_is_read_and_not_executed") {
@@ -224,8 +228,7 @@ fn a_daemons_program_is_read_and_not_executed() {
     set_mode(&files.path("."), 0o777);
     // A program that says it is BIRD, and has a listener that it inherits.
     let bird = files.path("bird");
-    let sleep = Command::new("sh").args(["-c", "readlink -f $(command -v sleep)"]).output().unwrap();
-    fs::copy(String::from_utf8(sleep.stdout).unwrap().trim_end(), &bird).unwrap();
+    fs::copy(sleep(), &bird).unwrap();
     let mut program_file = OpenOptions::new().append(true).open(&bird).unwrap();
     program_file.write_all(b"\0BIRD version 2.0.12\n\0").unwrap();
     drop(program_file);
@@ -250,7 +253,7 @@ fn a_daemons_program_is_read_and_not_executed() {
         run.assert_says(&format!("BIRD 2.0.12, process {} (bird,", child.0.id()));
         assert!(!mark.exists(), "it was executed, owned by {owner}");
     }
-    // The mark is one.
+    // The trap does leave its mark.
     assert!(Command::new(&bird).arg("--version").status().unwrap().success());
     assert!(mark.exists());
     shell(&format!("umount {}", bird.display()));
@@ -270,10 +273,9 @@ fn await_link(link: &str, target: &Path) {
 fn a_program_is_roots_if_nobody_else_can_write_to_it_or_its_folders() {
     let files = Files::new();
     let copy = files.path("sleep");
-    let found = Command::new("sh").args(["-c", "readlink -f $(command -v sleep)"]).output().unwrap();
-    let sleep = String::from_utf8(found.stdout).unwrap().trim_end().to_owned();
+    let sleep = sleep();
     fs::copy(&sleep, &copy).unwrap();
-    for (path, expected) in [(Path::new(&sleep), true), (&copy, false)] {
+    for (path, expected) in [(&sleep, true), (&copy, false)] {
         let mut child = Command::new(path).arg("1000").spawn().unwrap();
         let running = Process {
             pid: child.id(),

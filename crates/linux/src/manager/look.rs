@@ -134,8 +134,12 @@ fn duplicate(socket: &(impl AsFd + ?Sized)) -> io::Result<(Identity, Descriptor)
     Ok((Identity(metadata.dev(), metadata.ino()), Descriptor(Some(file.into()))))
 }
 
-/// The interface index of the VRF device that a device belongs to; 0 for none.
-fn vrf_of_device(device: &[u8]) -> io::Result<u32> {
+/// The index of the VRF device that the device with this name is, or belongs to (`linux/if_link.h`); 0 for none. It looks in the calling
+/// thread's network namespace.
+///
+/// # Errors
+/// The kernel's: ENODEV if no device has this name.
+pub fn vrf_of_device(device: &[u8]) -> io::Result<u32> {
     let kernel = Socket::new(Domain::from(AF_NETLINK), Type::DGRAM, Some(Protocol::from(NETLINK_ROUTE)))?;
     kernel.send(&question(device))?;
     let mut answer = vec![0; ANSWER];

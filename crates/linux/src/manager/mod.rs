@@ -28,6 +28,7 @@ use self::peers::{Configured, PeerTable, check, longest, next_change};
 use self::sockets::{Entry, Shared, lock};
 use crate::{Error, PeerName, TcpAoSocket};
 
+pub use look::vrf_of_device;
 pub use plan::{Action, Origin, SocketKind};
 pub use report::{Refused, SocketReport, SocketState, StepReport};
 pub use sockets::Attachment;

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -40,6 +41,12 @@ impl From<Output> for Run {
 /// The program, to be run in another way than [`wireseal`] does.
 pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_wireseal"))
+}
+
+/// `PATH` with the program's folder in front, for shells that run `wireseal`.
+pub fn path() -> String {
+    let folder = Path::new(env!("CARGO_BIN_EXE_wireseal")).parent().unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
 }
 
 pub fn wireseal<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Run {

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use agent::{Counted, TIME_LIMIT, WriteFile};
 use tokio::time::timeout;
-use wireseal_keys::KeyChains;
 use wireseal_tcp_ao::Mkt;
 
 use super::daemon::await_no_sockets;
-use super::page::{Page, run};
+use super::page::{self, Page, run};
 use crate::guest::Guest;
 use crate::row::prelude::*;
 use crate::rows::bgp::evidence;
@@ -148,9 +147,7 @@ impl Daemon {
         let contents = change(keys.clone());
         guests[1].call(WriteFile { path: KEYS.to_owned(), contents }).await?;
         guests[1].shell(&format!("chmod 600 {KEYS}")).await?;
-        let chains = KeyChains::from_toml(&keys)?;
-        let key = chains.chains().first().and_then(|chain| chain.keys().first());
-        Ok(key.context("the page makes a key")?.mkt().clone())
+        page::key(&keys)
     }
 
     /// Takes everything away again, also after a failure.

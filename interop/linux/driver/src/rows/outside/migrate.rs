@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use agent::{Counted, WriteFile};
-use wireseal_keys::KeyChains;
 use wireseal_tcp_ao::Mkt;
 
 use super::daemon::{Daemon, await_no_sockets};
@@ -57,8 +56,7 @@ async fn prepared<'a>(lab: &'a Lab, guest: &Guest) -> Result<(Bird<'a>, Mkt)> {
     follow(guest, "1. Prepare").await?;
     let now = bird.state(Family::Ipv4).await?;
     ensure!(now.state == "Established" && now.since == first.since, "preparing closed the session: {now:?}");
-    let chains = KeyChains::from_toml(&guest.shell("cat /etc/wireseal/keys.toml").await?)?;
-    Ok((bird, chains.chains()[0].keys()[0].mkt().clone()))
+    Ok((bird, page::key(&guest.shell("cat /etc/wireseal/keys.toml").await?)?))
 }
 
 async fn migrated(lab: &Lab) -> Result<Evidence> {

@@ -1,6 +1,8 @@
 //! A page of the documentation: what it tells the reader to write and to run, followed on a guest as it stands there.
 
 use agent::WriteFile;
+use wireseal_keys::KeyChains;
+use wireseal_tcp_ao::Mkt;
 
 use crate::guest::Guest;
 use crate::row::prelude::*;
@@ -38,7 +40,7 @@ impl Page {
         files
     }
 
-    /// Its commands. Of those that install packages it leaves out all but Wireseal's: the guest's file system was made with Debian's.
+    /// Its commands, without those that install Debian's packages: the guest's file system was made with them.
     pub fn commands(self) -> impl Iterator<Item = &'static str> {
         let commands = self.lines_of("```sh\n");
         commands.filter(|line| !line.starts_with("apt-get ") || line.contains(" ./wireseal_"))
@@ -68,6 +70,13 @@ impl Page {
         self.write(guest).await?;
         run(guest, self.commands()).await
     }
+}
+
+/// The key in a file that the commands of a page have made.
+pub fn key(file: &str) -> Result<Mkt> {
+    let chains = KeyChains::from_toml(file)?;
+    let key = chains.chains().first().and_then(|chain| chain.keys().first());
+    Ok(key.context("the page makes a key")?.mkt().clone())
 }
 
 /// Runs commands where the reader has downloaded the package to; returns what each has printed.

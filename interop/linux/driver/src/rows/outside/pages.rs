@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use agent::{Counted, WriteFile};
-use wireseal_keys::KeyChains;
 use wireseal_tcp_ao::Mkt;
 
 use super::daemon::{Daemon, await_no_sockets};
@@ -105,8 +104,7 @@ impl Followed {
         let starts = self.page.commands().position(|command| command.starts_with("systemctl "));
         let starts = starts.context("the page starts something")?;
         let mut said = page::run(guest, self.page.commands().take(starts)).await?;
-        let chains = KeyChains::from_toml(&guest.shell("cat /etc/wireseal/keys.toml").await?)?;
-        let mkt = chains.chains()[0].keys()[0].mkt().clone();
+        let mkt = page::key(&guest.shell("cat /etc/wireseal/keys.toml").await?)?;
         let bird = Bird::start(&lab.north, self.at, &tcp_ao(&[&mkt], &mkt)?).await?;
         bird.replace(change(&bird.text())).await?;
         said.extend(page::run(guest, self.page.commands().skip(starts)).await?);

@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::daemon::{Daemon, FOLDER, SESSION, Speaker, supervise, write};
+use super::daemon::{Daemon, FOLDER, Speaker, write};
 use super::gateway::{Behind, start_gateway};
-use super::run::{VRF, within};
+use super::run::{VRF, begin_in_vrf, within};
 use crate::guest::Guest;
 use crate::row::prelude::*;
-use crate::rows::bgp::{FIRST, MD5_SECRET, SECRET, await_routes, begin, evidence, key_chain, key_file};
+use crate::rows::bgp::{FIRST, MD5_SECRET, SECRET, await_routes, evidence, key_chain, key_file};
 use crate::rows::bird::{Bird, tcp_ao, tcp_md5};
 use crate::wait::Program;
 
@@ -46,7 +46,7 @@ struct Said {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Seen {
     daemon: String,
-    /// Its network namespace, or the VRF. BIRD also binds a session that it opens to the interface.
+    /// Its network namespace, or the VRF.
     place: String,
     is_listener: bool,
     protected_by: String,
@@ -71,7 +71,7 @@ impl Said {
                 let current = keys.iter().find(|key| key["is-current"] == true);
                 all.push(Seen {
                     daemon: text(&group["process"]["name"]),
-                    place: text(&group["namespace"]["name"]) + if socket["device"] == VRF { VRF } else { "" },
+                    place: text(&group["namespace"]["name"]) + &text(&socket["vrf"]),
                     is_listener: socket["peer"] == Value::Null,
                     protected_by: text(&socket["protected-by"]),
                     key: current.and_then(|key| key["send-id"].as_u64().zip(key["recv-id"].as_u64())),
@@ -155,12 +155,7 @@ async fn run(lab: &Lab, south: &Guest) -> Result<Evidence> {
 
     south.shell(&format!("ip link set eth0 master {VRF}")).await?;
     let (_, keys) = key_chain(SECRET)?;
-    let (bird, before) = begin(lab).await?;
-    let speaker = Speaker { vrf: Some(VRF), ..Speaker::of_bird(Port::South) };
-    let supervised = supervise(south, Daemon::Frr, &speaker, &key_file(SECRET)).await?;
-    bird.open().await?;
-    await_routes(&bird, 0).await?;
-    supervised.await_log(SESSION, 2).await?;
+    let (bird, before, supervised) = begin_in_vrf(lab, south).await?;
     write(south, "core.conf", "[global.config]\nas = 64999\nrouter-id = \"192.0.2.99\"\n").await?;
     south.shell(&format!("ip netns add {NAMESPACE} && ip -n {NAMESPACE} link set lo up")).await?;
     let gobgp = format!(
@@ -221,10 +216,7 @@ async fn behind_gateway(lab: &Lab) -> Result<Evidence> {
     behind.stop().await?;
     said.check(&seen("gobgpd", "", "gateway", None), "0")?;
     let kernel = &said.json["kernel"];
-    ensure!(
-        (kernel["tcp-ao"]["ability"] == "no", kernel["packet-queues"]["ability"] == "yes") == (true, true),
-        "{kernel}"
-    );
+    ensure!(kernel["tcp-ao"]["ability"] == "no" && kernel["packet-queues"]["ability"] == "yes", "{kernel}");
     let (_, keys) = key_chain(SECRET)?;
     Ok(evidence(lab, &keys[..1], &[("BIRD's kernel", counted)], 0.0)?
         .with_figures("2 sessions behind the gateway"))

@@ -223,14 +223,20 @@ pub async fn within<T>(lab: &Lab, act: impl AsyncFn(&Guest) -> Result<T>) -> Res
     result
 }
 
-async fn run_in_vrf(lab: &Lab, south: &Guest) -> Result<Evidence> {
-    let (_, keys) = key_chain(SECRET)?;
+/// BIRD, the counters before it, and FRR in the VRF under `wireseal run`, with both sessions.
+pub async fn begin_in_vrf<'l>(lab: &'l Lab, south: &'l Guest) -> Result<(Bird<'l>, Both<'l>, Program<'l>)> {
     let (bird, before) = begin(lab).await?;
     let speaker = Speaker { vrf: Some(VRF), ..Speaker::of_bird(Port::South) };
     let supervised = supervise(south, Daemon::Frr, &speaker, &key_file(SECRET)).await?;
     bird.open().await?;
     await_routes(&bird, 0).await?;
     supervised.await_log(SESSION, 2).await?;
+    Ok((bird, before, supervised))
+}
+
+async fn run_in_vrf(lab: &Lab, south: &Guest) -> Result<Evidence> {
+    let (_, keys) = key_chain(SECRET)?;
+    let (bird, before, supervised) = begin_in_vrf(lab, south).await?;
     let counted = before.good().await?;
     bird.stop().await?;
     supervised.stop().await?;
