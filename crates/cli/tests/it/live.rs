@@ -14,7 +14,7 @@ use rustix::termios::tcgetattr;
 
 use crate::support::files::{Files, set_mode};
 use crate::support::namespace::{await_text, is_inside, send, shell};
-use crate::support::program::{Run, program, terminal, wireseal};
+use crate::support::program::{Run, interruptible, program, terminal, wireseal};
 use crate::support::schema::Schema;
 use crate::support::session::{IPV4_KEY, MSS, Recorded, SYN, Session, session};
 
@@ -35,7 +35,7 @@ impl Live {
     fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let files = Files::new();
         let [out, err] = ["out", "err"].map(|name| files.path(name));
-        let mut command = program();
+        let mut command = interruptible();
         command.arg("verify").args(arguments).envs(environment.iter().copied());
         let child = command.stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap()).spawn();
         await_text(&err, "listening on");

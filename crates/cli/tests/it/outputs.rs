@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::files::Files;
-use crate::support::program::{program, wireseal};
+use crate::support::program::{interruptible, program, wireseal};
 use crate::support::session::{IPV4_KEY, IPV4_SESSION, capture_path};
 
 const KEYS: &str = "/data/core.toml";
@@ -97,7 +97,7 @@ fn a_signal_removes_what_was_not_finished() {
     let folder = files.path("folder");
     fs::create_dir(&folder).unwrap();
     for signal in [Signal::INT, Signal::TERM] {
-        let mut command = program();
+        let mut command = interruptible();
         command.args(["verify", "-", "--key", IPV4_KEY, "--annotate"]).arg(folder.join("out.pcapng"));
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let input = child.stdin.take();

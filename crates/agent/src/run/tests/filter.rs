@@ -38,7 +38,13 @@ fn interpret(program: &[Instruction], words: &[u32]) -> u32 {
     }
 }
 
-const OWN: u32 = if cfg!(target_arch = "x86_64") { 0xc000_003e } else { 0xc000_00b7 };
+const OWN: u32 = if cfg!(target_arch = "x86_64") {
+    0xc000_003e
+} else if cfg!(target_arch = "aarch64") {
+    0xc000_00b7
+} else {
+    0xc000_00f3
+};
 const I386: u32 = 0x4000_0003;
 const ARM: u32 = 0x4000_0028;
 /// Upper halves that the kernel does not look at.

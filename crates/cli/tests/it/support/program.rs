@@ -43,6 +43,13 @@ pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_wireseal"))
 }
 
+/// The program, which SIGINT ends even if these tests ignore it, as a shell has what runs in its background do.
+pub fn interruptible() -> Command {
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT", env!("CARGO_BIN_EXE_wireseal")]);
+    command
+}
+
 /// `PATH` with the program's folder in front, for shells that run `wireseal`.
 pub fn path() -> String {
     let folder = Path::new(env!("CARGO_BIN_EXE_wireseal")).parent().unwrap();
