@@ -183,7 +183,7 @@ impl Scope<'_> {
         let target = Target { chain, peer, now, kind, near: &near };
         let held = on_socket.get(&peer).map_or(&[][..], Vec::as_slice);
         let found: Vec<Found> = held.iter().map(|key| target.recognise(memory, key)).collect();
-        memory.observe(&found);
+        memory.observe(kind, &found);
         let is_held = |name: &KeyName| found.iter().any(|key| key.name == *name);
         outcome.overdue.extend(unsettled.undeleted.drain(..).filter(is_held));
         let plan = target.plan(&found, memory, &unsettled.set_aside);

@@ -331,7 +331,9 @@ impl KeyManager {
             && peer.is_some_and(|peer| attached.is_peer_behind(peer));
         let again = outcome.next(is_peer_behind, now);
         let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
-        let found = SocketState { peer, expired: outcome.expired, is_peer_behind, counters };
+        let asks_for = peer.filter(|peer| kind == Some(SocketKind::Connection) && peers.contains_key(peer));
+        let asks_for = asks_for.and_then(|peer| attached.asks_for(peer));
+        let found = SocketState { peer, expired: outcome.expired, is_peer_behind, asks_for, counters };
         let report = SocketReport::new(number, kind, found, outcome, &mut attached.seen);
         let mut state = self.shared.state();
         if let Some(index) = state.position(number) {
