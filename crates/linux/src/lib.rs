@@ -140,10 +140,11 @@ pub use kernel::{NetworkCounters, Support, probe};
 pub use key::{InstalledKey, SeenKey, SocketKey, Successor};
 pub use listener::TcpAoListener;
 pub use manager::{
-    Action, Attachment, KeyManager, Origin, Refused, SocketKind, SocketReport, SocketState, StepReport,
+    Action, Attachment, Barrier, KeyManager, OnFailure, Origin, PendingSocket, PlannedSocket, Policy,
+    PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, Transaction,
     vrf_of_device,
 };
-pub use names::{KeyName, PeerName};
+pub use names::{Generation, KeyName, PeerName};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};

@@ -172,7 +172,7 @@ fn ao_44_peers_that_overlap_need_other_ids() {
     // A network is checked against all peers within it, but not against its own old chain or removed peers.
     assert!(manager.set_peer(peer("0.0.0.0/0"), one_key(1, None, 50)).is_err());
     manager.set_peer(network, one_key(1, 50, 100)).unwrap();
-    assert!(manager.remove_peer(neighbour) && !manager.remove_peer(neighbour));
+    assert!(manager.remove_peer(neighbour).is_some() && manager.remove_peer(neighbour).is_none());
     manager.set_peer(neighbour, one_key(2, None, None)).unwrap();
 }
 

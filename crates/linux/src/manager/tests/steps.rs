@@ -8,6 +8,7 @@ use std::thread;
 use super::*;
 use crate::StepReport;
 use crate::manager::look::Attached;
+use crate::manager::policy::Standing;
 use crate::manager::report::SocketState;
 use crate::manager::sockets::{Attachment, Entry, lock};
 
@@ -22,14 +23,15 @@ fn list(
     let identity = attached.identity;
     let socket = Arc::new(Mutex::new(attached));
     let mut state = manager.shared.state();
-    let (listed, version) = (Arc::clone(&socket), state.version);
+    let (listed, generation) = (Arc::clone(&socket), state.generation);
     state.sockets.push(Entry {
         number,
         identity,
         socket: listed,
-        version,
         next: None,
-        state: SocketState { peer, ..SocketState::default() },
+        state: SocketState { peer, generation, ..SocketState::default() },
+        standing: Standing::default(),
+        reset: None,
     });
     (socket, Attachment { shared: Arc::clone(&manager.shared), number })
 }
@@ -74,10 +76,12 @@ fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
 fn a_peer_that_is_set_during_a_step_is_not_undone() {
     let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (waiting, _attachment) = list(&manager, 0, None, &listener());
-    step_while(&manager, &waiting, || manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap());
+    step_while(&manager, &waiting, || {
+        _ = manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap()
+    });
     // The socket was locked after the peer was set, so it has the peer's keys already.
     let state = manager.shared.state();
-    assert_eq!(state.sockets[0].version, state.version);
+    assert_eq!(state.sockets[0].state.generation, state.generation);
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn only_what_is_due_is_stepped() {
     expect(29, None, &[]);
     manager.set_peer(other, one_key(1, None, None)).unwrap();
     expect(29, Some(&[1, 2]), &[]);
-    assert!(manager.remove_peer(one) && !manager.remove_peer(one));
+    assert!(manager.remove_peer(one).is_some() && manager.remove_peer(one).is_none());
     expect(29, Some(&[0, 2]), &[]);
     expect(30, Some(&[0, 1, 2]), &[]);
     // The clock is set back.
