@@ -1,11 +1,14 @@
 //! Installing and removing the keys of key chains on sockets, on schedule.
 //!
-//! A chain's way to the kernel: `set_peer` puts it into the table (`peers`) and makes a step due (`sockets`), which a thread or a task
-//! takes (`background`). For each socket a step
+//! A chain's way to the kernel: a transaction, of one peer or many (`transaction`), puts it into the table (`peers`) as the next generation
+//! and makes a step due (`sockets`), which a thread or a task takes (`background`). For each socket a step (`step`)
 //! 1. looks: reads the kind of the socket (`look`), and its keys in the kernel;
 //! 2. plans: decides how to change each peer's keys, a pure function of chain, time and keys (`plan`);
 //! 3. applies: makes the plan's calls; looks and plans again without a key that the kernel refused (`apply`);
-//! 4. reports: what was done, what failed, and which segments the kernel refused (`report`).
+//! 4. records how the socket stands to the generation, which `progress` counts, and carries out the peer's `policy` if it has failed;
+//! 5. reports: what was done, what failed, and which segments the kernel refused (`report`).
+//!
+//! A dry run does the first three with a copy of the keys in place of the kernel.
 
 mod apply;
 mod background;
@@ -54,9 +57,9 @@ pub use transaction::{PlannedSocket, Transaction};
 /// | will connect | with [`attach_connecting`](Self::attach_connecting) before `connect` | those of its peer, the preferred one as current and rnext key |
 /// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
 ///
-/// Then call [`step_due`](Self::step_due) every second, or with feature `tokio` spawn [`run_reporting`](Self::run_reporting), which
-/// does so. Neither this task nor the thread of a [`TcpAoListener`](crate::TcpAoListener) survives a fork. Take steps in the network
-/// namespace of the sockets, because a step looks up there which VRF a device is in.
+/// Then let a thread ([`spawn`](Self::spawn)) or with feature `tokio` a task ([`run_reporting`](Self::run_reporting)) take the steps, or
+/// call [`step_due`](Self::step_due) every second yourself. Neither thread nor task survives a fork. Take steps in the network namespace of
+/// the sockets, because a step looks up there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
 /// To the one with the longest prefix that contains its remote address, in its VRF; this is decided when the connection is attached.
@@ -82,6 +85,23 @@ pub use transaction::{PlannedSocket, Transaction};
 ///
 /// The manager leaves other programs' keys on a listener alone. From a connection it deletes every key that is not of its peer's
 /// chain. Attach a connection to one manager.
+///
+/// # Changing keys
+/// Each change of peers has a number, its [`Generation`](crate::Generation), which reports and [`SocketState`] name. A
+/// [`transaction`](Self::transaction) changes many peers at once, and has an example:
+/// - [`dry_run`](Transaction::dry_run) says beforehand what will be done on which socket, and changes nothing;
+/// - [`progress`](Self::progress) says which sockets have the keys of a generation, and which peers have moved to them;
+///   [`wait_until`](Self::wait_until), or with feature `tokio` [`reached`](Self::reached), waits until all have;
+/// - [`undo`](Self::undo) gives the peers the keys from before the newest change;
+/// - a [`Policy`] for a peer says what to do if its keys cannot be set or it does not move in time: go on trying, go back to its old keys, or
+///   reset its connection or those of its cohort.
+///
+/// # What waits in the kernel
+/// Linux deletes a key from a socket that does not listen only after some milliseconds, and the caller waits. If a thread or a task takes
+/// the steps, attaching a socket leaves such deletions to the next step, which is due at once: until then a connection accepts a key of its
+/// own peer that has expired or left the chain. It does not leave keys of *other* peers, which an accepted connection has if their
+/// networks contain its address; for these attaching waits. Dropping an attachment, changing peers and asking for progress never wait for a
+/// step.
 ///
 /// # Nothing unsigned gets through
 /// Attaching a listener or unconnected socket makes it [require](crate::TcpAoSocket::set_required) TCP-AO, and it always has a key for
@@ -140,8 +160,8 @@ impl KeyManager {
     /// For accepted connections use [`attach_accepted`](Self::attach_accepted) if networks of peers overlap: this call does not check which
     /// peer's key signed the handshake.
     ///
-    /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key from a connection waits in
-    /// the kernel for some milliseconds: keep it off the threads of asynchronous tasks.
+    /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key from a connection
+    /// [can wait in the kernel](Self#what-waits-in-the-kernel).
     ///
     /// # Errors
     /// With the socket unchanged, [`Error::AlreadyAttached`] and, for a connection, [`Error::NoPeer`], [`Error::Unsigned`],

@@ -369,7 +369,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Keeps a socket attached to a [`KeyManager`](crate::KeyManager) until it is dropped; the socket then keeps the keys it has.
 ///
 /// Drop it before the socket. The manager holds a duplicate of the descriptor, so closing the socket first does not end the
-/// connection. Declare a local attachment after the socket, and a field before it.
+/// connection. Declare a local attachment after the socket, and a field before it. Dropping it does not wait for a step in progress, unless
+/// it closes the last descriptor of a socket that lingers (`SO_LINGER`).
 #[must_use = "dropping it leaves the socket's keys as they are"]
 pub struct Attachment {
     pub(super) shared: Arc<Shared>,
@@ -415,7 +416,7 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         let entry = state.position(self.number).map(|index| state.sockets.remove(index));
-        // Unlock first, because closing a socket can take time.
+        // Unlock first, because closing a socket can take time. A step in progress keeps it open until the step's end.
         drop(state);
         drop(entry);
         self.shared.notify();

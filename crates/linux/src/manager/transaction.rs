@@ -114,30 +114,43 @@ impl KeyManager {
     }
 }
 
-/// Changes of a [`KeyManager`]'s peers that take effect at once, or not at all.
+/// Changes of a [`KeyManager`]'s peers that take effect at once, or not at all ([`KeyManager::transaction`]).
 ///
 /// ```no_run
 /// use std::time::Duration;
 ///
 /// use wireseal_keys::{KeyChain, Timestamp};
-/// use wireseal_linux::{Barrier, Error, KeyManager, PeerName};
+/// use wireseal_linux::{Barrier, Error, KeyManager, OnFailure, PeerName, Policy};
 ///
-/// /// Gives these peers a new key each, and takes it back if not all of them use it after a minute.
-/// fn rotate(manager: &KeyManager, peers: Vec<(PeerName, KeyChain)>) -> Result<bool, Error> {
+/// /// Gives peers new keys. One that does not use its new key within 30 seconds gets its old one again; if after a minute others are not
+/// /// done either, all do.
+/// fn rotate(manager: &KeyManager, peers: Vec<(PeerName, KeyChain)>) -> Result<(), Error> {
+///     let policy = Policy { on_failure: OnFailure::HoldOldKeys, patience: Some(30), cohort: None };
 ///     let mut transaction = manager.transaction();
 ///     for (peer, chain) in peers {
 ///         transaction.set_peer(peer, chain);
+///         transaction.set_policy(peer, policy.clone());
 ///     }
 ///     for socket in transaction.dry_run(Timestamp::now())? {
 ///         println!("{socket}");
 ///     }
 ///     let generation = transaction.commit()?;
 ///     let progress = manager.wait_until(generation, Barrier::Moved, Duration::from_secs(60));
+///     for (peer, action) in &progress.given_up {
+///         println!("{peer}: {action}");
+///     }
 ///     if !progress.has_moved() {
 ///         manager.undo(generation)?;
 ///     }
-///     Ok(progress.has_moved())
+///     Ok(())
 /// }
+///
+/// let manager = KeyManager::default();
+/// // Takes the steps. Attach the daemon's sockets, too.
+/// manager.spawn(|report| println!("{report:?}"))?;
+/// # let peers = Vec::new();
+/// rotate(&manager, peers)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "nothing changes before it is committed"]
 pub struct Transaction {

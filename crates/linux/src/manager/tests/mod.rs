@@ -1,9 +1,12 @@
 //! The manager without a kernel that has TCP-AO: a model of the keys on a Linux TCP socket follows the rules of the kernel's
 //! `net/ipv4/tcp_ao.c`.
 
+mod fleet;
 mod pair;
 mod peers;
 mod plan;
+mod policy;
+mod rotation;
 mod steps;
 
 use std::net::IpAddr;
