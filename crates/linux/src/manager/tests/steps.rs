@@ -165,7 +165,7 @@ fn a_peer_that_is_set_during_a_step_is_not_undone() {
     let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (waiting, _attachment) = list(&manager, 0, None, &listener());
     step_while(&manager, &waiting, || {
-        _ = manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap()
+        manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap();
     });
     // The socket was locked after the peer was set, so it has the peer's keys already.
     let state = manager.shared.state();
