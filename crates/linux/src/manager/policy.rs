@@ -16,7 +16,7 @@ use crate::{Generation, PeerName};
 pub struct Policy {
     /// What to do.
     pub on_failure: OnFailure,
-    /// Within how many seconds a peer has to move, from the moment when its connection has the keys: to sign with the preferred key, and to
+    /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred key, and to
     /// ask for it. `None` waits for any time, and then only a failing action counts as failure.
     ///
     /// An action that fails because the peer has just asked for the key ([`Error::KeyInUse`](crate::Error::KeyInUse)) is no failure.
@@ -90,7 +90,7 @@ impl Standing {
 
     /// Whether the peer has had this many seconds to move.
     pub(super) fn is_out_of(&self, patience: u32, now: Timestamp) -> bool {
-        self.waiting.is_some_and(|(_, since)| since.later_by(patience) <= now)
+        self.waiting.is_some_and(|(_, since)| since.later_by(patience.max(1)) <= now)
     }
 
     /// When to look next whether the peer has moved: soon at first, and at the end of its policy's patience.
@@ -98,7 +98,7 @@ impl Standing {
         let (_, since) = self.waiting?;
         let waited = u32::try_from(now.unix_seconds() - since.unix_seconds()).unwrap_or(idle);
         let look = now.later_by((waited / 2).clamp(1, idle));
-        let end = patience.map(|patience| since.later_by(patience)).filter(|end| now < *end);
+        let end = patience.map(|patience| since.later_by(patience.max(1))).filter(|end| now < *end);
         [Some(look), end].into_iter().flatten().min()
     }
 

@@ -61,7 +61,7 @@ impl Fleet {
             number,
             identity: attached.identity,
             socket: Arc::new(Mutex::new(listed)),
-            next: None,
+            next: Some(Timestamp::MIN),
             state: SocketState { peer, generation, ..SocketState::default() },
             standing: Standing::default(),
             reset: None,

@@ -1,5 +1,8 @@
 //! Policies: what happens when keys cannot be set, or a peer does not move.
 
+use fastrand::Rng;
+use proptest::prelude::*;
+
 use super::fleet::{Fleet, host, with_keys};
 use super::*;
 use crate::manager::policy::{OnFailure, Policy, PolicyAction};
@@ -309,4 +312,117 @@ fn old_keys_are_forgotten_once_the_peer_has_moved() {
     fleet.models[0].far.as_mut().unwrap().1 = with_keys(&[1]);
     let reports = fleet.run(100..200);
     assert_eq!(acted(&reports), [(0, host(1), PolicyAction::NoOldKeys)]);
+}
+
+/// Changes, undoings, failures, ended connections and dropped sockets in any order.
+fn anything(seed: u64) {
+    const PEERS: u32 = 5;
+    let mut random = Rng::with_seed(seed);
+    let mut fleet = Fleet::default();
+    let foreign = KeyName { remote: IpCidr::new_host([198, 51, 100, 1].into()), ..name(1, 1) };
+    let listener = fleet.list(Kernel::new(Listener).with(foreign, &mkt(1, 1, 1)), None, None);
+    let chain = |random: &mut Rng| {
+        let first = random.u8(1..5);
+        with_keys(&[first, 1 + first % 4][..random.usize(1..3)])
+    };
+    let of =
+        |fleet: &Fleet, peer| fleet.manager.shared.state().peers.get(&peer).map(|of| Arc::clone(&of.chain));
+    let mut stale = fleet.manager.transaction();
+    let mut now = 0;
+    for _ in 0..60 {
+        let (peer, before) = (host(random.u32(0..PEERS)), fleet.manager.generation());
+        match random.u8(0..11) {
+            0 | 1 => _ = fleet.manager.set_peer(peer, chain(&mut random)).unwrap(),
+            2 => _ = fleet.manager.remove_peer(peer),
+            3 => {
+                let mut transaction = fleet.manager.transaction();
+                (0..PEERS).for_each(|number| _ = transaction.set_peer(host(number), chain(&mut random)));
+                assert!(before < transaction.commit().unwrap());
+            }
+            4 => _ = fleet.manager.undo(before),
+            5 => {
+                stale.set_peer(peer, chain(&mut random));
+                let begun = std::mem::replace(&mut stale, fleet.manager.transaction());
+                assert!(
+                    begun.commit().is_ok_and(|after| before < after) || fleet.manager.generation() == before
+                );
+            }
+            6 => {
+                let on_failure = [
+                    OnFailure::Retry,
+                    OnFailure::HoldOldKeys,
+                    OnFailure::ResetSession,
+                    OnFailure::ResetCohort,
+                ];
+                let (on_failure, patience) =
+                    (on_failure[random.usize(0..4)], random.bool().then(|| random.u32(0..9)));
+                let cohort = random.bool().then(|| "cohort".to_owned());
+                fleet.manager.set_policy(peer, Policy { on_failure, patience, cohort });
+            }
+            7 => {
+                if let Some(chain) = of(&fleet, peer).filter(|_| fleet.models.len() < 12) {
+                    fleet.connect(peer, &chain);
+                }
+            }
+            8 => {
+                let index = random.usize(0..fleet.models.len());
+                if fleet.models[index].peer.is_some() {
+                    fleet.models[index].has_ended = true;
+                }
+            }
+            _ => {
+                let fails = random.u8(0..5);
+                for model in &mut fleet.models {
+                    if let (Some(peer), Some((_, chain))) = (model.peer, &mut model.far)
+                        && let Some(newest) = fleet.manager.shared.state().peers.get(&peer)
+                        && random.bool()
+                    {
+                        *chain = KeyChain::clone(&newest.chain);
+                    }
+                }
+                for _ in 0..random.i64(1..20) {
+                    now += 1;
+                    fleet.exchange(now);
+                    fleet.step_with(now, |number, kernel, call| {
+                        if (number + call.action().key().send_id.0 as u64 + fails as u64).is_multiple_of(7) {
+                            return Err(Error::NoMemory);
+                        }
+                        kernel.call(call)
+                    });
+                }
+            }
+        }
+        assert!(fleet.models[listener as usize].kernel.keys.iter().any(|key| key.name == foreign));
+    }
+    // When nothing fails any more, all sockets get their keys, and a waiting peer that has them moves.
+    // Between two steps of all sockets, so that each has to be due.
+    now = (now / 30 + 4) * 30 + 1;
+    fleet.run(now..now + 28);
+    let progress = fleet.manager.progress(fleet.manager.generation());
+    assert!(progress.is_held(), "{progress:?}");
+    for model in &fleet.models {
+        let peers = Arc::clone(&fleet.manager.shared.state().peers);
+        for (peer, Configured { chain, .. }) in
+            peers.iter().filter(|(peer, _)| model.peer.is_none_or(|of| of == **peer))
+        {
+            let held = model.kernel.keys.iter().filter(|key| key.name.peer() == *peer).count();
+            let is_open = !model.has_ended && model.peer.is_none_or(|of| of == *peer);
+            assert!(!is_open || held == chain.keys().len(), "{peer}: {held} keys of {chain:?}");
+        }
+        let known = model
+            .kernel
+            .keys
+            .iter()
+            .filter(|key| key.name != foreign && !peers.contains_key(&key.name.peer()));
+        assert!(model.peer.is_some() || known.count() == 0, "keys of removed peers");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+
+    #[test]
+    fn whatever_happens_sockets_end_with_their_keys_and_those_of_others_stay(seed: u64) {
+        anything(seed);
+    }
 }
