@@ -106,7 +106,7 @@ pub(super) struct Outcome {
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest of all peers.
     pub(super) again: Option<Timestamp>,
-    /// The peer of a connection did not sign with the preferred key, or did not ask for it, when the keys were last read.
+    /// The peer of a connection did not sign with the preferred key, or this end did not, when the keys were last read.
     pub(super) is_unmoved: bool,
     /// The keys under which segments have failed, with their number, when the keys were last read; `None` if they were not read.
     pub(super) bad: Option<Vec<(KeyName, u64)>>,
@@ -220,7 +220,7 @@ impl Scope<'_> {
         let target = Target { chain, peer, now, kind, near: &near };
         let held = on_socket.get(&peer).map_or(&[][..], Vec::as_slice);
         let found: Vec<Found> = held.iter().map(|key| target.recognise(memory, key)).collect();
-        memory.observe(&found);
+        memory.observe(kind, &found);
         let preferred = chain.at(now).preferred().map(|key| Origin::Chain(key.key_id()));
         let is_it = |key: &&Found| Some(key.origin) == preferred && key.is_current && key.is_rnext;
         let has_moved = found.iter().any(|key| is_it(&key)) && !memory.is_peer_behind();
@@ -284,6 +284,14 @@ impl Outcome {
         let soon = (is_peer_behind || is_busy).then(|| now.later_by(WAITING));
         let retry = (!self.failed.is_empty()).then(|| now.later_by(IDLE));
         [soon, retry, self.again].into_iter().flatten().min()
+    }
+
+    /// Whether this end has made a key current on a connection, whatever the peer asks for.
+    pub(super) fn has_chosen(&self) -> bool {
+        self.done.iter().any(|action| {
+            use Action::{Add, Delete, SetCurrent};
+            matches!(action, SetCurrent(_) | Delete { is_current: true, .. } | Add { set_current: true, .. })
+        })
     }
 
     fn take_over(&mut self, plan: Plan<'_>) {

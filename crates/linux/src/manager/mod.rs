@@ -242,7 +242,10 @@ impl KeyManager {
             let is_newest = Arc::ptr_eq(&peers, &state.peers);
             let entry = &mut state.sockets[index];
             (entry.state.peer, entry.state.is_peer_behind) = (peer, is_peer_behind);
-            (entry.standing.is_unsettled, entry.standing.is_unmoved) = (is_unsettled, outcome.is_unmoved);
+            let is_connection = peer.is_some() && !matches!(role, Role::WillConnect(_));
+            let has_chosen = is_connection && outcome.has_chosen();
+            let is_unmoved = outcome.is_unmoved || has_chosen;
+            entry.standing = Standing { is_unsettled, is_unmoved, has_chosen, ..Standing::default() };
             entry.next = if is_newest { next } else { Some(Timestamp::MIN) };
         }
         drop(state);

@@ -17,7 +17,8 @@ pub struct Policy {
     /// What to do.
     pub on_failure: OnFailure,
     /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred key, and to
-    /// ask for it. `None` waits for any time, and then only a failing action counts as failure.
+    /// ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any time, and then
+    /// only a failing action counts as failure.
     ///
     /// An action that fails because the peer has just asked for the key ([`Error::KeyInUse`](crate::Error::KeyInUse)) is no failure.
     pub patience: Option<u32>,
@@ -72,7 +73,9 @@ pub(super) struct Standing {
     pub(super) has_ended: bool,
     /// An action failed, or was left to the next step.
     pub(super) is_unsettled: bool,
-    /// The peer of the connection does not sign with the preferred key, or does not ask for it.
+    /// This end has chosen its key itself, and what the peer asks for is not known since.
+    pub(super) has_chosen: bool,
+    /// The peer of the connection does not sign with the preferred key, or does not ask for it as far as is known.
     pub(super) is_unmoved: bool,
     /// Since when its peer has not moved although it has the keys, after which change of the peer.
     pub(super) waiting: Option<(Generation, Timestamp)>,

@@ -83,6 +83,10 @@ pub struct SocketState {
     pub expired: bool,
     /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
     pub is_peer_behind: bool,
+    /// The key that the peer's segments ask for (RNextKeyID), as far as it is known: the kernel signs with it, so it is the current key once a
+    /// segment has come since this end last chose one itself. `None` before that, and for a socket that is no connection. The kernel does not
+    /// tell of a request for a key that the socket lacks; the last request for a key that it has stands then.
+    pub asks_for: Option<KeyName>,
     /// Segments received, as [`Info::counters`](crate::Info::counters) counts them; `None` before the first step, and if the socket has
     /// no TCP-AO.
     pub counters: Option<Counters>,

@@ -191,8 +191,12 @@ impl KeyManager {
             peer.and_then(|peer| peers.get(&peer)).map_or(generation, |configured| configured.version);
         let has_ended = kind.is_none() && outcome.failed.is_empty();
         let (is_unsettled, is_unmoved) = (!outcome.failed.is_empty(), outcome.is_unmoved);
+        let has_chosen = is_connection && outcome.has_chosen();
         let mut failing = outcome.failing.clone();
-        let found = SocketState { peer, generation, expired: outcome.expired, is_peer_behind, counters };
+        let asks_for = peer.filter(|peer| is_connection && peers.contains_key(peer));
+        let asks_for = asks_for.and_then(|peer| memories.get(&peer)?.asks_for());
+        let expired = outcome.expired;
+        let found = SocketState { peer, generation, expired, is_peer_behind, asks_for, counters };
         let mut report = SocketReport::new(number, kind, found, outcome, seen);
 
         let mut state = self.shared.state();
@@ -202,8 +206,9 @@ impl KeyManager {
         let has_expired = found.expired && !entry.state.expired;
         (entry.state, entry.next) = (found, next);
         let standing = &mut entry.standing;
-        (standing.has_ended, standing.is_unsettled, standing.is_unmoved) =
-            (has_ended, is_unsettled, is_unmoved);
+        (standing.has_ended, standing.is_unsettled) = (has_ended, is_unsettled);
+        standing.has_chosen = asks_for.is_none() && (has_chosen || standing.has_chosen);
+        standing.is_unmoved = is_unmoved || standing.has_chosen;
         standing.observe(changed, now);
         if patience.is_some_and(|patience| standing.is_out_of(patience, now)) {
             failing.extend(peer);

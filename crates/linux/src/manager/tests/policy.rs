@@ -371,7 +371,7 @@ fn anything(seed: u64) {
                 }
             }
             _ => {
-                let fails = random.u8(0..5);
+                let fails = random.u64(0..5);
                 for model in &mut fleet.models {
                     if let (Some(peer), Some((_, chain))) = (model.peer, &mut model.far)
                         && let Some(newest) = fleet.manager.shared.state().peers.get(&peer)
@@ -384,7 +384,7 @@ fn anything(seed: u64) {
                     now += 1;
                     fleet.exchange(now);
                     fleet.step_with(now, |number, kernel, call| {
-                        if (number + call.action().key().send_id.0 as u64 + fails as u64).is_multiple_of(7) {
+                        if (number + u64::from(call.action().key().send_id.0) + fails).is_multiple_of(7) {
                             return Err(Error::NoMemory);
                         }
                         kernel.call(call)

@@ -192,6 +192,37 @@ fn progress_counts_what_is_attached_and_open() {
     assert_eq!(of(&fleet, shrunk), (2, vec![], vec![]));
 }
 
+/// GoBGP and BIRD can be configured so.
+#[test]
+fn a_peer_that_signs_with_the_new_key_and_asks_for_the_old_one_has_not_moved() {
+    let mut fleet = Fleet::default();
+    let old = Key::new(1, mkt(1, 1, 1)).with_lifetimes(lifetime(None, 10), lifetime(None, 500)).unwrap();
+    let both = chain(0, [old, key(2, mkt(2, 2, 2), lifetime(0, None))]);
+    let generation = fleet.manager.set_peer(host(1), both.clone()).unwrap();
+    fleet.connect(host(1), &both);
+    let mut far = fleet.models[0].far.take().unwrap().0.with(name(2, 2), &mkt(2, 2, 2));
+    (far.current, far.rnext) = (Some(name(2, 2)), Some(name(1, 1)));
+    let has_moved = |fleet: &Fleet| fleet.manager.progress(generation).has_moved();
+    let segments = |fleet: &mut Fleet, far: &Kernel| fleet.models[0].kernel.receive(&far.send()).unwrap();
+    for now in 5..30 {
+        // This end chooses the new key itself at the end of the old one's send lifetime, and for a while no segment comes.
+        if ![5, 11, 12].contains(&now) {
+            segments(&mut fleet, &far);
+        }
+        fleet.step(now);
+        assert!(!has_moved(&fleet), "at {now}");
+        if [10, 11, 12].contains(&now) {
+            assert_eq!(fleet.keys(0).1, [Some(2); 2], "at {now}");
+        }
+    }
+    far.rnext = Some(name(2, 2));
+    for now in [30, 60, 90] {
+        segments(&mut fleet, &far);
+        fleet.step(now);
+    }
+    assert!(has_moved(&fleet));
+}
+
 #[test]
 fn who_waits_is_woken_by_a_step_a_change_and_a_detached_socket() {
     let prepared = || {
