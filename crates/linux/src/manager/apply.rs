@@ -97,8 +97,7 @@ pub(super) struct Outcome {
     pub(super) done: Vec<Action>,
     /// The actions that failed; `None` is for reading the socket's keys.
     pub(super) failed: Vec<(Option<Action>, Error)>,
-    /// The peers whose keys the kernel refused. That a peer has just asked for a key to be deleted, or that another program has deleted it,
-    /// is no failure.
+    /// The peers whose keys the kernel refused, or whose keys could not be read. A key that cannot be deleted is `overdue` instead.
     pub(super) failing: Vec<PeerName>,
     /// As in [`Plan`], for any of the peers.
     pub(super) expired: bool,
@@ -255,7 +254,7 @@ impl Scope<'_> {
         if is_deletion && !matches!(error, Error::KeyInUse(_)) {
             unsettled.undeleted.push(key);
         }
-        if !is_deletion || !matches!(error, Error::KeyInUse(_) | Error::NoSuchKey { .. }) {
+        if !is_deletion {
             outcome.failing.push(peer);
         }
         outcome.failed.push((Some(action), error));

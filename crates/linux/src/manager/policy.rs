@@ -10,6 +10,11 @@ use crate::{Generation, PeerName};
 /// What a [`KeyManager`](crate::KeyManager) does when a peer's keys cannot be put on a socket, or the peer does not move to them. By default
 /// it goes on trying.
 ///
+/// Keys cannot be put on a socket if an action that adds or chooses one fails, for instance for lack of memory
+/// ([`Error::NoMemory`](crate::Error::NoMemory)) or because another program's key has an id of it ([`Error::IdInUse`](crate::Error::IdInUse)),
+/// or if the keys of a connection cannot be read. A key that cannot be deleted is no such failure: steps try again, and reports call it
+/// [overdue](crate::SocketReport::overdue).
+///
 /// A policy acts at most once for each change of its peer's keys on each socket, and the
 /// [report](crate::SocketReport::policy) says what it did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -19,8 +24,6 @@ pub struct Policy {
     /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred key, and to
     /// ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any time, and then
     /// only a failing action counts as failure.
-    ///
-    /// An action that fails because the peer has just asked for the key ([`Error::KeyInUse`](crate::Error::KeyInUse)) is no failure.
     pub patience: Option<u32>,
     /// The name that peers of a cohort share, for [`OnFailure::ResetCohort`].
     pub cohort: Option<String>,

@@ -178,7 +178,7 @@ fn an_action_that_fails_is_a_failure_at_once() {
 }
 
 #[test]
-fn a_key_that_cannot_be_deleted_for_now_is_no_failure_but_is_not_held_either() {
+fn a_key_that_cannot_be_deleted_is_no_failure_but_is_not_held_either() {
     let in_use = |call: &Call<'_>| match *call {
         Call::Delete { key, .. } => Some(Error::KeyInUse(key)),
         _ => None,
@@ -189,7 +189,11 @@ fn a_key_that_cannot_be_deleted_for_now_is_no_failure_but_is_not_held_either() {
         }
         _ => None,
     };
-    for refuse in [in_use, gone] {
+    let stays = |call: &Call<'_>| match *call {
+        Call::Delete { key, .. } => Some(Error::KeyStays(key)),
+        _ => None,
+    };
+    for refuse in [in_use, gone, stays] {
         let (mut fleet, generation, reports) = refused(OnFailure::ResetSession, refuse);
         assert!(reports.iter().all(|report| report.policy.is_empty()));
         assert!(reports.iter().any(|report| !report.failed.is_empty()));
