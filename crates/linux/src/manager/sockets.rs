@@ -397,7 +397,7 @@ impl Attachment {
     /// the socket; call [`KeyManager::step_with`](crate::KeyManager::step_with) every second instead.
     ///
     /// This is for a supervisor of another program's sockets: closing the last descriptor closes a connection, so the supervisor must hold
-    /// none.
+    /// none. It waits for a step of the socket that is in progress.
     pub fn let_go(&self) {
         let socket = self.shared.state().socket(self.number);
         if let Some(socket) = socket {

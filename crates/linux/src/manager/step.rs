@@ -130,7 +130,8 @@ impl KeyManager {
         self.finish_step();
         let mut state = self.shared.state();
         state.pace.no_later_than(next_change);
-        StepReport { sockets, expired, next_step: state.next_step(), generation }
+        let next_step = state.next_step().map(|next| next.max(now));
+        StepReport { sockets, expired, next_step, generation }
     }
 
     /// Ends a step, also of one socket.
