@@ -72,6 +72,8 @@ pub(super) struct Outcome {
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest of all peers.
     pub(super) again: Option<Timestamp>,
+    /// As in [`Plan`].
+    pub(super) insists_on: Option<KeyName>,
     /// The keys under which segments have failed, with their number, when the keys were last read; `None` if they were not read.
     pub(super) bad: Option<Vec<(KeyName, u64)>>,
 }
@@ -187,6 +189,8 @@ impl Scope<'_> {
         let is_held = |name: &KeyName| found.iter().any(|key| key.name == *name);
         outcome.overdue.extend(unsettled.undeleted.drain(..).filter(is_held));
         let plan = target.plan(&found, memory, &unsettled.set_aside);
+        memory.planned(plan.over, plan.insists_on, &found);
+        outcome.insists_on = plan.insists_on.or(outcome.insists_on);
         let refused = plan.calls.iter().find_map(|call| {
             let (action, called) = (call.action(), socket.call(call));
             if matches!(called, Ok(()) | Err(Error::KeyInUse(_))) {
