@@ -107,6 +107,8 @@ pub(super) struct Outcome {
     pub(super) again: Option<Timestamp>,
     /// The peer of a connection did not sign with the preferred key, or this end did not, when the keys were last read.
     pub(super) is_unmoved: bool,
+    /// As in [`Plan`].
+    pub(super) insists_on: Option<KeyName>,
     /// The keys under which segments have failed, with their number, when the keys were last read; `None` if they were not read.
     pub(super) bad: Option<Vec<(KeyName, u64)>>,
 }
@@ -227,6 +229,8 @@ impl Scope<'_> {
         let is_held = |name: &KeyName| found.iter().any(|key| key.name == *name);
         outcome.overdue.extend(unsettled.undeleted.drain(..).filter(is_held));
         let plan = target.plan(&found, memory, &unsettled.set_aside);
+        memory.planned(plan.over, plan.insists_on, &found);
+        outcome.insists_on = plan.insists_on.or(outcome.insists_on);
         let refused = plan.calls.iter().find_map(|call| {
             let (action, called) = (call.action(), socket.call(call));
             if matches!(called, Ok(()) | Err(Error::KeyInUse(_))) {

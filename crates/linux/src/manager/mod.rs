@@ -10,9 +10,11 @@
 //!
 //! A dry run does the first three with a copy of the keys in place of the kernel.
 
+mod action;
 mod apply;
 mod background;
 mod look;
+mod memory;
 mod peers;
 mod plan;
 mod policy;
@@ -76,8 +78,10 @@ pub use transaction::{PlannedSocket, Transaction};
 /// - It is added at the start of its accept lifetime, widened by the chain's tolerance.
 /// - While it is [preferred](wireseal_keys::ActiveKeys::preferred), RNextKeyID asks the peer for it.
 /// - The kernel signs with the key that the peer asks for. After the current key's send lifetime, this end switches to the preferred key
-///   without being asked: once the peer has signed with it, or at the latest after half of the time for which the current key is still
-///   accepted.
+///   without being asked, once the peer has signed with that. If the peer then asks for the old key again, it gets it, and
+///   [`SocketReport::insists_on`](crate::SocketReport::insists_on) says so. A peer that has not moved may hold no other key: the old one
+///   serves until the end of its accept lifetime. Connections in userspace decide
+///   [alike](wireseal_tcp_ao::Connection::replace_keys).
 /// - It is deleted after its accept lifetime, even if the peer still asks for it;
 ///   [`SocketReport::taken_away`](crate::SocketReport::taken_away) then lists it.
 /// - If it leaves the chain, it is deleted at once; if its secret changes, it is replaced at once. If the peer is removed, its keys are

@@ -1,6 +1,7 @@
 //! The manager without a kernel that has TCP-AO: a model of the keys on a Linux TCP socket follows the rules of the kernel's
 //! `net/ipv4/tcp_ao.c`.
 
+mod alike;
 mod asks;
 mod fleet;
 mod pair;
