@@ -34,7 +34,7 @@ use wireseal_keys::Timestamp;
 use self::apply::{Outcome, Scope, WithoutWaiting};
 use self::look::{Attached, Look};
 use self::peers::{Configured, PeerTable, longest, next_change};
-use self::policy::Standing;
+use self::policy::{Finding, Standing};
 use self::sockets::{Entry, Shared, lock};
 use crate::{Error, PeerName, TcpAoSocket};
 
@@ -228,7 +228,7 @@ impl KeyManager {
             socket: listed,
             next: None,
             state: SocketState { generation, ..SocketState::default() },
-            standing: Standing { is_unsettled: true, ..Standing::default() },
+            standing: Standing::unsettled(),
             reset: None,
         });
         let peers = Arc::clone(&state.peers);
@@ -246,10 +246,11 @@ impl KeyManager {
             let is_newest = Arc::ptr_eq(&peers, &state.peers);
             let entry = &mut state.sockets[index];
             (entry.state.peer, entry.state.is_peer_behind) = (peer, is_peer_behind);
-            let is_connection = peer.is_some() && !matches!(role, Role::WillConnect(_));
-            let has_chosen = is_connection && outcome.has_chosen();
-            let is_unmoved = outcome.is_unmoved || has_chosen;
-            entry.standing = Standing { is_unsettled, is_unmoved, has_chosen, ..Standing::default() };
+            let (is_asked, has_ended, is_unmoved) = (false, false, outcome.is_unmoved);
+            let has_chosen = !matches!(role, Role::WillConnect(_)) && outcome.has_chosen();
+            let found = Finding { has_ended, is_unsettled, is_unmoved, has_chosen, is_asked };
+            let changed = peer.and_then(|peer| peers.get(&peer)).map_or(generation, |of| of.version);
+            entry.standing.record(found, changed, now);
             entry.next = if is_newest { next } else { Some(Timestamp::MIN) };
         }
         drop(state);

@@ -69,6 +69,21 @@ impl fmt::Display for PolicyAction {
     }
 }
 
+/// What a step has found out about a socket and its keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Finding {
+    /// The connection has ended.
+    pub(super) has_ended: bool,
+    /// An action failed, or was left to the next step.
+    pub(super) is_unsettled: bool,
+    /// The connection does not use the preferred key in both directions.
+    pub(super) is_unmoved: bool,
+    /// This end has itself chosen the key that it signs with.
+    pub(super) has_chosen: bool,
+    /// It is known which key the peer asks for.
+    pub(super) is_asked: bool,
+}
+
 /// How a socket stands to the keys that it should have, by its last step.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
@@ -76,19 +91,27 @@ pub(super) struct Standing {
     pub(super) has_ended: bool,
     /// An action failed, or was left to the next step.
     pub(super) is_unsettled: bool,
-    /// This end has chosen its key itself, and what the peer asks for is not known since.
-    pub(super) has_chosen: bool,
     /// The peer of the connection does not sign with the preferred key, or does not ask for it as far as is known.
     pub(super) is_unmoved: bool,
+    /// This end has chosen its key itself, and what the peer asks for is not known since.
+    has_chosen: bool,
     /// Since when its peer has not moved although it has the keys, after which change of the peer.
-    pub(super) waiting: Option<(Generation, Timestamp)>,
+    waiting: Option<(Generation, Timestamp)>,
     /// After which change of a peer its policy has acted here.
-    pub(super) acted: PeerTable<Generation>,
+    acted: PeerTable<Generation>,
 }
 
 impl Standing {
-    /// Records since when the peer has not moved; `changed` is the last change of the peer.
-    pub(super) fn observe(&mut self, changed: Generation, now: Timestamp) {
+    /// How a socket stands that has no keys yet.
+    pub(super) fn unsettled() -> Self {
+        Self { is_unsettled: true, ..Self::default() }
+    }
+
+    /// Records what a step has found out; `changed` is the last change of the peer.
+    pub(super) fn record(&mut self, found: Finding, changed: Generation, now: Timestamp) {
+        (self.has_ended, self.is_unsettled) = (found.has_ended, found.is_unsettled);
+        self.has_chosen = !found.is_asked && (found.has_chosen || self.has_chosen);
+        self.is_unmoved = found.is_unmoved || self.has_chosen;
         let waits = self.is_unmoved && !self.is_unsettled && !self.has_ended;
         let before = self.waiting.filter(|(change, since)| *change == changed && *since <= now);
         self.waiting = waits.then(|| before.unwrap_or((changed, now)));
