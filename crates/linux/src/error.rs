@@ -8,7 +8,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{Problem, Timestamp};
 use wireseal_tcp_ao::{KeyId, MktError, StateError};
 
-use crate::{KeyName, PeerName};
+use crate::{Generation, KeyName, PeerName};
 
 /// How [`Error::NotSupported`] and [`NetworkCounters`](crate::NetworkCounters) describe a kernel without TCP-AO.
 pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); \
@@ -181,6 +181,25 @@ pub enum Error {
         "peer {0} is given twice; give each once, and peers with the same link-local address to a key manager for each interface"
     )]
     PeerTwice(PeerName),
+    /// The peers were changed after the transaction began, so that what it was built on no longer holds. Begin another
+    /// ([`KeyManager::transaction`](crate::KeyManager::transaction)).
+    #[error(
+        "the key manager's peers have changed: the transaction began at {began}, and {newest} is in force; begin another transaction"
+    )]
+    ChangedMeanwhile {
+        /// The generation when the transaction began.
+        began: Generation,
+        /// The generation in force.
+        newest: Generation,
+    },
+    /// Only the newest change of a manager's peers can be undone, and before the first change there is none.
+    #[error("{generation} cannot be undone: only the newest change can, and {newest} is in force")]
+    CannotUndo {
+        /// The generation to be undone.
+        generation: Generation,
+        /// The generation in force.
+        newest: Generation,
+    },
     /// No key of the peer is valid for sending now.
     #[error(
         "peer {peer}, key chain {chain}: no key is valid for sending now, so the socket was not attached; give it another \

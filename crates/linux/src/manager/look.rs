@@ -16,7 +16,7 @@ use crate::key::Family;
 use crate::manager::peers::PeerTable;
 use crate::manager::plan::{Memory, SocketKind};
 use crate::manager::report::Seen;
-use crate::{Error, KeyName, PeerName, TcpAoSocket};
+use crate::{Error, PeerName, TcpAoSocket};
 
 /// The kind of a device's master (`linux/if_link.h`), which some versions of libc lack.
 const IFLA_INFO_SLAVE_KIND: u16 = 4;
@@ -101,11 +101,6 @@ impl Attached {
     /// Whether the peer of a connection has not yet signed with the key that it was asked for.
     pub(super) fn is_peer_behind(&self, peer: PeerName) -> bool {
         self.memories.get(&peer).is_some_and(Memory::is_peer_behind)
-    }
-
-    /// The key that the peer of a connection asks for, as far as that is known.
-    pub(super) fn asks_for(&self, peer: PeerName) -> Option<KeyName> {
-        self.memories.get(&peer).and_then(Memory::asks_for)
     }
 
     pub(super) fn socket(&self) -> TcpAoSocket<'_> {

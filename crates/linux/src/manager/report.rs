@@ -7,7 +7,8 @@ use wireseal_tcp_ao::Counters;
 
 use crate::manager::apply::Outcome;
 use crate::manager::plan::{Action, Origin, SocketKind};
-use crate::{Error, KeyName, PeerName};
+use crate::manager::policy::PolicyAction;
+use crate::{Error, Generation, KeyName, PeerName};
 
 /// The result of [`KeyManager::step`](crate::KeyManager::step).
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct StepReport {
     pub expired: Vec<PeerName>,
     /// When to take the next step, unless a clock is set. `None` if no chain changes any more.
     pub next_step: Option<Timestamp>,
+    /// The generation of the peers when the step began. Sockets may have the keys of a later one: see [`SocketState::generation`].
+    pub generation: Generation,
 }
 
 /// The result of a step for one socket.
@@ -45,6 +48,9 @@ pub struct SocketReport {
     /// its accept lifetime, and is [deleted](Self::taken_away) then. The peer's configuration is behind (GoBGP and BIRD may sign with the new
     /// key and ask for the old one).
     pub insists_on: Option<KeyName>,
+    /// What [policies](crate::Policy) of peers did because of failures on this socket, or to this connection because of another of its
+    /// cohort; then the peer is the other's.
+    pub policy: Vec<(PeerName, PolicyAction)>,
 }
 
 impl SocketReport {
@@ -58,7 +64,7 @@ impl SocketReport {
     ) -> Self {
         let Outcome { done, failed, overdue, insists_on, bad, .. } = outcome;
         let refused = seen.refused(state.counters, bad);
-        Self { attachment, kind, state, refused, done, failed, overdue, insists_on }
+        Self { attachment, kind, state, refused, done, failed, overdue, insists_on, policy: Vec::new() }
     }
 
     /// The keys that were deleted at the end of their lifetime although the peer still asked for them: its configuration or its clock is
@@ -76,6 +82,8 @@ impl SocketReport {
 pub struct SocketState {
     /// The peer of a connection, or of a socket that will connect; `None` for a socket that listens or will.
     pub peer: Option<PeerName>,
+    /// The generation of the manager's peers by which the step set the keys.
+    pub generation: Generation,
     /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed.
     pub expired: bool,
     /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
