@@ -105,10 +105,10 @@ pub(super) struct Outcome {
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest of all peers.
     pub(super) again: Option<Timestamp>,
-    /// The peer of a connection did not sign with the preferred key, or this end did not, when the keys were last read.
-    pub(super) is_unmoved: bool,
     /// As in [`Plan`].
     pub(super) insists_on: Option<KeyName>,
+    /// The peer of a connection did not sign with the preferred key, or this end did not, when the keys were last read.
+    pub(super) is_unmoved: bool,
     /// The keys under which segments have failed, with their number, when the keys were last read; `None` if they were not read.
     pub(super) bad: Option<Vec<(KeyName, u64)>>,
 }
