@@ -37,6 +37,7 @@
 //! | know which sockets have the new keys and which peers use them, or wait for it | [`KeyManager::progress`], [`KeyManager::wait_until`], or with tokio `KeyManager::reached` |
 //! | go back to the keys from before | [`KeyManager::undo`] |
 //! | decide what happens to a peer that does not follow | [`KeyManager::set_policy`] |
+//! | serve peers of one listener with TCP-AO, TCP-MD5 and nothing at once | [`KeyManager::attach_mixed`] |
 //! | keep a peer out that has lost its keys | [`KeyManager::block_peer`] |
 //! | reset a connection, signed | [`TcpAoSocket::reset`] |
 //! | do that on another program's sockets, without keeping them open | [`KeyManager::attach_accepted`], [`Attachment::let_go`], [`KeyManager::step_with`] |

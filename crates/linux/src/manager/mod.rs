@@ -55,7 +55,7 @@ pub use transaction::{PlannedSocket, Transaction};
 ///
 /// | a socket that | attach it | it gets |
 /// |---|---|---|
-/// | listens, or will | with [`attach`](Self::attach) before `listen`, if possible | the keys of all peers that are accepted now |
+/// | listens, or will | with [`attach`](Self::attach) before `listen`, if possible; if it serves others without TCP-AO, with [`attach_mixed`](Self::attach_mixed) | the keys of all peers that are accepted now |
 /// | will connect | with [`attach_connecting`](Self::attach_connecting) before `connect` | those of its peer, the preferred one as current and rnext key |
 /// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
 ///
@@ -113,9 +113,9 @@ pub use transaction::{PlannedSocket, Transaction};
 /// a placeholder while a secret is replaced under the same ids. A connection without a valid key keeps the keys it has, and the report
 /// says to shut it down.
 ///
-/// If a listener also serves peers without TCP-AO, call [`set_required(false)`](crate::TcpAoSocket::set_required) after
-/// attaching. Its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A socket
-/// that listens or will listen, and has TCP-MD5 keys for other peers, cannot require TCP-AO, and does not.
+/// If a listener also serves peers without TCP-AO, attach it with [`attach_mixed`](Self::attach_mixed). Its keys still protect the manager's
+/// peers, but a peer that is removed gets in unsigned from then on; one that has lost its keys can be [blocked](Self::block_peer). A
+/// socket that listens or will listen, and has TCP-MD5 keys for other peers, cannot require TCP-AO, and does not, however it is attached.
 ///
 /// `attach` refuses a connection that its peer opened before the listener was attached, with [`Error::Unsigned`], or with
 /// [`Error::Ended`] if the peer has already reset it. Close it and accept the next.
@@ -173,6 +173,23 @@ impl KeyManager {
     /// earlier changes stay.
     pub fn attach(&self, socket: &(impl AsFd + ?Sized), now: Timestamp) -> Result<Attachment, Error> {
         self.attach_as(socket, Role::Any, now)
+    }
+
+    /// [Attaches](Self::attach) a socket that listens, or will, and also serves peers that this manager does not have, with TCP-MD5 or without
+    /// authentication: it does not require TCP-AO.
+    ///
+    /// The manager's peers are protected all the same: while a listener has a key for a peer, Linux drops what comes from it unsigned, and
+    /// each peer has one, a placeholder if it must. But one that is [removed](Self::remove_peer) is a stranger from the next step on, and
+    /// gets in unsigned: [block](Self::block_peer) a peer that has lost its keys instead. Nor does Linux keep a peer out for which it took
+    /// no key (`failed` in reports, for example for lack of memory).
+    ///
+    /// So call [`attach_accepted`](Self::attach_accepted) for every connection. [`Error::NoPeer`] means a stranger, which you may serve without
+    /// TCP-AO; on any other error reset the connection: a peer that came unsigned is [`Error::Unsigned`].
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach). A connection is attached as there. After an error about a key, do not listen on the socket.
+    pub fn attach_mixed(&self, socket: &(impl AsFd + ?Sized), now: Timestamp) -> Result<Attachment, Error> {
+        self.attach_as(socket, Role::Mixed, now)
     }
 
     /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current until the
@@ -274,6 +291,8 @@ impl fmt::Debug for KeyManager {
 enum Role {
     /// It listens, will listen, or is connected.
     Any,
+    /// The same, and it serves peers without TCP-AO, too.
+    Mixed,
     /// It will connect to this address.
     WillConnect(IpAddr),
     /// It was accepted from this address.
@@ -296,12 +315,16 @@ fn begin(
         (SocketKind::Listener, _) => None,
         (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote.to_canonical()),
         // Data of an unsigned connection can still be read after its end.
-        (SocketKind::Closed, Role::Any) if attached.socket().has_received()? => return Err(Error::Ended),
-        (SocketKind::Closed, Role::Any) => None,
+        (SocketKind::Closed, Role::Any | Role::Mixed) if attached.socket().has_received()? => {
+            return Err(Error::Ended);
+        }
+        (SocketKind::Closed, Role::Any | Role::Mixed) => None,
     };
     let peer = address.map(|address| peer_with_key(attached, peers, kind, role, address, now)).transpose()?;
     match kind {
         SocketKind::Connection => {}
+        // It may have required TCP-AO before.
+        _ if matches!(role, Role::Mixed) => attached.socket().set_required(false)?,
         SocketKind::Closed if peer.is_some() => attached.socket().set_required(true)?,
         SocketKind::Closed | SocketKind::Listener => match attached.socket().set_required(true) {
             Err(Error::Md5KeyInTheWay) => {}

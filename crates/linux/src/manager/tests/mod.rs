@@ -4,6 +4,7 @@
 mod alike;
 mod asks;
 mod fleet;
+mod mixed;
 mod pair;
 mod peers;
 mod plan;
