@@ -24,8 +24,10 @@
 //! Pass [`KeyChain::mkts`] to [`Connection::replace_keys`](wireseal_tcp_ao::Connection::replace_keys) or
 //! [`Shim::set_mkts`](wireseal_tcp_ao::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and when the clock has been set. This
 //! end then asks for the preferred key with RNextKeyID, and the peer switches once it has the key (RFC 5925 §7.3). This end
-//! signs with another key when the peer asks for it, or when the send lifetime of the current one is over. It does not choose
-//! a key that is valid only for accepting, but the peer's RNextKeyID may still ask for one.
+//! signs with another key when the peer asks for it. It does not choose a key that is valid only for accepting, but the peer's RNextKeyID
+//! may still ask for one. When the send lifetime of the current key is over, this end leaves it once the peer has signed with the preferred
+//! one and does not ask for the old one any more. Until then the old key serves, at the longest while it is accepted, because the peer may
+//! hold no other. Give an accept lifetime an end, or remove old keys, if that must not last.
 //!
 //! When no key is valid for sending, [`KeyChain::mkts`] is empty: the peer stays protected and nothing gets through. An expired
 //! chain never leads to unsigned segments.

@@ -37,6 +37,7 @@
 //! | know which sockets have the new keys and which peers use them, or wait for it | [`KeyManager::progress`], [`KeyManager::wait_until`], or with tokio `KeyManager::reached` |
 //! | go back to the keys from before | [`KeyManager::undo`] |
 //! | decide what happens to a peer that does not follow | [`KeyManager::set_policy`] |
+//! | serve peers of one listener with TCP-AO, TCP-MD5 and nothing at once | [`KeyManager::attach_mixed`] |
 //! | keep a peer out that has lost its keys | [`KeyManager::block_peer`] |
 //! | reset a connection, signed | [`TcpAoSocket::reset`] |
 //! | do that on another program's sockets, without keeping them open | [`KeyManager::attach_accepted`], [`Attachment::let_go`], [`KeyManager::step_with`] |
@@ -120,6 +121,7 @@
 #![cfg(target_os = "linux")]
 
 mod bpf;
+mod device;
 mod errno;
 mod error;
 mod info;
@@ -143,6 +145,7 @@ pub use wireseal_keys as key_chain;
 pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
 pub use bpf::Instruction;
+pub use device::vrf_of_device;
 pub use error::{EinvalReason, Error, ExportedError};
 pub use info::Info;
 pub use kernel::{NetworkCounters, Support, probe};
@@ -151,9 +154,8 @@ pub use listener::TcpAoListener;
 pub use manager::{
     Action, Attachment, Barrier, KeyManager, OnFailure, Origin, PendingSocket, PlannedSocket, Policy,
     PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, Transaction,
-    vrf_of_device,
 };
-pub use names::{Generation, KeyName, PeerName};
+pub use names::{Generation, KeyName, PeerName, Remote};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};

@@ -64,6 +64,10 @@ pub(crate) fn socket(socket: &SocketReport) {
         let peer = key.peer();
         tracing::warn!(%peer, "the peer was still asking for the {key}: its keys or its clock are behind");
     }
+    if let Some(key) = socket.insists_on {
+        let peer = key.peer();
+        tracing::warn!(%peer, "the peer goes on asking for the {key}, whose send lifetime is over: its configuration is behind");
+    }
     let bad = &socket.refused.bad;
     for (key, segments) in bad.iter().take(MOST) {
         let peer = key.peer();

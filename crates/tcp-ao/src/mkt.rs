@@ -179,8 +179,9 @@ pub struct MktParameters {
     mac_length: u8,
     /// Whether the MAC covers the other options.
     pub options: OptionCoverage,
-    /// Whether this end signs with the key only if the peer asks for it, as outside the key's send lifetime (RFC 8177 §2.2).
-    /// Received segments are accepted under it either way.
+    /// Whether this end signs with the key only if the peer asks for it, or until the peer has moved on to another
+    /// ([`Connection::replace_keys`](crate::Connection::replace_keys)), as outside the key's send lifetime (RFC 8177 §2.2). Received segments
+    /// are accepted under it either way.
     pub accept_only: bool,
 }
 

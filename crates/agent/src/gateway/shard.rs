@@ -172,7 +172,7 @@ impl Shard {
                 EventKind::Ended(_) | EventKind::KeySwitched { .. } => {
                     tracing::info!(local, remote, "{event}");
                 }
-                EventKind::PeerOnOldKey { .. } | EventKind::Passed { .. } => {
+                EventKind::PeerOnOldKey { .. } | EventKind::PeerInsists { .. } | EventKind::Passed { .. } => {
                     tracing::warn!(local, remote, "{event}");
                 }
                 EventKind::Refused { direction, refusal } => {

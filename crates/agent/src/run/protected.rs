@@ -8,7 +8,9 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 use socket2::{Domain, Protocol, SockRef};
 use wireseal_keys::Timestamp;
-use wireseal_linux::{Attachment, InstalledKey, KeyManager, PeerName, SocketKind, SocketReport, TcpAoSocket};
+use wireseal_linux::{
+    Attachment, InstalledKey, KeyManager, KeyName, PeerName, SocketKind, SocketReport, TcpAoSocket,
+};
 use wireseal_tcp_ao::KeyId;
 
 use crate::status::{ListenerStatus, Segments, SessionStatus};
@@ -59,6 +61,8 @@ pub(super) struct Protected {
     attachment: Attachment,
     /// Whether its session was shut down because its last key for sending has expired.
     is_over: bool,
+    /// The key that the peer was told of for asking for it past its send lifetime.
+    insists_on: Option<KeyName>,
     found: Option<Found>,
 }
 
@@ -72,6 +76,7 @@ struct Found {
     current: Option<KeyId>,
     asked_for: Option<KeyId>,
     is_peer_behind: bool,
+    peer_insists: bool,
     segments: Segments,
 }
 
@@ -95,7 +100,7 @@ impl Protected {
     /// Keeps no descriptor, so that only the program holds its sockets open.
     pub(super) fn new(attachment: Attachment) -> Self {
         attachment.let_go();
-        Self { attachment, is_over: false, found: None }
+        Self { attachment, is_over: false, insists_on: None, found: None }
     }
 
     /// Installs and removes keys as the key chains say. Returns what a listener has refused since the last step, by peer.
@@ -111,14 +116,15 @@ impl Protected {
             let _ = shutdown(socket, Shutdown::Both);
         }
         let was_open = self.found.is_some_and(|found| found.kind == Some(SocketKind::Connection));
-        self.found = look(socket, &report);
+        self.insists_on = report.insists_on.or(self.insists_on);
+        self.found = look(socket, &report, self.insists_on);
         if report.kind == Some(SocketKind::Connection)
             && !was_open
             && let Some(Found { local, remote: Some(remote), .. }) = self.found
         {
             tracing::info!(%local, %remote, keys = %keys_of(socket), "a session with the keys of the peer");
         }
-        let bad = |(key, segments): &(wireseal_linux::KeyName, u64)| {
+        let bad = |(key, segments): &(KeyName, u64)| {
             (key.peer(), Segments { bad_mac: *segments, ..Segments::default() })
         };
         let is_listener = report.kind == Some(SocketKind::Listener);
@@ -140,6 +146,7 @@ impl Protected {
             send_id: found.current?,
             asked_for: found.asked_for?,
             is_peer_behind: found.is_peer_behind,
+            peer_insists: found.peer_insists,
         })
     }
 
@@ -149,7 +156,7 @@ impl Protected {
     }
 }
 
-fn look(socket: &OwnedFd, report: &SocketReport) -> Option<Found> {
+fn look(socket: &OwnedFd, report: &SocketReport, insists_on: Option<KeyName>) -> Option<Found> {
     let info = TcpAoSocket::new(socket).info().ok().flatten();
     Some(Found {
         kind: report.kind,
@@ -159,6 +166,7 @@ fn look(socket: &OwnedFd, report: &SocketReport) -> Option<Found> {
         current: info.and_then(|info| info.current_key),
         asked_for: info.and_then(|info| info.rnext_key),
         is_peer_behind: report.state.is_peer_behind,
+        peer_insists: insists_on.is_some() && report.state.asks_for == insists_on,
         segments: report.state.counters.unwrap_or_default().into(),
     })
 }

@@ -147,11 +147,14 @@ impl Sockets {
             tracing::error!(%local, "a listener stays without keys: {KEYLESS}");
             return Err(Errno::KEYREJECTED);
         }
-        let attached = self.manager.attach(socket, Timestamp::now()).and_then(|attachment| {
-            // The manager does not do this for a listener with TCP-MD5 keys.
-            TcpAoSocket::new(socket).set_required(self.refuse_others)?;
-            Ok(attachment)
-        });
+        let attached = match self.refuse_others {
+            true => self.manager.attach(socket, Timestamp::now()).and_then(|attachment| {
+                // The manager does not do this for a listener with TCP-MD5 keys.
+                TcpAoSocket::new(socket).set_required(true)?;
+                Ok(attachment)
+            }),
+            false => self.manager.attach_mixed(socket, Timestamp::now()),
+        };
         match attached {
             Ok(attachment) => {
                 tracing::info!(%local, "listening with the keys of all peers");

@@ -148,6 +148,9 @@ pub struct SessionStatus {
     pub asked_for: KeyId,
     /// Whether the peer does not sign with that key yet.
     pub is_peer_behind: bool,
+    /// Whether this end signs with its key only because the peer goes on asking for it, although the key's send lifetime is over.
+    #[serde(default)]
+    pub peer_insists: bool,
 }
 
 /// A protected listener.

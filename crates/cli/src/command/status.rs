@@ -108,7 +108,10 @@ fn row(peer: &PeerStatus) -> [String; 10] {
         _ => counted(established, "session"),
     };
     let list = |ids: BTreeSet<String>| ids.into_iter().collect::<Vec<_>>().join(", ");
-    let signs_with = peer.sessions.iter().map(|session| format!("SendID {}", session.send_id)).collect();
+    let signs_with = peer.sessions.iter().map(|session| match session.peer_insists {
+        true => format!("SendID {}, which the peer insists on", session.send_id),
+        false => format!("SendID {}", session.send_id),
+    });
     let peer_signs_with = peer.sessions.iter().map(|session| match session.is_peer_behind {
         true => format!("not yet RecvID {}", session.asked_for),
         false => format!("RecvID {}", session.asked_for),
@@ -119,7 +122,7 @@ fn row(peer: &PeerStatus) -> [String; 10] {
         peer.peer.clone(),
         peer.key_chain.clone(),
         state,
-        list(signs_with),
+        list(signs_with.collect()),
         list(peer_signs_with.collect()),
         peer.next_change.map_or("never".to_owned(), |moment| moment.to_string()),
         good,

@@ -267,6 +267,7 @@ fn status() {
         send_id: KeyId(1),
         asked_for: KeyId(2),
         is_peer_behind: false,
+        peer_insists: false,
     };
     let peer = PeerStatus {
         peer: "192.0.2.2".to_owned(),

@@ -100,7 +100,7 @@ fn ao_26_a_replay_does_not_keep_a_future_key_in_use() {
         next.tcp.sequence_number += 5;
         link.deliver_to_server(&next).unwrap();
         let lifetime = Lifetime::new(None, Some(at(2000))).unwrap();
-        let first = Key::new(1, hmac((2, 1), OLD)).with_lifetimes(lifetime, Lifetime::ALWAYS).unwrap();
+        let first = Key::new(1, hmac((2, 1), OLD)).with_lifetimes(lifetime, lifetime).unwrap();
         let chain = chain(vec![first, key(2, (4, 3), NEW, 2000)]);
         for (now, current) in [(1000, 2), (2500, 4), (1000, 2)] {
             chain.apply_to(&mut link.server, 0, at(now)).unwrap();
@@ -264,7 +264,8 @@ fn ao_26_a_session_ends_with_its_expired_key_although_the_successor_clashes() {
     );
 }
 
-/// A rollover by the chain's own lifetimes is reported once at each end, whichever end is first and whatever the peer then asks for.
+/// A rollover by the chain's own lifetimes is reported once at each end, whichever end is first. Neither end leaves the old key before the
+/// other has moved.
 #[test]
 fn ao_26_a_rollover_by_lifetimes_is_told_once() {
     let chain = |first: (u8, u8), second: (u8, u8)| {
@@ -290,21 +291,85 @@ fn ao_26_a_rollover_by_lifetimes_is_told_once() {
             assert_eq!(kinds(shim).len(), 1);
         }
         clients.apply_to(&mut link.client, 0, at(1000)).unwrap();
-        assert_eq!(kinds(&mut link.client), switched(1, 3));
+        assert_eq!(kinds(&mut link.client), []);
         if asks_first {
             link.deliver_to_server(&link.client_data(b"asks for the new key")).unwrap();
             assert_eq!(kinds(&mut link.server), switched(2, 4));
         }
         servers.apply_to(&mut link.server, 0, at(1000)).unwrap();
-        assert_eq!(kinds(&mut link.server), if asks_first { vec![] } else { switched(2, 4) });
+        assert_eq!(kinds(&mut link.server), []);
         let mut data = link.client_data(b"more");
         data.tcp.sequence_number += 20;
         link.deliver_to_server(&data).unwrap();
+        assert_eq!(kinds(&mut link.server), if asks_first { vec![] } else { switched(2, 4) });
         link.deliver_to_client(&link.server_data(b"back")).unwrap();
         clients.apply_to(&mut link.client, 0, at(1001)).unwrap();
-        assert_eq!((kinds(&mut link.client), kinds(&mut link.server)), (vec![], vec![]));
+        assert_eq!((kinds(&mut link.client), kinds(&mut link.server)), (switched(1, 3), vec![]));
         // A manual change is reported too.
         link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
         assert_eq!(kinds(&mut link.server), switched(4, 2));
     }
+}
+
+/// A chain whose first key is sent with until 1000 and accepted until 2000; the second one is sent with from 900 on.
+fn overlapping(first: (u8, u8), second: (u8, u8)) -> KeyChain {
+    let until = |moment| Lifetime::new(None, Some(at(moment))).unwrap();
+    let algorithm = TcpAoAlgorithm::HmacSha1;
+    let first = Key::new(1, mkt(first.0, first.1, algorithm)).with_lifetimes(until(1000), until(2000));
+    chain(vec![first.unwrap(), links_key(2, second, 900, None)])
+}
+
+/// The peer has one key on its socket, and neither holds the next one nor asks for it.
+#[test]
+fn ao_26_a_peer_with_the_old_key_alone_is_served_while_that_is_accepted() {
+    let server = overlapping((2, 1), (4, 3));
+    let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(1, 2)]), server.mkts(at(0)));
+    link.connect(ipv4_pair());
+    for now in [899, 900, 999, 1000, 1500, 1999] {
+        server.apply_to(&mut link.server, 0, at(now)).unwrap();
+        link.deliver_to_server(&link.client_data(b"forth")).unwrap();
+        link.deliver_to_client(&link.server_data(b"back")).unwrap();
+    }
+    server.apply_to(&mut link.server, 0, at(2000)).unwrap();
+    assert_eq!(
+        link.deliver_to_server(&link.client_data(b"too late")),
+        Err(Refusal::Verify(VerifyError::UnknownKeyId(KeyId(1))))
+    );
+}
+
+/// The peer signs with the new key and asks for the old one, as GoBGP and BIRD can be configured to.
+#[test]
+fn ao_26_a_peer_that_goes_on_asking_for_the_old_key_gets_it_and_is_told_of_once() {
+    let server = overlapping((2, 1), (4, 3));
+    let mut link =
+        Link::with_mkts(ipv4_pair(), mkts(&[(1, 2), (3, 4)]), server.mkts(at(0))).observed::<Log>();
+    link.connect(ipv4_pair());
+    kinds(&mut link.server);
+    server.apply_to(&mut link.server, 0, at(900)).unwrap();
+    let client = |link: &mut Link<Log>, signs, asks| {
+        let client = link.client.connection_mut(&ipv4_pair()).unwrap();
+        client.set_current_key(KeyId(signs)).unwrap();
+        client.set_rnext_key(KeyId(asks)).unwrap();
+    };
+    let mut sequence = 0;
+    let mut exchange = |link: &mut Link<Log>| {
+        let mut data = link.client_data(b"forth");
+        (data.tcp.sequence_number, sequence) = (data.tcp.sequence_number + sequence, sequence + 5);
+        link.deliver_to_server(&data).unwrap();
+        link.deliver_to_client(&link.server_data(b"back")).unwrap();
+    };
+    client(&mut link, 3, 2);
+    exchange(&mut link);
+    assert_eq!(kinds(&mut link.server), [], "its time is not over");
+    for now in [1000, 1001, 1999] {
+        server.apply_to(&mut link.server, 0, at(now)).unwrap();
+        client(&mut link, 3, 2);
+        exchange(&mut link);
+        let told = EventKind::PeerInsists { on: KeyId(2) };
+        assert_eq!(kinds(&mut link.server), if now == 1000 { vec![told] } else { vec![] }, "at {now}");
+    }
+    // It gives in.
+    client(&mut link, 3, 4);
+    exchange(&mut link);
+    assert_eq!(kinds(&mut link.server), [EventKind::KeySwitched { from: KeyId(2), to: KeyId(4) }]);
 }

@@ -10,7 +10,7 @@ use wireseal_keys::Timestamp;
 use crate::log::Log;
 use crate::manager::KeyManager;
 use crate::manager::report::StepReport;
-use crate::manager::sockets::{Shared, lock};
+use crate::manager::sockets::{Clock, Shared, lock};
 
 /// How often the clock is read. It may be set at any time, and a longer sleep would miss that.
 const TICK: Duration = Duration::from_secs(1);
@@ -25,9 +25,16 @@ impl KeyManager {
     /// [`TcpAoStream`](crate::TcpAoStream).
     ///
     /// # Errors
-    /// As for [`std::thread::Builder::spawn`]; no thread was started then.
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if another thread or task of this manager reports its steps already, and as for
+    /// [`std::thread::Builder::spawn`]; no thread was started then.
     pub fn spawn(&self, report: impl FnMut(StepReport) + Send + 'static) -> io::Result<JoinHandle<()>> {
-        let token = lock(&self.shared.clock).claim_reporting();
+        let mut clock = lock(&self.shared.clock);
+        if clock.is_reporting() {
+            let message = "another thread or task of this key manager reports its steps";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
+        }
+        let token = clock.claim_reporting();
+        drop(clock);
         self.start(token, |_| true, report)
     }
 
@@ -35,7 +42,7 @@ impl KeyManager {
     /// them, or when no handle or attachment of the manager is left.
     pub(crate) fn run_in_background(&self) -> io::Result<()> {
         let token = lock(&self.shared.clock).claim_silently();
-        let is_alone = |shared: &Shared| !lock(&shared.clock).is_reporting();
+        let is_alone = |clock: &Clock| !clock.is_reporting();
         token.map_or(Ok(()), |token| self.start(token, is_alone, drop).map(drop))
     }
 
@@ -43,22 +50,28 @@ impl KeyManager {
     fn start(
         &self,
         token: Arc<()>,
-        goes_on: impl Fn(&Shared) -> bool + Send + 'static,
+        goes_on: impl Fn(&Clock) -> bool + Send + 'static,
         mut report: impl FnMut(StepReport) + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
         let manager = Arc::downgrade(&self.shared);
         let steps = move || {
             let (_token, mut log) = (token, Log::default());
-            if let Some(shared) = manager.upgrade() {
-                lock(&shared.clock).handle = Some(thread::current());
-            }
-            while let Some(shared) = manager.upgrade().filter(|shared| goes_on(shared)) {
-                // The handle is dropped before the report, and before the thread waits.
-                if let Some(step) = (Self { shared }).step_due(Timestamp::now()) {
+            // Changes of the peers wake the thread that goes on.
+            let is_taken_up = |shared: &Arc<Shared>| {
+                let mut clock = lock(&shared.clock);
+                let goes_on = goes_on(&clock);
+                if goes_on {
+                    clock.handle = Some(thread::current());
+                }
+                goes_on
+            };
+            while let Some(shared) = manager.upgrade().filter(is_taken_up) {
+                // This drops the handle before the report, and before the thread waits.
+                let step = Self { shared }.step_due(Timestamp::now());
+                if let Some(step) = step {
                     log.step(&step);
                     report(step);
                 }
-                // A change of the peers wakes the thread.
                 thread::park_timeout(TICK);
             }
         };

@@ -10,9 +10,11 @@
 //!
 //! A dry run does the first three with a copy of the keys in place of the kernel.
 
+mod action;
 mod apply;
 mod background;
 mod look;
+mod memory;
 mod peers;
 mod plan;
 mod policy;
@@ -31,12 +33,11 @@ use wireseal_keys::Timestamp;
 
 use self::apply::{Outcome, Scope, WithoutWaiting};
 use self::look::{Attached, Look};
-use self::peers::{Configured, PeerTable, longest, next_change};
-use self::policy::Standing;
+use self::peers::{Configured, PeerTable, longest, next_change, with_keys_of};
+use self::policy::{Finding, Standing};
 use self::sockets::{Entry, Shared, lock};
-use crate::{Error, PeerName, TcpAoSocket};
+use crate::{Error, InstalledKey, PeerName, Remote, TcpAoSocket};
 
-pub use look::vrf_of_device;
 pub use plan::{Action, Origin, SocketKind};
 pub use policy::{OnFailure, Policy, PolicyAction};
 pub use progress::{Barrier, PendingSocket, Progress};
@@ -53,7 +54,7 @@ pub use transaction::{PlannedSocket, Transaction};
 ///
 /// | a socket that | attach it | it gets |
 /// |---|---|---|
-/// | listens, or will | with [`attach`](Self::attach) before `listen`, if possible | the keys of all peers that are accepted now |
+/// | listens, or will | with [`attach`](Self::attach) before `listen`, if possible; if it serves others without TCP-AO, with [`attach_mixed`](Self::attach_mixed) | the keys of all peers that are accepted now |
 /// | will connect | with [`attach_connecting`](Self::attach_connecting) before `connect` | those of its peer, the preferred one as current and rnext key |
 /// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
 ///
@@ -62,7 +63,8 @@ pub use transaction::{PlannedSocket, Transaction};
 /// the sockets, because a step looks up there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
-/// To the one with the longest prefix that contains its remote address, in its VRF; this is decided when the connection is attached.
+/// To the one with the longest prefix that contains its remote address, in its VRF and on its interface; this is decided when the connection
+/// is attached.
 /// Networks may overlap, for example a network of dynamic neighbours and a neighbour within it that has its own chain. During the
 /// handshake Linux accepts the keys of both for that neighbour; attaching leaves only those of its own chain. The ids of keys for the
 /// same connection must differ (RFC 5925 §3.1), so `set_peer` refuses peers that overlap if two of their keys have a SendID or RecvID
@@ -76,8 +78,10 @@ pub use transaction::{PlannedSocket, Transaction};
 /// - It is added at the start of its accept lifetime, widened by the chain's tolerance.
 /// - While it is [preferred](wireseal_keys::ActiveKeys::preferred), RNextKeyID asks the peer for it.
 /// - The kernel signs with the key that the peer asks for. After the current key's send lifetime, this end switches to the preferred key
-///   without being asked: once the peer has signed with it, or at the latest after half of the time for which the current key is still
-///   accepted.
+///   without being asked, once the peer has signed with that. If the peer then asks for the old key again, it gets it, and
+///   [`SocketReport::insists_on`](crate::SocketReport::insists_on) says so. A peer that has not moved may hold no other key: the old one
+///   serves until the end of its accept lifetime. Connections in userspace decide
+///   [alike](wireseal_tcp_ao::Connection::replace_keys).
 /// - It is deleted after its accept lifetime, even if the peer still asks for it;
 ///   [`SocketReport::taken_away`](crate::SocketReport::taken_away) then lists it.
 /// - If it leaves the chain, it is deleted at once; if its secret changes, it is replaced at once. If the peer is removed, its keys are
@@ -109,9 +113,9 @@ pub use transaction::{PlannedSocket, Transaction};
 /// a placeholder while a secret is replaced under the same ids. A connection without a valid key keeps the keys it has, and the report
 /// says to shut it down.
 ///
-/// If a listener also serves peers without TCP-AO, call [`set_required(false)`](crate::TcpAoSocket::set_required) after
-/// attaching. Its keys still protect the manager's peers, but a peer that is removed gets in unsigned from then on. A socket
-/// that listens or will listen, and has TCP-MD5 keys for other peers, cannot require TCP-AO, and does not.
+/// If a listener also serves peers without TCP-AO, attach it with [`attach_mixed`](Self::attach_mixed). Its keys still protect the manager's
+/// peers, but a peer that is removed gets in unsigned from then on; one that has lost its keys can be [blocked](Self::block_peer). A
+/// socket that listens or will listen, and has TCP-MD5 keys for other peers, cannot require TCP-AO, and does not, however it is attached.
 ///
 /// `attach` refuses a connection that its peer opened before the listener was attached, with [`Error::Unsigned`], or with
 /// [`Error::Ended`] if the peer has already reset it. Close it and accept the next.
@@ -171,18 +175,38 @@ impl KeyManager {
         self.attach_as(socket, Role::Any, now)
     }
 
+    /// [Attaches](Self::attach) a socket that listens, or will, and also serves peers that this manager does not have, with TCP-MD5 or without
+    /// authentication: it does not require TCP-AO.
+    ///
+    /// The manager's peers are protected all the same: while a listener has a key for a peer, Linux drops what comes from it unsigned, and
+    /// each peer has one, a placeholder if it must. But one that is [removed](Self::remove_peer) is a stranger from the next step on, and
+    /// gets in unsigned: [block](Self::block_peer) a peer that has lost its keys instead. Nor does Linux keep a peer out for which it took
+    /// no key (`failed` in reports, for example for lack of memory).
+    ///
+    /// So call [`attach_accepted`](Self::attach_accepted) for every connection. [`Error::NoPeer`] means a stranger, which you may serve without
+    /// TCP-AO; on any other error reset the connection: a peer that came unsigned is [`Error::Unsigned`].
+    ///
+    /// # Errors
+    /// As [`attach`](Self::attach). A connection is attached as there. After an error about a key, do not listen on the socket.
+    pub fn attach_mixed(&self, socket: &(impl AsFd + ?Sized), now: Timestamp) -> Result<Attachment, Error> {
+        self.attach_as(socket, Role::Mixed, now)
+    }
+
     /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current until the
     /// attachment is dropped. If the peer is in a VRF, first bind the socket to the VRF, or to the interface of a link-local address in it.
+    ///
+    /// `remote` is an address, or a socket address, whose scope id says on which interface a link-local address is. Without one, it is the
+    /// interface that the socket is bound to.
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection.
     pub fn attach_connecting(
         &self,
         socket: &(impl AsFd + ?Sized),
-        remote: IpAddr,
+        remote: impl Into<Remote>,
         now: Timestamp,
     ) -> Result<Attachment, Error> {
-        self.attach_as(socket, Role::WillConnect(remote), now)
+        self.attach_as(socket, Role::WillConnect(remote.into()), now)
     }
 
     /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer whose network
@@ -224,7 +248,7 @@ impl KeyManager {
             socket: listed,
             next: None,
             state: SocketState { generation, ..SocketState::default() },
-            standing: Standing { is_unsettled: true, ..Standing::default() },
+            standing: Standing::unsettled(),
             reset: None,
         });
         let peers = Arc::clone(&state.peers);
@@ -242,10 +266,11 @@ impl KeyManager {
             let is_newest = Arc::ptr_eq(&peers, &state.peers);
             let entry = &mut state.sockets[index];
             (entry.state.peer, entry.state.is_peer_behind) = (peer, is_peer_behind);
-            let is_connection = peer.is_some() && !matches!(role, Role::WillConnect(_));
-            let has_chosen = is_connection && outcome.has_chosen();
-            let is_unmoved = outcome.is_unmoved || has_chosen;
-            entry.standing = Standing { is_unsettled, is_unmoved, has_chosen, ..Standing::default() };
+            let (is_asked, has_ended, is_unmoved) = (false, false, outcome.is_unmoved);
+            let has_chosen = !matches!(role, Role::WillConnect(_)) && outcome.has_chosen();
+            let found = Finding { has_ended, is_unsettled, is_unmoved, has_chosen, is_asked };
+            let changed = peer.and_then(|peer| peers.get(&peer)).map_or(generation, |of| of.version);
+            entry.standing.record(found, changed, now);
             entry.next = if is_newest { next } else { Some(Timestamp::MIN) };
         }
         drop(state);
@@ -269,8 +294,10 @@ impl fmt::Debug for KeyManager {
 enum Role {
     /// It listens, will listen, or is connected.
     Any,
+    /// The same, and it serves peers without TCP-AO, too.
+    Mixed,
     /// It will connect to this address.
-    WillConnect(IpAddr),
+    WillConnect(Remote),
     /// It was accepted from this address.
     Accepted(IpAddr),
 }
@@ -284,28 +311,35 @@ fn begin(
     leave_deletions: bool,
     now: Timestamp,
 ) -> Result<(Option<PeerName>, Outcome), Error> {
-    let Look { kind, remote, families } = attached.look()?.ok_or(Error::Ended)?;
+    let look = attached.look(|| peers.keys().any(|peer| peer.interface.is_some()))?.ok_or(Error::Ended)?;
+    let Look { kind, remote, scope, device, families } = look;
     let address = match (kind, role) {
-        (SocketKind::Connection, _) => remote,
+        (SocketKind::Connection, _) => remote.map(|address| Remote { address, interface: scope }),
         (_, Role::Accepted(_)) => return Err(Error::Ended),
         (SocketKind::Listener, _) => None,
-        (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote.to_canonical()),
+        (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote),
         // Data of an unsigned connection can still be read after its end.
-        (SocketKind::Closed, Role::Any) if attached.socket().has_received()? => return Err(Error::Ended),
-        (SocketKind::Closed, Role::Any) => None,
+        (SocketKind::Closed, Role::Any | Role::Mixed) if attached.socket().has_received()? => {
+            return Err(Error::Ended);
+        }
+        (SocketKind::Closed, Role::Any | Role::Mixed) => None,
     };
     let peer = address.map(|address| peer_with_key(attached, peers, kind, role, address, now)).transpose()?;
     match kind {
         SocketKind::Connection => {}
+        // It may have required TCP-AO before.
+        _ if matches!(role, Role::Mixed) => attached.socket().set_required(false)?,
         SocketKind::Closed if peer.is_some() => attached.socket().set_required(true)?,
         SocketKind::Closed | SocketKind::Listener => match attached.socket().set_required(true) {
             Err(Error::Md5KeyInTheWay) => {}
             required => required?,
         },
     }
-    let scope = Scope { peers, only: peer, families, now, kind };
+    let scope = Scope { peers, only: peer, families, device, now, kind };
     let calls = &mut TcpAoSocket::new(&attached.descriptor);
-    let mut outcome = match peer.filter(|_| leave_deletions) {
+    // Not if keys of another peer have the same name.
+    let is_alone = |peer: &PeerName| with_keys_of(peers, *peer).nth(1).is_none();
+    let mut outcome = match peer.filter(|peer| leave_deletions && is_alone(peer)) {
         Some(peer) => scope.apply(&mut attached.memories, &mut WithoutWaiting { calls, peer }),
         None => scope.apply(&mut attached.memories, calls),
     };
@@ -325,19 +359,19 @@ fn peer_with_key(
     peers: &PeerTable<Configured>,
     kind: SocketKind,
     role: Role,
-    address: IpAddr,
+    Remote { address, interface }: Remote,
     now: Timestamp,
 ) -> Result<PeerName, Error> {
-    let peer = longest(peers, address, || attached.vrf())?.ok_or(Error::NoPeer(address))?;
+    let peer = longest(peers, address, || attached.place(interface))?.ok_or(Error::NoPeer(address))?;
     let chain = &peers[&peer].chain;
     if kind == SocketKind::Connection {
         attached.socket().info()?.ok_or(Error::Unsigned)?;
         if let Role::Accepted(remote) = role {
             // The key that signed the SYN became the rnext key, and only this end changes that.
-            let key = attached.socket().keys()?.iter().find(|key| key.is_rnext).map(|key| key.name);
-            let key = key.ok_or(Error::Unsigned)?;
-            if key.peer() != peer {
-                return Err(Error::KeyOfAnotherPeer { address: remote.to_canonical(), key });
+            let key =
+                attached.socket().keys()?.into_iter().find(|key| key.is_rnext).ok_or(Error::Unsigned)?;
+            if !is_key_of(peers, peer, &key) {
+                return Err(Error::KeyOfAnotherPeer { address: remote.to_canonical(), key: key.name });
             }
         }
     }
@@ -346,6 +380,14 @@ fn peer_with_key(
         return Err(Error::NoKeyToSendWith { peer, chain, next_change });
     }
     Ok(peer)
+}
+
+/// Whether a key that signed a handshake is the peer's. Linux does not tell keys of two interfaces apart: if another peer has the same
+/// addresses, the key must be one of the peer's chain.
+fn is_key_of(peers: &PeerTable<Configured>, peer: PeerName, key: &InstalledKey) -> bool {
+    let has_key = |configured: &Configured| configured.chain.keys().iter().any(|of| key.is(of.mkt()));
+    let is_alone = with_keys_of(peers, peer).nth(1).is_none();
+    key.name.peer() == peer.on_all_interfaces() && (is_alone || peers.get(&peer).is_some_and(has_key))
 }
 
 #[cfg(test)]

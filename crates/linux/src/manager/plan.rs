@@ -1,263 +1,16 @@
 //! Planning: how to change one peer's keys on a socket, a pure function of its chain, the time and the present keys.
 
-use std::fmt;
-
-use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::KeyId;
 
+pub use crate::manager::action::{Action, Origin, SocketKind};
+pub(super) use crate::manager::action::{Call, Found};
+pub(super) use crate::manager::memory::Memory;
 use crate::manager::peers;
 use crate::{InstalledKey, KeyName, PeerName, SocketKey};
 
-/// The kind of a socket.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SocketKind {
-    /// It listens. It has neither current nor rnext key; connections start with a copy of its keys.
-    Listener,
-    /// It is neither listening nor connected; it may be connecting.
-    Closed,
-    /// It is one end of a connection. The kernel never deletes the last key of one.
-    Connection,
-}
-
-/// Where a key on a socket comes from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Origin {
-    /// It is the chain's key with this key id.
-    Chain(u64),
-    /// It is the manager's [placeholder](Action::AddPlaceholder).
-    Placeholder,
-    /// It is for the manager's peers, but is not one of these: the key has left the chain, or its secret has changed.
-    Leftover,
-    /// It is for other peers. The manager leaves it alone.
-    Foreign,
-}
-
-/// A change to a socket's keys, without their secrets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Action {
-    /// Add a key of the chain.
-    Add {
-        /// Its key id in the chain.
-        key_id: u64,
-        /// Its name on the socket.
-        key: KeyName,
-        /// Make it the current key in the same call.
-        set_current: bool,
-        /// Make it the rnext key in the same call.
-        set_rnext: bool,
-    },
-    /// Add a key with a random secret, so that the socket always has a key for the peers.
-    AddPlaceholder {
-        /// Its name on the socket, with ids that no other key has.
-        key: KeyName,
-    },
-    /// Sign with this key although the peer has not asked for it.
-    SetCurrent(KeyName),
-    /// Ask the peer to sign with this key.
-    SetRnext(KeyName),
-    /// Delete a key.
-    Delete {
-        /// Its name.
-        key: KeyName,
-        /// Where it comes from.
-        origin: Origin,
-        /// The key that protects the connections instead. If the deleted one is in use, it takes over in the same call.
-        successor: Option<KeyName>,
-        /// Whether it is the current key: the peer was still asking for it.
-        is_current: bool,
-        /// Whether it is the rnext key.
-        is_rnext: bool,
-    },
-}
-
-impl Action {
-    /// The key that changes.
-    #[must_use]
-    pub const fn key(&self) -> KeyName {
-        match *self {
-            Self::Add { key, .. }
-            | Self::AddPlaceholder { key }
-            | Self::SetCurrent(key)
-            | Self::SetRnext(key)
-            | Self::Delete { key, .. } => key,
-        }
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Add { key, .. } => write!(f, "add the {key}"),
-            Self::AddPlaceholder { key } => write!(f, "keep the peer out with the {key}"),
-            Self::SetCurrent(key) => write!(f, "sign with the {key}"),
-            Self::SetRnext(key) => write!(f, "ask the peer for the {key}"),
-            Self::Delete { key, is_current: false, is_rnext: false, .. } => write!(f, "delete the {key}"),
-            Self::Delete { key, .. } => write!(f, "delete the {key}, which is still in use"),
-        }
-    }
-}
-
-/// A call of a plan, with its key.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Call<'a> {
-    /// Add a key of the chain.
-    Add {
-        key_id: u64,
-        key: SocketKey<'a>,
-    },
-    /// Add a key with a random secret and an algorithm of the chain; the kernel may lack others.
-    AddPlaceholder {
-        key: KeyName,
-        algorithm: TcpAoAlgorithm,
-    },
-    SetCurrent(KeyName),
-    SetRnext(KeyName),
-    Delete {
-        key: KeyName,
-        origin: Origin,
-        successor: Option<KeyName>,
-        is_current: bool,
-        is_rnext: bool,
-    },
-}
-
-impl Call<'_> {
-    /// The call as it is reported.
-    pub(super) fn action(&self) -> Action {
-        match *self {
-            Self::Add { key_id, key } => {
-                let SocketKey { set_current, set_rnext, .. } = key;
-                Action::Add { key_id, key: key.name(), set_current, set_rnext }
-            }
-            Self::AddPlaceholder { key, .. } => Action::AddPlaceholder { key },
-            Self::SetCurrent(key) => Action::SetCurrent(key),
-            Self::SetRnext(key) => Action::SetRnext(key),
-            Self::Delete { key, origin, successor, is_current, is_rnext } => {
-                Action::Delete { key, origin, successor, is_current, is_rnext }
-            }
-        }
-    }
-}
-
-/// A key on a socket as the kernel reports it, without its secret.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Found {
-    pub(super) name: KeyName,
-    pub(super) origin: Origin,
-    /// Whether this end signs with it.
-    pub(super) is_current: bool,
-    /// Whether this end asks the peer to sign with it.
-    pub(super) is_rnext: bool,
-    /// Segments verified under it.
-    pub(super) good: u64,
-}
-
-/// What is known beyond the kernel's reports about one peer's keys on a socket, kept from one step to the next.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Memory {
-    /// The key that the peer was asked to sign with and has not used since, and how many segments had been verified under it at that time.
-    awaited: Option<(KeyName, u64)>,
-    placeholder: Option<KeyName>,
-    asks: Asks,
-}
-
-/// What is known of the key that the peer asks for.
-///
-/// The kernel does not say what a segment asked for, but it makes the key with the RNextKeyID of each good segment current, if the socket has
-/// that key (`tcp_inbound_ao_hash` in net/ipv4/tcp_ao.c). So the current key is the one that the peer asks for, once a segment has come since
-/// it was chosen otherwise: by this end, or in the handshake, where the kernel may choose any key.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Asks {
-    /// Nothing: the past of the connection is not known.
-    #[default]
-    Unknown,
-    /// This end has made the key current since the keys were read.
-    Chosen(KeyName),
-    /// The key was current, and so many segments had been verified, when the keys were read.
-    Since(KeyName, u64),
-    /// The peer asks for the key.
-    For(KeyName),
-}
-
-impl Asks {
-    /// What the keys on a connection show.
-    fn observe(self, found: &[Found]) -> Self {
-        let Some(current) = found.iter().find(|key| key.is_current).map(|key| key.name) else {
-            return Self::Unknown;
-        };
-        let verified = found.iter().map(|key| key.good).sum();
-        match self {
-            Self::Unknown => Self::Since(current, verified),
-            Self::Chosen(key) if key == current => Self::Since(current, verified),
-            Self::Since(key, before) if key == current && verified <= before => {
-                // There are fewer if a key was deleted with its count.
-                Self::Since(current, verified)
-            }
-            Self::Chosen(_) | Self::Since(..) | Self::For(_) => Self::For(current),
-        }
-    }
-}
-
-impl Memory {
-    /// Whether the peer has not yet signed with the key that it was asked to sign with.
-    pub(super) const fn is_peer_behind(&self) -> bool {
-        self.awaited.is_some()
-    }
-
-    pub(super) fn is_placeholder(&self, name: KeyName) -> bool {
-        self.placeholder == Some(name)
-    }
-
-    /// The key that the peer asks for, as far as that is known.
-    pub(super) const fn asks_for(&self) -> Option<KeyName> {
-        match self.asks {
-            Asks::For(key) => Some(key),
-            _ => None,
-        }
-    }
-
-    /// Records whether the peer has switched to the key that it was asked for, and which key it asks for.
-    pub(super) fn observe(&mut self, kind: SocketKind, found: &[Found]) {
-        if kind == SocketKind::Connection {
-            self.asks = self.asks.observe(found);
-        }
-        let has_switched = |(name, before): (KeyName, u64)| {
-            found.iter().any(|key| key.name == name && key.is_rnext && key.good > before)
-        };
-        if self.awaited.is_some_and(has_switched) {
-            self.awaited = None;
-        }
-    }
-
-    /// Records an action that succeeded, or a deletion that failed because the key is in use: the kernel has made its successor the current
-    /// or rnext key anyway. `found` is from before the action.
-    pub(super) fn note(&mut self, action: &Action, is_done: bool, kind: SocketKind, found: &[Found]) {
-        let good = |name| found.iter().find(|key| key.name == name).map_or(0, |key| key.good);
-        let without = |key| self.placeholder.filter(|placeholder| *placeholder != key);
-        let (asked_for, placeholder, chosen) = match *action {
-            Action::Add { key, set_current, set_rnext, .. } => {
-                (set_rnext.then_some((key, 0)), without(key), set_current.then_some(key))
-            }
-            Action::AddPlaceholder { key } => (None, Some(key), None),
-            Action::SetCurrent(key) => (None, self.placeholder, Some(key)),
-            Action::SetRnext(key) => (Some((key, good(key))), self.placeholder, None),
-            Action::Delete { key, successor, is_current, is_rnext, .. } => {
-                let asked_for = successor.filter(|_| is_rnext).map(|key| (key, good(key)));
-                (asked_for, without(key), successor.filter(|_| is_current))
-            }
-        };
-        if is_done {
-            self.placeholder = placeholder;
-        }
-        if let Some(key) = chosen {
-            self.asks = Asks::Chosen(key);
-        }
-        if kind == SocketKind::Connection {
-            self.awaited = asked_for.or(self.awaited);
-        }
-    }
-}
+/// For how many seconds at most a peer may ask for a key past its send lifetime before it is told: longer than clocks should differ.
+const PATIENCE: u32 = 300;
 
 /// The plan for one peer's keys on a socket.
 #[derive(Clone, Debug, Default)]
@@ -271,6 +24,10 @@ pub(super) struct Plan<'a> {
     pub(super) overdue: Vec<KeyName>,
     /// When to plan again even if the chain does not change.
     pub(super) again: Option<Timestamp>,
+    /// The current key, if its send lifetime is over.
+    pub(super) over: Option<KeyName>,
+    /// The current key, if the peer goes on asking for it although its send lifetime is over, and that was not told yet.
+    pub(super) insists_on: Option<KeyName>,
 }
 
 /// Everything that decides which of one peer's keys a socket should have.
@@ -295,7 +52,7 @@ impl<'a> Target<'a> {
 
     fn origin(&self, memory: &Memory, key: &InstalledKey) -> Origin {
         let name = key.name;
-        if name.peer() != self.peer {
+        if name.peer() != self.peer.on_all_interfaces() {
             // A connection has only its own peer's keys; any others come from its listener.
             let is_connection = self.kind == SocketKind::Connection;
             return if is_connection { Origin::Leftover } else { Origin::Foreign };
@@ -346,6 +103,7 @@ impl<'a> Target<'a> {
         draft.add_and_delete();
         if let Some(preferred) = preferred {
             draft.choose(preferred, found, memory);
+            draft.tell(found, memory);
         }
         draft.plan
     }
@@ -395,7 +153,7 @@ impl<'a> Draft<'a, '_> {
             let is_preferred = index == 0;
             let set_current = is_preferred && self.target.kind == SocketKind::Closed;
             let set_rnext = is_preferred && self.target.kind != SocketKind::Listener;
-            let PeerName { remote, vrf } = self.target.peer;
+            let PeerName { remote, vrf, .. } = self.target.peer;
             let added = SocketKey { remote, vrf, mkt: key.mkt(), set_current, set_rnext };
             self.plan.calls.push(Call::Add { key_id: key.key_id(), key: added });
             self.hold(name, Origin::Chain(key.key_id()), set_current, set_rnext);
@@ -481,7 +239,7 @@ impl<'a> Draft<'a, '_> {
         let send_id = free(&|id| taken.iter().any(|name| name.send_id == id));
         let recv_id = free(&|id| taken.iter().any(|name| name.recv_id == id));
         let Some((send_id, recv_id)) = send_id.zip(recv_id) else { return false };
-        let PeerName { remote, vrf } = self.target.peer;
+        let PeerName { remote, vrf, .. } = self.target.peer;
         let key = KeyName { remote, vrf, send_id, recv_id };
         let algorithm = self.target.chain.keys()[0].mkt().parameters().algorithm;
         self.plan.calls.push(Call::AddPlaceholder { key, algorithm });
@@ -521,43 +279,66 @@ impl<'a> Draft<'a, '_> {
             self.plan.calls.push(Call::SetRnext(held.name));
         }
         let was_rnext = found.iter().any(|before| before.is_rnext && before.origin == origin);
-        let has_switched = was_rnext && held.is_rnext && !memory.is_peer_behind();
-        if !held.is_current && self.is_time_to_leave_current_key(has_switched) {
+        let has_moved = was_rnext && held.is_rnext && held.good > 0 && !memory.is_peer_behind();
+        if !held.is_current && self.leaves_current_key(has_moved, memory) {
             self.plan.calls.push(Call::SetCurrent(held.name));
         }
     }
 
     /// Whether this end should switch from its current key to the preferred one without being asked.
     ///
-    /// It should at the end of the send lifetime. If the peer has not yet signed with the preferred key, this end waits for half of the
-    /// time for which the current key is still accepted; the other half allows for clocks that differ.
-    fn is_time_to_leave_current_key(&mut self, has_switched: bool) -> bool {
+    /// It leaves a key whose send lifetime is over once the peer has signed with the preferred one. If the peer then asks for the old one
+    /// again, it gets it (RFC 5925 §7.5), and this end does not try again. A peer that has not moved may hold no other key: the old one serves
+    /// until the end of its accept lifetime. [`Connection::replace_keys`](wireseal_tcp_ao::Connection::replace_keys) decides alike.
+    fn leaves_current_key(&self, has_moved: bool, memory: &Memory) -> bool {
         if self.target.kind == SocketKind::Closed {
             return true;
         }
-        let current = self.keys.iter().find(|held| held.is_current);
-        let key_id = match current {
-            Some(Found { origin: Origin::Chain(key_id), .. }) => *key_id,
+        let Some(current) = self.keys.iter().find(|held| held.is_current) else { return false };
+        match self.chains_key(current) {
             // The kernel has just refused to delete it.
-            Some(held) => return self.set_aside.contains(&held.name),
-            None => return false,
+            None => self.set_aside.contains(&current.name),
+            Some(key) if self.target.acceptance(key).is_over(self.target.now) => true,
+            Some(key) => {
+                key.send_lifetime().is_over(self.target.now) && has_moved && !memory.insists_on(current.name)
+            }
+        }
+    }
+
+    /// The key of the chain that is held under this name.
+    fn chains_key(&self, held: &Found) -> Option<&'a Key> {
+        match held.origin {
+            Origin::Chain(key_id) => self.target.key(key_id),
+            _ => None,
+        }
+    }
+
+    /// Finds out whether the peer goes on asking for a key past its send lifetime. The peer's clock may be behind: it has half of the time for
+    /// which the key is still accepted, but no more than [`PATIENCE`].
+    fn tell(&mut self, found: &[Found], memory: &Memory) {
+        let current = found.iter().find(|held| held.is_current);
+        let current = current.filter(|_| self.target.kind == SocketKind::Connection);
+        let key = current.and_then(|current| self.chains_key(current));
+        let Some((name, key)) = current.map(|current| current.name).zip(key) else { return };
+        let Some(over) = key.send_lifetime().until().filter(|until| *until <= self.target.now) else {
+            return;
         };
-        let Some(key) = self.target.key(key_id) else { return false };
-        if !key.send_lifetime().is_over(self.target.now) {
-            return false;
+        self.plan.over = Some(name);
+        if memory.is_told(name) {
+            return;
         }
-        let ends = key.send_lifetime().until().zip(self.target.acceptance(key).until());
-        let latest = ends.map(|(send, accept)| {
-            Timestamp::from_unix_seconds(send.unix_seconds().midpoint(accept.unix_seconds()))
-        });
-        if has_switched || latest.is_some_and(|latest| latest <= self.target.now) {
-            return true;
+        let half =
+            self.target.acceptance(key).until().map(|until| {
+                Timestamp::from_unix_seconds(over.unix_seconds().midpoint(until.unix_seconds()))
+            });
+        let late = half.into_iter().fold(over.later_by(PATIENCE), Timestamp::min);
+        if self.target.now < late {
+            self.plan.again = Some(late);
+        } else if memory.has_asked_late(name, found) {
+            self.plan.insists_on = Some(name);
         }
-        self.plan.again = latest;
-        false
     }
 }
-
 /// Whether a key is for the manager's peers.
 fn is_own(held: &Found) -> bool {
     held.origin != Origin::Foreign

@@ -10,17 +10,20 @@ use crate::{Generation, PeerName};
 /// What a [`KeyManager`](crate::KeyManager) does when a peer's keys cannot be put on a socket, or the peer does not move to them. By default
 /// it goes on trying.
 ///
+/// Keys cannot be put on a socket if an action that adds or chooses one fails, for instance for lack of memory
+/// ([`Error::NoMemory`](crate::Error::NoMemory)) or because another program's key has an id of it ([`Error::IdInUse`](crate::Error::IdInUse)),
+/// or if the keys of a connection cannot be read. A key that cannot be deleted is no such failure: steps try again, and reports call it
+/// [overdue](crate::SocketReport::overdue).
+///
 /// A policy acts at most once for each change of its peer's keys on each socket, and the
 /// [report](crate::SocketReport::policy) says what it did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Policy {
     /// What to do.
     pub on_failure: OnFailure,
-    /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred key, and to
-    /// ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any time, and then
-    /// only a failing action counts as failure.
-    ///
-    /// An action that fails because the peer has just asked for the key ([`Error::KeyInUse`](crate::Error::KeyInUse)) is no failure.
+    /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred
+    /// key, and to ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any
+    /// time, and then only a failing action counts as failure.
     pub patience: Option<u32>,
     /// The name that peers of a cohort share, for [`OnFailure::ResetCohort`].
     pub cohort: Option<String>,
@@ -35,7 +38,8 @@ pub enum OnFailure {
     /// Give the peer the keys from before the change again, on all its sockets, until its keys are changed anew. This needs a policy that
     /// was set before the change. The old keys are kept until all its connections have moved.
     HoldOldKeys,
-    /// Reset this connection; other connections with the peer stay. If the failure is on a listener, go on trying.
+    /// [Reset](crate::TcpAoSocket::reset) this connection, signed, whatever other descriptors of it there are; other connections with the
+    /// peer stay. If the failure is on a listener, go on trying.
     ResetSession,
     /// Reset all connections of all peers with the same [`cohort`](Policy::cohort), or of this peer if it has none.
     ResetCohort,
@@ -66,6 +70,21 @@ impl fmt::Display for PolicyAction {
     }
 }
 
+/// What a step has found out about a socket and its keys.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Finding {
+    /// The connection has ended.
+    pub(super) has_ended: bool,
+    /// An action failed, or was left to the next step.
+    pub(super) is_unsettled: bool,
+    /// The connection does not use the preferred key in both directions.
+    pub(super) is_unmoved: bool,
+    /// This end has itself chosen the key that it signs with.
+    pub(super) has_chosen: bool,
+    /// It is known which key the peer asks for.
+    pub(super) is_asked: bool,
+}
+
 /// How a socket stands to the keys that it should have, by its last step.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
@@ -73,19 +92,27 @@ pub(super) struct Standing {
     pub(super) has_ended: bool,
     /// An action failed, or was left to the next step.
     pub(super) is_unsettled: bool,
-    /// This end has chosen its key itself, and what the peer asks for is not known since.
-    pub(super) has_chosen: bool,
     /// The peer of the connection does not sign with the preferred key, or does not ask for it as far as is known.
     pub(super) is_unmoved: bool,
+    /// This end has chosen its key itself, and what the peer asks for is not known since.
+    has_chosen: bool,
     /// Since when its peer has not moved although it has the keys, after which change of the peer.
-    pub(super) waiting: Option<(Generation, Timestamp)>,
+    waiting: Option<(Generation, Timestamp)>,
     /// After which change of a peer its policy has acted here.
-    pub(super) acted: PeerTable<Generation>,
+    acted: PeerTable<Generation>,
 }
 
 impl Standing {
-    /// Records since when the peer has not moved; `changed` is the last change of the peer.
-    pub(super) fn observe(&mut self, changed: Generation, now: Timestamp) {
+    /// How a socket stands that has no keys yet.
+    pub(super) fn unsettled() -> Self {
+        Self { is_unsettled: true, ..Self::default() }
+    }
+
+    /// Records what a step has found out; `changed` is the last change of the peer.
+    pub(super) fn record(&mut self, found: Finding, changed: Generation, now: Timestamp) {
+        (self.has_ended, self.is_unsettled) = (found.has_ended, found.is_unsettled);
+        self.has_chosen = !found.is_asked && (found.has_chosen || self.has_chosen);
+        self.is_unmoved = found.is_unmoved || self.has_chosen;
         let waits = self.is_unmoved && !self.is_unsettled && !self.has_ended;
         let before = self.waiting.filter(|(change, since)| *change == changed && *since <= now);
         self.waiting = waits.then(|| before.unwrap_or((changed, now)));

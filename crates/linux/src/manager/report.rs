@@ -43,6 +43,11 @@ pub struct SocketReport {
     /// are free for a [placeholder](Action::AddPlaceholder); and keys for a VRF on Linux 6.18 ([`Error::KeyStays`], in `failed`). Shut the
     /// connection down, or close the listener and bind another.
     pub overdue: Vec<KeyName>,
+    /// The key that this end signs with because the peer of a connection goes on asking for it, although its send lifetime is over: said once
+    /// for each key, after half of the time for which it is still accepted, or after five minutes if that is less. It serves until the end of
+    /// its accept lifetime, and is [deleted](Self::taken_away) then. The peer's configuration is behind (GoBGP and BIRD may sign with the new
+    /// key and ask for the old one).
+    pub insists_on: Option<KeyName>,
     /// What [policies](crate::Policy) of peers did because of failures on this socket, or to this connection because of another of its
     /// cohort; then the peer is the other's.
     pub policy: Vec<(PeerName, PolicyAction)>,
@@ -57,9 +62,9 @@ impl SocketReport {
         outcome: Outcome,
         seen: &mut Seen,
     ) -> Self {
-        let Outcome { done, failed, overdue, bad, .. } = outcome;
+        let Outcome { done, failed, overdue, insists_on, bad, .. } = outcome;
         let refused = seen.refused(state.counters, bad);
-        Self { attachment, kind, state, refused, done, failed, overdue, policy: Vec::new() }
+        Self { attachment, kind, state, refused, done, failed, overdue, insists_on, policy: Vec::new() }
     }
 
     /// The keys that were deleted at the end of their lifetime although the peer still asked for them: its configuration or its clock is

@@ -131,18 +131,17 @@ impl State {
         let peers = Arc::make_mut(&mut self.peers);
         self.replaced.clear();
         for (peer, change) in changes {
-            let is_removed = change.is_none();
+            // A peer that is removed or kept out does not get its keys back.
+            let has_keys = change.as_ref().is_some_and(|configured| !configured.is_blocked);
             let replaced = match change {
                 Some(configured) => peers.insert(peer, Configured { version, ..configured }),
                 None => peers.remove(&peer),
             };
             self.given_up.remove(&peer);
             self.old.remove(&peer);
-            let holds =
-                self.policies.get(&peer).is_some_and(|policy| policy.on_failure == OnFailure::HoldOldKeys);
-            if let Some(before) =
-                replaced.as_ref().filter(|before| holds && !is_removed && !before.is_blocked)
-            {
+            let policy = self.policies.get(&peer).map(|policy| policy.on_failure);
+            let may_go_back = has_keys && policy == Some(OnFailure::HoldOldKeys);
+            if let Some(before) = replaced.as_ref().filter(|before| may_go_back && !before.is_blocked) {
                 self.old.insert(peer, Arc::clone(&before.chain));
             }
             self.replaced.insert(peer, replaced);
@@ -196,8 +195,10 @@ impl State {
     pub(super) fn carry_out(&mut self, index: usize, peer: PeerName, now: Timestamp) -> Option<PolicyAction> {
         let policy = self.policies.get(&peer).filter(|policy| policy.on_failure != OnFailure::Retry)?.clone();
         let (entry, changed) = (&mut self.sockets[index], self.peers.get(&peer)?.version);
-        let of_connection = entry.state.peer;
-        if policy.on_failure == OnFailure::ResetSession && of_connection.is_none()
+        let is_listener = entry.state.peer.is_none();
+        let has_old_keys = self.given_up.get(&peer) == Some(&PolicyAction::HeldOldKeys);
+        if policy.on_failure == OnFailure::ResetSession && is_listener
+            || policy.on_failure == OnFailure::HoldOldKeys && has_old_keys
             || !entry.standing.act(peer, changed)
         {
             return None;
@@ -397,7 +398,7 @@ impl Attachment {
     /// the socket; call [`KeyManager::step_with`](crate::KeyManager::step_with) every second instead.
     ///
     /// This is for a supervisor of another program's sockets: closing the last descriptor closes a connection, so the supervisor must hold
-    /// none.
+    /// none. It waits for a step of the socket that is in progress.
     pub fn let_go(&self) {
         let socket = self.shared.state().socket(self.number);
         if let Some(socket) = socket {

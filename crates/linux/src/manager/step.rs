@@ -11,6 +11,7 @@ use crate::manager::apply::{Calls, IDLE, Outcome, Scope};
 use crate::manager::look::{Attached, Look};
 use crate::manager::peers::{Configured, PeerTable, longest, next_change};
 use crate::manager::plan::{Memory, SocketKind};
+use crate::manager::policy::Finding;
 use crate::manager::report::{Seen, SocketReport, SocketState, StepReport};
 use crate::manager::sockets::{Attachment, lock};
 use crate::{Error, Generation, PeerName, TcpAoSocket};
@@ -130,7 +131,8 @@ impl KeyManager {
         self.finish_step();
         let mut state = self.shared.state();
         state.pace.no_later_than(next_change);
-        StepReport { sockets, expired, next_step: state.next_step(), generation }
+        let next_step = state.next_step().map(|next| next.max(now));
+        StepReport { sockets, expired, next_step, generation }
     }
 
     /// Ends a step, also of one socket.
@@ -185,31 +187,32 @@ impl KeyManager {
         let is_peer_behind = is_connection
             && !outcome.expired
             && peer.is_some_and(|peer| memories.get(&peer).is_some_and(Memory::is_peer_behind));
-        let again = outcome.next(is_peer_behind, now);
-        let next = [again, next_change(peers, peer, now)].into_iter().flatten().min();
-        let changed =
-            peer.and_then(|peer| peers.get(&peer)).map_or(generation, |configured| configured.version);
-        let has_ended = kind.is_none() && outcome.failed.is_empty();
-        let (is_unsettled, is_unmoved) = (!outcome.failed.is_empty(), outcome.is_unmoved);
-        let has_chosen = is_connection && outcome.has_chosen();
-        let mut failing = outcome.failing.clone();
         let asks_for = peer.filter(|peer| is_connection && peers.contains_key(peer));
         let asks_for = asks_for.and_then(|peer| memories.get(&peer)?.asks_for());
+        let finding = Finding {
+            has_ended: kind.is_none() && outcome.failed.is_empty(),
+            is_unsettled: !outcome.failed.is_empty(),
+            is_unmoved: outcome.is_unmoved,
+            has_chosen: is_connection && outcome.has_chosen(),
+            is_asked: asks_for.is_some(),
+        };
+        let again = outcome.next(is_peer_behind, now);
+        let next = [again, next_change(peers, peer, now)].into_iter().flatten().min();
+        let mut failing = outcome.failing.clone();
         let expired = outcome.expired;
         let found = SocketState { peer, generation, expired, is_peer_behind, asks_for, counters };
         let mut report = SocketReport::new(number, kind, found, outcome, seen);
 
         let mut state = self.shared.state();
         let Some(index) = state.position(number) else { return Some(report) };
+        let version = |peers: &PeerTable<Configured>, peer: &PeerName| Some(peers.get(peer)?.version);
+        let changed = peer.and_then(|peer| version(peers, &peer)).unwrap_or(generation);
         let patience = peer.and_then(|peer| state.policy(peer)?.patience);
         let entry = &mut state.sockets[index];
-        let has_expired = found.expired && !entry.state.expired;
+        let has_expired = expired && !entry.state.expired;
         (entry.state, entry.next) = (found, next);
         let standing = &mut entry.standing;
-        (standing.has_ended, standing.is_unsettled) = (has_ended, is_unsettled);
-        standing.has_chosen = asks_for.is_none() && (has_chosen || standing.has_chosen);
-        standing.is_unmoved = is_unmoved || standing.has_chosen;
-        standing.observe(changed, now);
+        standing.record(finding, changed, now);
         if patience.is_some_and(|patience| standing.is_out_of(patience, now)) {
             failing.extend(peer);
         }
@@ -218,7 +221,6 @@ impl KeyManager {
         failing.sort_unstable();
         failing.dedup();
         // Not about keys that have been changed again in the meantime.
-        let version = |peers: &PeerTable<Configured>, peer: &PeerName| Some(peers.get(peer)?.version);
         failing.retain(|peer| version(peers, peer) == version(&state.peers, peer));
         report.policy.extend(due_reset.filter(|_| is_connection));
         for peer in failing {
@@ -247,11 +249,11 @@ pub(super) fn find(
     peers: &PeerTable<Configured>,
     peer: Option<PeerName>,
 ) -> Result<Found, Error> {
-    let look = attached.look()?;
+    let look = attached.look(|| peers.keys().any(|peer| peer.interface.is_some()))?;
     let peer = match look {
         Some(Look { kind: SocketKind::Listener, .. }) => None,
-        Some(Look { kind: SocketKind::Connection, remote: Some(address), .. }) if peer.is_none() => {
-            longest(peers, address, || attached.vrf())?
+        Some(Look { kind: SocketKind::Connection, remote: Some(address), scope, .. }) if peer.is_none() => {
+            longest(peers, address, || attached.place(scope))?
         }
         _ => peer,
     };
@@ -267,12 +269,12 @@ pub(super) fn bring_in_line(
     calls: &mut impl Calls,
     now: Timestamp,
 ) -> Outcome {
-    let Some(Look { kind, families, .. }) = look else { return Outcome::default() };
+    let Some(Look { kind, families, device, .. }) = look else { return Outcome::default() };
     let is_removed = peer.map_or(kind == SocketKind::Connection, |peer| !peers.contains_key(&peer));
     if is_removed {
         // Keep its keys, so that its owner can end the session in order.
         return Outcome { expired: true, ..Outcome::default() };
     }
-    let outcome = Scope { peers, only: peer, families, now, kind }.apply(memories, calls);
+    let outcome = Scope { peers, only: peer, families, device, now, kind }.apply(memories, calls);
     Outcome { expired: outcome.expired && peer.is_some(), ..outcome }
 }

@@ -18,7 +18,7 @@ use crate::manager::step::{bring_in_line, find};
 use crate::{Error, Generation, InstalledKey, KeyName, PeerName, TcpAoSocket};
 
 impl KeyManager {
-    /// Adds a peer, or replaces its chain. A key with the same ids and another secret is replaced.
+    /// Adds a peer, or replaces its chain. A key with the same ids and another secret is replaced. Returns the number of the change.
     ///
     /// The change takes effect in the next step, which is [due](Self::step_due) at once. A step in progress does not undo it.
     ///
@@ -31,7 +31,7 @@ impl KeyManager {
     }
 
     /// Replaces all peers at once: adds, changes and removes them as [`set_peer`](Self::set_peer) and [`remove_peer`](Self::remove_peer)
-    /// do.
+    /// do. Returns the number of the change.
     ///
     /// # Errors
     /// [`Error::AlgorithmNotInLinux`], [`Error::PeersClash`] and [`Error::PeerTwice`]; all peers are unchanged then.

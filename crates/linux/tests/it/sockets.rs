@@ -1,6 +1,7 @@
 //! Calls on sockets of all kinds, and what the probe reports about the kernel.
 
 use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -196,4 +197,23 @@ fn this_machines_counters_are_read_or_it_has_none() {
         Ok(_) => {}
         Err(error) => assert!(!has_tcp_ao(), "{error}"),
     }
+}
+
+#[test]
+fn a_connection_is_reset_whatever_other_descriptors_it_has() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut near, _) = listener.accept().unwrap();
+    let mut other = near.try_clone().unwrap();
+    far.write_all(b"not read").unwrap();
+    near.read_exact(&mut [0]).unwrap();
+    TcpAoSocket::new(&near).reset().unwrap();
+    assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    // What was not read is gone.
+    assert!(matches!(other.read(&mut [0; 9]), Ok(0) | Err(_)));
+    assert!(other.write_all(b"late").is_err());
+    // A listening socket is left alone.
+    assert!(TcpAoSocket::new(&listener).reset().is_err());
+    TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    listener.accept().unwrap();
 }

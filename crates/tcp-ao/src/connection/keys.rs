@@ -2,8 +2,8 @@
 
 use core::array;
 
-use crate::connection::Connection;
 use crate::connection::slots::{BothTrafficKeys, MasterKeys, Secrets, Shown, TrafficKeys};
+use crate::connection::{Connection, Phase};
 use crate::error::SignError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
@@ -32,12 +32,16 @@ impl<const N: usize> Connection<N> {
         self.key(self.verifies_with)
     }
 
-    /// Whether a segment of the peer has verified under the key that this end signs with, since that became the current one. Until then
-    /// [`peers_key`](Self::peers_key) may be no more than the key that this end asks for.
+    /// Whether a segment of the peer has verified under the key that this end signs with, since that became the current one.
+    pub(super) const fn peer_uses_current_key(&self) -> bool {
+        self.heard.shown.has(Shown::USES_CURRENT)
+    }
+
+    /// Whether the peer has signed with the [rnext key](Self::rnext_key) since this end asks for it: it holds that key, and has moved on to it.
     #[inline]
     #[must_use]
-    pub const fn peer_uses_current_key(&self) -> bool {
-        self.heard.shown.has(Shown::USES_CURRENT)
+    pub const fn peer_uses_rnext_key(&self) -> bool {
+        self.heard.shown.has(Shown::USES_RNEXT)
     }
 
     /// The SendID of the key that the peer asks for: the RNextKeyID of its newest segment. `None` before the first segment, after an import
@@ -49,6 +53,24 @@ impl<const N: usize> Connection<N> {
     #[must_use]
     pub fn asks_for(&self) -> Option<KeyId> {
         self.heard.asks_for()
+    }
+
+    /// Whether the peer goes on asking for the current key although its send lifetime is over
+    /// ([`replace_keys`](Self::replace_keys) has found it accept-only), and the peer itself signs with the key that this end asks for. Its
+    /// configuration is behind; the session goes on until one end removes the old key.
+    #[must_use]
+    pub fn peer_insists(&self) -> bool {
+        let asks_for_current = || self.asks_for() == Some(self.current_key().send_id);
+        self.heard.shown.has(Shown::OVER) && self.peer_uses_rnext_key() && asks_for_current()
+    }
+
+    /// Whether [the peer insists](Self::peer_insists), once for each key.
+    pub(crate) fn tell_that_peer_insists(&mut self) -> bool {
+        let is_new = self.peer_insists() && !self.heard.shown.has(Shown::TOLD);
+        if is_new {
+            self.heard.shown.set(Shown::TOLD, true);
+        }
+        is_new
     }
 
     /// All keys.
@@ -86,7 +108,7 @@ impl<const N: usize> Connection<N> {
         let free = free.ok_or(MktError::TooMany { capacity: N })?;
         let before = self.check_values();
         self.put(free, mkt);
-        self.keep_heard(before, self.current);
+        self.keep_heard(before, [self.current, self.rnext]);
         Ok(())
     }
 
@@ -95,7 +117,11 @@ impl<const N: usize> Connection<N> {
     /// # Errors
     /// [`MktError::UnknownRecvId`].
     pub fn set_rnext_key(&mut self, recv_id: KeyId) -> Result<(), MktError> {
-        self.rnext = self.index(|key| key.recv_id == recv_id).ok_or(MktError::UnknownRecvId(recv_id))?;
+        let rnext = self.index(|key| key.recv_id == recv_id).ok_or(MktError::UnknownRecvId(recv_id))?;
+        if self.rnext != rnext {
+            self.rnext = rnext;
+            self.heard.shown.set(Shown::USES_RNEXT, false);
+        }
         Ok(())
     }
 
@@ -142,8 +168,12 @@ impl<const N: usize> Connection<N> {
         slot.is_some_and(|slot| self.secrets.is_of(usize::from(slot), mkt, self.pair, self.isns()))
     }
 
-    /// Replaces all keys by `mkts` in one step. The preferred MKT becomes the rnext key. It also becomes the current key,
-    /// unless `mkts` has one with the current SendID that is not accept-only.
+    /// Replaces all keys by `mkts` in one step. The preferred MKT becomes the rnext key. The current key stays if `mkts` has one with its
+    /// SendID that is not accept-only; otherwise the preferred one takes its place.
+    ///
+    /// An [accept-only](MktParameters::accept_only) key, whose send lifetime is over, is left later, so that a peer without the next one
+    /// loses nothing: it stays the current key until a segment shows that the peer signs with the rnext key and does not ask for the old one
+    /// any more. Without it in `mkts`, or with another secret, it is left at once, and so it is while this end's SYN is not answered.
     ///
     /// Use it to apply changes of a key chain, or to replace a secret under the same ids.
     ///
@@ -177,13 +207,21 @@ impl<const N: usize> Connection<N> {
         let id = |slot: usize| self.parameters[slot].as_ref().filter(|_| kept[slot]).map(|key| key.send_id);
         let preferred = taken.clone().find(|mkt| !mkt.parameters().accept_only).map(Mkt::send_id);
         let preferred = preferred.or_else(|| id(rnext)).or_else(|| id(current)).ok_or(MktError::NoKey)?;
-        // A key whose send lifetime has not begun is accept-only. If the peer already signs with it, this end's clock was set back, and the
-        // peer may hold no other key. If not, the clock was ahead.
-        let signs =
-            |key: &MktParameters| if is_early(key) { self.peer_uses_current_key() } else { !key.accept_only };
+        let holds = |id: KeyId| mkts.by_send_id(id).is_some_and(|mkt| self.has_key(mkt));
+        let is_asked_for = self.rnext_key().send_id == preferred && (kept[rnext] || holds(preferred));
+        let has_moved = is_asked_for && self.peer_uses_rnext_key();
+        let signs = |key: &MktParameters| match () {
+            // A key whose send lifetime has not begun is accept-only. If the peer already signs with it, this end's clock was set back, and
+            // the peer may hold no other key. If not, the clock was ahead.
+            () if is_early(key) => self.peer_uses_current_key(),
+            () if !key.accept_only => true,
+            () => self.phase != Phase::SynSent && holds(key.send_id) && !self.may_leave(key, has_moved),
+        };
         let kept_current = self.parameters[current].as_ref().filter(|_| kept[current]);
         let current = self.current_key().send_id;
-        let stays = kept_current.or(mkts.by_send_id(current).map(Mkt::parameters)).is_some_and(signs);
+        let found = kept_current.or(mkts.by_send_id(current).map(Mkt::parameters));
+        let stays = found.is_some_and(signs);
+        let is_over = stays && found.is_some_and(|key| key.accept_only && !is_early(key));
         let current = if stays { current } else { preferred };
 
         let before = self.check_values();
@@ -194,7 +232,26 @@ impl<const N: usize> Connection<N> {
         taken.zip(free).for_each(|(mkt, slot)| self.put(slot, mkt));
         let slot = |id| self.index(|key| key.send_id == id).ok_or(MktError::NoKey);
         self.settle_keys(slot(current)?, slot(preferred)?, before);
+        self.heard.shown.set(Shown::OVER, is_over);
         Ok(())
+    }
+
+    /// Whether to sign with the preferred key in place of this one, whose send lifetime is over: once the peer has moved to the preferred key,
+    /// unless it goes on asking for this one.
+    fn may_leave(&self, key: &MktParameters, has_moved: bool) -> bool {
+        has_moved && self.asks_for() != Some(key.send_id)
+    }
+
+    /// Signs with the rnext key if the current one is accept-only and [may be left](Self::may_leave). Returns whether it did.
+    #[cold]
+    pub(super) fn leave_current_key(&mut self) -> bool {
+        let (current, rnext) = (self.current_key(), self.rnext_key());
+        let leaves = current.accept_only && !rnext.accept_only;
+        let leaves = leaves && self.may_leave(current, self.peer_uses_rnext_key());
+        if leaves {
+            self.sign_with(self.rnext);
+        }
+        leaves
     }
 
     /// Puts an MKT into a slot, in place.
@@ -260,7 +317,7 @@ impl<const N: usize> Connection<N> {
             keys.send = key;
         }
         if self.current != slot {
-            self.heard.shown.set(Shown::USES_CURRENT, false);
+            self.heard.shown.set(Shown::OF_CURRENT, false);
         }
         self.current = slot;
     }
@@ -282,7 +339,7 @@ impl<const N: usize> Connection<N> {
     /// After a change of keys, makes these slots the current and the rnext one, and their keys ready. `before` is what
     /// [`check_values`](Self::check_values) returned before the change.
     pub(super) fn settle_keys(&mut self, current: u8, rnext: u8, before: [u32; N]) {
-        let previous = self.current;
+        let previous = [self.current, self.rnext];
         (self.current, self.rnext, self.verifies_with) = (current, rnext, rnext);
         if let Secrets::Traffic(keys) = &mut self.secrets {
             let ready = |slot: u8| {
@@ -299,12 +356,17 @@ impl<const N: usize> Connection<N> {
         self.keep_heard(before, previous);
     }
 
-    /// After a change of keys, carries over what was heard about those that are still held. `previous` is the slot of the former current
-    /// key.
-    pub(super) fn keep_heard(&mut self, before: [u32; N], previous: u8) {
+    /// After a change of keys, carries over what was heard about those that are still held. `previous` are the slots of the former current
+    /// and rnext key.
+    pub(super) fn keep_heard(&mut self, before: [u32; N], previous: [u8; 2]) {
         let now = self.check_values();
-        if before.get(usize::from(previous)) != now.get(usize::from(self.current)) {
-            self.heard.shown.set(Shown::USES_CURRENT, false);
+        let is_same =
+            |before_slot: u8, slot: u8| before.get(usize::from(before_slot)) == now.get(usize::from(slot));
+        if !is_same(previous[0], self.current) {
+            self.heard.shown.set(Shown::OF_CURRENT, false);
+        }
+        if !is_same(previous[1], self.rnext) {
+            self.heard.shown.set(Shown::USES_RNEXT, false);
         }
         match self.secrets {
             Secrets::Master(_) => self.heard = self.heard.without_keys(),

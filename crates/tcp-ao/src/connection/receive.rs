@@ -35,7 +35,8 @@ impl<'a> Verified<'a> {
         self.key_id
     }
 
-    /// Whether this segment's RNextKeyID changed the connection's current key.
+    /// Whether this segment changed the connection's current key: it asked for another (RNextKeyID), or it showed that the peer has moved on
+    /// from one that is [accept-only](MktParameters::accept_only).
     #[must_use]
     pub const fn current_key_changed(&self) -> bool {
         self.current_key_changed
@@ -238,10 +239,15 @@ impl<const N: usize> Connection<N> {
             if self.key_in(self.current).is_some_and(signed) {
                 self.heard.shown.set(Shown::USES_CURRENT, true);
             }
+            if self.key_in(self.rnext).is_some_and(signed) {
+                self.heard.shown.set(Shown::USES_RNEXT, true);
+            }
             if !self.key_in(self.verifies_with).is_some_and(signed) {
                 self.verify_next_with(ao.key_id);
             }
         }
+        let has_left = self.current != self.rnext && self.leave_current_key();
+        let current_key_changed = current_key_changed || has_left;
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
     }
 

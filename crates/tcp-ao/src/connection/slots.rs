@@ -172,8 +172,16 @@ impl Shown {
     const DOUBTFUL: u8 = 1;
     /// The peer has signed with the current key since it became current, as far as is known.
     pub(super) const USES_CURRENT: u8 = 2;
+    /// The peer has signed with the rnext key since this end has asked for it, as far as is known.
+    pub(super) const USES_RNEXT: u8 = 4;
     /// A segment has come, so that it is known which key the peer asks for.
-    const ASKS: u8 = 4;
+    const ASKS: u8 = 8;
+    /// The current key is accept-only because its send lifetime is over, not because that has not begun.
+    pub(super) const OVER: u8 = 16;
+    /// It was told that the peer goes on asking for the current key.
+    pub(super) const TOLD: u8 = 32;
+    /// What is known of the current key alone.
+    pub(super) const OF_CURRENT: u8 = Self::USES_CURRENT | Self::OVER | Self::TOLD;
 
     #[inline(always)]
     pub(super) const fn has(self, bit: u8) -> bool {

@@ -107,6 +107,7 @@ impl<const N: usize> Connection<N> {
         connection.heard.signs_with(connection.current);
         // The state does not say; the peer may hold no other key.
         connection.heard.shown.set(Shown::USES_CURRENT, true);
+        connection.heard.shown.set(Shown::USES_RNEXT, connection.current == connection.rnext);
         Ok(connection)
     }
 }

@@ -62,8 +62,9 @@ pub enum EventKind {
     Ended(End),
     /// A handshake ended without a connection. An attacker who replays a recorded SYN can cause any number of these.
     HandshakeEnded(End),
-    /// This end signs an established connection with another key from now on: the peer has asked for it (RFC 5925 §7.5), or the keys of the
-    /// peer were changed, as by its key chain.
+    /// This end signs an established connection with another key from now on: the peer has asked for it (RFC 5925 §7.5), the keys of the
+    /// peer were changed, as by its key chain, or the peer has moved on from one that is
+    /// [accept-only](crate::MktParameters::accept_only).
     KeySwitched {
         /// The SendID of the key used before.
         from: KeyId,
@@ -77,6 +78,13 @@ pub enum EventKind {
         signed_with: KeyId,
         /// The RecvID of the key that the peer was asked to use.
         asked_for: KeyId,
+    },
+    /// The peer signs with the key that it was asked for, but goes on asking for an old one, whose send lifetime is over
+    /// ([`Connection::peer_insists`](crate::Connection::peer_insists)). This end signs with that one as long as it is accepted. Reported
+    /// once for each key.
+    PeerInsists {
+        /// The SendID of the old key.
+        on: KeyId,
     },
 }
 
@@ -165,6 +173,12 @@ impl fmt::Display for Event {
             EventKind::PeerOnOldKey { signed_with, asked_for } => {
                 write!(f, "peer still signs with RecvID {signed_with}, although asked for {asked_for}")
             }
+            EventKind::PeerInsists { on } => {
+                write!(
+                    f,
+                    "peer has moved on, but goes on asking for SendID {on}, whose send lifetime is over"
+                )
+            }
         }
     }
 }
@@ -195,7 +209,7 @@ impl fmt::Display for Direction {
 ///
 /// | level | events |
 /// |---|---|
-/// | warn | a packet passed unprotected, the peer is still on the old key |
+/// | warn | a packet passed unprotected, the peer is still on the old key or asks for it |
 /// | info | a connection opened or ended, key switched |
 /// | debug | a packet refused, a handshake ended: an attacker can cause any number of these, and must not fill a disk |
 ///
@@ -209,7 +223,7 @@ impl Observer for TracingObserver {
     fn observe(&mut self, event: &Event) {
         let Event { peer, pair, kind } = event;
         match kind {
-            EventKind::Passed { .. } | EventKind::PeerOnOldKey { .. } => {
+            EventKind::Passed { .. } | EventKind::PeerOnOldKey { .. } | EventKind::PeerInsists { .. } => {
                 tracing::warn!(peer, ?pair, "{event}");
             }
             EventKind::Opened | EventKind::Ended(_) | EventKind::KeySwitched { .. } => {

@@ -206,6 +206,10 @@ where
                     let to = entry.connection.current_key().send_id;
                     event::tell(&mut self.observer, entry, EventKind::KeySwitched { from, to });
                 }
+                if entry.connection.tell_that_peer_insists() {
+                    let on = entry.connection.current_key().send_id;
+                    event::tell(&mut self.observer, entry, EventKind::PeerInsists { on });
+                }
                 let signed_with = verified.key_id();
                 if let Some(asked_for) = entry.key_not_used(segment, signed_with) {
                     let kind = EventKind::PeerOnOldKey { signed_with, asked_for };

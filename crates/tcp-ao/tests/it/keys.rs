@@ -345,3 +345,84 @@ fn ao_24_send_id_and_recv_id_may_differ_and_cross() {
     ends.exchange();
     assert_eq!(chosen(&ends.active), (6, 6));
 }
+
+/// The keys of [`TWO`] when the send lifetime of the first is over.
+fn first_is_over() -> MktSet<3> {
+    MktSet::from_mkts([hmac(2, 102), hmac(1, 101).accept_only()]).unwrap()
+}
+
+#[test]
+fn ao_22_a_key_past_its_send_lifetime_serves_until_the_peer_has_moved() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    ends.active.replace_keys(&first_is_over()).unwrap();
+    assert_eq!(chosen(&ends.active), (1, 102));
+    // The peer does not have the new key, or does not follow the request.
+    for _ in 0..2 {
+        let segment = ends.passive_data(b"under 101");
+        receive(&mut ends.active, &segment).unwrap();
+        assert_eq!((chosen(&ends.active).0, ends.active.peer_uses_rnext_key()), (1, false));
+    }
+    // It signs with the new key, and goes on asking for the old one.
+    ends.passive.set_current_key(KeyId(102)).unwrap();
+    let segment = ends.passive_data(b"under 102, asks for 1");
+    assert!(!ends.obeys(&segment));
+    assert_eq!((chosen(&ends.active).0, ends.active.peer_uses_rnext_key()), (1, true));
+    assert!(ends.active.peer_insists());
+    // It stays when keys change again.
+    ends.active.replace_keys(&first_is_over()).unwrap();
+    assert!(ends.active.peer_insists() && chosen(&ends.active).0 == 1);
+    // A request for a key that this end lacks is none for the old one.
+    ends.passive.add_key(&hmac(103, 3)).unwrap();
+    ends.passive.set_rnext_key(KeyId(3)).unwrap();
+    let segment = ends.passive_data(b"under 102, asks for 3");
+    assert!(ends.obeys(&segment));
+    assert_eq!((chosen(&ends.active), ends.active.peer_insists()), ((2, 102), false));
+    ends.back(b"under 2");
+}
+
+#[test]
+fn ao_22_a_key_past_its_send_lifetime_is_left_at_once_where_it_serves_nobody() {
+    // This end's SYN has no answer yet.
+    let mut opening = Connection::active(ipv4_pair(), Isn(1), &mkts::<3>(&TWO)).unwrap();
+    opening.replace_keys(&first_is_over()).unwrap();
+    assert_eq!(chosen(&opening), (2, 102));
+    // It is gone, or has another secret.
+    let secret = b"another secret, thirty-two octet";
+    let other = mkt_with_secret(1, 101, TcpAoAlgorithm::HmacSha1, secret).accept_only();
+    for rest in [vec![], vec![other]] {
+        let mut ends = Ends::<3>::with_ids(&TWO);
+        let replaced = [vec![hmac(2, 102)], rest].concat();
+        ends.active.replace_keys(&MktSet::from_mkts(replaced).unwrap()).unwrap();
+        assert_eq!(chosen(&ends.active), (2, 102));
+    }
+    // The peer has moved, and asks for neither.
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    ends.active.set_rnext_key(KeyId(102)).unwrap();
+    ends.passive.set_current_key(KeyId(102)).unwrap();
+    ends.passive.add_key(&hmac(103, 3)).unwrap();
+    ends.passive.set_rnext_key(KeyId(3)).unwrap();
+    let segment = ends.passive_data(b"under 102, asks for 3");
+    receive(&mut ends.active, &segment).unwrap();
+    assert_eq!((chosen(&ends.active).0, ends.active.peer_uses_rnext_key()), (1, true));
+    ends.active.replace_keys(&first_is_over()).unwrap();
+    assert_eq!(chosen(&ends.active), (2, 102));
+}
+
+#[test]
+fn ao_22_whether_the_peer_has_moved_is_not_known_of_another_key() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    assert!(ends.active.peer_uses_rnext_key(), "the SYN-ACK has shown it");
+    ends.active.set_rnext_key(KeyId(101)).unwrap();
+    assert!(ends.active.peer_uses_rnext_key(), "it is the same key");
+    ends.active.set_rnext_key(KeyId(102)).unwrap();
+    assert!(!ends.active.peer_uses_rnext_key());
+    ends.active.set_rnext_key(KeyId(101)).unwrap();
+    ends.exchange();
+    let secret = b"another secret, thirty-two octet";
+    for (first, is_known) in
+        [(hmac(1, 101), true), (mkt_with_secret(1, 101, TcpAoAlgorithm::HmacSha1, secret), false)]
+    {
+        ends.active.replace_keys(&MktSet::from_mkts([first, hmac(2, 102)]).unwrap()).unwrap();
+        assert_eq!(ends.active.peer_uses_rnext_key(), is_known);
+    }
+}

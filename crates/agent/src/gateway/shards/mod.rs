@@ -356,15 +356,14 @@ fn list(names: impl IntoIterator<Item = impl ToString>) -> Option<String> {
 fn session(connection: &Connection<MKTS_PER_PEER>) -> SessionStatus {
     let SocketPair { local, remote } = connection.pair();
     let asked_for = connection.rnext_key().recv_id;
-    // After a change of keys nothing is known of the peer before its next segment.
-    let is_known = connection.current_key().recv_id != asked_for || connection.peer_uses_current_key();
     SessionStatus {
         local: SocketAddr::new(local.address(), local.port()),
         remote: SocketAddr::new(remote.address(), remote.port()),
         is_established: connection.is_established(),
         send_id: connection.current_key().send_id,
         asked_for,
-        is_peer_behind: connection.peers_key().recv_id != asked_for || !is_known,
+        is_peer_behind: connection.peers_key().recv_id != asked_for || !connection.peer_uses_rnext_key(),
+        peer_insists: connection.peer_insists(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! A manager with many sockets, each a model with the far end of its connection.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Mutex;
 
@@ -9,7 +10,7 @@ use crate::manager::apply::IDLE;
 use crate::manager::look::{Attached, Look};
 use crate::manager::policy::Standing;
 use crate::manager::report::{SocketReport, SocketState};
-use crate::manager::sockets::{Attachment, Entry};
+use crate::manager::sockets::{Attachment, Entry, lock};
 use crate::manager::step::{Found, Visit};
 
 /// A socket of the fleet.
@@ -19,7 +20,7 @@ pub(super) struct Model {
     pub(super) kernel: Kernel,
     /// The other end of a connection, with the chain that it has.
     pub(super) far: Option<(Kernel, KeyChain)>,
-    pub(super) attached: Attached,
+    attached: Arc<Mutex<Attached>>,
     pub(super) has_ended: bool,
 }
 
@@ -51,16 +52,15 @@ impl Fleet {
         peer: Option<PeerName>,
         far: Option<(Kernel, KeyChain)>,
     ) -> u64 {
-        let mut attached = Attached::new(&std::io::stdin()).unwrap();
+        let mut attached = Attached::new(&File::open("/dev/null").unwrap()).unwrap();
         attached.let_go();
-        let mut listed = Attached::new(&std::io::stdin()).unwrap();
-        listed.let_go();
+        let (identity, attached) = (attached.identity, Arc::new(Mutex::new(attached)));
         let mut state = self.manager.shared.state();
         let (number, generation) = (self.models.len() as u64, state.generation);
         state.sockets.push(Entry {
             number,
-            identity: attached.identity,
-            socket: Arc::new(Mutex::new(listed)),
+            identity,
+            socket: Arc::clone(&attached),
             next: Some(Timestamp::MIN),
             state: SocketState { peer, generation, ..SocketState::default() },
             standing: Standing::default(),
@@ -113,8 +113,9 @@ impl Fleet {
             let (peers, generation) = (Arc::clone(&state.peers), state.generation);
             drop(state);
             let remote = model.peer.map(|peer| peer.remote.first_address());
-            let look = Look { kind: model.kernel.kind, remote, families: [true; 2] };
-            let Attached { memories, seen, .. } = &mut model.attached;
+            let look =
+                Look { kind: model.kernel.kind, remote, scope: None, device: None, families: [true; 2] };
+            let Attached { memories, seen, .. } = &mut *lock(&model.attached);
             let look = Some(look).filter(|_| !model.has_ended);
             let visit = Visit {
                 number,

@@ -197,16 +197,22 @@ proptest! {
 
 #[test]
 fn a_peer_that_gets_the_key_late_is_waited_for() {
+    for given in [240, 299] {
+        gets_the_key_late(given);
+    }
+}
+
+fn gets_the_key_late(given: i64) {
     let keys = || [key(0, mkt(1, 1, 0), lifetime(None, 200)), key(1, mkt(2, 2, 1), lifetime(100, None))];
     let mut ends = [End::new(chain(100, keys())), End::new(chain(100, [keys()[0].clone()]))];
-    for now in 1..290 {
-        // The operator of the other end is late: after the send lifetime, but before half of the accept lifetime is over.
-        if now == 240 {
+    for now in 1..310 {
+        // The operator of the other end is late: after the send lifetime, but before the accept lifetime is over.
+        if now == given {
             ends[1].chain = chain(100, keys());
         }
         let [one, other] = &mut ends;
         one.step(now);
-        if !(200..240).contains(&now) {
+        if !(200..given).contains(&now) {
             other.step(now);
         }
         for (from, to) in [(0, 1), (1, 0)] {

@@ -178,7 +178,7 @@ fn an_action_that_fails_is_a_failure_at_once() {
 }
 
 #[test]
-fn a_key_that_cannot_be_deleted_for_now_is_no_failure_but_is_not_held_either() {
+fn a_key_that_cannot_be_deleted_is_no_failure_but_is_not_held_either() {
     let in_use = |call: &Call<'_>| match *call {
         Call::Delete { key, .. } => Some(Error::KeyInUse(key)),
         _ => None,
@@ -189,7 +189,11 @@ fn a_key_that_cannot_be_deleted_for_now_is_no_failure_but_is_not_held_either() {
         }
         _ => None,
     };
-    for refuse in [in_use, gone] {
+    let stays = |call: &Call<'_>| match *call {
+        Call::Delete { key, .. } => Some(Error::KeyStays(key)),
+        _ => None,
+    };
+    for refuse in [in_use, gone, stays] {
         let (mut fleet, generation, reports) = refused(OnFailure::ResetSession, refuse);
         assert!(reports.iter().all(|report| report.policy.is_empty()));
         assert!(reports.iter().any(|report| !report.failed.is_empty()));
@@ -295,6 +299,45 @@ fn without_usable_old_keys_steps_go_on_trying() {
         kernel.current = Some(away);
     };
     assert_eq!(stuck(&undone), [] as [PolicyAction; 0]);
+}
+
+#[test]
+fn all_sockets_of_a_peer_go_back_together() {
+    let mut fleet = Fleet::default();
+    let before = with_keys(&[1]);
+    fleet.manager.set_policy(host(1), policy(OnFailure::HoldOldKeys));
+    fleet.manager.set_peer(host(1), before.clone()).unwrap();
+    let numbers = [fleet.connect(host(1), &before), fleet.connect(host(1), &before), fleet.listen()];
+    fleet.run(0..2);
+    // One of the connections moves, the other does not.
+    fleet.manager.set_peer(host(1), with_keys(&[1, 2])).unwrap();
+    fleet.models[0].far.as_mut().unwrap().1 = with_keys(&[1, 2]);
+    let reports = fleet.run(2..28);
+    assert_eq!(acted(&reports), [(1, host(1), PolicyAction::HeldOldKeys)]);
+    assert_eq!(numbers.map(|number| fleet.keys(number).0), [[1], [1], [1]]);
+    // Neither does any other of its connections.
+    fleet.manager.set_peer(host(1), with_keys(&[1, 2])).unwrap();
+    fleet.models[0].far.as_mut().unwrap().1 = before;
+    let reports = fleet.run(31..58);
+    assert_eq!(acted(&reports).len(), 1, "{:?}", acted(&reports));
+    assert_eq!(numbers.map(|number| fleet.keys(number).0), [[1], [1], [1]]);
+}
+
+#[test]
+fn a_peer_that_is_kept_out_does_not_get_its_keys_back() {
+    let mut fleet = Fleet::default();
+    fleet.manager.set_policy(host(1), policy(OnFailure::HoldOldKeys));
+    fleet.manager.set_peer(host(1), with_keys(&[1])).unwrap();
+    let listener = fleet.listen();
+    fleet.run(0..2);
+    fleet.manager.block_peer(host(1));
+    let reports = fleet.step_with(2, |_, kernel, call| match call {
+        Call::AddPlaceholder { .. } => Err(Error::NoMemory),
+        call => kernel.call(call),
+    });
+    assert_eq!(acted(&reports), [(listener, host(1), PolicyAction::NoOldKeys)]);
+    fleet.run(3..40);
+    assert_eq!(fleet.keys(listener).0, [255], "the placeholder");
 }
 
 #[test]
