@@ -9,6 +9,7 @@ downloads=$root/target/interop-packages
 # for the same routines.
 runs=(
     "-p wireseal-kernels -p wireseal-mac --lib --tests"
+    "-p wireseal-aead --lib --test it -- vectors:: keys:: traits:: long::around long::associated"
     "-p wireseal-quic --lib --test it -- vectors:: arrivals::"
 )
 

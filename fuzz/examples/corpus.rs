@@ -156,9 +156,9 @@ fn encapsulated() {
     write(target, "fragments", &[raw, recorded(&fragments[1]), recorded(&fragments[0])].concat());
 }
 
-const TARGETS: [&str; 4] = ["kernel_chacha20_poly1305", "kernel_cmac", "kernel_gcm", "kernel_hashes"];
+const TARGETS: [&str; 5] = ["kernel_chacha20_poly1305", "kernel_cmac", "kernel_gcm", "kernel_hashes", "aead"];
 
-/// Writes the seeds of the kernels.
+/// Writes the seeds of the kernels and of the AEADs over them.
 pub fn kernels() {
     for (seed, target) in TARGETS.into_iter().enumerate() {
         for length in [52, 70, 130, 200, 320, 580, 1090, 1560] {

@@ -52,14 +52,15 @@
 //! |---|---|---|---|
 //! | the longest text, in octets ([checked](AeadError::TooLong)) | 2^36 - 32 | 2^38 - 64 | 2^24 - 1 |
 //! | messages sealed, with a counter as nonce: up to 2^16 octets each | 2^23 | any number of nonces | 2^21.5 |
-//! | up to 2^11 octets each | 2^28 | any number of nonces | 2^23 |
+//! | up to 2^11 octets each | 2^28 | any number of nonces | 2^26.5 |
 //! | messages sealed, with random nonces | 2^32 at most | 2^32 at most | 2^32 at most |
 //! | messages that may fail to open: up to 2^16 octets each | 2^52 | 2^36 | 2^21.5 |
 //!
-//! The second, third and last row are RFC 9001 §6.6 and appendix B; AES-GCM's and AES-CCM's numbers fall with the length of the messages
-//! (AES-GCM's to 2^19 for 1 MiB, as 2^39 octets in all). The fourth is SP 800-38D §8.3, and follows from 96 random bits for the others too:
-//! above it, two nonces are equal with a probability of more than 2^-33. A nonce used twice reveals the difference of two texts, and
-//! with AES-GCM and ChaCha20-Poly1305 lets anyone forge.
+//! The first row is SP 800-38D §5.2.1.1, RFC 8439 §2.8 and RFC 3610 §2. The second, third and last are RFC 9001 §6.6 and appendix B. Those
+//! of AES fall with the length of the messages: AES-GCM seals 2^39 octets in all, so 2^19 messages of 1 MiB. Messages that fail to open
+//! count for ChaCha20-Poly1305 by their length as well. The fourth is SP 800-38D §8.3 for AES-GCM, and follows from 96 random bits for the
+//! others: beyond it, two nonces are equal with a probability of more than 2^-33. A nonce used twice reveals the difference of two texts,
+//! and with AES-GCM and ChaCha20-Poly1305 lets anyone forge.
 //!
 //! # Instead of aes-gcm
 //!

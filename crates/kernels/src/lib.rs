@@ -2,13 +2,13 @@
 //! or of many side by side.
 //!
 //! This crate is for authors of protocol libraries that have another implementation to fall back on. Applications use
-//! `wireseal-quic` or `wireseal-mac`, which choose between the two.
+//! `wireseal-aead`, `wireseal-mac` or `wireseal-quic`, which choose between the two.
 //!
 //! | to | call |
 //! |---|---|
 //! | seal a packet with AES-GCM and make its header mask | [`GcmKey::seal`](gcm::GcmKey::seal) |
 //! | open a received packet | [`AesMaskKey::mask`](aes::AesMaskKey::mask), then [`GcmKey::open`](gcm::GcmKey::open) |
-//! | keep the AES-GCM tag elsewhere | [`GcmKey::seal_detached`](gcm::GcmKey::seal_detached) |
+//! | keep the AES-GCM tag elsewhere | [`GcmKey::seal_detached`](gcm::GcmKey::seal_detached), [`GcmKey::open_detached`](gcm::GcmKey::open_detached) |
 //! | seal and open with ChaCha20-Poly1305 | [`ChaCha20Poly1305Key`](chacha20_poly1305::ChaCha20Poly1305Key); [`ChaCha20MaskKey`](chacha20::ChaCha20MaskKey) for masks |
 //! | compute a one-time MAC | [`poly1305::mac`] |
 //! | compute an AES-128-CMAC, or many | [`cmac::Key::mac`], [`cmac::mac_many`] |

@@ -350,3 +350,29 @@ impl Vector for V512 {
         unsafe { store(to, v, edge) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No packet is long enough for the counter's upper octets, and few texts are.
+    #[test]
+    fn counts_are_big_endian_in_every_block() {
+        let count = 0x0102_0304_u128.to_be_bytes();
+        if let Some(token) = AesNi::detect() {
+            let mut octets = [0xa5; 16];
+            V128::store(&mut octets, V128::count(token, 0x0102_0304));
+            assert_eq!(octets, count);
+        }
+        if let Some(token) = Vaes256::detect() {
+            let mut octets = [0xa5; 32];
+            V256::store(&mut octets, V256::count(token, 0x0102_0304));
+            assert_eq!(octets, [count; 2].as_flattened());
+        }
+        if let Some(token) = Vaes512::detect() {
+            let mut octets = [0xa5; 64];
+            V512::store(&mut octets, V512::count(token, 0x0102_0304));
+            assert_eq!(octets, [count; 4].as_flattened());
+        }
+    }
+}
