@@ -10,6 +10,9 @@ const MAX: usize = 256 << 10;
 /// The key of one direction, and its nonce: 4 fixed octets, and a counter of 8 (RFC 5647 §7.1).
 struct Direction(AeadKey, [u8; 12]);
 
+/// The first packet's payload, and what was received after it.
+type FirstAndRest<'a> = (&'a [u8], &'a mut [u8]);
+
 impl Direction {
     fn next_nonce(&mut self) -> [u8; 12] {
         let nonce = self.1;
@@ -30,13 +33,12 @@ impl Direction {
         packet
     }
 
-    /// The first payload and what follows it, or `None` if the packet is not whole yet. On an error disconnect: the next packet cannot be
-    /// found.
-    fn open<'a>(&mut self, received: &'a mut [u8]) -> Result<Option<(&'a [u8], &'a mut [u8])>, &'static str> {
+    /// `None` if the packet is not whole yet. On an error disconnect: where the next packet starts is not known.
+    fn open<'a>(&mut self, received: &'a mut [u8]) -> Result<Option<FirstAndRest<'a>>, &'static str> {
         let Some((head, rest)) = received.split_first_chunk_mut() else { return Ok(None) };
         let length = u32::from_be_bytes(*head) as usize;
         // Bounded, because it is not authenticated before the whole packet is here.
-        if !(16..=MAX).contains(&length) || length % 16 != 0 {
+        if !(16..=MAX).contains(&length) || !length.is_multiple_of(16) {
             return Err("bad packet length");
         }
         let Some((body, rest)) = rest.split_at_mut_checked(length + TAG) else { return Ok(None) };
