@@ -21,9 +21,9 @@ use crate::{Generation, PeerName};
 pub struct Policy {
     /// What to do.
     pub on_failure: OnFailure,
-    /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred key, and to
-    /// ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any time, and then
-    /// only a failing action counts as failure.
+    /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred
+    /// key, and to ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any
+    /// time, and then only a failing action counts as failure.
     pub patience: Option<u32>,
     /// The name that peers of a cohort share, for [`OnFailure::ResetCohort`].
     pub cohort: Option<String>,
@@ -38,7 +38,8 @@ pub enum OnFailure {
     /// Give the peer the keys from before the change again, on all its sockets, until its keys are changed anew. This needs a policy that
     /// was set before the change. The old keys are kept until all its connections have moved.
     HoldOldKeys,
-    /// Reset this connection; other connections with the peer stay. If the failure is on a listener, go on trying.
+    /// [Reset](crate::TcpAoSocket::reset) this connection, signed, whatever other descriptors of it there are; other connections with the
+    /// peer stay. If the failure is on a listener, go on trying.
     ResetSession,
     /// Reset all connections of all peers with the same [`cohort`](Policy::cohort), or of this peer if it has none.
     ResetCohort,
