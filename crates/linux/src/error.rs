@@ -160,11 +160,11 @@ pub enum Error {
         /// The reason, found by looking at the socket afterwards.
         because: EinvalReason,
     },
-    /// A [`KeyManager`](crate::KeyManager) has another peer that the same connection could belong to, and a key of each has the same SendID
-    /// or RecvID while both are valid (RFC 5925 §3.1).
+    /// A [`KeyManager`](crate::KeyManager) has another peer that the same connection could belong to, or that has the same address on another
+    /// interface and the same listener, and a key of each has the same SendID or RecvID while both are valid (RFC 5925 §3.1).
     #[error(
         "peer {peer}, key {key_id} and peer {other}, key {other_key_id} have a SendID or RecvID in common, and a connection can \
-         belong to either peer; choose other ids"
+         belong to either peer, or one listener serves both interfaces; choose other ids, or bind a listener to each interface"
     )]
     PeersClash {
         /// The peer to be set.
@@ -176,11 +176,21 @@ pub enum Error {
         /// The key id of that peer's key.
         other_key_id: u64,
     },
-    /// The same peer is given twice, perhaps in two notations; a link-local address on two interfaces is one [`PeerName`].
+    /// The same peer is given twice, perhaps in two notations.
     #[error(
-        "peer {0} is given twice; give each once, and peers with the same link-local address to a key manager for each interface"
+        "peer {0} is given twice; give each once, and peers with one link-local address on two links with their interfaces"
     )]
     PeerTwice(PeerName),
+    /// A text names no peer.
+    #[error(
+        "{text:?} is no peer: {because}; write an address or a network, and after % the name or index of its interface if it is on one alone"
+    )]
+    NotAPeer {
+        /// The text.
+        text: String,
+        /// Why not.
+        because: String,
+    },
     /// The peers were changed after the transaction began, so that what it was built on no longer holds. Begin another
     /// ([`KeyManager::transaction`](crate::KeyManager::transaction)).
     #[error(
@@ -223,8 +233,10 @@ pub enum Error {
         "the connection ended before it was attached, and whose it was is not known; close it without reading from it"
     )]
     Ended,
-    /// The manager has no peer with the connection's address and VRF. Close the socket.
-    #[error("the key manager has no peer {0} in the socket's VRF; set one (set_peer), or close the socket")]
+    /// The manager has no peer with the connection's address, VRF and interface. Close the socket.
+    #[error(
+        "the key manager has no peer {0} in the socket's VRF and on its interface; set one (set_peer), or close the socket"
+    )]
     NoPeer(IpAddr),
     /// The handshake was signed with a key of another peer, whose network contains the connection's address. Close it.
     #[error("{address} has a key chain of its own, and called with the {key}; close the connection")]

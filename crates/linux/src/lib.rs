@@ -121,6 +121,7 @@
 #![cfg(target_os = "linux")]
 
 mod bpf;
+mod device;
 mod errno;
 mod error;
 mod info;
@@ -144,6 +145,7 @@ pub use wireseal_keys as key_chain;
 pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
 pub use bpf::Instruction;
+pub use device::vrf_of_device;
 pub use error::{EinvalReason, Error, ExportedError};
 pub use info::Info;
 pub use kernel::{NetworkCounters, Support, probe};
@@ -152,9 +154,8 @@ pub use listener::TcpAoListener;
 pub use manager::{
     Action, Attachment, Barrier, KeyManager, OnFailure, Origin, PendingSocket, PlannedSocket, Policy,
     PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, Transaction,
-    vrf_of_device,
 };
-pub use names::{Generation, KeyName, PeerName};
+pub use names::{Generation, KeyName, PeerName, Remote};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};

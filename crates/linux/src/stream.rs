@@ -119,7 +119,7 @@ fn attach_connecting(
     remote: SocketAddr,
     manager: &KeyManager,
 ) -> Result<Attachment, Error> {
-    let attachment = manager.attach_connecting(socket, remote.ip(), Timestamp::now())?;
+    let attachment = manager.attach_connecting(socket, remote, Timestamp::now())?;
     manager.run_in_background()?;
     Ok(attachment)
 }

@@ -222,7 +222,7 @@ pub(super) fn md5_peer(octets: &[u8; BEFORE_MD5_SECRET], option: u32) -> Option<
     let length = if flags & HAS_PREFIX == 0 { whole } else { octets[129] };
     let vrf = u32::from_ne_bytes(*octets.last_chunk()?);
     let remote = IpInet::new(address, length).ok()?.network();
-    Some(PeerName { remote, vrf: (flags & HAS_VRF != 0 && vrf != 0).then_some(vrf) })
+    Some(PeerName { vrf: (flags & HAS_VRF != 0 && vrf != 0).then_some(vrf), ..PeerName::new(remote) })
 }
 
 #[cfg(test)]

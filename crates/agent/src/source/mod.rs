@@ -86,7 +86,7 @@ impl PeerArgument {
             .and_then(|socket| netdevice::name_to_index(socket, device))
             .map_err(io::Error::from)
             .map_err(|error| Error::peer(self.text(), format!("there is no device {device:?}: {error}")))?;
-        Ok(PeerName { remote: self.network, vrf: Some(index) })
+        Ok(PeerName { vrf: Some(index), ..PeerName::new(self.network) })
     }
 }
 

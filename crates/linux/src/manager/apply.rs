@@ -8,7 +8,7 @@ use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_tcp_ao::{MasterKey, Mkt};
 use zeroize::Zeroizing;
 
-use crate::manager::peers::{Configured, PeerTable, overlapping};
+use crate::manager::peers::{Configured, PeerTable, beside, with_keys_of};
 use crate::manager::plan::{Action, Call, Found, Memory, Origin, Plan, SocketKind, Target};
 use crate::{Error, InstalledKey, KeyName, PeerName, SocketKey, Successor, TcpAoSocket};
 
@@ -72,7 +72,9 @@ impl<C: Calls> Calls for WithoutWaiting<'_, C> {
     fn call(&mut self, call: &Call<'_>) -> Result<(), Error> {
         match *call {
             // As if the peer had just asked for it: it is planned without, and tried again in the next step.
-            Call::Delete { key, .. } if key.peer() == self.peer => Err(Error::KeyInUse(key)),
+            Call::Delete { key, .. } if key.peer() == self.peer.on_all_interfaces() => {
+                Err(Error::KeyInUse(key))
+            }
             _ => self.calls.call(call),
         }
     }
@@ -121,6 +123,8 @@ pub(super) struct Scope<'a> {
     pub(super) only: Option<PeerName>,
     /// Whether the socket takes keys for IPv4 and for IPv6 peers.
     pub(super) families: [bool; 2],
+    /// The interface that it is bound to.
+    pub(super) device: Option<u32>,
     pub(super) now: Timestamp,
     pub(super) kind: SocketKind,
 }
@@ -136,8 +140,8 @@ struct Unsettled {
     set_aside: Vec<KeyName>,
     /// Keys that are not in use and that the kernel has just refused to delete; they may be gone.
     undeleted: Vec<KeyName>,
-    /// Whether an id of its key clashed with another peer's key, which that peer's turn may delete.
-    has_clashed: bool,
+    /// How often an id of its key clashed with another peer's key, which that peer's turn may delete, or has just added.
+    clashes: u8,
 }
 
 impl Scope<'_> {
@@ -161,7 +165,7 @@ impl Scope<'_> {
             };
             let failing = keys.iter().filter(|key| key.bad > 0);
             outcome.bad = Some(failing.map(|key| (key.name, key.bad)).collect());
-            let on_socket = self.by_peer(keys);
+            let on_socket = self.by_peer(keys, memories);
             unsettled.retain_mut(|peer| match &peer.chain {
                 Some(chain) => {
                     let chain = Arc::clone(chain);
@@ -181,27 +185,70 @@ impl Scope<'_> {
             chain,
             set_aside: Vec::new(),
             undeleted: Vec::new(),
-            has_clashed: false,
+            clashes: 0,
         };
         let configured = |peer: PeerName| Some(new(peer, Some(Arc::clone(&self.peers.get(&peer)?.chain))));
         if let Some(only) = self.only {
             return configured(only).into_iter().collect();
         }
-        let removed = memories.keys().filter(|peer| !self.peers.contains_key(peer));
+        let removed =
+            memories.keys().filter(|peer| !self.peers.contains_key(peer) || !self.has_room_for(peer));
         let removed = removed.map(|peer| new(*peer, None));
-        let [ipv4, ipv6] = self.families;
-        let fitting = self.peers.keys().filter(|peer| if peer.remote.is_ipv4() { ipv4 } else { ipv6 });
+        let fitting = self.peers.keys().filter(|peer| self.has_room_for(peer));
         removed.chain(fitting.filter_map(|peer| configured(*peer))).collect()
     }
 
+    /// Whether connections with a peer can come to the socket.
+    fn has_room_for(&self, peer: &PeerName) -> bool {
+        let [ipv4, ipv6] = self.families;
+        let is_on_its_link = self.device.zip(peer.interface).is_none_or(|(device, of)| device == of);
+        is_on_its_link && if peer.remote.is_ipv4() { ipv4 } else { ipv6 }
+    }
+
     /// Sorts a socket's keys by peer. All keys of a connection belong to its peer.
-    fn by_peer(&self, keys: Vec<InstalledKey>) -> OnSocket {
+    fn by_peer(&self, keys: Vec<InstalledKey>, memories: &PeerTable<Memory>) -> OnSocket {
         let mut on_socket = OnSocket::new();
         for key in keys {
-            let peer = self.only.unwrap_or_else(|| key.name.peer());
+            let peer = self.only.unwrap_or_else(|| self.owner(&key, memories));
             on_socket.entry(peer).or_default().push(key);
         }
         on_socket
+    }
+
+    /// The peer that a key on a listener belongs to. Its name has no interface: of peers with one address on several, it is the one that has
+    /// the key. One that none of them has is for any of them to delete.
+    fn owner(&self, key: &InstalledKey, memories: &PeerTable<Memory>) -> PeerName {
+        let name = key.name.peer();
+        let with_name = || with_keys_of(self.peers, name).filter(|(peer, _)| self.has_room_for(peer));
+        let (mut remembered, mut several) = (with_keys_of(memories, name), with_name());
+        match (several.next(), several.next()) {
+            (Some((only, _)), None) => *only,
+            (None, _) => remembered.next().map_or(name, |(peer, _)| *peer),
+            (Some((first, _)), Some(_)) => {
+                let has_key =
+                    |configured: &Configured| configured.chain.keys().iter().any(|of| key.is(of.mkt()));
+                let in_chain = with_name().find(|(_, configured)| has_key(configured)).map(|(peer, _)| *peer);
+                let mut placeholder = || remembered.find(|(_, memory)| memory.is_placeholder(key.name));
+                in_chain.or_else(|| placeholder().map(|(peer, _)| *peer)).unwrap_or(*first)
+            }
+        }
+    }
+
+    /// Why an id is taken: another peer of the manager has it, with the same addresses on another interface.
+    fn explained(&self, action: &Action, peer: PeerName, error: Error) -> Error {
+        let (Error::IdInUse { .. }, Action::Add { key_id, key, .. }) = (&error, action) else { return error };
+        let clash =
+            beside(self.peers, peer).filter(|(other, _)| self.has_room_for(other)).find_map(|(other, of)| {
+                let active = of.chain.at(self.now);
+                let taken = active.iter().find(|taken| other.key(taken.mkt()).clashes_with(key))?;
+                Some((*other, taken.key_id()))
+            });
+        clash.map_or(error, |(other, other_key_id)| Error::PeersClash {
+            peer,
+            key_id: *key_id,
+            other,
+            other_key_id,
+        })
     }
 
     /// Plans for one peer and makes the plan's calls; returns whether the peer needs another turn.
@@ -245,9 +292,11 @@ impl Scope<'_> {
             outcome.take_over(plan);
             return false;
         };
-        let is_first_clash = matches!(error, Error::IdInUse { .. }) && !unsettled.has_clashed;
-        if is_first_clash && self.only.is_none() {
-            unsettled.has_clashed = true;
+        // Each further placeholder of peers with one address finds the ids taken that the others have just chosen.
+        let most = if matches!(action, Action::AddPlaceholder { .. }) { u8::MAX } else { 1 };
+        let is_clash = matches!(error, Error::IdInUse { .. }) && self.only.is_none();
+        if is_clash && unsettled.clashes < most {
+            unsettled.clashes += 1;
             return true;
         }
         let key = action.key();
@@ -261,6 +310,7 @@ impl Scope<'_> {
         if !is_deletion {
             outcome.failing.push(peer);
         }
+        let error = self.explained(&action, peer, error);
         outcome.failed.push((Some(action), error));
         if !goes_on {
             outcome.take_over(plan);
@@ -268,13 +318,13 @@ impl Scope<'_> {
         goes_on
     }
 
-    /// Keys of other peers, on the socket or in a chain, that are for some of the same connections.
+    /// Keys of other peers, on the socket or in a chain, that are for some of the same addresses.
     fn near(&self, peer: PeerName, on_socket: &OnSocket) -> Vec<KeyName> {
         if self.only.is_some() {
             return Vec::new();
         }
-        let held = overlapping(on_socket, peer).flat_map(|(_, keys)| keys.iter().map(|key| key.name));
-        let planned = overlapping(self.peers, peer)
+        let held = beside(on_socket, peer).flat_map(|(_, keys)| keys.iter().map(|key| key.name));
+        let planned = beside(self.peers, peer)
             .flat_map(|(other, configured)| configured.chain.keys().iter().map(|key| other.key(key.mkt())));
         held.chain(planned).collect()
     }

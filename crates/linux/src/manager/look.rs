@@ -1,30 +1,20 @@
-//! Looking: the kind of an attached socket, and its VRF. `Calls` of `apply` reads its keys.
+//! Looking: the kind of an attached socket, and its place: VRF and interface. `Calls` of `apply` reads its keys.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
-use libc::{
-    AF_NETLINK, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO, IFLA_MASTER, NETLINK_ROUTE, NLM_F_REQUEST,
-};
-use socket2::{Domain, Protocol, SockRef, Socket, Type};
+use socket2::SockRef;
 use wireseal_tcp_ao::Counters;
 
+use crate::device::Device;
 use crate::key::Family;
-use crate::manager::peers::PeerTable;
+use crate::manager::peers::{PeerTable, Place};
 use crate::manager::plan::{Memory, SocketKind};
 use crate::manager::report::Seen;
-use crate::{Error, PeerName, TcpAoSocket};
-
-/// The kind of a device's master (`linux/if_link.h`), which some versions of libc lack.
-const IFLA_INFO_SLAVE_KIND: u16 = 4;
-
-/// Octets before the attributes: `struct nlmsghdr` and `struct ifinfomsg`.
-const HEADERS: usize = 32;
-/// More than the kernel writes about one device.
-const ANSWER: usize = 1 << 16;
+use crate::{Error, PeerName, Remote, TcpAoSocket};
 
 /// What identifies a socket, whichever descriptor it has (`st_dev` and `st_ino`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -57,6 +47,10 @@ pub(super) struct Look {
     pub(super) kind: SocketKind,
     /// The peer's address if it is a connection; never an IPv4-mapped one.
     pub(super) remote: Option<IpAddr>,
+    /// The interface of a connection's link-local address.
+    pub(super) scope: Option<u32>,
+    /// The interface that a listener, or a socket that will listen, is bound to, if peers are for one interface.
+    pub(super) device: Option<u32>,
     /// Whether it takes keys for IPv4 and for IPv6 peers.
     pub(super) families: [bool; 2],
 }
@@ -69,23 +63,29 @@ impl Attached {
         Ok(Self { identity, descriptor, memories, seen, was_connected: false })
     }
 
-    /// Looks at the socket; `None` for a connection that has ended.
-    pub(super) fn look(&mut self) -> Result<Option<Look>, Error> {
+    /// Looks at the socket; `None` for a connection that has ended. `has_links` tells whether a peer is for one interface.
+    pub(super) fn look(&mut self, has_links: impl Fn() -> bool) -> Result<Option<Look>, Error> {
         let socket = SockRef::from(&self.descriptor);
         let (kind, remote) = match socket.is_listener()? {
             true => (SocketKind::Listener, None),
             false => match socket.peer_addr().ok().and_then(|peer| peer.as_socket()) {
-                Some(peer) => (SocketKind::Connection, Some(peer.ip().to_canonical())),
+                Some(peer) => (SocketKind::Connection, Some(Remote::from(peer))),
                 None if self.was_connected => return Ok(None),
                 None => (SocketKind::Closed, None),
             },
         };
+        let device = match kind {
+            SocketKind::Listener | SocketKind::Closed if has_links() => self.place(None)?.interface,
+            _ => None,
+        };
+        let (remote, scope) = remote.map(|remote| (remote.address, remote.interface)).unzip();
+        let scope = scope.flatten();
         let families = match self.socket().family()? {
             Family::Ipv4 => [true, false],
             Family::Ipv6 => [!socket.only_v6()?, true],
         };
         self.was_connected |= kind == SocketKind::Connection;
-        Ok(Some(Look { kind, remote, families }))
+        Ok(Some(Look { kind, remote, scope, device, families }))
     }
 
     /// The socket's counters; `None` without TCP-AO.
@@ -93,9 +93,14 @@ impl Attached {
         self.socket().info().ok().flatten().map(|info| info.counters)
     }
 
-    /// The interface index of the VRF device that the socket, or the device it is bound to, belongs to; 0 for none.
-    pub(super) fn vrf(&self) -> io::Result<u32> {
-        SockRef::from(&self.descriptor).device()?.map_or(Ok(0), |device| vrf_of_device(&device))
+    /// The VRF that the socket, or the device that it is bound to, belongs to, and the interface: that of its link-local address, or else the
+    /// one that it is bound to.
+    pub(super) fn place(&self, scope: Option<u32>) -> io::Result<Place> {
+        let Some(name) = SockRef::from(&self.descriptor).device()? else {
+            return Ok(Place { vrf: 0, interface: scope });
+        };
+        let Device { index, vrf } = Device::named(&name)?;
+        Ok(Place { vrf, interface: scope.or((index != vrf).then_some(index)) })
     }
 
     /// Whether the peer of a connection has not yet signed with the key that it was asked for.
@@ -134,124 +139,15 @@ fn duplicate(socket: &(impl AsFd + ?Sized)) -> io::Result<(Identity, Descriptor)
     Ok((Identity(metadata.dev(), metadata.ino()), Descriptor(Some(file.into()))))
 }
 
-/// The index of the VRF device that the device with this name is, or belongs to (`linux/if_link.h`); 0 for none. It looks in the calling
-/// thread's network namespace.
-///
-/// # Errors
-/// The kernel's: ENODEV if no device has this name.
-pub fn vrf_of_device(device: &[u8]) -> io::Result<u32> {
-    let kernel = Socket::new(Domain::from(AF_NETLINK), Type::DGRAM, Some(Protocol::from(NETLINK_ROUTE)))?;
-    kernel.send(&question(device))?;
-    let mut answer = vec![0; ANSWER];
-    let length = (&kernel).read(&mut answer)?;
-    vrf_in(answer.get(..length).unwrap_or_default())
-}
-
-/// `RTM_GETLINK` for the device with this name.
-fn question(device: &[u8]) -> Vec<u8> {
-    let attribute = 4 + device.len() + 1;
-    let length = HEADERS + attribute.next_multiple_of(4);
-    let mut message = Vec::with_capacity(length);
-    message.extend((length as u32).to_ne_bytes());
-    message.extend(libc::RTM_GETLINK.to_ne_bytes());
-    message.extend((NLM_F_REQUEST as u16).to_ne_bytes());
-    message.resize(HEADERS, 0);
-    message.extend((attribute as u16).to_ne_bytes());
-    message.extend(IFLA_IFNAME.to_ne_bytes());
-    message.extend(device);
-    message.resize(length, 0);
-    message
-}
-
-/// The VRF in the kernel's answer.
-fn vrf_in(answer: &[u8]) -> io::Result<u32> {
-    let number = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
-    let invalid = || io::Error::from(ErrorKind::InvalidData);
-    let kind = answer.get(4..6).ok_or_else(invalid)?;
-    if kind == (libc::NLMSG_ERROR as u16).to_ne_bytes() {
-        let errno = number(16).ok_or_else(invalid)?.cast_signed();
-        return Err(io::Error::from_raw_os_error(errno.saturating_neg()));
-    }
-    let (own, attributes) = number(20).zip(answer.get(HEADERS..)).ok_or_else(invalid)?;
-    let described = find(attributes, IFLA_LINKINFO).unwrap_or_default();
-    let is_vrf = |kind| find(described, kind).is_some_and(|text| text.starts_with(b"vrf\0"));
-    let master = || find(attributes, IFLA_MASTER).and_then(|index| index.try_into().ok());
-    Ok(if is_vrf(IFLA_INFO_KIND) {
-        own
-    } else if is_vrf(IFLA_INFO_SLAVE_KIND) {
-        u32::from_ne_bytes(master().ok_or_else(invalid)?)
-    } else {
-        0
-    })
-}
-
-/// The contents of the first attribute of this type.
-fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
-    loop {
-        let (header, _) = attributes.split_at_checked(4)?;
-        let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
-        // The two highest bits are flags.
-        if u16::from_ne_bytes([header[2], header[3]]) & 0x3fff == wanted {
-            return attributes.get(4..length);
-        }
-        attributes = attributes.get(length.max(4).next_multiple_of(4)..)?;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn attribute(kind: u16, contents: &[u8]) -> Vec<u8> {
-        let mut octets = (4 + contents.len() as u16).to_ne_bytes().to_vec();
-        octets.extend(kind.to_ne_bytes());
-        octets.extend(contents);
-        octets.resize(octets.len().next_multiple_of(4), 0);
-        octets
-    }
-
-    /// The kernel's answer about device 7, whose master is device 9.
-    fn answer(kind: &[u8], slave_kind: &[u8]) -> Vec<u8> {
-        let mut octets = vec![0; HEADERS];
-        octets[4..6].copy_from_slice(&libc::RTM_NEWLINK.to_ne_bytes());
-        octets[20..24].copy_from_slice(&7u32.to_ne_bytes());
-        octets.extend(attribute(IFLA_IFNAME, b"blue\0"));
-        octets.extend(attribute(IFLA_MASTER, &9u32.to_ne_bytes()));
-        let kinds = [attribute(IFLA_INFO_KIND, kind), attribute(IFLA_INFO_SLAVE_KIND, slave_kind)];
-        octets.extend(attribute(IFLA_LINKINFO, &kinds.concat()));
-        octets
-    }
-
     #[test]
-    fn a_vrf_is_its_own_and_what_belongs_to_one_has_its_index() {
-        for (kind, slave_kind, expected) in [
-            (&b"vrf\0"[..], &b""[..], 7),
-            (b"veth\0", b"vrf\0", 9),
-            (b"veth\0", b"bridge\0", 0),
-            (b"vrfx\0", b"", 0),
-        ] {
-            assert_eq!(vrf_in(&answer(kind, slave_kind)).unwrap(), expected, "{kind:?} {slave_kind:?}");
-        }
-        assert_eq!(vrf_in(&answer(b"", b"")[..HEADERS]).unwrap(), 0, "a device without a kind");
-    }
-
-    #[test]
-    fn an_answer_that_makes_no_sense_is_an_error() {
-        let whole = answer(b"veth\0", b"vrf\0");
-        for length in 0..HEADERS {
-            assert!(vrf_in(&whole[..length]).is_err());
-        }
-        for length in HEADERS..whole.len() {
-            let _ = vrf_in(&whole[..length]);
-        }
-        assert!(find(&[0; 7], 1).is_none());
-    }
-
-    #[test]
-    fn the_kernel_answers() {
-        assert_eq!(vrf_of_device(b"lo").unwrap(), 0);
-        assert_eq!(vrf_of_device(b"no-such-device").unwrap_err().raw_os_error(), Some(libc::ENODEV));
+    fn a_socket_that_is_bound_to_no_device_is_in_no_vrf() {
         let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        assert_eq!(Attached::new(&socket).unwrap().vrf().unwrap(), 0, "it is bound to no device");
+        let attached = Attached::new(&socket).unwrap();
+        assert_eq!(attached.place(None).unwrap(), Place { vrf: 0, interface: None });
+        assert_eq!(attached.place(Some(7)).unwrap(), Place { vrf: 0, interface: Some(7) });
     }
 }

@@ -33,12 +33,11 @@ use wireseal_keys::Timestamp;
 
 use self::apply::{Outcome, Scope, WithoutWaiting};
 use self::look::{Attached, Look};
-use self::peers::{Configured, PeerTable, longest, next_change};
+use self::peers::{Configured, PeerTable, longest, next_change, with_keys_of};
 use self::policy::{Finding, Standing};
 use self::sockets::{Entry, Shared, lock};
-use crate::{Error, PeerName, TcpAoSocket};
+use crate::{Error, InstalledKey, PeerName, Remote, TcpAoSocket};
 
-pub use look::vrf_of_device;
 pub use plan::{Action, Origin, SocketKind};
 pub use policy::{OnFailure, Policy, PolicyAction};
 pub use progress::{Barrier, PendingSocket, Progress};
@@ -64,7 +63,8 @@ pub use transaction::{PlannedSocket, Transaction};
 /// the sockets, because a step looks up there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
-/// To the one with the longest prefix that contains its remote address, in its VRF; this is decided when the connection is attached.
+/// To the one with the longest prefix that contains its remote address, in its VRF and on its interface; this is decided when the connection
+/// is attached.
 /// Networks may overlap, for example a network of dynamic neighbours and a neighbour within it that has its own chain. During the
 /// handshake Linux accepts the keys of both for that neighbour; attaching leaves only those of its own chain. The ids of keys for the
 /// same connection must differ (RFC 5925 §3.1), so `set_peer` refuses peers that overlap if two of their keys have a SendID or RecvID
@@ -195,15 +195,18 @@ impl KeyManager {
     /// Puts the keys valid at `now` for connections with `remote` on a socket that will connect to it, and keeps them current until the
     /// attachment is dropped. If the peer is in a VRF, first bind the socket to the VRF, or to the interface of a link-local address in it.
     ///
+    /// `remote` is an address, or a socket address, whose scope id says on which interface a link-local address is. Without one, it is the
+    /// interface that the socket is bound to.
+    ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection.
     pub fn attach_connecting(
         &self,
         socket: &(impl AsFd + ?Sized),
-        remote: IpAddr,
+        remote: impl Into<Remote>,
         now: Timestamp,
     ) -> Result<Attachment, Error> {
-        self.attach_as(socket, Role::WillConnect(remote), now)
+        self.attach_as(socket, Role::WillConnect(remote.into()), now)
     }
 
     /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer whose network
@@ -294,7 +297,7 @@ enum Role {
     /// The same, and it serves peers without TCP-AO, too.
     Mixed,
     /// It will connect to this address.
-    WillConnect(IpAddr),
+    WillConnect(Remote),
     /// It was accepted from this address.
     Accepted(IpAddr),
 }
@@ -308,12 +311,13 @@ fn begin(
     leave_deletions: bool,
     now: Timestamp,
 ) -> Result<(Option<PeerName>, Outcome), Error> {
-    let Look { kind, remote, families } = attached.look()?.ok_or(Error::Ended)?;
+    let look = attached.look(|| peers.keys().any(|peer| peer.interface.is_some()))?.ok_or(Error::Ended)?;
+    let Look { kind, remote, scope, device, families } = look;
     let address = match (kind, role) {
-        (SocketKind::Connection, _) => remote,
+        (SocketKind::Connection, _) => remote.map(|address| Remote { address, interface: scope }),
         (_, Role::Accepted(_)) => return Err(Error::Ended),
         (SocketKind::Listener, _) => None,
-        (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote.to_canonical()),
+        (SocketKind::Closed, Role::WillConnect(remote)) => Some(remote),
         // Data of an unsigned connection can still be read after its end.
         (SocketKind::Closed, Role::Any | Role::Mixed) if attached.socket().has_received()? => {
             return Err(Error::Ended);
@@ -331,9 +335,11 @@ fn begin(
             required => required?,
         },
     }
-    let scope = Scope { peers, only: peer, families, now, kind };
+    let scope = Scope { peers, only: peer, families, device, now, kind };
     let calls = &mut TcpAoSocket::new(&attached.descriptor);
-    let mut outcome = match peer.filter(|_| leave_deletions) {
+    // Not if keys of another peer have the same name.
+    let is_alone = |peer: &PeerName| with_keys_of(peers, *peer).nth(1).is_none();
+    let mut outcome = match peer.filter(|peer| leave_deletions && is_alone(peer)) {
         Some(peer) => scope.apply(&mut attached.memories, &mut WithoutWaiting { calls, peer }),
         None => scope.apply(&mut attached.memories, calls),
     };
@@ -353,19 +359,19 @@ fn peer_with_key(
     peers: &PeerTable<Configured>,
     kind: SocketKind,
     role: Role,
-    address: IpAddr,
+    Remote { address, interface }: Remote,
     now: Timestamp,
 ) -> Result<PeerName, Error> {
-    let peer = longest(peers, address, || attached.vrf())?.ok_or(Error::NoPeer(address))?;
+    let peer = longest(peers, address, || attached.place(interface))?.ok_or(Error::NoPeer(address))?;
     let chain = &peers[&peer].chain;
     if kind == SocketKind::Connection {
         attached.socket().info()?.ok_or(Error::Unsigned)?;
         if let Role::Accepted(remote) = role {
             // The key that signed the SYN became the rnext key, and only this end changes that.
-            let key = attached.socket().keys()?.iter().find(|key| key.is_rnext).map(|key| key.name);
-            let key = key.ok_or(Error::Unsigned)?;
-            if key.peer() != peer {
-                return Err(Error::KeyOfAnotherPeer { address: remote.to_canonical(), key });
+            let key =
+                attached.socket().keys()?.into_iter().find(|key| key.is_rnext).ok_or(Error::Unsigned)?;
+            if !is_key_of(peers, peer, &key) {
+                return Err(Error::KeyOfAnotherPeer { address: remote.to_canonical(), key: key.name });
             }
         }
     }
@@ -374,6 +380,14 @@ fn peer_with_key(
         return Err(Error::NoKeyToSendWith { peer, chain, next_change });
     }
     Ok(peer)
+}
+
+/// Whether a key that signed a handshake is the peer's. Linux does not tell keys of two interfaces apart: if another peer has the same
+/// addresses, the key must be one of the peer's chain.
+fn is_key_of(peers: &PeerTable<Configured>, peer: PeerName, key: &InstalledKey) -> bool {
+    let has_key = |configured: &Configured| configured.chain.keys().iter().any(|of| key.is(of.mkt()));
+    let is_alone = with_keys_of(peers, peer).nth(1).is_none();
+    key.name.peer() == peer.on_all_interfaces() && (is_alone || peers.get(&peer).is_some_and(has_key))
 }
 
 #[cfg(test)]

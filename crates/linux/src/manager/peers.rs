@@ -69,30 +69,66 @@ fn covering(inner: IpCidr) -> impl Iterator<Item = IpCidr> {
 
 /// The entries for exactly this network, the one for all VRFs last.
 fn with_network<T>(table: &PeerTable<T>, remote: IpCidr) -> impl Iterator<Item = (&PeerName, &T)> {
-    table.range(PeerName::new(remote)..=PeerName { remote, vrf: Some(u32::MAX) }).rev()
+    table
+        .range(PeerName::new(remote)..=PeerName { vrf: LAST, interface: LAST, ..PeerName::new(remote) })
+        .rev()
+}
+
+/// Sorts behind every VRF and every interface.
+const LAST: Option<u32> = Some(u32::MAX);
+
+/// The entries of peers whose keys have this peer's name on a socket: itself, and the same addresses on other interfaces.
+pub(super) fn with_keys_of<T>(table: &PeerTable<T>, peer: PeerName) -> impl Iterator<Item = (&PeerName, &T)> {
+    let first = peer.on_all_interfaces();
+    table.range(first..=PeerName { interface: LAST, ..first })
 }
 
 /// The entries of other peers that share a connection with `peer`.
 pub(super) fn overlapping<T>(table: &PeerTable<T>, peer: PeerName) -> impl Iterator<Item = (&PeerName, &T)> {
-    let around = covering(peer.remote).flat_map(move |network| with_network(table, network));
-    let own = PeerName { vrf: Some(u32::MAX), ..peer };
-    let last = PeerName { remote: IpCidr::new_host(peer.remote.last_address()), ..own };
-    let inside = table.range((Excluded(own), Included(last)));
-    around.chain(inside).filter(move |(other, _)| **other != peer && other.overlaps(&peer))
+    around(table, peer).filter(move |(other, _)| **other != peer && other.overlaps(&peer))
 }
 
-/// The peer of a connection with `address`: the one with the longest prefix, and of two with the same prefix the one for the connection's
-/// VRF. The VRF is looked up only if a peer is for one VRF.
+/// The entries of other peers with which `peer` shares a connection or, on a listener that is bound to no interface, the keys: Linux takes
+/// keys for an address on all interfaces.
+pub(super) fn beside<T>(table: &PeerTable<T>, peer: PeerName) -> impl Iterator<Item = (&PeerName, &T)> {
+    let all = peer.on_all_interfaces();
+    around(table, peer).filter(move |(other, _)| **other != peer && other.on_all_interfaces().overlaps(&all))
+}
+
+/// The entries whose network contains the peer's, or is within it.
+fn around<T>(table: &PeerTable<T>, peer: PeerName) -> impl Iterator<Item = (&PeerName, &T)> {
+    let around = covering(peer.remote).flat_map(move |network| with_network(table, network));
+    let own = PeerName { vrf: LAST, interface: LAST, ..peer };
+    let last = PeerName { remote: IpCidr::new_host(peer.remote.last_address()), ..own };
+    let inside = table.range((Excluded(own), Included(last)));
+    around.chain(inside)
+}
+
+/// Where a socket is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    /// The interface index of its VRF; 0 for none.
+    pub(super) vrf: u32,
+    /// Its interface, if it has one alone.
+    pub(super) interface: Option<u32>,
+}
+
+/// The peer of a connection with `address`: the one with the longest prefix, and of those with the same prefix the one for the connection's
+/// VRF and interface. The place is looked up only if a peer is for one VRF or interface.
 pub(super) fn longest<T>(
     table: &PeerTable<T>,
     address: IpAddr,
-    vrf: impl Fn() -> io::Result<u32>,
+    place: impl Fn() -> io::Result<Place>,
 ) -> io::Result<Option<PeerName>> {
     for network in covering(IpCidr::new_host(address)) {
         for (peer, _) in with_network(table, network) {
-            match peer.vrf {
-                Some(index) if index != vrf()? => {}
-                _ => return Ok(Some(*peer)),
+            if peer.vrf.is_none() && peer.interface.is_none() {
+                return Ok(Some(*peer));
+            }
+            let place = place()?;
+            let is_in_vrf = peer.vrf.is_none_or(|vrf| vrf == place.vrf);
+            if is_in_vrf && (peer.interface.is_none() || peer.interface == place.interface) {
+                return Ok(Some(*peer));
             }
         }
     }

@@ -52,7 +52,7 @@ impl<'a> Target<'a> {
 
     fn origin(&self, memory: &Memory, key: &InstalledKey) -> Origin {
         let name = key.name;
-        if name.peer() != self.peer {
+        if name.peer() != self.peer.on_all_interfaces() {
             // A connection has only its own peer's keys; any others come from its listener.
             let is_connection = self.kind == SocketKind::Connection;
             return if is_connection { Origin::Leftover } else { Origin::Foreign };
@@ -153,7 +153,7 @@ impl<'a> Draft<'a, '_> {
             let is_preferred = index == 0;
             let set_current = is_preferred && self.target.kind == SocketKind::Closed;
             let set_rnext = is_preferred && self.target.kind != SocketKind::Listener;
-            let PeerName { remote, vrf } = self.target.peer;
+            let PeerName { remote, vrf, .. } = self.target.peer;
             let added = SocketKey { remote, vrf, mkt: key.mkt(), set_current, set_rnext };
             self.plan.calls.push(Call::Add { key_id: key.key_id(), key: added });
             self.hold(name, Origin::Chain(key.key_id()), set_current, set_rnext);
@@ -239,7 +239,7 @@ impl<'a> Draft<'a, '_> {
         let send_id = free(&|id| taken.iter().any(|name| name.send_id == id));
         let recv_id = free(&|id| taken.iter().any(|name| name.recv_id == id));
         let Some((send_id, recv_id)) = send_id.zip(recv_id) else { return false };
-        let PeerName { remote, vrf } = self.target.peer;
+        let PeerName { remote, vrf, .. } = self.target.peer;
         let key = KeyName { remote, vrf, send_id, recv_id };
         let algorithm = self.target.chain.keys()[0].mkt().parameters().algorithm;
         self.plan.calls.push(Call::AddPlaceholder { key, algorithm });

@@ -249,11 +249,11 @@ pub(super) fn find(
     peers: &PeerTable<Configured>,
     peer: Option<PeerName>,
 ) -> Result<Found, Error> {
-    let look = attached.look()?;
+    let look = attached.look(|| peers.keys().any(|peer| peer.interface.is_some()))?;
     let peer = match look {
         Some(Look { kind: SocketKind::Listener, .. }) => None,
-        Some(Look { kind: SocketKind::Connection, remote: Some(address), .. }) if peer.is_none() => {
-            longest(peers, address, || attached.vrf())?
+        Some(Look { kind: SocketKind::Connection, remote: Some(address), scope, .. }) if peer.is_none() => {
+            longest(peers, address, || attached.place(scope))?
         }
         _ => peer,
     };
@@ -269,12 +269,12 @@ pub(super) fn bring_in_line(
     calls: &mut impl Calls,
     now: Timestamp,
 ) -> Outcome {
-    let Some(Look { kind, families, .. }) = look else { return Outcome::default() };
+    let Some(Look { kind, families, device, .. }) = look else { return Outcome::default() };
     let is_removed = peer.map_or(kind == SocketKind::Connection, |peer| !peers.contains_key(&peer));
     if is_removed {
         // Keep its keys, so that its owner can end the session in order.
         return Outcome { expired: true, ..Outcome::default() };
     }
-    let outcome = Scope { peers, only: peer, families, now, kind }.apply(memories, calls);
+    let outcome = Scope { peers, only: peer, families, device, now, kind }.apply(memories, calls);
     Outcome { expired: outcome.expired && peer.is_some(), ..outcome }
 }

@@ -50,10 +50,10 @@ fn a_network_of_mapped_addresses_is_the_ipv4_network() {
     }
 }
 
-/// Linux has no keys for an interface, so a link-local address is one peer on all interfaces.
 #[test]
 fn a_peer_that_is_given_twice_is_refused() {
-    for (first, second) in [("fe80::1", "fe80::1"), ("192.0.2.7", "::ffff:192.0.2.7")] {
+    let twice = [("fe80::1", "fe80::1"), ("fe80::1%lo", "fe80::1%1"), ("192.0.2.7", "::ffff:192.0.2.7")];
+    for (first, second) in twice {
         let manager = manager("198.51.100.1");
         let before = format!("{manager:?}");
         let peers = [first, second].map(|remote| (peer(remote), rolling()));

@@ -4,8 +4,11 @@ use std::env;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, TcpListener};
 use std::process::Command;
 
+use socket2::{Domain, Socket, Type};
 use wireseal_linux::key_chain::{Key, KeyChain, Timestamp};
-use wireseal_linux::{Error, KeyManager, Local, TcpAoAlgorithm, TcpAoListener, TcpAoStream};
+use wireseal_linux::{
+    Attachment, Error, KeyManager, Local, PeerName, Remote, TcpAoAlgorithm, TcpAoListener, TcpAoStream,
+};
 
 use super::{has_tcp_ao, mkt};
 
@@ -130,4 +133,66 @@ fn a_link_local_address_is_of_the_interface_to_connect_over() {
     assert!(matches!(error, Error::NoPeer(address) if address == peer), "{error}");
     let error = connect(0).to_string();
     assert!(error.starts_with("cannot connect to [fe80::2]:179: Invalid argument"), "{error}");
+}
+
+/// Two routers may have one link-local address on two links: the scope id tells the connections apart, or the interface that the socket is
+/// bound to.
+#[test]
+fn a_connection_is_of_the_peer_on_its_link() {
+    if env::var_os(INSIDE).is_none() {
+        if !in_namespace("net::a_connection_is_of_the_peer_on_its_link") {
+            println!("not tested: it takes unshare, ip, and the right to make a network namespace");
+        }
+        return;
+    }
+    let chain = KeyChain::new("tested", vec![Key::new(1, mkt(1, TcpAoAlgorithm::HmacSha1))]).unwrap();
+    let of = |peer: &str| super::manager(peer, chain.clone());
+    let index = |name: &str| format!("fe80::1%{name}").parse::<PeerName>().unwrap().interface.unwrap();
+    let now = Timestamp::now();
+    // Without TCP-AO in the kernel, a peer that is found is refused for that.
+    let is_found = |attached: Result<Attachment, Error>| match attached.map(drop) {
+        Ok(()) | Err(Error::NotSupported | Error::Unsigned) => true,
+        Err(Error::NoPeer(_)) => false,
+        Err(error) => panic!("{error}"),
+    };
+    let socket = |device: Option<&[u8]>| {
+        let socket = Socket::new(Domain::IPV6, Type::STREAM, None).unwrap();
+        socket.bind_device(device).unwrap();
+        socket
+    };
+    let remote = |address: &str, scope| SocketAddrV6::new(address.parse().unwrap(), 179, 0, scope);
+    for (peer, expected) in [("fe80::2%near", [true, false, false, true, false]), ("fe80::2", [true; 5])] {
+        let manager = of(peer);
+        let connecting = |device: Option<&[u8]>, remote: Remote| {
+            is_found(manager.attach_connecting(&socket(device), remote, now))
+        };
+        let unscoped = SocketAddr::from(remote("fe80::2", 0));
+        let found = [
+            connecting(None, SocketAddr::from(remote("fe80::2", index("near"))).into()),
+            connecting(None, SocketAddr::from(remote("fe80::2", index("far"))).into()),
+            connecting(None, unscoped.ip().into()),
+            connecting(Some(b"near"), unscoped.ip().into()),
+            connecting(Some(b"far"), unscoped.ip().into()),
+        ];
+        assert_eq!(found, expected, "{peer}");
+    }
+
+    let listener = TcpListener::bind("[::]:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let client = socket(Some(b"near"));
+    client
+        .bind(&SocketAddr::from(SocketAddrV6::new("fe80::1".parse().unwrap(), 0, 0, index("near"))).into())
+        .unwrap();
+    client
+        .connect(
+            &SocketAddr::from(SocketAddrV6::new("fe80::2".parse().unwrap(), port, 0, index("near"))).into(),
+        )
+        .unwrap();
+    let (accepted, caller) = listener.accept().unwrap();
+    assert!(matches!(caller, SocketAddr::V6(caller) if caller.scope_id() == index("far")), "{caller}");
+    for (peer, expected) in
+        [("fe80::1%far", true), ("fe80::1%near", false), ("fe80::/10%far", true), ("fe80::1", true)]
+    {
+        assert_eq!(is_found(of(peer).attach_accepted(&accepted, caller.ip(), now)), expected, "{peer}");
+    }
 }

@@ -372,7 +372,7 @@ impl Managers {
 
 fn set_peers(manager: &KeyManager, peers: &[(IpCidr, Option<u32>, Chain)]) -> Result<()> {
     for (remote, vrf, chain) in peers {
-        manager.set_peer(PeerName { remote: *remote, vrf: *vrf }, chain.key_chain()?)?;
+        manager.set_peer(PeerName { vrf: *vrf, ..PeerName::new(*remote) }, chain.key_chain()?)?;
     }
     Ok(())
 }

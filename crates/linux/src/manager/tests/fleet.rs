@@ -113,7 +113,8 @@ impl Fleet {
             let (peers, generation) = (Arc::clone(&state.peers), state.generation);
             drop(state);
             let remote = model.peer.map(|peer| peer.remote.first_address());
-            let look = Look { kind: model.kernel.kind, remote, families: [true; 2] };
+            let look =
+                Look { kind: model.kernel.kind, remote, scope: None, device: None, families: [true; 2] };
             let Attached { memories, seen, .. } = &mut *lock(&model.attached);
             let look = Some(look).filter(|_| !model.has_ended);
             let visit = Visit {

@@ -4,6 +4,7 @@
 mod alike;
 mod asks;
 mod fleet;
+mod links;
 mod mixed;
 mod pair;
 mod peers;
@@ -121,7 +122,7 @@ fn peers(chains: impl IntoIterator<Item = (PeerName, KeyChain)>) -> PeerTable<Co
 
 /// The scope of a socket that has the keys of all these peers.
 fn scope(peers: &PeerTable<Configured>, now: i64) -> Scope<'_> {
-    Scope { peers, only: None, families: [true; 2], now: at(now), kind: SocketKind::Listener }
+    Scope { peers, only: None, families: [true; 2], device: None, now: at(now), kind: SocketKind::Listener }
 }
 
 /// The work of a step: calls to the kernel, and comparisons of the keys that it reported.

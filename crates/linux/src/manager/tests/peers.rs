@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use super::*;
 use crate::manager::apply::WithoutWaiting;
-use crate::manager::peers::longest;
+use crate::manager::peers::{Place, longest};
 
 /// The name of a key with the same id for sending and receiving.
 fn name(peer: PeerName, id: u8) -> KeyName {
@@ -127,7 +127,9 @@ fn ao_44_the_longest_prefix_decides() {
     ]
     .map(|peer| (peer, ()))
     .into();
-    let find = |address: &str, vrf| longest(&table, address.parse().unwrap(), || Ok(vrf)).unwrap();
+    let find = |address: &str, vrf| {
+        longest(&table, address.parse().unwrap(), || Ok(Place { vrf, interface: None })).unwrap()
+    };
     for (address, vrf, expected) in [
         ("192.0.2.7", 0, Some(peer("192.0.2.7"))),
         ("192.0.2.7", 5, Some(peer("192.0.2.7"))),
