@@ -64,7 +64,7 @@ fn peer(remote: &SocketAddr) -> PeerName {
 fn session(keys: &KeyManager, remote: SocketAddr) -> Result<(), Failure> {
     let socket = Socket::new(Domain::for_address(remote), Type::STREAM, None)?;
     socket.set_tcp_mss(1400)?;
-    let attachment = keys.attach_connecting(&socket, remote.ip(), Timestamp::now())?;
+    let attachment = keys.attach_connecting(&socket, remote, Timestamp::now())?;
     socket.connect(&remote.into())?;
     socket.set_read_timeout(Some(Duration::from_secs(1)))?;
     let mut buffer = [0; 4096];
