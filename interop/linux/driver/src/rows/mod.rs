@@ -3,15 +3,21 @@
 mod attacks;
 mod bgp;
 mod bird;
+mod choice;
 mod closing;
 mod firmware;
 mod half_open;
 mod kernels;
 mod manager;
 mod matrix;
+mod md5;
 mod moving;
+mod opening;
+mod options;
 mod outside;
 mod refusals;
+mod resets;
+mod restrictions;
 mod rollover;
 mod session;
 mod vrf;
@@ -38,8 +44,10 @@ pub fn all() -> Vec<Row> {
     [
         matrix::rows(),
         rollover::rows(),
+        choice::rows(),
         refusals::syn(),
         refusals::md5(),
+        md5::rows(),
         attacks::forged(),
         attacks::icmp(),
         attacks::checksum(),
@@ -47,6 +55,8 @@ pub fn all() -> Vec<Row> {
         closing::time_wait(),
         closing::closed_port(),
         half_open::rows(),
+        resets::rows(),
+        opening::rows(),
         bgp::rows(),
         outside::rows(),
         wrap::rows(),
@@ -54,6 +64,8 @@ pub fn all() -> Vec<Row> {
         manager::rolling(),
         manager::accepting(),
         manager::calls(),
+        options::rows(),
+        restrictions::rows(),
         vrf::rows(),
         firmware::sessions(),
         firmware::attacks(),
