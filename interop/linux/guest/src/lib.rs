@@ -112,6 +112,8 @@ calls! {
     SetMd5Key { socket: u64, remote: IpCidr, vrf: Option<u32>, secret: String } => ();
     /// The SendID of each key, and the interface index of the VRF device that it is for, or none.
     ListKeys { socket: u64 } => Vec<(u8, Option<u32>)>;
+    /// The SendID of each key, and its good and bad segments on this socket.
+    CountKeys { socket: u64 } => Vec<(u8, u64, u64)>;
     /// Makes one of the kernel's own calls, also one that the library would not make.
     CallOption { socket: u64, call: AoCall, remote: Option<IpAddr>, fields: Vec<(Field, u64)>, buffer: Buffer } => Called;
     /// `TCP_AO_INFO`; nothing when the socket has no TCP-AO.

@@ -91,6 +91,7 @@ impl Agent {
             Request::ReportErrors(report) => value(sockets.report_errors(report.socket)),
             Request::SetMd5Key(set) => value(sockets.set_md5_key(&set)),
             Request::ListKeys(list) => value(sockets.list_keys(list.socket)),
+            Request::CountKeys(count) => value(sockets.count_keys(count.socket)),
             Request::CallOption(call) => {
                 value(sockets.get(call.socket).and_then(|socket| options::call(&socket, &call)))
             }

@@ -213,6 +213,11 @@ impl Sockets {
         Ok(keys.iter().map(|key| (key.name.send_id.0, key.name.vrf)).collect())
     }
 
+    pub fn count_keys(&self, number: u64) -> Result<Vec<(u8, u64, u64)>> {
+        let keys = TcpAoSocket::new(&*self.get(number)?).keys()?;
+        Ok(keys.iter().map(|key| (key.name.send_id.0, key.good, key.bad)).collect())
+    }
+
     pub fn info(&self, number: u64) -> Result<Option<SocketInfo>> {
         let info = TcpAoSocket::new(&*self.get(number)?).info()?;
         Ok(info.map(|info| SocketInfo {

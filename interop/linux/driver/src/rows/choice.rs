@@ -3,7 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Instant;
 
-use agent::{AddKeys, AddPeers, Counted, DeletePeers, GetInfo, Key, ListKeys, Listen, Open, SetKeys};
+use agent::{
+    AddKeys, AddPeers, CountKeys, Counted, DeletePeers, GetInfo, Key, ListKeys, Listen, Open, SetKeys,
+};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, OptionCoverage};
 
@@ -47,7 +49,7 @@ pub fn rows() -> Vec<Row> {
             format!("rollover-twenty-keys-{starter}-starts"),
             format!(
                 "over all {KEYS} keys of the kernel's end in one session, in turn and back to the first, under traffic; {starter} asks first. \
-                 Three algorithms, and MACs of {shortest} to {longest} octets; userspace has two of the keys at a time"
+                 Three algorithms, and MACs of {shortest} to {longest} octets; each key counts its segments; userspace has two of the keys at a time"
             ),
             async move |lab| roll_over_all(lab, starter).await,
             "the second key's MAC is an octet longer at one end",
@@ -154,6 +156,24 @@ async fn check_choice(ends: &Ends<'_>, [current, rnext]: &[Mkt; 2]) -> Result<()
     })
 }
 
+/// Checks that these keys of the kernel's connection have each counted good segments, together all that the connection has, and that no
+/// other key has counted any.
+async fn check_key_counters(ends: &Ends<'_>, used: &[Mkt]) -> Result<()> {
+    let keys = ends.lab.north.call(CountKeys { socket: ends.socket }).await?;
+    let mut counted: Vec<u8> = keys.iter().filter(|(_, good, _)| *good > 0).map(|key| key.0).collect();
+    counted.sort_unstable();
+    let mut ids: Vec<u8> = used.iter().map(|mkt| mkt.recv_id().0).collect();
+    ids.sort_unstable();
+    let (good, bad) = keys.iter().fold((0, 0), |(good, bad), key| (good + key.1, bad + key.2));
+    let info = ends.info().await?;
+    ensure!(
+        counted == ids && (good, bad) == (info.counted.good, 0),
+        "the keys have counted {keys:?}, the connection {}; {ids:?} were used",
+        info.counted
+    );
+    Ok(())
+}
+
 async fn choose_before_connecting(lab: &Lab) -> Result<Evidence> {
     let mut evidence = Evidence::default();
     for family in Family::ALL {
@@ -165,6 +185,8 @@ async fn choose_before_connecting(lab: &Lab) -> Result<Evidence> {
             session.exchange(SOME, SOME).await?;
             session.ends.quiet().await?;
             check_choice(&session.ends, &chosen).await.with_context(|| format!("{choice:?}"))?;
+            // Userspace has signed everything with the rnext key.
+            check_key_counters(&session.ends, &chosen[1..]).await.with_context(|| format!("{choice:?}"))?;
             evidence.add(session.close().await?);
         }
     }
@@ -265,6 +287,8 @@ async fn roll_over_all(lab: &Lab, starter: End) -> Result<Evidence> {
             Ok(())
         });
         rolling.await?;
+        session.ends.quiet().await?;
+        check_key_counters(&session.ends, &mkts).await?;
         changes += mkts.len();
         ignored += expect_own_errors(&mut session, before).await?;
         let session = session.close().await?;

