@@ -18,7 +18,7 @@ class Table:
 
 TABLES = (
     Table("docs/dev/conformance-tcp-ao.md", "AO", "ao_", 44, ("crates/tcp-ao", "crates/linux", "interop/linux/driver", "models"), 150),
-    Table("docs/dev/conformance-quic.md", "Q", "q_", 49, ("crates/quic", "crates/rustls", "models"), 100),
+    Table("docs/dev/conformance-quic.md", "Q", "q_", 49, ("crates/aead", "crates/quic", "crates/rustls", "models"), 100),
 )
 
 # A function in Rust or, where other programs judge, in Python.

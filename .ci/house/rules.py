@@ -11,9 +11,10 @@ CRATES = {
     "wireseal-algorithms": (),
     "wireseal-kernels": ("wireseal-algorithms",),
     "wireseal-mac": ("wireseal-algorithms", "wireseal-kernels"),
+    "wireseal-aead": ("wireseal-algorithms", "wireseal-kernels"),
     "wireseal-tcp-ao": ("wireseal-algorithms", "wireseal-mac"),
     "wireseal-keys": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao"),
-    "wireseal-quic": ("wireseal-algorithms", "wireseal-kernels"),
+    "wireseal-quic": ("wireseal-algorithms", "wireseal-kernels", "wireseal-aead"),
     "wireseal-linux": ("wireseal-algorithms", "wireseal-mac", "wireseal-tcp-ao", "wireseal-keys"),
     "wireseal-smoltcp": ("wireseal-algorithms", "wireseal-tcp-ao"),
     "wireseal-rustls": ("wireseal-algorithms", "wireseal-quic"),
@@ -21,7 +22,7 @@ CRATES = {
     "wireseal-agent": ("wireseal-tcp-ao", "wireseal-keys", "wireseal-linux"),
 }
 LIBRARIES = tuple(CRATES)
-PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac"))
+PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac", "wireseal-aead"))
 CRATES |= {
     "wireseal": LIBRARIES,
     "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-keys", "wireseal-smoltcp"),

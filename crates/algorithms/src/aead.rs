@@ -1,8 +1,9 @@
-//! The AEADs that protect QUIC packets.
+//! AEADs for QUIC packets and for messages of any length.
 
 use core::fmt;
 
-/// An AEAD for QUIC packets (RFC 9001 §5.3), with the hash of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
+/// An AEAD with nonces of 12 octets and tags of 16: those for QUIC packets (RFC 9001 §5.3), each with the hash of its TLS 1.3 cipher suite
+/// (RFC 8446 appendix B.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum AeadAlgorithm {
@@ -62,6 +63,17 @@ impl AeadAlgorithm {
         match self {
             Self::Aes128Gcm | Self::Aes128Ccm => 16,
             Self::Aes256Gcm | Self::ChaCha20Poly1305 => 32,
+        }
+    }
+
+    /// The maximum length of a text in octets, which its counter of blocks gives: 2^36 - 32 for AES-GCM (SP 800-38D §5.2.1.1), 2^38 - 64 for
+    /// ChaCha20-Poly1305 (RFC 8439 §2.8), and 2^24 - 1 for AES-128-CCM, whose nonces leave three octets for the length (RFC 3610 §2).
+    #[must_use]
+    pub const fn max_text_length(self) -> u64 {
+        match self {
+            Self::Aes128Gcm | Self::Aes256Gcm => (1 << 36) - 32,
+            Self::ChaCha20Poly1305 => (1 << 38) - 64,
+            Self::Aes128Ccm => (1 << 24) - 1,
         }
     }
 

@@ -13,6 +13,7 @@
 //! | compute a one-time MAC | [`poly1305::mac`] |
 //! | compute an AES-128-CMAC, or many | [`cmac::Key::mac`], [`cmac::mac_many`] |
 //! | compute an HMAC, or many | [`sha1::hmac`] and [`sha256::hmac`], [`sha1::hmac_many`] and [`sha256::hmac_many`] |
+//! | compute a MAC of a message that comes in parts | `absorb`, then `finish`, of [`cmac::Key`], [`sha1`] and [`sha256`] |
 //! | prefetch data that is needed soon | [`prefetch`](prefetch()) |
 //! | find out what the processor has | [`cpu::InstructionSet::is_available`], and `path` of a key |
 //!

@@ -9,6 +9,7 @@ use zeroize::ZeroizeOnDrop;
 use crate::output::{Wiped, wiped_on_drop};
 
 /// The round keys, and the subkey K1; K2 is K1 doubled (RFC 4493 §2.3).
+#[derive(Clone)]
 pub(crate) struct PortableCmacKey {
     cipher: Aes128Enc,
     k1: Wiped<16>,
@@ -26,7 +27,23 @@ impl PortableCmacKey {
     /// Writes the MAC of the slices of `message` to the first 16 octets of `output`.
     #[inline]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8; 16]) {
-        self.cipher.encrypt_with_backend(Chain { k1: &self.k1.0, message, output });
+        self.cipher.encrypt_with_backend(Chain { k1: &self.k1.0, value: 0, message, output });
+    }
+
+    /// Processes blocks of a message that comes in parts into its chaining value, which starts as zeros, but for the last block.
+    #[cfg(feature = "digest")]
+    pub(crate) fn absorb(&self, value: &mut [u8; 16], blocks: &[[u8; 16]]) {
+        for block in blocks {
+            *value = (u128::from_le_bytes(*value) ^ u128::from_le_bytes(*block)).to_le_bytes();
+            self.cipher.encrypt_block(value.into());
+        }
+    }
+
+    /// Writes the MAC of a message of which all but `rest` has been absorbed.
+    #[cfg(feature = "digest")]
+    pub(crate) fn finish(&self, value: &[u8; 16], rest: &[u8], output: &mut [u8; 16]) {
+        let value = u128::from_le_bytes(*value);
+        self.cipher.encrypt_with_backend(Chain { k1: &self.k1.0, value, message: &[rest], output });
     }
 }
 
@@ -38,9 +55,10 @@ const _: () = {
 
 impl ZeroizeOnDrop for PortableCmacKey {}
 
-/// A whole message, processed inside the cipher so that it selects the AES implementation once.
+/// A message, or the rest of one after this chaining value, processed inside the cipher so that it selects the AES implementation once.
 struct Chain<'a> {
     k1: &'a [u8; 16],
+    value: u128,
     message: &'a [&'a [u8]],
     output: &'a mut [u8; 16],
 }
@@ -52,9 +70,8 @@ impl BlockSizeUser for Chain<'_> {
 impl BlockCipherEncClosure for Chain<'_> {
     #[inline]
     fn call<B: BlockCipherEncBackend<BlockSize = U16>>(self, backend: &B) {
-        let Self { k1, message, output } = self;
         // A single integer, so that the state stays in registers.
-        let mut state = 0;
+        let Self { k1, value: mut state, message, output } = self;
         let mut position = 0;
         for slice in message {
             let (head, rest) = slice.split_at(slice.len().min(16_usize.saturating_sub(position)));

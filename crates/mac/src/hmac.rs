@@ -6,7 +6,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 use crate::output::Wiped;
 
 /// The block length of SHA-1 and SHA-256 in octets (FIPS 180-4 §1).
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 
 /// The chaining values after the inner and the outer key block, so that the key costs no compression per message.
 // Aligned, so that SHA-256's two values fill one cache line and no load crosses two.
@@ -24,21 +24,7 @@ pub(crate) struct HmacKey<C: ChainingValue> {
 
 impl<C: ChainingValue> HmacKey<C> {
     pub(crate) fn new(key: &[u8]) -> Self {
-        let mut padded = Wiped([0; BLOCK]);
-        if key.len() <= BLOCK {
-            padded.0[..key.len()].copy_from_slice(key);
-        } else {
-            Self::hash(key, &mut padded.0);
-        }
-        let mut start_with = |pad: u8| {
-            padded.0.iter_mut().for_each(|octet| *octet ^= pad);
-            let mut chaining_value = Zeroizing::new(C::INITIAL);
-            chaining_value.compress(core::slice::from_ref(&padded.0));
-            chaining_value
-        };
-        let inner = start_with(0x36);
-        // The inner pad is still on the key: one XOR removes it and adds the outer pad.
-        let outer = start_with(0x36 ^ 0x5c);
+        let [inner, outer] = after_key(key);
         Self {
             inner,
             outer,
@@ -47,37 +33,13 @@ impl<C: ChainingValue> HmacKey<C> {
         }
     }
 
-    /// Writes the hash of a key that is longer than a block. A separate function, so that shorter keys need less stack.
-    #[cold]
-    #[inline(never)]
-    fn hash(key: &[u8], place: &mut [u8; BLOCK]) {
-        let mut hashed = Zeroizing::new(C::INITIAL);
-        hashed.finish(0, &[key]);
-        hashed.write(place);
-    }
-
     /// The MAC of the slices of `message`, with these instructions if there are any.
     #[inline]
     pub(crate) fn mac(&self, sha: Option<ShaInstructions>, message: &[&[u8]]) -> C::Output {
         match sha {
             Some(sha) => C::hmac(sha, self.chaining_values(), message),
-            None => self.portable_mac(message),
+            None => portable_mac(self.chaining_values(), BLOCK as u64, message),
         }
-    }
-
-    /// The MAC by RustCrypto's compression function.
-    fn portable_mac(&self, message: &[&[u8]]) -> C::Output {
-        let mut chaining_value = self.inner.clone();
-        chaining_value.finish(BLOCK, message);
-        let mut block = Wiped([0; BLOCK]);
-        chaining_value.write(&mut block.0);
-        block.0[C::OUTPUT_LENGTH] = 0x80;
-        write_length(&mut block.0, BLOCK + C::OUTPUT_LENGTH);
-        *chaining_value = *self.outer;
-        chaining_value.compress(core::slice::from_ref(&block.0));
-        let mut output = C::Output::default();
-        chaining_value.write(output.as_mut());
-        output
     }
 
     /// The inner and the outer chaining value.
@@ -86,13 +48,64 @@ impl<C: ChainingValue> HmacKey<C> {
     }
 }
 
+/// The chaining values after the inner and the outer key block of a key of any length.
+pub(crate) fn after_key<C: ChainingValue>(key: &[u8]) -> [Zeroizing<C>; 2] {
+    let mut padded = Wiped([0; BLOCK]);
+    if key.len() <= BLOCK {
+        padded.0[..key.len()].copy_from_slice(key);
+    } else {
+        hash::<C>(key, &mut padded.0);
+    }
+    let mut start_with = |pad: u8| {
+        padded.0.iter_mut().for_each(|octet| *octet ^= pad);
+        let mut chaining_value = Zeroizing::new(C::INITIAL);
+        chaining_value.compress(core::slice::from_ref(&padded.0));
+        chaining_value
+    };
+    let inner = start_with(0x36);
+    // The inner pad is still on the key: one XOR removes it and adds the outer pad.
+    [inner, start_with(0x36 ^ 0x5c)]
+}
+
+/// Writes the hash of a key that is longer than a block. A separate function, so that shorter keys need less stack.
+#[cold]
+#[inline(never)]
+fn hash<C: ChainingValue>(key: &[u8], place: &mut [u8; BLOCK]) {
+    let mut hashed = Zeroizing::new(C::INITIAL);
+    hashed.finish(0, &[key]);
+    hashed.write(place);
+}
+
+/// The MAC by RustCrypto's compression function, of a message after `before` octets in the inner chaining value.
+pub(crate) fn portable_mac<C: ChainingValue>(
+    [inner, outer]: [&C; 2],
+    before: u64,
+    message: &[&[u8]],
+) -> C::Output {
+    let mut chaining_value = Zeroizing::new(*inner);
+    chaining_value.finish(before, message);
+    let mut block = Wiped([0; BLOCK]);
+    chaining_value.write(&mut block.0);
+    block.0[C::OUTPUT_LENGTH] = 0x80;
+    write_length(&mut block.0, (BLOCK + C::OUTPUT_LENGTH) as u64);
+    *chaining_value = *outer;
+    chaining_value.compress(core::slice::from_ref(&block.0));
+    let mut output = C::Output::default();
+    chaining_value.write(output.as_mut());
+    output
+}
+
 /// The state that SHA-1 or SHA-256 carries from block to block.
-pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
+pub trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     /// The value before the first block.
     const INITIAL: Self;
 
     /// The type of a hash value.
-    type Output: Default + AsMut<[u8]>;
+    type Output: Default + AsRef<[u8]> + AsMut<[u8]>;
+
+    /// The length of a hash value in octets, as RustCrypto's traits write it.
+    #[cfg(feature = "digest")]
+    type Octets: digest::array::ArraySize;
 
     /// Padding up to the size of the largest algorithm's key.
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
@@ -106,19 +119,27 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
     /// HMAC by the processor's SHA instructions, from the inner and the outer chaining value.
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> Self::Output;
 
+    /// Processes whole blocks with the processor's SHA instructions.
+    #[cfg(feature = "digest")]
+    fn absorb(&mut self, sha: ShaInstructions, blocks: &[[u8; BLOCK]]);
+
+    /// HMAC by these instructions of a message of which all but `rest` has been absorbed: `before` octets, with those of the key block.
+    #[cfg(feature = "digest")]
+    fn hmac_rest(sha: ShaInstructions, keys: [&Self; 2], before: u64, rest: &[u8]) -> Self::Output;
+
     /// Processes whole blocks.
     fn compress(&mut self, blocks: &[[u8; BLOCK]]);
 
     /// Processes the rest of a message and its padding (FIPS 180-4 §5.1.1), after `before` octets.
     #[inline]
-    fn finish(&mut self, before: usize, message: &[&[u8]]) {
+    fn finish(&mut self, before: u64, message: &[&[u8]]) {
         let mut last = whole_blocks(message, |blocks| self.compress(blocks));
         last.block.0[last.length] = 0x80;
         if last.length >= BLOCK - 8 {
             self.compress(core::slice::from_ref(&last.block.0));
             last.block.0 = [0; BLOCK];
         }
-        write_length(&mut last.block.0, before + message.iter().map(|slice| slice.len()).sum::<usize>());
+        write_length(&mut last.block.0, before + message.iter().map(|slice| slice.len() as u64).sum::<u64>());
         self.compress(core::slice::from_ref(&last.block.0));
     }
 
@@ -133,8 +154,8 @@ pub(crate) trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
 
 /// Writes the length of the message, in bits, to the end of the last block.
 #[inline]
-fn write_length(block: &mut [u8; BLOCK], octets: usize) {
-    block[BLOCK - 8..].copy_from_slice(&(octets as u64 * 8).to_be_bytes());
+fn write_length(block: &mut [u8; BLOCK], octets: u64) {
+    block[BLOCK - 8..].copy_from_slice(&(octets * 8).to_be_bytes());
 }
 
 /// The end of a message, after its whole blocks: fewer octets than a block, then zeros.
@@ -177,6 +198,9 @@ impl ChainingValue for [u32; 5] {
 
     type Output = [u8; 20];
 
+    #[cfg(feature = "digest")]
+    type Octets = digest::consts::U20;
+
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
     type Spare = [u8; 152];
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
@@ -185,6 +209,18 @@ impl ChainingValue for [u32; 5] {
     #[inline]
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 20] {
         wireseal_kernels::sha1::hmac(sha, keys, message)
+    }
+
+    #[cfg(feature = "digest")]
+    #[inline]
+    fn absorb(&mut self, sha: ShaInstructions, blocks: &[[u8; BLOCK]]) {
+        wireseal_kernels::sha1::absorb(sha, self, blocks);
+    }
+
+    #[cfg(feature = "digest")]
+    #[inline]
+    fn hmac_rest(sha: ShaInstructions, keys: [&Self; 2], before: u64, rest: &[u8]) -> [u8; 20] {
+        wireseal_kernels::sha1::finish(sha, keys, before, rest)
     }
 
     #[inline]
@@ -201,6 +237,9 @@ impl ChainingValue for [u32; 8] {
 
     type Output = [u8; 32];
 
+    #[cfg(feature = "digest")]
+    type Octets = digest::consts::U32;
+
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
     type Spare = [u8; 128];
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
@@ -209,6 +248,18 @@ impl ChainingValue for [u32; 8] {
     #[inline]
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 32] {
         wireseal_kernels::sha256::hmac(sha, keys, message)
+    }
+
+    #[cfg(feature = "digest")]
+    #[inline]
+    fn absorb(&mut self, sha: ShaInstructions, blocks: &[[u8; BLOCK]]) {
+        wireseal_kernels::sha256::absorb(sha, self, blocks);
+    }
+
+    #[cfg(feature = "digest")]
+    #[inline]
+    fn hmac_rest(sha: ShaInstructions, keys: [&Self; 2], before: u64, rest: &[u8]) -> [u8; 32] {
+        wireseal_kernels::sha256::finish(sha, keys, before, rest)
     }
 
     #[inline]

@@ -5,11 +5,11 @@ use sponge_cursor::SpongeCursor;
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
 /// Octets that KMAC256 absorbs between two permutations (SP 800-185 §4.3: 1088 bits).
-const RATE: usize = 136;
+pub(crate) const RATE: usize = 136;
 
 /// The Keccak state after the function name, the customization string and the key. They are padded to whole blocks, so no position needs to
 /// be stored.
-#[derive(ZeroizeOnDrop)]
+#[derive(Clone, ZeroizeOnDrop)]
 pub(crate) struct Kmac256Key(Zeroizing<State1600>);
 
 impl Kmac256Key {
@@ -33,6 +33,14 @@ impl Kmac256Key {
         if cursor.pos() != 0 {
             f1600(&mut self.0);
         }
+    }
+
+    /// Absorbs blocks of a message that comes in parts: [`Self::mac`] then computes the MAC of what follows them.
+    #[cfg(feature = "digest")]
+    pub(crate) fn absorb(&mut self, blocks: &[u8]) {
+        Keccak::new().with_f1600(|f1600| {
+            SpongeCursor::<RATE>::default().absorb_u64_le(&mut self.0, f1600, blocks);
+        });
     }
 
     /// Fills `output`, at most 136 octets, with the MAC of the slices of `message`. The MAC depends on its length.

@@ -10,6 +10,7 @@
 //! | check a received MAC | [`MacKey::verify`], never a comparison of your own |
 //! | compute many MACs in less time | [`mac_batch`], then [`Mac::truncated`] or [`Mac::verify`] of each |
 //! | authenticate one message with Poly1305 | [`OneTimePoly1305Key`] |
+//! | authenticate a message that comes in parts, or use RustCrypto's traits | `HmacSha1`, `HmacSha256`, `Aes128Cmac`, `Kmac256` (feature `digest`) |
 //!
 //! ```
 //! use wireseal_mac::{MacKey, MacMismatch};
@@ -24,6 +25,39 @@
 //! assert_eq!(key.verify(&[header, b"another"], sent), Err(MacMismatch));
 //! ```
 //!
+//! # RustCrypto's traits
+//!
+//! With the feature `digest`, `HmacSha1`, `HmacSha256`, `Aes128Cmac` and `Kmac256` implement the traits of [`digest`](https://docs.rs/digest)
+//! 0.11: `Mac`, `KeyInit`, `Update`, `FixedOutput`, `FixedOutputReset`, `Reset` and `Clone`. They take a message in parts of any size, and
+//! keep at most one block of it. A program that uses `hmac` or `cmac` changes an import:
+//!
+#![cfg_attr(feature = "digest", doc = "```")]
+#![cfg_attr(not(feature = "digest"), doc = "```ignore")]
+//! // use hmac::{KeyInit, Mac};
+//! // type HmacSha256 = hmac::Hmac<sha2::Sha256>;
+//! use wireseal_mac::{HmacSha256, digest::{KeyInit, Mac}};
+//!
+//! let mut mac = HmacSha256::new_from_slice(b"a key of any length")?;
+//! mac.update(b"one part");
+//! mac.update(b"another");
+//! let tag = mac.finalize().into_bytes();
+//!
+//! let mac = HmacSha256::new_from_slice(b"a key of any length")?.chain_update(b"one partanother");
+//! assert!(mac.verify_slice(&tag).is_ok());
+//! # Ok::<(), wireseal_mac::digest::InvalidLength>(())
+//! ```
+//!
+//! What differs from RustCrypto's crates:
+//!
+//! - The types have no type parameter: there is one for each algorithm, and the features choose the algorithms.
+//! - `HmacSha1` and `HmacSha256` can be reset; there, that is another type.
+//! - All wipe themselves; there, that is a feature, `zeroize`. Nothing here can turn it off.
+//! - Rust 1.89 instead of 1.85, for AVX-512's instructions. Both are `no_std` and without a heap, and run in WebAssembly.
+//! - `Kmac256` has 64 octets, as in NIST's samples, and `new_customized` for a customization string.
+//! - One-time Poly1305 does not implement `universal-hash`: it takes its message whole.
+//!
+//! For many messages under one key, [`MacKey`] is faster: it takes all slices of a message in one call.
+//!
 //! # What runs where
 //!
 //! A key detects the processor's instructions when it is created. CMAC and HMAC run on `wireseal-kernels`: on x86-64, AES-NI and SHA-NI
@@ -32,7 +66,7 @@
 //!
 //! # What is wiped
 //!
-//! Wiped on drop: keys, MACs, KMAC's state, octets copied from a message (a secret too when it derives a key), and the memory that a batch
+//! Wiped on drop: keys, MACs, KMAC's state, chaining values between parts of a message, octets copied from a message (a secret too when it derives a key), and the memory that a batch
 //! uses for keys and chaining values.
 //!
 //! Not wiped: the chaining value of a single CMAC or HMAC, which is meant to stay in registers; values that the compiler or a cipher spills
@@ -41,7 +75,7 @@
 //! # Features
 //! One for each algorithm, all on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false`,
 //! [`MacKey`] has only the constructors whose features you turn on; the code and the dependencies of the others are not built. Poly1305 is
-//! always included.
+//! always included. `digest`, off by default, adds RustCrypto's traits.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![cfg_attr(not(feature = "default"), allow(unused, reason = "some of it is for what is left out"))]
@@ -54,12 +88,25 @@ mod key;
 mod kmac;
 mod output;
 mod poly1305;
+#[cfg(feature = "digest")]
+mod streaming;
 
 pub use key::{MacKey, OutputLength, mac_batch};
 pub use output::{Mac, MacMismatch};
 pub use poly1305::OneTimePoly1305Key;
 pub use wireseal_algorithms::MacAlgorithm;
 pub use wireseal_kernels::{MessageHead, prefetch};
+
+#[cfg(feature = "digest")]
+pub use digest;
+#[cfg(all(feature = "digest", feature = "aes-128-cmac"))]
+pub use streaming::Aes128Cmac;
+#[cfg(all(feature = "digest", feature = "hmac-sha1"))]
+pub use streaming::HmacSha1;
+#[cfg(all(feature = "digest", feature = "hmac-sha256"))]
+pub use streaming::HmacSha256;
+#[cfg(all(feature = "digest", feature = "kmac256"))]
+pub use streaming::Kmac256;
 
 /// Compiles the code in the README.
 #[cfg(doctest)]

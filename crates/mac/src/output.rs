@@ -150,6 +150,7 @@ pub(crate) const fn wiped_on_drop<T: ZeroizeOnDrop>() {}
 ///
 /// `Zeroizing` writes one octet at a time, which measurably slows the MAC of a short message. This writes as wide as the processor can,
 /// with the same barrier against optimisation.
+#[derive(Clone)]
 pub(crate) struct Wiped<const N: usize>(pub(crate) [u8; N]);
 
 impl<const N: usize> Drop for Wiped<N> {

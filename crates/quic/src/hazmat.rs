@@ -43,9 +43,9 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+use wireseal_aead::Backend;
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::backend::Backend;
 use crate::error::{KeyError, OpenError, SealError};
 use crate::header::{self, SAMPLE_LENGTH};
 use crate::keys::Keys;

@@ -2,9 +2,9 @@
 
 use core::fmt;
 
+use wireseal_aead::Backend;
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::backend::Backend;
 use crate::codec::{ConnectionId, PacketType};
 use crate::error::OpenError;
 use crate::open::{Opened, Unmasked};

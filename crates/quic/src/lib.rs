@@ -110,7 +110,6 @@
 #![no_std]
 #![warn(clippy::unwrap_used)]
 
-mod backend;
 mod codec;
 mod error;
 #[cfg(feature = "hazmat")]
@@ -131,7 +130,6 @@ mod secret;
 mod token;
 mod version;
 
-pub use backend::Backend;
 pub use codec::{ConnectionId, LongHeader, LongType, PacketType, ShortHeader, decode_varint};
 pub use error::{HeaderError, KeyError, OpenError, SealError};
 pub use invariants::{AnyLongHeader, VersionNegotiation};
@@ -147,6 +145,7 @@ pub use seal::{Outgoing, Sealer};
 pub use secret::TrafficSecret;
 pub use token::{Token, TokenError, TokenKey, TokenKeyId, TokenKeys, TokenPurpose, TokenReplayGuard};
 pub use version::Version;
+pub use wireseal_aead::Backend;
 pub use wireseal_algorithms::AeadAlgorithm;
 
 /// Compiles the code in the README.

@@ -3,10 +3,10 @@
 use core::fmt;
 use core::ops::Range;
 
+use wireseal_aead::{AeadKey, Backend, MaskKey};
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::backend::{AeadKey, Backend, MaskKey};
 use crate::error::KeyError;
 use crate::header::{self, MASK_LENGTH, SAMPLE_LENGTH, SAMPLE_OFFSET};
 use crate::packet_number::MAX_PACKET_NUMBER;
@@ -46,7 +46,7 @@ impl PacketKey {
         key: &[u8],
         iv: &[u8; 12],
     ) -> Result<Self, KeyError> {
-        let aead = AeadKey::new(backend, algorithm, key).ok_or(KeyError::WrongLength {
+        let aead = AeadKey::with_backend(backend, algorithm, key).map_err(|_| KeyError::WrongLength {
             algorithm,
             expected: algorithm.key_length(),
             got: key.len(),
@@ -85,7 +85,7 @@ impl PacketKey {
         header: &[u8],
         payload: &mut [u8],
     ) -> [u8; 16] {
-        self.aead.seal(&self.nonce(path, number), header, payload)
+        self.aead.seal_detached(&self.nonce(path, number), header, payload).expect(SHORT)
     }
 
     /// Seals a packet in place and masks its header. `number_octets` is the range of the packet number; the payload starts where it ends.
@@ -101,8 +101,8 @@ impl PacketKey {
     ) {
         let (header, body) = packet.split_at_mut(number_octets.end);
         let sample = number_octets.start + SAMPLE_OFFSET - number_octets.end;
-        let mask =
-            self.aead.seal_with_mask(&header_key.mask, &self.nonce(path, number), header, body, sample);
+        let nonce = self.nonce(path, number);
+        let mask = self.aead.seal_with_mask(&header_key.mask, &nonce, header, body, sample).expect(SHORT);
         let (before, octets) = packet.split_at_mut(number_octets.start);
         header::protect(mask, &mut before[0], octets);
     }
@@ -121,14 +121,12 @@ impl PacketKey {
         header: &[u8],
         payload_and_tag: &'a mut [u8],
     ) -> Option<&'a mut [u8]> {
-        let length = payload_and_tag.len().checked_sub(AeadAlgorithm::TAG_LENGTH)?;
-        let is_authentic =
-            number <= MAX_PACKET_NUMBER && self.aead.open(&self.nonce(path, number), header, payload_and_tag);
-        let payload = &mut payload_and_tag[..length];
-        if !is_authentic {
+        if number > MAX_PACKET_NUMBER {
+            let (payload, _) = payload_and_tag.split_last_chunk_mut::<{ AeadAlgorithm::TAG_LENGTH }>()?;
             payload.fill(0);
+            return None;
         }
-        is_authentic.then_some(payload)
+        self.aead.open(&self.nonce(path, number), header, payload_and_tag).ok()
     }
 
     /// IV xor number (RFC 9001 §5.3), with the path identifier in the 32 bits above the number
@@ -167,7 +165,7 @@ impl HeaderKey {
     ///
     /// [`KeyError::WrongLength`] if `key` does not have [`AeadAlgorithm::header_protection_key_length`] octets.
     pub fn with_backend(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Result<Self, KeyError> {
-        let mask = MaskKey::new(backend, algorithm, key).ok_or(KeyError::WrongLength {
+        let mask = MaskKey::with_backend(backend, algorithm, key).map_err(|_| KeyError::WrongLength {
             algorithm,
             expected: algorithm.header_protection_key_length(),
             got: key.len(),
@@ -198,6 +196,7 @@ fn expand_key(secret: &Expander, label: &[u8]) -> Zeroizing<[u8; 32]> {
     key
 }
 
+const SHORT: &str = "the packet has room for its tag and its sample, and is short enough for any AEAD";
 const KEY_LONG: &str = "the key was derived with the length of its algorithm";
 
 impl ZeroizeOnDrop for HeaderKey {}

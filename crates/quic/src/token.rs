@@ -6,10 +6,10 @@ use core::time::Duration;
 
 use hkdf::Hkdf;
 use sha2::{Digest, Sha256};
+use wireseal_aead::Backend;
 use wireseal_algorithms::AeadAlgorithm;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::backend::Backend;
 use crate::codec::{ConnectionId, write_parts};
 use crate::error::SealError;
 use crate::packet_key::{PacketKey, PathId};

@@ -11,7 +11,8 @@ mod quic;
 use core::panic::PanicInfo;
 
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_mac::MacKey;
+use wireseal_mac::digest::{KeyInit, Mac};
+use wireseal_mac::{HmacSha256, MacKey};
 use wireseal_tcp_ao::{Connection, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair};
 
 /// RFC 9235 §4.1.1: the SYN of a BGP session, signed with HMAC-SHA-1-96 under the master key "testvector".
@@ -41,9 +42,11 @@ extern "C" fn main() -> i32 {
 
 /// Verifies the SYN as a listener and answers it; the peer verifies the answer.
 fn answer() -> Option<()> {
-    // RFC 4231 test case 2, to link the MACs directly too.
+    // RFC 4231 test case 2, to link the MACs directly too, and by RustCrypto's traits.
     let mac = MacKey::hmac_sha256(b"Jefe").mac(&[b"what do ya want ", b"for nothing?"]);
     (mac.truncated(4) == [0x5b, 0xdc, 0xc1, 0x46]).then_some(())?;
+    let in_parts = HmacSha256::new_from_slice(b"Jefe").ok()?.chain_update(b"what do ya want ");
+    in_parts.chain_update(b"for nothing?").verify_slice(mac.as_bytes()).ok()?;
 
     let mkt = |send, receive| {
         let master_key = MasterKey::new(b"testvector").ok()?;

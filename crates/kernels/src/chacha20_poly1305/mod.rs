@@ -20,7 +20,7 @@ use x86_64::Engine;
 const MAX_LENGTH: u64 = ((1 << 32) - 1) * 64;
 
 /// A ChaCha20-Poly1305 key. It is wiped on drop, and `Debug` does not show it. Using a nonce twice breaks it.
-#[derive(ZeroizeOnDrop)]
+#[derive(Clone, ZeroizeOnDrop)]
 pub struct ChaCha20Poly1305Key {
     words: [u32; 8],
     #[zeroize(skip)]

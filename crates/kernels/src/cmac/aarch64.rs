@@ -17,7 +17,7 @@ use crate::cpu::InstructionSet;
 use crate::groups::{Cost, Job, each_group, each_tail};
 
 /// A key for AES-128-CMAC with its round keys: 192 octets, wiped on drop. If one exists, the processor has AES.
-#[derive(ZeroizeOnDrop)]
+#[derive(Clone, ZeroizeOnDrop)]
 pub struct Key {
     /// The round keys without the last.
     round_keys: [u128; 10],
@@ -52,7 +52,24 @@ impl Key {
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> [u8; 16] {
         // SAFETY: a key exists only where the processor has AES.
-        unsafe { mac(self, message) }
+        unsafe { mac(self, &[0; 16], message) }
+    }
+
+    /// Processes blocks of a message that comes in parts into its chaining value, which starts as zeros. The last block of the message,
+    /// whole or not, is for [`Self::finish`].
+    #[inline]
+    pub fn absorb(&self, value: &mut [u8; 16], blocks: &[[u8; 16]]) {
+        // SAFETY: a key exists only where the processor has AES.
+        unsafe { absorb(self, value, blocks) }
+    }
+
+    /// The MAC, 16 octets, of a message whose blocks have been [absorbed](Self::absorb), all but `rest`, which is empty only if the
+    /// message is.
+    #[inline]
+    #[must_use]
+    pub fn finish(&self, value: &[u8; 16], rest: &[u8]) -> [u8; 16] {
+        // SAFETY: a key exists only where the processor has AES.
+        unsafe { mac(self, value, &[rest]) }
     }
 
     /// The last block of a message, which holds these octets, with the subkey added (RFC 4493 §2.4).
@@ -71,15 +88,15 @@ impl Key {
         }
     }
 
-    /// The state before the first block; it cancels out the last round key.
+    /// The state before the first block, for a chaining value of zeros; it cancels out the last round key.
     #[inline]
     fn start(&self) -> u128 {
         self.between ^ self.round_keys[0]
     }
 
-    /// The MAC, from the state after the last block.
+    /// The chaining value, or the MAC, from the state after a block.
     #[inline]
-    fn finish(&self, state: u128) -> [u8; 16] {
+    fn value(&self, state: u128) -> [u8; 16] {
         (state ^ self.start()).to_le_bytes()
     }
 }
@@ -119,11 +136,11 @@ fn number(v: uint8x16_t) -> u128 {
     u128::from(vgetq_lane_u64::<0>(words)) | u128::from(vgetq_lane_u64::<1>(words)) << 64
 }
 
-/// The time of a single message is the latency of AES.
+/// One message, or the rest of one after this chaining value. Its time is the latency of AES.
 #[target_feature(enable = "neon,aes")]
-fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
+fn mac(key: &Key, value: &[u8; 16], message: &[&[u8]]) -> [u8; 16] {
     let between = vector(&key.between);
-    let mut state = octets_of_number(key.start());
+    let mut state = octets_of_number(key.start() ^ u128::from_le_bytes(*value));
     // The current block, and the number of its octets read so far. A full block waits, because the last block is treated differently.
     let mut block = vdupq_n_u8(0);
     let mut position = 0;
@@ -146,7 +163,18 @@ fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
         }
     }
     let last = octets_of_number(key.with_subkey(number(block), position));
-    key.finish(number(encrypt(key, state, veorq_u8(between, last))))
+    key.value(number(encrypt(key, state, veorq_u8(between, last))))
+}
+
+/// Blocks of one message that comes in parts.
+#[target_feature(enable = "neon,aes")]
+fn absorb(key: &Key, value: &mut [u8; 16], blocks: &[[u8; 16]]) {
+    let between = vector(&key.between);
+    let mut state = octets_of_number(key.start() ^ u128::from_le_bytes(*value));
+    for block in blocks {
+        state = encrypt(key, state, veorq_u8(between, load(block)));
+    }
+    *value = key.value(number(state));
 }
 
 /// CIPHER (FIPS 197 §5.1) without its last round key, of the sum of two blocks.
@@ -224,7 +252,7 @@ unsafe fn macs(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16]))
     // SAFETY: each pointer is to one block.
     unsafe { advance(&mut ended, &keys, &lasts, 0..1) };
     for (job, state) in group.iter().zip(&*ended) {
-        done(job.number, &job.key.finish(*state));
+        done(job.number, &job.key.value(*state));
     }
 }
 

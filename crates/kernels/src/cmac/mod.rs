@@ -23,7 +23,7 @@ mod unsupported {
     use crate::cpu::InstructionSet;
 
     /// A key for AES-128-CMAC. None can be created on this architecture.
-    #[derive(Debug)]
+    #[derive(Clone, Debug)]
     pub enum Key {}
 
     impl Key {
@@ -42,6 +42,17 @@ mod unsupported {
         /// Cannot be called, because there is no key.
         #[must_use]
         pub fn mac(&self, _: &[&[u8]]) -> [u8; 16] {
+            match *self {}
+        }
+
+        /// Cannot be called, because there is no key.
+        pub fn absorb(&self, _: &mut [u8; 16], _: &[[u8; 16]]) {
+            match *self {}
+        }
+
+        /// Cannot be called, because there is no key.
+        #[must_use]
+        pub fn finish(&self, _: &[u8; 16], _: &[u8]) -> [u8; 16] {
             match *self {}
         }
     }

@@ -14,7 +14,7 @@ use crate::groups::{Cost, Job, each_group, each_tail};
 use crate::partial_block::{first_octets, last_octets, load, padding_bit, shifted_up, store};
 
 /// A key for AES-128-CMAC with its round keys: 192 octets, wiped on drop.
-#[derive(ZeroizeOnDrop)]
+#[derive(Clone, ZeroizeOnDrop)]
 pub struct Key {
     round_keys: [__m128i; 11],
     /// The subkey K1; K2 is K1 doubled (RFC 4493 §2.3).
@@ -41,7 +41,24 @@ impl Key {
     #[must_use]
     pub fn mac(&self, message: &[&[u8]]) -> [u8; 16] {
         // SAFETY: a key exists only where the processor has AES-NI.
-        unsafe { mac(self, message) }
+        unsafe { mac(self, &[0; 16], message) }
+    }
+
+    /// Processes blocks of a message that comes in parts into its chaining value, which starts as zeros. The last block of the message,
+    /// whole or not, is for [`Self::finish`].
+    #[inline]
+    pub fn absorb(&self, value: &mut [u8; 16], blocks: &[[u8; 16]]) {
+        // SAFETY: a key exists only where the processor has AES-NI.
+        unsafe { absorb(self, value, blocks) }
+    }
+
+    /// The MAC, 16 octets, of a message whose blocks have been [absorbed](Self::absorb), all but `rest`, which is empty only if the
+    /// message is.
+    #[inline]
+    #[must_use]
+    pub fn finish(&self, value: &[u8; 16], rest: &[u8]) -> [u8; 16] {
+        // SAFETY: a key exists only where the processor has AES-NI.
+        unsafe { mac(self, value, &[rest]) }
     }
 
     #[target_feature(enable = "aes,sse4.1,ssse3")]
@@ -107,15 +124,15 @@ fn double(v: __m128i) -> __m128i {
     _mm_shuffle_epi8(_mm_xor_si128(_mm_add_epi64(number, number), carries), reverse)
 }
 
-/// One message. From block to block there is nothing but AES, whose latency is all the time that a message takes.
+/// One message, or the rest of one after this chaining value. From block to block there is nothing but AES, whose latency is all the time that a message takes.
 ///
 /// The state is that of RFC 4493 with the first round key and the octets of the current block added. AES's last round adds a round key
 /// anyway, so it adds that key, the first round key and the next block in one step.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
-fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
+fn mac(key: &Key, value: &[u8; 16], message: &[&[u8]]) -> [u8; 16] {
     let keys = &key.round_keys;
     let between = _mm_xor_si128(keys[10], keys[0]);
-    let mut state = keys[0];
+    let mut state = _mm_xor_si128(keys[0], load(value));
     // The number of octets of the current block read so far. A full block waits, because the last block is treated differently.
     let mut position = 0;
     for slice in message {
@@ -136,17 +153,8 @@ fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
         if slice.is_empty() {
             continue;
         }
-        // Unrolled by four: with less loop overhead, the processor starts sooner on the work after the chain.
-        let (fours, rest) = slice.as_chunks::<64>();
-        for four in fours {
-            for block in four.as_chunks().0 {
-                state = encrypt(keys, state, _mm_xor_si128(between, load(block)));
-            }
-        }
-        let (blocks, rest) = rest.as_chunks();
-        for block in blocks {
-            state = encrypt(keys, state, _mm_xor_si128(between, load(block)));
-        }
+        let (blocks, rest) = slice.as_chunks();
+        state = chain(keys, state, blocks);
         position = 16;
         if !rest.is_empty() {
             state = encrypt(keys, state, _mm_xor_si128(between, last_octets(slice, rest.len())));
@@ -155,6 +163,33 @@ fn mac(key: &Key, message: &[&[u8]]) -> [u8; 16] {
     }
     let last = if position == 16 { key.k1 } else { _mm_xor_si128(double(key.k1), padding_bit(position)) };
     store(encrypt(keys, _mm_xor_si128(state, last), keys[10]))
+}
+
+/// Blocks of one message that comes in parts.
+#[target_feature(enable = "aes,sse4.1,ssse3")]
+fn absorb(key: &Key, value: &mut [u8; 16], blocks: &[[u8; 16]]) {
+    let keys = &key.round_keys;
+    let Some((first, others)) = blocks.split_first() else { return };
+    let state = _mm_xor_si128(_mm_xor_si128(keys[0], load(value)), load(first));
+    *value = store(encrypt(keys, chain(keys, state, others), keys[10]));
+}
+
+/// The state with the next blocks added to it, one after the other.
+#[inline]
+#[target_feature(enable = "aes,sse2")]
+fn chain(keys: &[__m128i; 11], mut state: __m128i, blocks: &[[u8; 16]]) -> __m128i {
+    let between = _mm_xor_si128(keys[10], keys[0]);
+    // Unrolled by four: with less loop overhead, the processor starts sooner on the work after the chain.
+    let (fours, rest) = blocks.as_chunks::<4>();
+    for four in fours {
+        for block in four {
+            state = encrypt(keys, state, _mm_xor_si128(between, load(block)));
+        }
+    }
+    for block in rest {
+        state = encrypt(keys, state, _mm_xor_si128(between, load(block)));
+    }
+    state
 }
 
 /// CIPHER (FIPS 197 §5.1) from the first round on, with `last` for the last round key.

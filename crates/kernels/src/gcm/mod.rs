@@ -20,7 +20,7 @@ const SAMPLE: &str = "the sample is not in the body";
 /// An AES-GCM key of 16 or 32 octets, for nonces of 12 octets and tags of 16.
 ///
 /// It takes 512 octets, needs no heap, and is wiped on drop. Using a nonce twice breaks it.
-#[derive(ZeroizeOnDrop)]
+#[derive(Clone, ZeroizeOnDrop)]
 pub struct GcmKey {
     blocks: Key,
     #[zeroize(skip)]
@@ -107,22 +107,42 @@ impl GcmKey {
     #[inline]
     #[must_use]
     pub fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
-        let is_authentic = Packet::new(nonce, aad, body).is_some_and(|packet| {
+        match body.split_last_chunk_mut() {
+            Some((text, tag)) => self.open_detached(nonce, aad, text, tag),
+            None => {
+                wipe(body);
+                false
+            }
+        }
+    }
+
+    /// Decrypts a text in place, and returns whether it is authentic. If it is not, or longer than GCM's limit of 2^32 - 2 blocks, the text
+    /// becomes zeros.
+    #[inline]
+    #[must_use]
+    pub fn open_detached(
+        &self,
+        nonce: &[u8; 12],
+        aad: &[u8],
+        text: &mut [u8],
+        tag: &[u8; TAG_LENGTH],
+    ) -> bool {
+        let mut tag = *tag;
+        let is_authentic = Packet::detached(nonce, aad, text, &mut tag).is_some_and(|packet| {
             // SAFETY: the engine proves the kernel's path.
             unsafe { (self.kernel.open)(&self.blocks, packet) }
         });
         if !is_authentic {
-            wipe_text(body);
+            wipe(text);
         }
         is_authentic
     }
 }
 
 #[cold]
-fn wipe_text(body: &mut [u8]) {
-    let length = body.len().checked_sub(TAG_LENGTH).unwrap_or(body.len());
-    leak!("GCM: refused text", body[0]);
-    body[..length].fill(0);
+fn wipe(text: &mut [u8]) {
+    leak!("GCM: refused text", text[0]);
+    text.fill(0);
 }
 
 /// Omits the key.

@@ -27,15 +27,27 @@ impl Path {
     }
 
     #[inline]
-    pub(super) fn sha1(self, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
+    pub(super) fn sha1(self, keys: [&[u32; 5]; 2], before: u64, message: &[&[u8]]) -> [u8; 20] {
         // SAFETY: the token proves the path.
-        in_network_order(unsafe { hmac_of_one::<Sha1, 5>(keys, message) })
+        in_network_order(unsafe { hmac_of_one::<Sha1, 5>(keys, before, message) })
     }
 
     #[inline]
-    pub(super) fn sha256(self, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
+    pub(super) fn sha1_blocks(self, value: &mut [u32; 5], blocks: &[[u8; BLOCK]]) {
         // SAFETY: the token proves the path.
-        in_network_order(unsafe { hmac_of_one::<Sha256, 8>(keys, message) })
+        unsafe { absorb::<Sha1, 5>(value, blocks) }
+    }
+
+    #[inline]
+    pub(super) fn sha256(self, keys: [&[u32; 8]; 2], before: u64, message: &[&[u8]]) -> [u8; 32] {
+        // SAFETY: the token proves the path.
+        in_network_order(unsafe { hmac_of_one::<Sha256, 8>(keys, before, message) })
+    }
+
+    #[inline]
+    pub(super) fn sha256_blocks(self, value: &mut [u32; 8], blocks: &[[u8; BLOCK]]) {
+        // SAFETY: the token proves the path.
+        unsafe { absorb::<Sha256, 8>(value, blocks) }
     }
 }
 
@@ -86,20 +98,49 @@ fn in_network_order<const WORDS: usize, const OCTETS: usize>(words: [u32; WORDS]
 #[target_feature(enable = "neon,sha2")]
 fn hmac_of_one<H: Hash<WORDS>, const WORDS: usize>(
     [inner, outer]: [&[u32; WORDS]; 2],
+    before: u64,
     message: &[&[u8]],
 ) -> [u32; WORDS] {
     // SAFETY: this function is compiled with the features that the hash needs.
     let mut state = unsafe { [H::state(inner)] };
     let mut rest = Rest::new();
-    rest.behind_blocks(message, |blocks| {
-        for octets in blocks {
-            // SAFETY: this function is compiled with the features that the hash needs.
-            unsafe { H::compress(&mut state, [block(octets)]) };
-        }
-    });
+    rest.behind_blocks(message, |blocks| compress_all::<H, WORDS>(&mut state, blocks));
     let (_, end) = rest.octets().as_chunks::<BLOCK>();
-    let [mac] = finish::<H, WORDS, 1>(state, [(end, BLOCK + rest.length)], [outer]);
+    let [mac] = finish::<H, WORDS, 1>(state, [(end, before + rest.length as u64)], [outer]);
     mac
+}
+
+/// Processes blocks into a chaining value.
+#[target_feature(enable = "neon,sha2")]
+fn absorb<H: Hash<WORDS>, const WORDS: usize>(value: &mut [u32; WORDS], blocks: &[[u8; BLOCK]]) {
+    // SAFETY: this function is compiled with the features that the hash needs.
+    unsafe {
+        let mut state = [H::state(value)];
+        compress_all::<H, WORDS>(&mut state, blocks);
+        *value = stored::<WORDS>(H::words(state[0]));
+    }
+}
+
+#[inline]
+#[target_feature(enable = "neon,sha2")]
+fn compress_all<H: Hash<WORDS>, const WORDS: usize>(state: &mut [H::State; 1], blocks: &[[u8; BLOCK]]) {
+    for octets in blocks {
+        // SAFETY: this function is compiled with the features that the hash needs.
+        unsafe { H::compress(state, [block(octets)]) };
+    }
+}
+
+/// The words of a chaining value, from those of a block.
+#[inline]
+#[target_feature(enable = "neon")]
+fn stored<const WORDS: usize>([low, high]: [uint32x4_t; 2]) -> [u32; WORDS] {
+    let mut words = [0; 8];
+    // SAFETY: eight words are two times 16 octets.
+    unsafe {
+        vst1q_u32(words.as_mut_ptr(), low);
+        vst1q_u32(words.as_mut_ptr().add(4), high);
+    }
+    *words.first_chunk().expect("a hash has at most eight words")
 }
 
 /// The HMACs of two jobs, the longer first.
@@ -122,7 +163,7 @@ fn hmac_of_two<H: Hash<WORDS>, const WORDS: usize>(
         // SAFETY: this function is compiled with the features that the hash needs.
         unsafe { H::compress(&mut longer, [block(octets)]) };
     }
-    let lengths = jobs.each_ref().map(|job| BLOCK + job.head.len() + job.tail.len());
+    let lengths = jobs.each_ref().map(|job| (BLOCK + job.head.len() + job.tail.len()) as u64);
     finish::<H, WORDS, 2>([longer[0], shorter[0]], [(long_end, lengths[0]), (short_end, lengths[1])], outer)
 }
 
@@ -182,8 +223,8 @@ fn last_block(octets: &[u8]) -> Block {
 /// The last part of a block that gives the message's length in bits (FIPS 180-4 §5.1.1).
 #[inline]
 #[target_feature(enable = "neon")]
-fn bits(octets: usize) -> uint32x4_t {
-    let bits = 8 * octets as u64;
+fn bits(octets: u64) -> uint32x4_t {
+    let bits = 8 * octets;
     vreinterpretq_u32_u64(vcombine_u64(vcreate_u64(0), vcreate_u64(bits.rotate_left(32))))
 }
 
@@ -193,7 +234,7 @@ fn bits(octets: usize) -> uint32x4_t {
 #[target_feature(enable = "neon,sha2")]
 fn finish<H: Hash<WORDS>, const WORDS: usize, const N: usize>(
     mut states: [H::State; N],
-    ends: [(&[u8], usize); N],
+    ends: [(&[u8], u64); N],
     outer: [&[u32; WORDS]; N],
 ) -> [[u32; WORDS]; N] {
     let zero = vdupq_n_u32(0);
@@ -215,7 +256,7 @@ fn finish<H: Hash<WORDS>, const WORDS: usize, const N: usize>(
     let hashes = states.map(|state| unsafe { H::words(state) });
     leak!("HMAC: inner hash", hashes);
     let blocks = hashes.map(|[low, high]| {
-        let mut block = [low, high, zero, bits(BLOCK + 4 * WORDS)];
+        let mut block = [low, high, zero, bits((BLOCK + 4 * WORDS) as u64)];
         // The bit that ends a message comes after the fifth word with SHA-1, and after the eighth with SHA-256.
         let [end, _, _, _] = last_block(&[0; 16][..WORDS % 4 * 4]);
         block[WORDS / 4] = vorrq_u32(block[WORDS / 4], end);
@@ -225,13 +266,7 @@ fn finish<H: Hash<WORDS>, const WORDS: usize, const N: usize>(
     unsafe {
         let mut states = outer.map(|words| H::state(words));
         H::compress(&mut states, blocks);
-        states.map(|state| {
-            let mut words = [0; 8];
-            let [low, high] = H::words(state);
-            vst1q_u32(words.as_mut_ptr(), low);
-            vst1q_u32(words.as_mut_ptr().add(4), high);
-            *words.first_chunk().expect("a hash has at most eight words")
-        })
+        states.map(|state| stored(H::words(state)))
     }
 }
 

@@ -15,13 +15,29 @@ pub(super) const FIRST_LOWEST: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
 /// The same with the first word in the highest place.
 pub(super) const FIRST_HIGHEST: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
-/// `hmac` of one message, compiled for a path. The module must have the hash's `State`, the functions `start`, `restart`, `compress_all`,
+/// `hmac` and `absorb` of one message, compiled for a path. The module must have the hash's `State`, the functions `start`, `restart`, `compress_all`,
 /// `compress` and `words`, and the order of words.
 macro_rules! hmac {
     ($words:literal, $octets:literal, $order:ident, $features:literal) => {
-        /// The HMAC of the slices of `message`; `keys` are the chaining values after the inner and the outer key block.
+        /// Processes blocks into a chaining value.
         #[target_feature(enable = $features)]
-        pub(crate) fn hmac([inner, outer]: [&[u32; $words]; 2], message: &[&[u8]]) -> [u8; $octets] {
+        pub(crate) fn absorb(value: &mut [u32; $words], blocks: &[[u8; BLOCK]]) {
+            let mut state = start(value);
+            compress_all(&mut state, blocks);
+            let octets: [u8; $octets] = octets_of(words(&state), &$order);
+            for (word, octets) in value.iter_mut().zip(octets.as_chunks().0) {
+                *word = u32::from_be_bytes(*octets);
+            }
+        }
+
+        /// The HMAC of the slices of `message`, after `before` octets in the inner chaining value; the outer one is that after its key
+        /// block.
+        #[target_feature(enable = $features)]
+        pub(crate) fn hmac(
+            [inner, outer]: [&[u32; $words]; 2],
+            before: u64,
+            message: &[&[u8]],
+        ) -> [u8; $octets] {
             let mut state = start(inner);
             let mut rest = Rest::new();
             rest.behind_blocks(message, |blocks| compress_all(&mut state, blocks));
@@ -32,7 +48,7 @@ macro_rules! hmac {
                 compress(&mut state, reordered(last, &$order));
                 last = [_mm_setzero_si128(); 4];
             }
-            last[3] = _mm_or_si128(last[3], bits(BLOCK + rest.length));
+            last[3] = _mm_or_si128(last[3], bits(before + rest.length as u64));
             compress(&mut state, reordered(last, &$order));
 
             let inner_hash = words(&state);
@@ -78,15 +94,15 @@ pub(super) fn last_block(octets: &[u8]) -> Block {
 /// The last part of a block that gives the message's length in bits (FIPS 180-4 §5.1.1).
 #[inline]
 #[target_feature(enable = "sse2")]
-pub(super) fn bits(octets: usize) -> __m128i {
-    _mm_set_epi64x((8 * octets as u64).swap_bytes().cast_signed(), 0)
+pub(super) fn bits(octets: u64) -> __m128i {
+    _mm_set_epi64x((8 * octets).swap_bytes().cast_signed(), 0)
 }
 
 /// The only block after the outer key block: the inner hash of `OCTETS` octets with its padding.
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 pub(super) fn outer_block<const OCTETS: usize>([low, high]: [__m128i; 2], order: &[u8; 16]) -> Block {
-    let [end, bits] = reordered([padding_bit(OCTETS % 16), bits(BLOCK + OCTETS)], order);
+    let [end, bits] = reordered([padding_bit(OCTETS % 16), bits((BLOCK + OCTETS) as u64)], order);
     let mut block = [low, high, _mm_setzero_si128(), bits];
     block[OCTETS / 16] = _mm_or_si128(block[OCTETS / 16], end);
     block

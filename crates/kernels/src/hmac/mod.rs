@@ -26,6 +26,7 @@ use unsupported as paths;
 use x86_64 as paths;
 
 use crate::cpu::InstructionSet;
+use message::BLOCK;
 
 /// Proof that this processor has instructions for HMAC-SHA-1 and HMAC-SHA-256 of one message.
 #[derive(Clone, Copy, Debug)]
@@ -52,14 +53,26 @@ pub type Job<'a, const WORDS: usize> = (usize, [&'a [u32; WORDS]; 2], &'a [&'a [
 
 /// HMAC with SHA-1 (FIPS 180-4 §6.1).
 pub mod sha1 {
-    use super::{Job, ShaInstructions, paths};
+    use super::{BLOCK, Job, ShaInstructions, paths};
 
     /// The HMAC-SHA-1 of the slices of `message`, taken as one message.
     ///
     /// `keys` are the chaining values after the inner and the outer key block (RFC 2104 §4). They are not wiped here.
     #[must_use]
     pub fn hmac(sha: ShaInstructions, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
-        sha.0.sha1(keys, message)
+        sha.0.sha1(keys, BLOCK as u64, message)
+    }
+
+    /// Processes blocks of a message that comes in parts into a chaining value, which starts as the one after the inner key block.
+    pub fn absorb(sha: ShaInstructions, value: &mut [u32; 5], blocks: &[[u8; BLOCK]]) {
+        sha.0.sha1_blocks(value, blocks);
+    }
+
+    /// The HMAC-SHA-1 of a message whose blocks have been [absorbed](absorb), all but `rest`. `keys` are the chaining value that
+    /// this made and the one after the outer key block; `before` counts the octets in the first, the 64 of the key block included.
+    #[must_use]
+    pub fn finish(sha: ShaInstructions, keys: [&[u32; 5]; 2], before: u64, rest: &[u8]) -> [u8; 20] {
+        sha.0.sha1(keys, before, &[rest])
     }
 
     /// Computes HMAC-SHA-1s of messages side by side, each under its own key, and returns the number computed. With
@@ -80,12 +93,23 @@ pub mod sha1 {
 
 /// HMAC with SHA-256 (FIPS 180-4 §6.2).
 pub mod sha256 {
-    use super::{Job, ShaInstructions, paths};
+    use super::{BLOCK, Job, ShaInstructions, paths};
 
     /// The HMAC-SHA-256 of the slices of `message`, taken as one message. Keys are as for [`sha1::hmac`](super::sha1::hmac).
     #[must_use]
     pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
-        sha.0.sha256(keys, message)
+        sha.0.sha256(keys, BLOCK as u64, message)
+    }
+
+    /// Processes blocks of a message that comes in parts, as [`sha1::absorb`](super::sha1::absorb) does.
+    pub fn absorb(sha: ShaInstructions, value: &mut [u32; 8], blocks: &[[u8; BLOCK]]) {
+        sha.0.sha256_blocks(value, blocks);
+    }
+
+    /// The HMAC-SHA-256 of a message that came in parts, as [`sha1::finish`](super::sha1::finish) computes it.
+    #[must_use]
+    pub fn finish(sha: ShaInstructions, keys: [&[u32; 8]; 2], before: u64, rest: &[u8]) -> [u8; 32] {
+        sha.0.sha256(keys, before, &[rest])
     }
 
     /// Computes HMAC-SHA-256s of messages side by side, as [`sha1::hmac_many`](super::sha1::hmac_many) does for HMAC-SHA-1.
@@ -100,7 +124,7 @@ pub mod sha256 {
 /// Processors without a path: there is no proof, and batches are left to the caller.
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 mod unsupported {
-    use super::Job;
+    use super::{BLOCK, Job};
     use crate::cpu::InstructionSet;
 
     #[derive(Clone, Copy, Debug)]
@@ -115,11 +139,19 @@ mod unsupported {
             match self {}
         }
 
-        pub(super) fn sha1(self, _: [&[u32; 5]; 2], _: &[&[u8]]) -> [u8; 20] {
+        pub(super) fn sha1(self, _: [&[u32; 5]; 2], _: u64, _: &[&[u8]]) -> [u8; 20] {
             match self {}
         }
 
-        pub(super) fn sha256(self, _: [&[u32; 8]; 2], _: &[&[u8]]) -> [u8; 32] {
+        pub(super) fn sha256(self, _: [&[u32; 8]; 2], _: u64, _: &[&[u8]]) -> [u8; 32] {
+            match self {}
+        }
+
+        pub(super) fn sha1_blocks(self, _: &mut [u32; 5], _: &[[u8; BLOCK]]) {
+            match self {}
+        }
+
+        pub(super) fn sha256_blocks(self, _: &mut [u32; 8], _: &[[u8; BLOCK]]) {
             match self {}
         }
     }

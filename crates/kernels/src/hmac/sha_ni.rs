@@ -226,7 +226,7 @@ impl End {
         let count = 1 + usize::from(left >= BLOCK - 8);
         // Padding (FIPS 180-4 §5.1.1).
         let mut last = last_block(job.tail);
-        let bits = bits(BLOCK + job.head.len() + job.tail.len());
+        let bits = bits((BLOCK + job.head.len() + job.tail.len()) as u64);
         if count == 1 {
             last[3] = _mm_or_si128(last[3], bits);
         }

@@ -27,22 +27,42 @@ impl Path {
     }
 
     #[inline]
-    pub(super) fn sha1(self, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
+    pub(super) fn sha1(self, keys: [&[u32; 5]; 2], before: u64, message: &[&[u8]]) -> [u8; 20] {
         match self {
             // SAFETY: the token proves SHA-NI.
-            Self::ShaNi(_) => unsafe { sha_ni::sha1::hmac(keys, message) },
+            Self::ShaNi(_) => unsafe { sha_ni::sha1::hmac(keys, before, message) },
             // SAFETY: the token proves BMI2.
-            Self::Bmi2(_) => unsafe { bmi2::sha1::hmac(keys, message) },
+            Self::Bmi2(_) => unsafe { bmi2::sha1::hmac(keys, before, message) },
         }
     }
 
     #[inline]
-    pub(super) fn sha256(self, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
+    pub(super) fn sha1_blocks(self, value: &mut [u32; 5], blocks: &[[u8; BLOCK]]) {
         match self {
             // SAFETY: the token proves SHA-NI.
-            Self::ShaNi(_) => unsafe { sha_ni::sha256::hmac(keys, message) },
+            Self::ShaNi(_) => unsafe { sha_ni::sha1::absorb(value, blocks) },
             // SAFETY: the token proves BMI2.
-            Self::Bmi2(_) => unsafe { bmi2::sha256::hmac(keys, message) },
+            Self::Bmi2(_) => unsafe { bmi2::sha1::absorb(value, blocks) },
+        }
+    }
+
+    #[inline]
+    pub(super) fn sha256(self, keys: [&[u32; 8]; 2], before: u64, message: &[&[u8]]) -> [u8; 32] {
+        match self {
+            // SAFETY: the token proves SHA-NI.
+            Self::ShaNi(_) => unsafe { sha_ni::sha256::hmac(keys, before, message) },
+            // SAFETY: the token proves BMI2.
+            Self::Bmi2(_) => unsafe { bmi2::sha256::hmac(keys, before, message) },
+        }
+    }
+
+    #[inline]
+    pub(super) fn sha256_blocks(self, value: &mut [u32; 8], blocks: &[[u8; BLOCK]]) {
+        match self {
+            // SAFETY: the token proves SHA-NI.
+            Self::ShaNi(_) => unsafe { sha_ni::sha256::absorb(value, blocks) },
+            // SAFETY: the token proves BMI2.
+            Self::Bmi2(_) => unsafe { bmi2::sha256::absorb(value, blocks) },
         }
     }
 }

@@ -14,7 +14,7 @@ macro_rules! tests_of {
             use wireseal_kernels::cpu::InstructionSet;
             use wireseal_kernels::hmac::ShaInstructions;
             use wireseal_kernels::model::hmac::$model;
-            use wireseal_kernels::$hash::{hmac, hmac_many};
+            use wireseal_kernels::$hash::{absorb, finish, hmac, hmac_many};
 
             use super::octets;
             use crate::macs::{Alone, Many, tests_many};
@@ -41,7 +41,11 @@ macro_rules! tests_of {
                     let sha = ShaInstructions::detect();
                     let paths = [InstructionSet::ShaNi, InstructionSet::Bmi2, InstructionSet::Aarch64Sha];
                     assert_eq!(sha.is_some(), paths.iter().any(|path| path.is_available()));
-                    Some(hmac(sha?, key.each_ref(), message).to_vec())
+                    let mac = hmac(sha?, key.each_ref(), message);
+                    if let [whole] = message {
+                        assert_eq!(mac, in_parts(sha?, key, whole));
+                    }
+                    Some(mac.to_vec())
                 }
 
                 fn by_model(key: &[u8; 32], message: &[u8]) -> Vec<u8> {
@@ -52,6 +56,20 @@ macro_rules! tests_of {
                     let key = ring::hmac::Key::new(ring::hmac::$algorithm, key);
                     ring::hmac::sign(&key, message).as_ref().to_vec()
                 }
+            }
+
+            /// The MAC of a message whose blocks come in two parts.
+            fn in_parts(
+                sha: ShaInstructions,
+                [inner, outer]: &[[u32; $words]; 2],
+                message: &[u8],
+            ) -> [u8; 4 * $words] {
+                let (blocks, rest) = message.as_chunks();
+                let (first, second) = blocks.split_at(blocks.len() / 3);
+                let mut value = *inner;
+                absorb(sha, &mut value, first);
+                absorb(sha, &mut value, second);
+                finish(sha, [&value, outer], (64 + 64 * blocks.len()) as u64, rest)
             }
 
             impl Many for Routine {

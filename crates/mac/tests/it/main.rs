@@ -1,6 +1,7 @@
 //! Published vectors, properties that hold for every key and message, and comparison with other implementations.
 
 mod paths;
+mod streaming;
 
 use cmac::Cmac;
 use cshake::CShake256;

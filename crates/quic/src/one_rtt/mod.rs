@@ -5,9 +5,9 @@ mod sealer;
 use core::fmt;
 use core::time::Duration;
 
+use wireseal_aead::Backend;
 use wireseal_algorithms::AeadAlgorithm;
 
-use crate::backend::Backend;
 use crate::codec::PacketType;
 use crate::error::{KeyError, OpenError, SealError};
 use crate::keys::Keys;

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use crate::backend::Backend;
+use wireseal_aead::Backend;
+
 use crate::error::SealError;
 use crate::one_rtt::OneRtt;
 use crate::packet_number::{NumberLength, PacketNumberCounter};

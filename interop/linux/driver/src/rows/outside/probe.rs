@@ -37,7 +37,7 @@ pub fn rows() -> Vec<Row> {
 }
 
 /// What `wireseal probe` says, and its exit code.
-struct Said {
+pub(super) struct Said {
     json: Value,
     code: String,
 }
@@ -54,13 +54,25 @@ struct Seen {
     key: Option<(u64, u64)>,
 }
 
-async fn probe(guest: &Guest) -> Result<Said> {
+pub(super) async fn probe(guest: &Guest) -> Result<Said> {
     let said = guest.shell("wireseal probe --json; echo \"exit code $?\"").await?;
     let (json, code) = said.split_once("exit code ").context("it has ended")?;
     Ok(Said { json: serde_json::from_str(json)?, code: code.trim().to_owned() })
 }
 
 impl Said {
+    /// Checks that there is a session, and that every session is protected.
+    pub(super) fn check_sessions(&self) -> Result<()> {
+        let count = |of: &str| self.json["sessions"][of].as_u64();
+        let counts = [count("all"), count("unprotected"), count("not-judged")];
+        ensure!(
+            matches!(counts, [Some(1..), Some(0), Some(0)]) && matches!(self.code.as_str(), "0" | "1"),
+            "sessions that are not protected: {:#}",
+            self.json
+        );
+        Ok(())
+    }
+
     /// All sockets, sorted, each kind once.
     fn sockets(&self) -> Result<Vec<Seen>> {
         let mut all = Vec::new();

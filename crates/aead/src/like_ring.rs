@@ -6,8 +6,6 @@ macro_rules! keys_of {
         use ::$library::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey, quic};
         use wireseal_algorithms::AeadAlgorithm;
 
-        pub(crate) struct AeadKey(LessSafeKey);
-
         impl AeadKey {
             pub(crate) fn new(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
                 let algorithm = match algorithm {
@@ -16,21 +14,15 @@ macro_rules! keys_of {
                     AeadAlgorithm::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
                     AeadAlgorithm::Aes128Ccm => return None,
                 };
-                Some(Self(LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?)))
+                Some(Self(LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?).into()))
             }
 
+            /// `None` if the text is too long.
             #[inline]
-            pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
+            pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> Option<[u8; 16]> {
                 let nonce = Nonce::assume_unique_for_key(*nonce);
-                let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), payload);
-                let tag = tag.expect("a payload has at most 65,535 octets");
-                *tag.as_ref().first_chunk().expect("a tag has 16 octets")
-            }
-
-            #[inline]
-            pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
-                let nonce = Nonce::assume_unique_for_key(*nonce);
-                self.0.open_in_place(nonce, Aad::from(aad), body).is_ok()
+                let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), text).ok()?;
+                tag.as_ref().first_chunk().copied()
             }
         }
 
@@ -55,10 +47,24 @@ macro_rules! keys_of {
     };
 }
 
-/// AEAD keys are in memory of AWS-LC, which overwrites whatever it frees; aws-lc-rs wipes the keys of header masks itself.
+/// AEAD keys are in memory of AWS-LC, which overwrites whatever it frees; aws-lc-rs wipes the keys of masks itself.
 #[cfg(feature = "aws-lc-rs")]
-pub(super) mod aws_lc {
+pub(crate) mod aws_lc {
+    use std::sync::Arc;
+
     keys_of!(aws_lc_rs);
+
+    /// Shared, because a key of aws-lc-rs cannot be copied.
+    #[derive(Clone)]
+    pub(crate) struct AeadKey(Arc<LessSafeKey>);
+
+    impl AeadKey {
+        #[inline]
+        pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8], tag: &[u8; 16]) -> bool {
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            self.0.open_in_place_separate_tag(nonce, Aad::from(aad), tag, text).is_ok()
+        }
+    }
 
     #[cfg(test)]
     mod tests {
@@ -74,10 +80,21 @@ pub(super) mod aws_lc {
 }
 
 #[cfg(feature = "ring")]
-pub(super) mod ring {
+pub(crate) mod ring {
     use zeroize::optimization_barrier;
 
     keys_of!(ring);
+
+    #[derive(Clone)]
+    pub(crate) struct AeadKey(LessSafeKey);
+
+    impl AeadKey {
+        #[inline]
+        pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8], tag: &[u8; 16]) -> bool {
+            let nonce = Nonce::assume_unique_for_key(*nonce);
+            self.0.open_in_place_separate_tag(nonce, Aad::from(aad), (*tag).into(), text, 0..).is_ok()
+        }
+    }
 
     /// Whether ring's ChaCha20 is always assembly on this target. Its portable code increments the counter after every block, so with
     /// overflow checks it panics on a sample that starts with 0xffffffff.

@@ -8,6 +8,7 @@ use aes::{Aes128Enc, Block};
 use ccm::aead::AeadInOut;
 
 /// A RustCrypto AEAD with nonces of 12 octets and tags of 16.
+#[derive(Clone)]
 pub(crate) struct Aead<A>(A);
 
 pub(crate) type Aes128Ccm = Aead<ccm::Ccm<Aes128Enc, U16, U12>>;
@@ -24,20 +25,19 @@ impl<A: KeyInit + AeadInOut<NonceSize = U12, TagSize = U16>> Aead<A> {
     }
 
     // `seal` and `open` are not inlined, so that the `match` over the libraries is small enough to be inlined itself.
+    /// `None` if the text is too long.
     #[inline(never)]
-    pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
-        let tag = self.0.encrypt_inout_detached(nonce.into(), aad, payload.into());
-        tag.expect("a payload has at most 65,535 octets").into()
+    pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> Option<[u8; 16]> {
+        self.0.encrypt_inout_detached(nonce.into(), aad, text.into()).ok().map(Into::into)
     }
 
     #[inline(never)]
-    pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], body: &mut [u8]) -> bool {
-        let Some((payload, tag)) = body.split_last_chunk_mut::<16>() else { return false };
-        self.0.decrypt_inout_detached(nonce.into(), aad, payload.into(), (&*tag).into()).is_ok()
+    pub(crate) fn open(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8], tag: &[u8; 16]) -> bool {
+        self.0.decrypt_inout_detached(nonce.into(), aad, text.into(), tag.into()).is_ok()
     }
 }
 
-/// A block cipher that makes header masks (RFC 9001 §5.4.3).
+/// A block cipher that makes masks (RFC 9001 §5.4.3).
 pub(crate) struct BlockMask<C>(C);
 
 pub(crate) type Aes128Mask = BlockMask<Aes128Enc>;
@@ -57,7 +57,7 @@ impl<C: KeyInit + BlockCipherEncrypt<BlockSize = U16>> BlockMask<C> {
     }
 }
 
-/// ChaCha20 for header masks (RFC 9001 §5.4.4).
+/// ChaCha20 for masks (RFC 9001 §5.4.4).
 #[cfg(any(feature = "ring", feature = "rustcrypto"))]
 pub(crate) struct ChaCha20Mask(zeroize::Zeroizing<[u8; 32]>);
 

@@ -1,0 +1,58 @@
+//! The error.
+
+use wireseal_algorithms::AeadAlgorithm;
+
+/// Why a key was not created, or a message not sealed or opened. Caller error, except for [`Truncated`](Self::Truncated) and
+/// [`NotAuthentic`](Self::NotAuthentic): those are the fault of whoever sent or damaged the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum AeadError {
+    /// The key has the wrong length for its algorithm.
+    #[error("a key for {algorithm} has {expected} octets, not {got}")]
+    KeyLength {
+        /// The algorithm.
+        algorithm: AeadAlgorithm,
+        /// The octets needed: [`AeadAlgorithm::key_length`].
+        expected: usize,
+        /// The octets given.
+        got: usize,
+    },
+    /// The text is longer than the algorithm's counter reaches. Nothing was changed.
+    #[error("a text for {algorithm} has at most {maximum} octets, not {got}")]
+    TooLong {
+        /// The algorithm.
+        algorithm: AeadAlgorithm,
+        /// The maximum in octets: [`AeadAlgorithm::max_text_length`].
+        maximum: u64,
+        /// The octets of the text.
+        got: usize,
+    },
+    /// The buffer to seal has no room for the tag. Nothing was changed.
+    #[error("a buffer to seal ends with {needed} octets of room for the tag, and this one has only {got}")]
+    NoRoomForTag {
+        /// The octets of a tag.
+        needed: usize,
+        /// The octets of the buffer.
+        got: usize,
+    },
+    /// The sample for the mask is not inside the sealed text and its tag. Nothing was changed.
+    #[error("the sample ends {needed} octets after the start of the text, which has only {got} with its tag")]
+    SampleOutside {
+        /// Where the sample ends, in octets from the start of the text.
+        needed: usize,
+        /// The octets of the text and its tag.
+        got: usize,
+    },
+    /// The message to open is shorter than a tag. Nothing was changed.
+    #[error("a sealed message has a tag of {needed} octets, and this one only {got} octets")]
+    Truncated {
+        /// The octets of a tag.
+        needed: usize,
+        /// The octets of the message.
+        got: usize,
+    },
+    /// Forged, damaged, or sealed with another key, nonce or associated data, which cannot be told apart. The text is zeros now, and the
+    /// tag unchanged.
+    #[error("the message is not authentic")]
+    NotAuthentic,
+}

@@ -1,0 +1,144 @@
+//! AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305 and AES-128-CCM for messages of any length, in place: without std or a heap, by the
+//! processor's own instructions where it has them.
+//!
+//! # Which call do I need?
+//!
+//! | to | call |
+//! |---|---|
+//! | make a key from its octets | [`AeadKey::new`] |
+//! | seal a message into its buffer, tag at the end; open it | [`AeadKey::seal`]; [`AeadKey::open`] |
+//! | the same with the tag elsewhere | [`AeadKey::seal_detached`]; [`AeadKey::open_detached`] |
+//! | use it where a program has `aes-gcm` or `chacha20poly1305` | feature `aead`: [below](#instead-of-aes-gcm) |
+//! | encrypt packet numbers, as QUIC and DTLS 1.3 do | [`MaskKey`], [`AeadKey::seal_with_mask`]; `wireseal-quic` has all of QUIC |
+//! | say what serves a key | [`AeadKey::served_by`] |
+//! | compare or test backends | `with_backend` of both keys, [`Backend::ALL`] |
+//!
+//! ```
+//! use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey};
+//!
+//! # fn main() -> Result<(), AeadError> {
+//! let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32])?; // 32 octets from a key exchange, or random ones
+//! let nonce = 1_u128.to_be_bytes()[4..].try_into().expect("12 octets"); // a counter: never twice under one key
+//! let header = b"authenticated, not encrypted";
+//!
+//! let mut message = *b"a text, and room for the tag: 16 octets";
+//! let length = message.len() - AeadAlgorithm::TAG_LENGTH;
+//! key.seal(&nonce, header, &mut message)?;
+//!
+//! let mut received = message;
+//! assert_eq!(key.open(&nonce, header, &mut received)?, b"a text, and room for th");
+//!
+//! message[0] ^= 1;
+//! assert_eq!(key.open(&nonce, header, &mut message), Err(AeadError::NotAuthentic));
+//! assert_eq!(message[..length], [0; 23]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nonces have 12 octets; the compiler refuses others:
+//!
+//! ```compile_fail,E0308
+//! use wireseal_aead::{AeadAlgorithm, AeadKey};
+//!
+//! let key = AeadKey::new(AeadAlgorithm::Aes128Gcm, &[7; 16]).unwrap();
+//! let _ = key.seal(&[0; 8], b"", &mut [0; 32]);
+//! ```
+//!
+//! # Limits of a key
+//!
+//! Yours to keep; the crate does not count.
+//!
+//! | | AES-GCM | ChaCha20-Poly1305 | AES-128-CCM |
+//! |---|---|---|---|
+//! | the longest text, in octets ([checked](AeadError::TooLong)) | 2^36 - 32 | 2^38 - 64 | 2^24 - 1 |
+//! | messages sealed, with a counter as nonce: up to 2^16 octets each | 2^23 | any number of nonces | 2^21.5 |
+//! | up to 2^11 octets each | 2^28 | any number of nonces | 2^23 |
+//! | messages sealed, with random nonces | 2^32 at most | 2^32 at most | 2^32 at most |
+//! | messages that may fail to open: up to 2^16 octets each | 2^52 | 2^36 | 2^21.5 |
+//!
+//! The second, third and last row are RFC 9001 §6.6 and appendix B; AES-GCM's and AES-CCM's numbers fall with the length of the messages
+//! (AES-GCM's to 2^19 for 1 MiB, as 2^39 octets in all). The fourth is SP 800-38D §8.3, and follows from 96 random bits for the others too:
+//! above it, two nonces are equal with a probability of more than 2^-33. A nonce used twice reveals the difference of two texts, and
+//! with AES-GCM and ChaCha20-Poly1305 lets anyone forge.
+//!
+//! # Instead of aes-gcm
+//!
+//! With the feature `aead`, the types `Aes128Gcm`, `Aes256Gcm`, `ChaCha20Poly1305` and `Aes128Ccm` implement the traits of RustCrypto's
+//! `aead` 0.6, and are exported with them as `aes-gcm` 0.11 does. A program changes its imports, and no other line:
+//!
+//! ```
+//! # #[cfg(all(feature = "alloc", feature = "getrandom"))]
+//! # fn main() -> Result<(), wireseal_aead::Error> {
+//! use wireseal_aead::aead::{Aead, Generate}; // was aes_gcm::aead
+//! use wireseal_aead::{Aes256Gcm, Key, KeyInit, Nonce}; // was aes_gcm
+//!
+//! let cipher = Aes256Gcm::new(&Key::<Aes256Gcm>::generate());
+//! let nonce = Nonce::generate();
+//! let sealed = cipher.encrypt(&nonce, b"a text".as_ref())?;
+//! assert_eq!(cipher.decrypt(&nonce, sealed.as_ref())?, b"a text");
+//! # Ok(())
+//! # }
+//! # #[cfg(not(all(feature = "alloc", feature = "getrandom")))]
+//! # fn main() {}
+//! ```
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `kernels` (default) | Wireseal's own routines where the processor has the instructions |
+//! | `ring` (default) | ring for everything else, except AES-128-CCM. If you turn it off, turn on one of the next two |
+//! | `aws-lc-rs` | aws-lc-rs instead, for programs that link it anyway; needs std and a C compiler. If `ring` is on too, ring is used |
+//! | `rustcrypto` | RustCrypto instead: no C, any target |
+//! | `aead` | the traits |
+//! | `alloc`, `getrandom` | as in `aes-gcm`: the trait `Aead`, which returns vectors; keys and nonces from the operating system |
+//!
+//! `aes-gcm` has `alloc` and `getrandom` on by default; its `rand_core`, `arrayvec` and `bytes` are turned on at `aead` itself, and it needs
+//! Rust 1.85 where this crate needs 1.89. Its `zeroize` is always on here.
+//!
+//! # What runs where
+//!
+//! | | x86-64 | AArch64 | elsewhere |
+//! |---|---|---|---|
+//! | AES-GCM | kernels: VAES with AVX-512, VAES with AVX2, AES-NI | kernels: AES and PMULL | the library |
+//! | ChaCha20-Poly1305 | kernels with AVX-512, else the library | the library | the library |
+//! | AES-128-CCM | RustCrypto with AES-NI | RustCrypto with AES | RustCrypto |
+//!
+//! A key chooses when it is created, and keeps to it. The library is the first of ring, aws-lc-rs and RustCrypto whose feature is on.
+//!
+//! # Secrets
+//!
+//! Keys are wiped on drop, and `Debug` shows none. Wireseal's, aws-lc-rs's and RustCrypto's wipe themselves; ring's do not, and are
+//! overwritten with a key of zeros. aws-lc-rs has its keys on the heap; nothing else needs one. Not wiped: copies that moving a key leaves on
+//! the stack. Tags are compared in constant time, and a text that is not authentic is zeros before the call returns.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![no_std]
+#![warn(clippy::unwrap_used)]
+
+#[cfg(feature = "aws-lc-rs")]
+extern crate std;
+
+mod backend;
+mod error;
+mod key;
+#[cfg(any(feature = "ring", feature = "aws-lc-rs"))]
+mod like_ring;
+mod mask;
+mod rustcrypto;
+#[cfg(feature = "aead")]
+mod traits;
+
+#[cfg(feature = "aead")]
+pub use aead::{self, AeadCore, AeadInOut, Error, Key, KeyInit, KeySizeUser};
+pub use backend::Backend;
+pub use error::AeadError;
+pub use key::AeadKey;
+pub use mask::MaskKey;
+#[cfg(feature = "aead")]
+pub use traits::{Aes128Ccm, Aes128Gcm, Aes256Gcm, ChaCha20Poly1305, Nonce, Tag};
+pub use wireseal_algorithms::AeadAlgorithm;
+
+/// Compiles the code in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,64 @@
+//! Keys: what serves them, what they show, and that their copies are the same.
+
+use wireseal_aead::{AeadAlgorithm, AeadKey, Backend, MaskKey};
+use wireseal_kernels::cpu::InstructionSet;
+
+use crate::{each_backend, each_key, octets};
+
+#[test]
+fn a_key_says_what_serves_it() {
+    use InstructionSet::{Aarch64Aes, AesNi, AesNiAvx, Avx512, Avx512Ifma, Vaes256, Vaes512};
+
+    each_backend(|backend| {
+        let is_kernels = backend.name() == "Wireseal";
+        // The library that serves where the kernels have no path.
+        let behind = Backend::ALL.iter().map(|backend| backend.name()).find(|name| *name != "Wireseal");
+        let first = |paths: &[InstructionSet]| {
+            let path = paths.iter().find(|path| is_kernels && path.is_available());
+            path.map(|path| path.name()).or(if is_kernels { behind } else { Some(backend.name()) })
+        };
+        let served_by = |algorithm: AeadAlgorithm| {
+            let key = octets(algorithm.key_length(), 1);
+            let key = AeadKey::with_backend(backend, algorithm, &key).unwrap();
+            assert_eq!(key.algorithm(), algorithm);
+            Some(key.served_by())
+        };
+        let gcm = first(&[Vaes512, Vaes256, AesNiAvx, AesNi, Aarch64Aes]);
+        assert_eq!(served_by(AeadAlgorithm::Aes128Gcm), gcm);
+        assert_eq!(served_by(AeadAlgorithm::Aes256Gcm), gcm);
+        assert_eq!(served_by(AeadAlgorithm::ChaCha20Poly1305), first(&[Avx512Ifma, Avx512]));
+        assert_eq!(served_by(AeadAlgorithm::Aes128Ccm), Some("RustCrypto"));
+    });
+}
+
+#[test]
+fn no_debug_shows_a_key() {
+    each_key(|key, key_octets| {
+        assert_eq!(format!("{key:?}"), format!("AeadKey {{ algorithm: {:?}, .. }}", key.algorithm()));
+        let mask = MaskKey::new(key.algorithm(), key_octets).unwrap();
+        assert_eq!(format!("{mask:?}"), "MaskKey { .. }");
+    });
+}
+
+#[test]
+fn keys_are_wiped_and_shared_between_threads() {
+    fn wiped_and_shared<T: zeroize::ZeroizeOnDrop + Send + Sync>() {
+        assert!(std::mem::needs_drop::<T>());
+    }
+    wiped_and_shared::<AeadKey>();
+    wiped_and_shared::<MaskKey>();
+    wiped_and_shared::<wireseal_aead::Aes256Gcm>();
+}
+
+#[test]
+fn a_copy_of_a_key_outlives_it() {
+    each_key(|key, _| {
+        let (mut by_key, mut by_copy) = (octets(100, 2), octets(100, 2));
+        key.seal(&[3; 12], b"aad", &mut by_key).unwrap();
+        let first = key.clone();
+        let second = first.clone();
+        drop(first);
+        second.seal(&[3; 12], b"aad", &mut by_copy).unwrap();
+        assert_eq!(by_key, by_copy);
+    });
+}
