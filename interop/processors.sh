@@ -5,7 +5,7 @@
 root=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 downloads=$root/target/interop-packages
 
-# Each line has the arguments of one call of cargo test. Other tests, such as quic's differential test, would take many minutes in QEMU
+# Each line has the arguments of one call of cargo test. Other tests, such as aead's differential test, would take many minutes in QEMU
 # for the same routines.
 runs=(
     "-p wireseal-kernels -p wireseal-mac --lib --tests"

@@ -1,7 +1,8 @@
-//! A program without std and without a heap: it verifies a segment of RFC 9235 and signs an answer, and opens and seals the QUIC
-//! packets of RFC 9001 across a Retry and a key update. It exits with 0 if everything is as in the RFCs.
+//! A program without std and without a heap: it verifies a segment of RFC 9235 and signs an answer, opens and seals the QUIC
+//! packets of RFC 9001 across a Retry and a key update, and opens and seals a message with AES-GCM. It exits with 0 if everything is as
+//! published.
 //!
-//! `wireseal-algorithms`, `-mac`, `-tcp-ao` and `-quic` are linked into it. It has its own panic handler, so a dependency that
+//! `wireseal-algorithms`, `-mac`, `-aead`, `-tcp-ao` and `-quic` are linked into it. It has its own panic handler, so a dependency that
 //! pulls in std, and with it a second one, breaks the build. The C library is linked only for its start code and `memcpy`.
 #![no_std]
 #![no_main]
@@ -10,6 +11,7 @@ mod quic;
 
 use core::panic::PanicInfo;
 
+use wireseal_aead::{AeadAlgorithm, AeadInOut, AeadKey, Aes128Gcm, KeyInit};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_mac::digest::{KeyInit, Mac};
 use wireseal_mac::{HmacSha256, MacKey};
@@ -33,11 +35,28 @@ fn panic(_: &PanicInfo<'_>) -> ! {
 #[allow(unsafe_code)]
 #[unsafe(no_mangle)]
 extern "C" fn main() -> i32 {
-    match (answer(), quic::exchange()) {
-        (Some(()), Some(())) => 0,
-        (None, _) => 1,
-        (_, None) => 2,
+    match (answer(), quic::exchange(), message()) {
+        (Some(()), Some(()), Some(())) => 0,
+        (None, ..) => 1,
+        (_, None, _) => 2,
+        (.., None) => 3,
     }
+}
+
+/// Test case 2 of GCM's authors ("The Galois/Counter Mode of Operation", appendix B), by the crate's own calls and by the traits of `aead`.
+fn message() -> Option<()> {
+    let sealed = 0x0388_dace_60b6_a392_f328_c2b9_71b2_fe78_u128;
+    let tag = 0xab6e_47d4_2cec_13bd_f53a_67b2_1257_bddf_u128;
+
+    let mut message = [0; 32];
+    AeadKey::new(AeadAlgorithm::Aes128Gcm, &[0; 16]).ok()?.seal(&[0; 12], b"", &mut message).ok()?;
+    (message[..16] == sealed.to_be_bytes() && message[16..] == tag.to_be_bytes()).then_some(())?;
+
+    let cipher = Aes128Gcm::new(&[0; 16].into());
+    let mut text = sealed.to_be_bytes();
+    let tag = tag.to_be_bytes().into();
+    cipher.decrypt_inout_detached(&[0; 12].into(), b"", text.as_mut_slice().into(), &tag).ok()?;
+    (text == [0; 16]).then_some(())
 }
 
 /// Verifies the SYN as a listener and answers it; the peer verifies the answer.

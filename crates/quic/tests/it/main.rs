@@ -4,7 +4,6 @@
 
 mod arrivals;
 mod captures;
-mod differential;
 mod errors;
 mod header;
 mod key_phase_forged;

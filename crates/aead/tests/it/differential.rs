@@ -1,13 +1,13 @@
-//! Every payload length with every length of associated data, against two other implementations of each AEAD: ring and
-//! RustCrypto, or for CCM, which ring does not have, RustCrypto and a model of SP 800-38C.
+//! Every length of a packet's payload with every length of associated data, against two other implementations of each AEAD: ring and RustCrypto, or for CCM, which ring does not have, RustCrypto and a model of SP 800-38C.
 
 use aes::Aes128;
 use aes::cipher::BlockCipherEncrypt;
 use aes_gcm::aead::consts::{U12, U16};
 use aes_gcm::aead::{AeadInOut, KeyInit};
 use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey};
-use wireseal_quic::hazmat::{PacketKey, PathId};
-use wireseal_quic::{AeadAlgorithm, Backend};
+use wireseal_aead::{AeadAlgorithm, AeadKey, Backend};
+
+use crate::TURN;
 
 const MAX_PAYLOAD: usize = 1500;
 const MAX_AAD: usize = 64;
@@ -38,15 +38,14 @@ fn rust_crypto<A: KeyInit + AeadInOut<NonceSize = U12, TagSize = U16> + 'static>
     })
 }
 
-/// Seals the n-th pair of lengths as packet number n. The other two implementations and every backend must produce the same octets, and
+/// Seals the n-th pair of lengths under nonce n. The other two implementations and every backend must produce the same octets, and
 /// every backend must open them.
 fn compare(algorithm: AeadAlgorithm, key: &[u8], others: [Seal; 2]) {
     let plaintext = octets::<MAX_PAYLOAD>(7);
     let aad = octets::<MAX_AAD>(13);
-    let backends: Vec<PacketKey> = Backend::ALL
-        .iter()
-        .map(|&backend| PacketKey::with_backend(backend, algorithm, key, &IV).unwrap())
-        .collect();
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let backends: Vec<AeadKey> =
+        Backend::ALL.iter().map(|&backend| AeadKey::with_backend(backend, algorithm, key).unwrap()).collect();
     let mut number: u64 = 0;
     let [mut expected, mut packet] = [[0; MAX_PAYLOAD + 16]; 2];
     for payload_length in 0..=MAX_PAYLOAD {
@@ -66,12 +65,12 @@ fn compare(algorithm: AeadAlgorithm, key: &[u8], others: [Seal; 2]) {
             seal(packet, &|payload| others[1](nonce, aad, payload));
             assert_eq!(packet, expected, "the others, {payload_length} and {aad_length} octets");
             for (key, backend) in backends.iter().zip(Backend::ALL) {
-                seal(packet, &|payload| key.seal(PathId(0), number, aad, payload).unwrap());
+                seal(packet, &|payload| key.seal_detached(&nonce, aad, payload).unwrap());
                 assert_eq!(packet, expected, "{backend:?}, {payload_length} and {aad_length} octets");
-                let opened = key.open(PathId(0), number, aad, packet);
+                let opened = key.open(&nonce, aad, packet);
                 assert_eq!(
                     opened.as_deref(),
-                    Some(plaintext),
+                    Ok(plaintext),
                     "{backend:?}, {payload_length} and {aad_length}"
                 );
             }
@@ -111,7 +110,7 @@ fn q_24_aes_128_ccm() {
 }
 
 /// AES-128-CCM block by block, as in SP 800-38C: encrypts `payload` in place and returns the tag of 16 octets.
-fn seal_by_model(key: [u8; 16], nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
+pub(crate) fn seal_by_model(key: [u8; 16], nonce: [u8; 12], aad: &[u8], payload: &mut [u8]) -> [u8; 16] {
     Model { cipher: Aes128::new(&key.into()), nonce }.seal(aad, payload)
 }
 
@@ -134,12 +133,14 @@ impl Model {
 
     /// §A.2, and §6.1, steps 2 and 3.
     fn cbc_mac(&self, aad: &[u8], payload: &[u8]) -> [u8; 16] {
-        assert!(aad.len() < 0xff00, "a longer length is encoded otherwise");
         let has_aad = u8::from(!aad.is_empty());
         let flags = (has_aad << 6) | (((16 - 2) / 2) << 3) | (3 - 1);
         let mut mac = self.encrypt(self.with_nonce(flags, payload.len().try_into().unwrap()));
         if !aad.is_empty() {
-            let length = u16::try_from(aad.len()).unwrap().to_be_bytes();
+            let length = match aad.len() {
+                length @ ..0xff00 => (length as u16).to_be_bytes().to_vec(),
+                length => [&[0xff, 0xfe][..], &u32::try_from(length).unwrap().to_be_bytes()].concat(),
+            };
             mac = self.chain(mac, &[&length, aad].concat());
         }
         self.chain(mac, payload)
