@@ -3,6 +3,7 @@
 //! Each library's operation is a [`Contender`], a closure over a prepared key. Before contenders are returned, [`assert_agree`] has
 //! compared the outputs of all libraries, once for each algorithm in a process.
 
+pub mod aead;
 mod contender;
 pub mod mac;
 pub mod packets;

@@ -145,26 +145,35 @@ fn all(algorithm: MacAlgorithm) -> Vec<Library> {
     let mut libraries = vec![wireseal];
     match algorithm {
         MacAlgorithm::HmacSha1 => {
-            libraries
-                .extend([rust_crypto::<HmacReset<Sha1>>(), ring(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY)]);
+            libraries.extend([
+                by_traits::<HmacReset<Sha1>>("rustcrypto"),
+                ring(ring::hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY),
+            ]);
         }
         MacAlgorithm::HmacSha256 => {
-            libraries.extend([rust_crypto::<HmacReset<Sha256>>(), ring(ring::hmac::HMAC_SHA256)]);
+            libraries.extend([by_traits::<HmacReset<Sha256>>("rustcrypto"), ring(ring::hmac::HMAC_SHA256)]);
         }
-        MacAlgorithm::Aes128Cmac => libraries.push(rust_crypto::<Cmac<aes::Aes128Enc>>()),
+        MacAlgorithm::Aes128Cmac => libraries.push(by_traits::<Cmac<aes::Aes128Enc>>("rustcrypto")),
         MacAlgorithm::Kmac256 => libraries.push(cshake()),
     }
     #[cfg(feature = "peers")]
     libraries.extend(peers::libraries(algorithm));
+    // The same code for Wireseal's types. KMAC256's has another length.
+    libraries.extend(match algorithm {
+        MacAlgorithm::HmacSha1 => Some(by_traits::<wireseal_mac::HmacSha1>("wireseal by traits")),
+        MacAlgorithm::HmacSha256 => Some(by_traits::<wireseal_mac::HmacSha256>("wireseal by traits")),
+        MacAlgorithm::Aes128Cmac => Some(by_traits::<wireseal_mac::Aes128Cmac>("wireseal by traits")),
+        MacAlgorithm::Kmac256 => None,
+    });
     libraries
 }
 
 /// A single instance, reset after each message: faster than cloning a prepared one, since each clone must be wiped.
-fn rust_crypto<M>() -> Library
+fn by_traits<M>(name: &'static str) -> Library
 where
     M: hmac::Mac + KeyInit + FixedOutputReset + 'static,
 {
-    Library::new("rustcrypto", |key| {
+    Library::new(name, |key| {
         let mut mac = <M as KeyInit>::new_from_slice(key).expect("a length of the algorithm");
         Box::new(move |message| {
             message.iter().for_each(|part| hmac::Mac::update(&mut mac, part));

@@ -25,13 +25,15 @@ fn tables(document: &Value) -> impl Iterator<Item = (&str, &Vec<Value>)> {
 fn everything_runs_once_and_agrees() {
     let document = json(&["--quick", "--json"]);
     let found: Vec<_> = tables(&document).map(|(name, _)| name).collect();
-    assert_eq!(found, ["rows", "sweep", "cycles", "verify", "sizes"]);
+    assert_eq!(found, ["rows", "aead", "sweep", "cycles", "verify", "sizes"]);
     for (name, rows) in tables(&document) {
         assert!(!rows.is_empty(), "{name} has no rows");
     }
-    let (_, rows) = tables(&document).next().expect("the goals");
-    assert_eq!(rows.len(), 18);
-    for row in rows {
+    let mut tables = tables(&document);
+    let [(_, goals), (_, aeads)] = [(); 2].map(|()| tables.next().expect("a table"));
+    // Three AEADs, seven lengths, two directions.
+    assert_eq!((goals.len(), aeads.len()), (18, 42));
+    for row in goals.iter().chain(aeads) {
         assert!(row["wireseal"].as_f64().is_some_and(|time| time > 0.0), "{row}");
         assert!(row["best peer"].is_string() && row["ratio"].is_number() && row["goal"].is_number(), "{row}");
         assert!(row["mark"].is_null(), "one run tells nothing: {row}");
@@ -41,10 +43,12 @@ fn everything_runs_once_and_agrees() {
 
 #[test]
 fn one_row_is_one_row() {
-    let document = json(&["--quick", "--json", "--row", "sign-cmac"]);
-    let found: Vec<_> = tables(&document).collect();
-    assert_eq!((found.len(), found[0].1.len()), (1, 1));
-    assert_eq!(found[0].1[0]["name"], "sign-cmac");
+    for name in ["sign-cmac", "aead-open-256-1048576"] {
+        let document = json(&["--quick", "--json", "--row", name]);
+        let found: Vec<_> = tables(&document).collect();
+        assert_eq!((found.len(), found[0].1.len()), (1, 1));
+        assert_eq!(found[0].1[0]["name"], name);
+    }
 }
 
 #[test]

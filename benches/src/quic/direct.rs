@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use wireseal_quic::AeadAlgorithm;
 
-use super::library::{FIRST, Library, NUMBER, PAYLOAD, secret};
+use super::library::{Aead, FIRST, Library, NUMBER, PAYLOAD, secret};
 
 /// The keys of one direction in a library.
 trait Keys: Sized + 'static {
@@ -130,6 +130,39 @@ pub(super) fn libraries(algorithm: AeadAlgorithm) -> Vec<Library> {
     libraries.into_iter().flatten().collect()
 }
 
+/// The AEADs alone: of the libraries that have this one, and Wireseal's by RustCrypto's traits.
+pub(crate) fn aeads(algorithm: AeadAlgorithm, key: &[u8]) -> Vec<Aead> {
+    fn aead<K: Keys>(name: &'static str, algorithm: AeadAlgorithm, key: &[u8]) -> Option<Aead> {
+        let new = || K::new(algorithm, key, key);
+        let (mut sealing, mut opening) = (new()?, new()?);
+        let seal = move |nonce, aad: &[u8], message: &mut [u8]| {
+            let (text, tag) = message.split_last_chunk_mut().expect("room for the tag");
+            *tag = sealing.seal(nonce, aad, text);
+        };
+        let open = move |nonce, aad: &[u8], message: &mut [u8]| opening.open(nonce, aad, message);
+        Some(Aead { name, seal: Box::new(seal), open: Box::new(open) })
+    }
+    type Make = fn(&'static str, AeadAlgorithm, &[u8]) -> Option<Aead>;
+    let (rust_crypto, by_traits): (Make, Make) = match algorithm {
+        AeadAlgorithm::Aes128Gcm => (aead::<rust_crypto::Aes128Gcm>, aead::<rust_crypto::OurAes128Gcm>),
+        AeadAlgorithm::Aes256Gcm => (aead::<rust_crypto::Aes256Gcm>, aead::<rust_crypto::OurAes256Gcm>),
+        AeadAlgorithm::ChaCha20Poly1305 => {
+            (aead::<rust_crypto::ChaCha20Poly1305>, aead::<rust_crypto::OurChaCha20Poly1305>)
+        }
+        AeadAlgorithm::Aes128Ccm => (aead::<rust_crypto::Aes128Ccm>, aead::<rust_crypto::OurAes128Ccm>),
+    };
+    let aeads = [
+        aead::<of_ring::Keys>("ring", algorithm, key),
+        rust_crypto("rustcrypto", algorithm, key),
+        #[cfg(feature = "peers")]
+        aead::<of_aws_lc::Keys>("aws-lc-rs", algorithm, key),
+        #[cfg(feature = "peers")]
+        aead::<boringssl::Keys>("boringssl", algorithm, key),
+        by_traits("wireseal by traits", algorithm, key),
+    ];
+    aeads.into_iter().flatten().collect()
+}
+
 /// ring and AWS-LC, which have the same interface.
 macro_rules! like_ring {
     ($module:ident, $library:ident) => {
@@ -216,6 +249,11 @@ mod rust_crypto {
     pub(super) type Aes256Gcm = RustCrypto<AesGcm<Aes256Enc, U12>, AesMask<Aes256Enc>>;
     pub(super) type Aes128Ccm = RustCrypto<Ccm<Aes128Enc, U16, U12>, AesMask<Aes128Enc>>;
     pub(super) type ChaCha20Poly1305 = RustCrypto<chacha20poly1305::ChaCha20Poly1305, ChaCha20Mask>;
+
+    pub(super) type OurAes128Gcm = RustCrypto<wireseal_aead::Aes128Gcm, AesMask<Aes128Enc>>;
+    pub(super) type OurAes256Gcm = RustCrypto<wireseal_aead::Aes256Gcm, AesMask<Aes256Enc>>;
+    pub(super) type OurAes128Ccm = RustCrypto<wireseal_aead::Aes128Ccm, AesMask<Aes128Enc>>;
+    pub(super) type OurChaCha20Poly1305 = RustCrypto<wireseal_aead::ChaCha20Poly1305, ChaCha20Mask>;
 
     pub(super) struct RustCrypto<A, M> {
         aead: A,
@@ -324,7 +362,7 @@ mod boringssl {
         Some(Library { keys: None, masks, ..library })
     }
 
-    struct Keys {
+    pub(super) struct Keys {
         aead: AeadCtx,
         mask: Mask,
     }

@@ -27,6 +27,18 @@ pub(super) type Seal = Box<dyn FnMut(&mut [u8])>;
 pub(super) type Open = Box<dyn FnMut(&mut [u8]) -> bool>;
 pub(super) type Masks = Box<dyn FnMut(&[[u8; 16]], &mut [[u8; 5]])>;
 
+/// An AEAD of a library, with a key.
+pub(crate) struct Aead {
+    pub(crate) name: &'static str,
+    /// Seals all but the last 16 octets in place with this nonce and associated data, and writes the tag there.
+    pub(crate) seal: SealMessage,
+    /// Opens in place; `false` if it is not authentic.
+    pub(crate) open: OpenMessage,
+}
+
+pub(crate) type SealMessage = Box<dyn FnMut([u8; 12], &[u8], &mut [u8])>;
+pub(crate) type OpenMessage = Box<dyn FnMut([u8; 12], &[u8], &mut [u8]) -> bool>;
+
 /// A traffic secret: the client's, or the server's.
 pub(super) fn secret(algorithm: AeadAlgorithm, is_client: bool) -> Vec<u8> {
     (0..algorithm.secret_length()).map(|i| i as u8 ^ u8::from(is_client)).collect()

@@ -16,6 +16,9 @@ use wireseal_quic::AeadAlgorithm;
 
 use library::{CONNECTION_ID, FIRST, Library, NUMBER, PAYLOAD};
 
+pub(crate) use direct::aeads;
+pub(crate) use library::Aead;
+
 use crate::contender::{Contender, assert_agree};
 
 /// The payloads that the benches seal and open, in octets.

@@ -27,6 +27,7 @@ use wireseal_tcp_ao::Connection;
 use wireseal_tcp_ao::shim::ShimSlot;
 
 use machine::Machine;
+use rows::Row;
 use table::{Cell, Table};
 use timing::Effort;
 
@@ -35,8 +36,9 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 type Make = fn(Effort) -> Result<Table>;
 
 /// Every table in print order, and whether it is printed by default.
-const TABLES: [(&str, bool, Make); 6] = [
-    ("rows", true, |effort| Ok(rows::table(&rows::all(), effort))),
+const TABLES: [(&str, bool, Make); 7] = [
+    ("rows", true, |effort| Ok(rows::table("rows", "Goals", &rows::goals(), effort))),
+    ("aead", true, |effort| Ok(rows::table("aead", "AEADs of any length", &rows::aeads(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
     ("cycles", true, |effort| Ok(cycles::table(effort))),
     ("verify", true, verify::table),
@@ -59,8 +61,13 @@ fn sizes() -> Table {
     table
 }
 
+/// The rows that can be run alone.
+fn all_rows() -> impl Iterator<Item = Row> {
+    rows::goals().into_iter().chain(rows::aeads())
+}
+
 fn row_names() -> PossibleValuesParser {
-    rows::all().iter().map(|row| row.name).collect::<Vec<_>>().into()
+    all_rows().map(|row| row.name).collect::<Vec<_>>().into()
 }
 
 fn table_names() -> PossibleValuesParser {
@@ -70,7 +77,7 @@ fn table_names() -> PossibleValuesParser {
 /// Time Wireseal against other libraries, after checking that their outputs match
 #[derive(Parser)]
 struct Arguments {
-    /// Only these rows of the table of goals
+    /// Only these rows of the tables `rows` and `aead`
     #[arg(long, num_args = 1.., value_name = "NAME", value_parser = row_names())]
     row: Vec<String>,
     /// Only these tables
@@ -130,9 +137,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         println!("{}", machine.heading());
     }
     if !arguments.row.is_empty() {
-        let mut rows = rows::all();
-        rows.retain(|row| arguments.row.iter().any(|name| name == row.name));
-        add(rows::table(&rows, effort));
+        let rows: Vec<Row> = all_rows().filter(|row| arguments.row.contains(&row.name)).collect();
+        add(rows::table("rows", "Goals", &rows, effort));
     }
     for (name, is_usual, make) in TABLES {
         if arguments.wants(name, is_usual) {

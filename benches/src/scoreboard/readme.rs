@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::machine::RESULTS;
 
 /// The rows of that table: rows of the table of goals, and pairs of rows of the sweep by their algorithms.
-const ROWS: [(&str, Source); 16] = [
+const ROWS: [(&str, Source); 20] = [
     ("AES-128-GCM: seal a QUIC packet of 1200 octets, with its header mask", Source::Goal("seal-128-1200")),
     ("the same, 64 octets", Source::Goal("seal-128-64")),
     ("AES-128-GCM: open 1200 octets", Source::Goal("open-128-1200")),
@@ -14,6 +14,10 @@ const ROWS: [(&str, Source); 16] = [
     ("AES-GCM: the worst length up to 1500 octets", Source::Sweep("AES")),
     ("ChaCha20-Poly1305: seal 1200 octets", Source::Goal("seal-chacha20-1200")),
     ("ChaCha20-Poly1305: the worst length", Source::Sweep("CHACHA20")),
+    ("AES-128-GCM: seal a message of 16 KiB, without a mask", Source::Goal("aead-seal-128-16384")),
+    ("AES-256-GCM: open 16 KiB", Source::Goal("aead-open-256-16384")),
+    ("AES-256-GCM: seal 1 MiB", Source::Goal("aead-seal-256-1048576")),
+    ("ChaCha20-Poly1305: seal 64 KiB", Source::Goal("aead-seal-chacha20-65536")),
     ("AES-128-CMAC: sign a TCP segment of 148 octets", Source::Goal("sign-cmac")),
     ("each of 16 segments signed at once", Source::Goal("sign-16-cmac")),
     ("HMAC-SHA-1: sign such a segment", Source::Goal("sign-sha1")),

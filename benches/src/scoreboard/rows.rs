@@ -2,7 +2,7 @@
 
 use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm, TcpAoAlgorithm};
 use wireseal_benches::tcp_ao::{BATCH, HASHED};
-use wireseal_benches::{Contender, mac, quic, tcp_ao};
+use wireseal_benches::{Contender, aead, mac, quic, tcp_ao};
 
 use AeadAlgorithm::{Aes128Gcm, Aes256Gcm, ChaCha20Poly1305};
 
@@ -16,7 +16,7 @@ const COLUMNS: [&str; 6] = ["ring", "aws-lc-rs", "rustcrypto", "boringssl", "ope
 /// An operation with a goal.
 pub(crate) struct Row {
     /// Its name on the command line.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     title: String,
     /// The libraries that the goal compares with. If one is missing, the goal is not judged.
     peers: &'static [&'static str],
@@ -38,9 +38,31 @@ fn by_class(vaes512: f64, aes_ni: f64) -> f64 {
     }
 }
 
-/// Every row, in the order of printing.
-pub(crate) fn all() -> Vec<Row> {
-    const AEADS: &[&str] = &["boringssl", "ring", "aws-lc-rs"];
+/// The libraries that an AEAD is compared with.
+const AEADS: &[&str] = &["boringssl", "ring", "aws-lc-rs"];
+
+/// A row for each AEAD, length, and direction.
+pub(crate) fn aeads() -> Vec<Row> {
+    type Messages = fn(AeadAlgorithm, usize) -> Vec<Contender>;
+    let verbs: [(&str, Messages); 2] = [("seal", aead::seal), ("open", aead::open)];
+    let algorithms = [(Aes128Gcm, "128"), (Aes256Gcm, "256"), (ChaCha20Poly1305, "chacha20")];
+    let rows = algorithms.into_iter().flat_map(|(algorithm, word)| {
+        verbs.into_iter().flat_map(move |(verb, contenders)| {
+            aead::LENGTHS.into_iter().map(move |length| Row {
+                name: format!("aead-{verb}-{word}-{length}"),
+                title: format!("{} {verb}, {length} octets", aead::name(algorithm)),
+                peers: AEADS,
+                goal: 1.0,
+                of: 1,
+                contenders: Box::new(move || contenders(algorithm, length)),
+            })
+        })
+    });
+    rows.collect()
+}
+
+/// The rows of the table of goals, in the order of printing.
+pub(crate) fn goals() -> Vec<Row> {
     const CMACS: &[&str] = &["aws-lc-rs", "rustcrypto", "openssl", "nettle"];
     const HMACS: &[&str] = &["ring", "aws-lc-rs", "rustcrypto", "openssl", "nettle"];
     type Packets = fn(AeadAlgorithm, usize) -> Vec<Contender>;
@@ -64,7 +86,7 @@ pub(crate) fn all() -> Vec<Row> {
         let partial = if payload % 16 == 0 { "" } else { " (a partial block)" };
         let title = format!("{what}, {payload} octets{partial}");
         Row {
-            name,
+            name: name.to_owned(),
             title,
             peers: AEADS,
             goal,
@@ -73,7 +95,7 @@ pub(crate) fn all() -> Vec<Row> {
         }
     });
     let masks = Row {
-        name: "masks-chacha20",
+        name: "masks-chacha20".to_owned(),
         title: "ChaCha20 header mask, 16 at once, each".to_owned(),
         peers: &["ring", "aws-lc-rs"],
         goal: 0.25,
@@ -95,13 +117,13 @@ pub(crate) fn all() -> Vec<Row> {
             _ => format!("TCP-AO sign, 16 such segments of 16 connections (peers one by one), {mac}, each"),
         };
         let contenders = move || if of == 1 { tcp_ao::sign(algorithm) } else { tcp_ao::sign_many(algorithm) };
-        Row { name, title, peers, goal, of, contenders: Box::new(contenders) }
+        Row { name: name.to_owned(), title, peers, goal, of, contenders: Box::new(contenders) }
     });
     let hmacs = [("hmac-sha1-1024", MacAlgorithm::HmacSha1), ("hmac-sha256-1024", MacAlgorithm::HmacSha256)];
     let hmacs = hmacs.map(|(name, algorithm)| {
         let title = format!("{}, 1024 octets", algorithm.name());
         Row {
-            name,
+            name: name.to_owned(),
             title,
             peers: HMACS,
             goal: 1.0,
@@ -113,10 +135,10 @@ pub(crate) fn all() -> Vec<Row> {
     let poly1305s = poly1305s.map(|(name, length, goal)| {
         let title = format!("Poly1305 one-shot, {length} octets");
         let contenders = Box::new(move || mac::poly1305(length));
-        Row { name, title, peers: &["rustcrypto", "openssl"], goal, of: 1, contenders }
+        Row { name: name.to_owned(), title, peers: &["rustcrypto", "openssl"], goal, of: 1, contenders }
     });
     let contexts = Row {
-        name: "contexts-cmac",
+        name: "contexts-cmac".to_owned(),
         title: format!("AES-128-CMAC, {HASHED} octets, 10,000 contexts in turn against one"),
         peers: &[],
         goal: 2.0,
@@ -137,16 +159,13 @@ pub(crate) fn all() -> Vec<Row> {
         .collect()
 }
 
-/// Times the rows.
-pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
+/// Times the rows, for the table with this name.
+pub(crate) fn table(name: &'static str, title: &str, rows: &[Row], effort: Effort) -> Table {
     let columns = ["row", "name", "wireseal"].into_iter().chain(COLUMNS);
     let columns = columns.chain(["best peer", "ratio", "goal", "mark"]);
-    let mut table = Table::new(
-        "rows",
-        "Goals: nanoseconds each, and Wireseal's time divided by the best peer's",
-        columns,
-    );
-    let (mut held, mut missed, mut open) = (0, Vec::new(), 0);
+    let title = format!("{title}: nanoseconds each, and Wireseal's time divided by the best peer's");
+    let mut table = Table::new(name, title, columns);
+    let (mut held, mut missed, mut open) = (0, Vec::<&str>::new(), 0);
     let mut all_absent: Vec<&str> = Vec::new();
     for row in rows {
         let mut contenders = (row.contenders)();
@@ -166,7 +185,7 @@ pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
         let is_held = absent.is_empty().then_some(ratio <= row.goal);
         match is_held {
             Some(true) => held += 1,
-            Some(false) => missed.push(row.name),
+            Some(false) => missed.push(&row.name),
             None => open += 1,
         }
         for peer in absent {
@@ -174,7 +193,7 @@ pub(crate) fn table(rows: &[Row], effort: Effort) -> Table {
                 all_absent.push(peer);
             }
         }
-        let mut cells = vec![Cell::text(&*row.title), Cell::text(row.name), Cell::ns(ours)];
+        let mut cells = vec![Cell::text(&*row.title), Cell::text(&*row.name), Cell::ns(ours)];
         cells.extend(COLUMNS.iter().map(|peer| Cell::or_none(time_of(peer), |(_, time)| Cell::ns(*time))));
         cells.extend([
             Cell::text(best),
@@ -221,8 +240,9 @@ mod tests {
                 ]
             };
             let title = "A row".to_owned();
-            let row = Row { name: "row", title, peers, goal, of: 1, contenders: Box::new(contenders) };
-            let table = table(&[row], Effort::For(Duration::from_millis(1)));
+            let row =
+                Row { name: "row".to_owned(), title, peers, goal, of: 1, contenders: Box::new(contenders) };
+            let table = table("rows", "Goals", &[row], Effort::For(Duration::from_millis(1)));
             let found = table.rows[0].last().expect("a mark").to_string();
             assert_eq!(found, mark, "{peers:?}, {goal}");
             assert!(table.reading.contains(words), "{}", table.reading);

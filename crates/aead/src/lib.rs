@@ -83,6 +83,11 @@
 //! # fn main() {}
 //! ```
 //!
+//! # Examples
+//!
+//! The folder `examples` has three of one screen each: a VPN's data message, framed as WireGuard's (`vpn-packet.rs`); SSH's packets under
+//! aes256-gcm@openssh.com (`ssh-record.rs`); and a file in chunks, which nobody can cut off unnoticed (`file-in-chunks.rs`).
+//!
 //! # Features
 //!
 //! | feature | what it adds |
