@@ -25,8 +25,8 @@ const SHORT: usize = (1 << 24) - 1;
 
 /// A key that seals and opens messages in place.
 ///
-/// It takes any nonce: sealing two messages with the same nonce reveals both texts and lets anyone forge. All methods take `&self`, so any
-/// number of threads can use one key.
+/// It takes any nonce: sealing two messages with the same nonce reveals the difference of their texts and lets anyone forge
+/// ([limits](crate#limits-of-a-key)). All methods take `&self`, so any number of threads can use one key.
 ///
 /// A key takes at most 560 octets, needs no heap but for [`Backend::AwsLc`](crate::Backend), and is wiped on drop. `Debug` shows its
 /// algorithm.
@@ -256,7 +256,7 @@ impl AeadKey {
 
     /// One comparison for most texts.
     #[inline]
-    fn check_length(&self, length: usize) -> Result<(), AeadError> {
+    pub(crate) fn check_length(&self, length: usize) -> Result<(), AeadError> {
         if length > SHORT && length as u64 > self.algorithm().max_text_length() {
             return Err(self.too_long(length));
         }
