@@ -14,9 +14,13 @@ fuzz_target!(|text: &str| {
             }
         };
         let (toml, json) = (chains.to_toml(), chains.to_json());
+        assert_eq!(*KeyChains::from_toml(&toml).expect("what was written can be read").to_toml(), *toml);
         for written in [KeyChains::from_toml(&toml), KeyChains::from_json(&json)] {
             let again = written.expect("what was written can be read");
-            assert_eq!((&*again.to_toml(), &*again.to_json()), (&*toml, &*json));
+            // RFC 8177 has no leaf for a preferred key.
+            let is_other = |line: &&str| !line.starts_with("preferred = ");
+            assert!(again.to_toml().lines().filter(is_other).eq(toml.lines().filter(is_other)));
+            assert_eq!(*again.to_json(), *json);
             assert_eq!(again.chains().len(), chains.chains().len());
             for (one, other) in again.chains().iter().zip(chains.chains()) {
                 assert_eq!((one.name(), one.keys().len()), (other.name(), other.keys().len()));

@@ -82,8 +82,9 @@ impl<'a> ActiveKeys<'a> {
         Self { keys, sendable }
     }
 
-    /// The key to send with unless the peer asks for another: of the keys valid for sending, the one whose send lifetime
-    /// started last. `None` if there is none; do not open a connection then.
+    /// The key to send with unless the peer asks for another: of the keys valid for sending, the one that the
+    /// [chain prefers](KeyChain::with_preferred), or else the one whose send lifetime started last. `None` if there is none; do not open a
+    /// connection then.
     #[must_use]
     pub fn preferred(&self) -> Option<&'a Key> {
         self.sendable().next()
@@ -107,6 +108,8 @@ pub struct KeyChain {
     name: String,
     description: Option<String>,
     accept_tolerance: u32,
+    /// The key id of the preferred key, if lifetimes alone do not decide.
+    preferred: Option<u64>,
     keys: Vec<Key>,
 }
 
@@ -117,7 +120,8 @@ impl KeyChain {
     /// [`Error`] if there is no key, if two keys have the same key id, or if two keys with the same SendID or RecvID
     /// have accept lifetimes that overlap; it names both keys.
     pub fn new(name: impl Into<String>, keys: Vec<Key>) -> Result<Self, Error> {
-        Ok(Self { name: name.into(), description: None, accept_tolerance: 0, keys }.checked()?)
+        let chain = Self { name: name.into(), description: None, accept_tolerance: 0, preferred: None, keys };
+        Ok(chain.checked()?)
     }
 
     /// Sets the description.
@@ -134,15 +138,26 @@ impl KeyChain {
         Ok(Self { accept_tolerance: seconds, ..self }.checked()?)
     }
 
-    /// A chain as read from a file; its keys may collide.
+    /// Prefers the key with this key id whenever it is valid for sending, whatever the other keys' lifetimes. This is for configurations
+    /// that name the key to send with, such as `send-id` of GoBGP, so that no lifetimes have to be invented. While the key is not valid
+    /// for sending, the order is that of a chain without a preferred key.
+    ///
+    /// # Errors
+    /// [`Problem::NoSuchKey`] if no key of the chain has this key id.
+    pub fn with_preferred(self, key_id: u64) -> Result<Self, Error> {
+        Ok(Self { preferred: Some(key_id), ..self }.checked()?)
+    }
+
+    /// A chain as read from a file; its keys may collide, and it may lack the preferred one.
     #[cfg(feature = "serde")]
     pub(crate) fn unchecked(
         name: String,
         description: Option<String>,
         accept_tolerance: u32,
+        preferred: Option<u64>,
         keys: Vec<Key>,
     ) -> Self {
-        Self { name, description, accept_tolerance, keys }
+        Self { name, description, accept_tolerance, preferred, keys }
     }
 
     pub(crate) fn checked(self) -> Result<Self, Fault> {
@@ -162,6 +177,16 @@ impl KeyChain {
                 let error = Error::from(problem).field(field).in_key(key.key_id());
                 return Err(error.in_chain(&self.name).of(None, Some(index)));
             }
+        }
+        self.with_known_preferred()
+    }
+
+    /// Refuses a preferred key that the chain does not have.
+    pub(crate) fn with_known_preferred(self) -> Result<Self, Fault> {
+        let is_missing = |key_id| self.keys.iter().all(|key| key.key_id() != key_id);
+        if self.preferred.is_some_and(is_missing) {
+            let error = Error::from(Problem::NoSuchKey).field("preferred");
+            return Err(error.in_chain(&self.name).of(None, None));
         }
         Ok(self)
     }
@@ -201,17 +226,23 @@ impl KeyChain {
         self.accept_tolerance
     }
 
+    /// The key id of the key that is [preferred](Self::with_preferred) while it is valid for sending, if there is one.
+    #[must_use]
+    pub const fn preferred(&self) -> Option<u64> {
+        self.preferred
+    }
+
     /// The keys, in the order given.
     #[must_use]
     pub fn keys(&self) -> &[Key] {
         &self.keys
     }
 
-    /// Whether both chains have the same keys, secrets included, in the same order, and accept them at the same times. Secrets are compared
-    /// in constant time.
+    /// Whether both chains have the same keys, secrets included, in the same order, prefer the same one, and accept them at the same
+    /// times. Secrets are compared in constant time.
     #[must_use]
     pub fn has_same_keys(&self, other: &Self) -> bool {
-        self.accept_tolerance == other.accept_tolerance
+        (self.accept_tolerance, self.preferred) == (other.accept_tolerance, other.preferred)
             && self.keys.len() == other.keys.len()
             && self.keys.iter().zip(&other.keys).all(|(key, other)| key.is_same(other))
     }
@@ -226,7 +257,10 @@ impl KeyChain {
     pub fn at(&self, now: Timestamp) -> ActiveKeys<'_> {
         let mut keys: Vec<&Key> = self.keys.iter().filter(|key| self.acceptance(key).contains(now)).collect();
         let may_send = |key: &Key| key.send_lifetime().contains(now);
-        keys.sort_by_key(|key| Reverse(may_send(key).then_some(key.send_lifetime().from())));
+        let is_preferred = |key: &Key| self.preferred == Some(key.key_id());
+        keys.sort_by_key(|key| {
+            Reverse(may_send(key).then_some((is_preferred(key), key.send_lifetime().from())))
+        });
         let sendable = keys.iter().filter(|key| may_send(key)).count();
         ActiveKeys::new(keys, sendable)
     }

@@ -68,6 +68,9 @@ pub enum Problem {
     /// Another key of the chain has this key id.
     #[error("another key of the chain has this key id")]
     KeyIdTwice,
+    /// The chain has no key with this key id, which it should prefer.
+    #[error("no key of the chain has this key id")]
+    NoSuchKey,
     /// Another key of the chain has this SendID or RecvID, and their accept lifetimes overlap.
     #[error("key {by} has this id too, and their accept lifetimes overlap")]
     IdInUse {
@@ -108,6 +111,13 @@ pub(crate) struct Parts {
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
         Self(Box::new(Parts { file: None, position: None, chain: None, key_id: None, field: None, problem }))
+    }
+}
+
+/// An error about a secret or an id, from making an MKT, so that `?` works where chains are built.
+impl From<MktError> for Error {
+    fn from(error: MktError) -> Self {
+        Problem::Mkt(error).into()
     }
 }
 

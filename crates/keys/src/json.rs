@@ -294,7 +294,7 @@ impl Container {
             let tolerance = tolerance.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
             let tolerance = tolerance.map_err(in_field("accept-tolerance.duration"));
             let read = keys.iter().map(|key| all[*key].key(&name, may));
-            let chain = text::chain(name.clone(), description.0, tolerance, read, may);
+            let chain = text::chain(name.clone(), description.0, tolerance, None, read, may);
             Some(chain.map_err(|fault| Fault { key: fault.key.map(|key| keys[key]), ..fault }))
         };
         let chains = place::chains(key_chain.into_iter().enumerate().filter_map(chain));
@@ -370,7 +370,8 @@ impl KeyChains {
         container.read(may).map_err(|fault| located(fault, None))
     }
 
-    /// Writes the key chains, secrets included, as [`Self::from_json`] reads them.
+    /// Writes the key chains, secrets included, as [`Self::from_json`] reads them. Neither module has a leaf for a
+    /// [preferred key](KeyChain::with_preferred), so that one is lost; [`Self::to_toml`] keeps it.
     #[must_use]
     pub fn to_json(&self) -> Zeroizing<String> {
         self.written_as(|text, document| write!(text, "{document:#}"))

@@ -257,11 +257,14 @@ pub(super) fn chain(
     name: String,
     description: Option<String>,
     accept_tolerance: Result<u32, Error>,
+    preferred: Option<Whole>,
     keys: impl ExactSizeIterator<Item = Result<ReadKey, Error>>,
     may: Collide,
 ) -> Result<KeyChain, Fault> {
     let in_chain = |error: Error, key| error.in_chain(&name).of(None, key);
     let accept_tolerance = accept_tolerance.map_err(|error| in_chain(error, None))?;
+    let preferred = preferred.map(|key_id| key_id.within(0..=u64::MAX)).transpose();
+    let preferred = preferred.map_err(|error| in_chain(error.field("preferred"), None))?;
     // Allocate for all keys: a list that grew, or was emptied into another, would leave secrets behind.
     let (mut read, mut given) = (Vec::with_capacity(keys.len()), Vec::with_capacity(keys.len()));
     for (index, key) in keys.enumerate() {
@@ -269,9 +272,9 @@ pub(super) fn chain(
         read.push(key);
         given.push((has_key_id, has_recv_id));
     }
-    let chain = KeyChain::unchecked(name, description, accept_tolerance, read);
+    let chain = KeyChain::unchecked(name, description, accept_tolerance, preferred, read);
     if may != Collide::No && !chain.keys().is_empty() {
-        return Ok(chain);
+        return chain.with_known_preferred();
     }
     chain.checked().map_err(|mut fault| {
         let (has_key_id, has_recv_id) = fault.key.map_or((true, true), |index| given[index]);
@@ -323,6 +326,8 @@ pub(super) struct ChainFields<K> {
     description: Member<String>,
     #[serde(default)]
     accept_tolerance: Member<Whole>,
+    #[serde(default)]
+    preferred: Member<Whole>,
     #[serde(default = "Vec::new")]
     key: Vec<K>,
 }
@@ -413,7 +418,7 @@ impl<K> ChainFields<K> {
     ) -> Result<KeyChain, Fault> {
         let tolerance = self.accept_tolerance.0.map_or(Ok(0), |seconds| seconds.within(0..=u32::MAX.into()));
         let tolerance = tolerance.map_err(in_field("accept-tolerance"));
-        chain(self.name, self.description.0, tolerance, self.key.iter().map(key), may)
+        chain(self.name, self.description.0, tolerance, self.preferred.0, self.key.iter().map(key), may)
     }
 }
 

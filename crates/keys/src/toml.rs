@@ -32,6 +32,7 @@ impl KeyChains {
     /// name = "core"
     /// description = "BGP in the core"   # optional
     /// accept-tolerance = 300            # seconds; default: 0
+    /// preferred = 1                     # a key-id; default: by lifetimes alone (KeyChain::with_preferred)
     ///
     /// [[key-chain.key]]
     /// key-id = 1                        # default: send-id
@@ -122,6 +123,9 @@ fn write_chains(text: &mut String, chains: &[KeyChain]) -> fmt::Result {
         }
         if chain.accept_tolerance() != 0 {
             writeln!(text, "accept-tolerance = {}", chain.accept_tolerance())?;
+        }
+        if let Some(key_id) = chain.preferred() {
+            writeln!(text, "preferred = {key_id}")?;
         }
         chain.keys().iter().try_for_each(|key| write_key(text, key))?;
     }

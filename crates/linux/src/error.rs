@@ -5,10 +5,10 @@ use std::{fmt, io};
 
 use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_keys::Timestamp;
-use wireseal_tcp_ao::{KeyId, StateError};
+use wireseal_keys::{Problem, Timestamp};
+use wireseal_tcp_ao::{KeyId, MktError, StateError};
 
-use crate::{KeyName, PeerName};
+use crate::{Generation, KeyName, PeerName};
 
 /// How [`Error::NotSupported`] and [`NetworkCounters`](crate::NetworkCounters) describe a kernel without TCP-AO.
 pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); \
@@ -181,6 +181,25 @@ pub enum Error {
         "peer {0} is given twice; give each once, and peers with the same link-local address to a key manager for each interface"
     )]
     PeerTwice(PeerName),
+    /// The peers were changed after the transaction began, so that what it was built on no longer holds. Begin another
+    /// ([`KeyManager::transaction`](crate::KeyManager::transaction)).
+    #[error(
+        "the key manager's peers have changed: the transaction began at {began}, and {newest} is in force; begin another transaction"
+    )]
+    ChangedMeanwhile {
+        /// The generation when the transaction began.
+        began: Generation,
+        /// The generation in force.
+        newest: Generation,
+    },
+    /// Only the newest change of a manager's peers can be undone, and before the first change there is none.
+    #[error("{generation} cannot be undone: only the newest change can, and {newest} is in force")]
+    CannotUndo {
+        /// The generation to be undone.
+        generation: Generation,
+        /// The generation in force.
+        newest: Generation,
+    },
     /// No key of the peer is valid for sending now.
     #[error(
         "peer {peer}, key chain {chain}: no key is valid for sending now, so the socket was not attached; give it another \
@@ -239,12 +258,29 @@ pub enum Error {
         /// Why it failed. The message includes it, so it is not the error's source.
         error: io::Error,
     },
+    /// A key or a key chain cannot be made.
+    #[error(transparent)]
+    Keys(#[from] wireseal_keys::Error),
     /// The octets are not an exported connection.
     #[error(transparent)]
     Exported(#[from] ExportedError),
     /// Any other error of the operating system.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// What is wrong with a key or a key chain, from code that makes them.
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::Keys(problem.into())
+    }
+}
+
+/// What is wrong with a secret, an id or an algorithm, from code that makes MKTs.
+impl From<MktError> for Error {
+    fn from(error: MktError) -> Self {
+        Self::Keys(error.into())
+    }
 }
 
 impl Error {
@@ -327,4 +363,35 @@ fn no_such_key(send_id: &Option<KeyId>, recv_id: &Option<KeyId>, f: &mut fmt::Fo
         (None, None) => f.write_str(" these ids")?,
     }
     f.write_str("; one to be deleted is gone already, and one to be used has to be added first (add_key); keys lists them")
+}
+
+#[cfg(test)]
+mod tests {
+    use wireseal_keys::{Key, KeyChain};
+    use wireseal_tcp_ao::{MasterKey, Mkt};
+
+    use super::*;
+
+    /// As a daemon builds a chain: every mistake is this crate's error.
+    fn built(secret: &[u8], send_id: u8, preferred: u64) -> Result<KeyChain, Error> {
+        if secret.is_empty() {
+            return Err(Problem::NoKeys.into());
+        }
+        let mkt = Mkt::new(KeyId(send_id), KeyId(1), TcpAoAlgorithm::HmacSha1, MasterKey::new(secret)?)?;
+        Ok(KeyChain::new("core", vec![Key::new(1, mkt)])?.with_preferred(preferred)?)
+    }
+
+    #[test]
+    fn what_is_wrong_with_keys_is_this_crates_error() {
+        assert!(built(b"a secret", 1, 1).is_ok());
+        for (chain, expected) in [
+            (built(b"", 1, 1), "there are no keys"),
+            (built(&[7; 81], 1, 1), "master key has 81 octets, at most 80 are possible"),
+            (built(b"a secret", 1, 2), "key chain \"core\", preferred: no key of the chain has this key id"),
+        ] {
+            let error = chain.unwrap_err();
+            assert!(matches!(error, Error::Keys(_)));
+            assert_eq!(error.to_string(), expected);
+        }
+    }
 }

@@ -32,7 +32,13 @@
 //! | accept and open connections whose keys follow key chains | [`TcpAoListener::bind`], [`TcpAoStream::connect`], both with a [`KeyManager`] |
 //! | choose the local address or the VRF of a connection | [`TcpAoStream::connect_from`], [`TcpAoListener::from_socket`] |
 //! | end sessions whose keys have expired | [`Attachment::state`], or with tokio `Attachment::expired` |
-//! | install and remove key chains' keys on sockets of my own | [`KeyManager::attach`], [`KeyManager::step_due`] |
+//! | install and remove key chains' keys on sockets of my own | [`KeyManager::attach`], then [`KeyManager::spawn`] or [`KeyManager::step_due`] |
+//! | change the keys of many peers at once, and see beforehand what that does | [`KeyManager::transaction`], [`Transaction::dry_run`], [`Transaction::commit`] |
+//! | know which sockets have the new keys and which peers use them, or wait for it | [`KeyManager::progress`], [`KeyManager::wait_until`], or with tokio `KeyManager::reached` |
+//! | go back to the keys from before | [`KeyManager::undo`] |
+//! | decide what happens to a peer that does not follow | [`KeyManager::set_policy`] |
+//! | keep a peer out that has lost its keys | [`KeyManager::block_peer`] |
+//! | reset a connection, signed | [`TcpAoSocket::reset`] |
 //! | do that on another program's sockets, without keeping them open | [`KeyManager::attach_accepted`], [`Attachment::let_go`], [`KeyManager::step_with`] |
 //! | manage keys by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which of them are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
@@ -98,12 +104,15 @@
 //! # What is wiped
 //! Secrets are wiped on drop, and so are the structs in which they go to the kernel and come back. Not wiped: copies that a move leaves
 //! behind, see [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped). A [`KeyManager`] keeps the key chains that it was given, because it
-//! needs their secrets again at every rollover. The list from [`TcpAoSocket::keys`] holds copies of the kernel's secrets until you
+//! needs their secrets again at every rollover. It also keeps those from before the newest change of its peers until the next, for
+//! [`KeyManager::undo`], and those that a peer with [`OnFailure::HoldOldKeys`] may have to go back to until it has moved on all its
+//! sockets. The list from [`TcpAoSocket::keys`] holds copies of the kernel's secrets until you
 //! drop it. The kernel keeps its keys until they are deleted or the socket is closed.
 //!
 //! # Features
 //! * `tokio`: [`TcpAoListener::bind_async`], [`TcpAoStream::connect_async`] and `accept`, which never block a task in the kernel;
-//!   [`Attachment::expired`]; and [`KeyManager::run_reporting`], a background task that installs and removes keys on schedule.
+//!   [`Attachment::expired`], `KeyManager::reached`; and [`KeyManager::run_reporting`], a background task that installs and removes keys on
+//!   schedule.
 //! * `tracing`: logs key changes, failures and refused segments.
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], and the ids and
 //!   counters of `wireseal-tcp-ao`.
@@ -140,10 +149,11 @@ pub use kernel::{NetworkCounters, Support, probe};
 pub use key::{InstalledKey, SeenKey, SocketKey, Successor};
 pub use listener::TcpAoListener;
 pub use manager::{
-    Action, Attachment, KeyManager, Origin, Refused, SocketKind, SocketReport, SocketState, StepReport,
+    Action, Attachment, Barrier, KeyManager, OnFailure, Origin, PendingSocket, PlannedSocket, Policy,
+    PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, Transaction,
     vrf_of_device,
 };
-pub use names::{KeyName, PeerName};
+pub use names::{Generation, KeyName, PeerName};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};
 pub use repair::{Exported, Frozen, TcpState, Window, WindowScale, choose_isn, restore};

@@ -80,6 +80,10 @@ pub(crate) fn socket(socket: &SocketReport) {
             tracing::warn!(attachment = socket.attachment, peer = of, segments, "{what}");
         }
     }
+    for (peer, action) in &socket.policy {
+        let attachment = socket.attachment;
+        tracing::warn!(attachment, %peer, "the peer does not follow the change of its keys: {action}");
+    }
     for key in &socket.overdue {
         tracing::warn!(attachment = socket.attachment, "the {key} is no longer valid and cannot be deleted");
     }
@@ -102,7 +106,7 @@ mod tests {
     use tracing_subscriber::fmt;
 
     use super::*;
-    use crate::PeerName;
+    use crate::{Generation, PeerName};
 
     #[test]
     fn a_peer_without_a_key_is_logged_once_until_it_has_one_again() {
@@ -112,7 +116,12 @@ mod tests {
             let mut log = Log::default();
             let mut step = |expired: &[&str]| {
                 let expired = expired.iter().map(|address| PeerName::new(address.parse().unwrap()));
-                log.step(&StepReport { sockets: Vec::new(), expired: expired.collect(), next_step: None });
+                log.step(&StepReport {
+                    sockets: Vec::new(),
+                    expired: expired.collect(),
+                    next_step: None,
+                    generation: Generation::default(),
+                });
             };
             let (one, other) = ("192.0.2.1", "192.0.2.2");
             for expired in [&[one][..], &[one], &[one, other], &[], &[one]] {

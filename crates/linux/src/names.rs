@@ -106,6 +106,16 @@ impl fmt::Display for PeerName {
     }
 }
 
+/// Counts the changes of a [`KeyManager`](crate::KeyManager)'s peers, from 0 for a new manager. A later change has a higher one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Generation(pub(crate) u64);
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "generation {}", self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! TCP-AO on a socket, call by call; and TCP-MD5 (RFC 2385), for listeners whose peers move to TCP-AO one by one.
 
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use cidr::IpCidr;
@@ -143,6 +144,20 @@ impl<'fd> TcpAoSocket<'fd> {
     /// [`Error::Md5KeyInTheWay`] if any TCP-MD5 key is on the socket, and [`Error::Connected`].
     pub fn set_required(&self, required: bool) -> Result<(), Error> {
         self.change(&Change { required: Some(required), ..Change::default() })
+    }
+
+    /// Resets a connection, whatever other descriptors of it there are. The reset is signed, because the keys are still on the socket. Data
+    /// that has not been read is discarded, also if the peer has ended the connection. If Linux refuses, the connection is shut down in
+    /// order.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if neither is possible, and for a listening socket, which goes on listening.
+    pub fn reset(&self) -> Result<(), Error> {
+        let socket = SockRef::from(&self.fd);
+        if socket.is_listener()? {
+            return Err(io::Error::from(io::ErrorKind::NotConnected).into());
+        }
+        Ok(sys::disconnect(self.fd).or_else(|_| socket.shutdown(Shutdown::Both))?)
     }
 
     /// Obeys hard ICMP errors, or drops and counts them (the default; RFC 5925 §7.8).

@@ -224,6 +224,13 @@ pub(crate) fn peek(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(received).map_err(|_| io::Error::last_os_error())
 }
 
+/// Dissolves a connection (`connect` to AF_UNSPEC): Linux resets one that is open.
+pub(crate) fn disconnect(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let nobody = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    // SAFETY: the kernel reads one such struct.
+    check(unsafe { libc::connect(fd.as_raw_fd(), &raw const nobody, size_of_val(&nobody) as socklen_t) })
+}
+
 /// Binds a packet socket to an interface, or to all for index 0, and receives packets of this EtherType in network byte order: none
 /// for 0.
 pub(crate) fn bind_packet_socket(fd: BorrowedFd<'_>, index: u32, protocol: u16) -> io::Result<()> {

@@ -223,7 +223,7 @@ mod tests {
             let error = Config::load(&config, &peers).err().map(|error| format!("{error:#}"));
             let is_expected = error.as_ref().zip(wrong).map(|(error, wrong)| error.contains(wrong));
             assert_eq!(is_expected, wrong.map(|_| true), "{error:?}");
-            assert_eq!(peers.remove_peer(network), wrong.is_some(), "{error:?}");
+            assert_eq!(peers.remove_peer(network).is_some(), wrong.is_some(), "{error:?}");
         }
     }
 }

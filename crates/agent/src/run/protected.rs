@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::fstat;
 use rustix::io::Errno;
-use rustix::net::{Shutdown, connect_unspec, shutdown};
+use rustix::net::{Shutdown, shutdown};
 use socket2::{Domain, Protocol, SockRef};
 use wireseal_keys::Timestamp;
 use wireseal_linux::{Attachment, InstalledKey, KeyManager, PeerName, SocketKind, SocketReport, TcpAoSocket};
@@ -38,13 +38,6 @@ pub(super) fn kind_of(socket: &impl AsFd) -> Kind {
         // A socket option turns a TCP socket into an SMC one.
         Ok(domain) if i32::from(domain) == AF_SMC => Kind::Keyless,
         _ => Kind::Other,
-    }
-}
-
-/// Resets a connection, and discards unread data.
-pub(super) fn reset(socket: &OwnedFd) {
-    if connect_unspec(socket).is_err() {
-        let _ = shutdown(socket, Shutdown::Both);
     }
 }
 

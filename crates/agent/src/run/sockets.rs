@@ -12,7 +12,7 @@ use wireseal_keys::{KeyChain, Timestamp};
 use wireseal_linux::{KeyManager, PeerName, TcpAoSocket};
 
 use super::process::Opened;
-use super::protected::{Kind, Protected, inode_of, keys_of, kind_of, local_of, remote_of, reset};
+use super::protected::{Kind, Protected, inode_of, keys_of, kind_of, local_of, remote_of};
 use crate::config::{Config, Md5};
 use crate::error::Error;
 use crate::status::{ListenerStatus, PeerStatus, Segments};
@@ -253,7 +253,7 @@ impl Sockets {
                 local,
                 "a session ended before it was checked: whatever it had received was discarded"
             );
-            reset(socket);
+            let _ = TcpAoSocket::new(socket).reset();
             self.known.insert(inode, Known::Other(None));
         }
     }
@@ -269,7 +269,7 @@ impl Sockets {
             }
             Err(error) => {
                 tracing::error!(local = local_of(socket).map(display), %remote, %error, "a session was reset");
-                reset(socket);
+                let _ = TcpAoSocket::new(socket).reset();
                 self.known.insert(inode, Known::Other(None));
             }
         }

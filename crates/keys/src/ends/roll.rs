@@ -161,11 +161,19 @@ impl Plan {
             send: end.lifetime(end.new.send)?,
             accept: end.lifetime(end.new.accept)?,
             clock: Clock::Utc,
-            preference: if has_ranks { Preference::Deprecated } else { Preference::Ordinary },
+            preference: match () {
+                () if has_ranks => Preference::Deprecated,
+                // The new key takes over: until it is valid for sending, lifetimes decide.
+                () if added.preferred().is_some() => Preference::Preferred,
+                () => Preference::Ordinary,
+            },
         };
         let reasons = [implementation.refusals(&key), implementation.objections(&key)].concat();
         if let Some(reason) = reasons.first() {
             return Err(end.refused(format!("{implementation} {reason}")));
+        }
+        if !has_ranks {
+            added.keys.iter_mut().for_each(|key| key.preference = Preference::Ordinary);
         }
         // Of keys with one rank, the first is used.
         added.keys.insert(if has_ranks { 0 } else { added.keys.len() }, key);

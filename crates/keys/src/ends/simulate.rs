@@ -11,7 +11,7 @@ use std::iter;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 use super::Difference;
-use crate::{Chain, ChainKey, Clock, Implementation, Lifetime, SendingRule, Timestamp};
+use crate::{Chain, ChainKey, Clock, Implementation, Lifetime, Preference, SendingRule, Timestamp};
 
 /// One end of a session: its keys, and the implementation that uses them.
 #[derive(Clone, Copy, Debug)]
@@ -275,8 +275,11 @@ impl<'a> Rules<'a> {
     fn choices(&self, reading: Reading) -> Vec<usize> {
         let keys = &self.end.chain.keys;
         let valid = || (0..keys.len()).filter(|key| reading.is_in(&keys[*key].send, keys[*key].clock));
+        let preferred = keys.iter().position(|key| key.preference == Preference::Preferred);
+        let preferred = preferred.filter(|preferred| valid().any(|key| key == *preferred));
         match self.end.implementation.sending() {
             SendingRule::Unspecified => valid().collect(),
+            SendingRule::LatestStart if preferred.is_some() => preferred.into_iter().collect(),
             SendingRule::Rank => valid().min_by_key(|key| keys[*key].preference).into_iter().collect(),
             SendingRule::LongestLifetime => {
                 let length = |key: &usize| {

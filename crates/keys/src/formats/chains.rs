@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 use super::file::{Chain, ChainKey, Clock, Content, Notation, Preference, Remark, Secret, Skipped};
 use super::table::{Change, Limits, Shows, Table, Written, begins};
 use super::values::Value;
-use super::write::{Names, lose_ranks_and_links};
+use super::write::{Names, lose_links, lose_ranks, lose_ranks_but_first};
 use crate::json::Read;
 use crate::place::{DEPTH, LISTS, Value as _};
 use crate::{Error, Key, KeyChain, KeyChains};
@@ -32,7 +32,7 @@ pub(super) const TOML: Table = Table {
         Ok(read(&Read { chains, mismatched: Vec::new(), skipped: Vec::new() }, None))
     },
     fit: |chain, _, _| Some(chain),
-    write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_toml())),
+    write: Some(|chains, losses| Ok(write(chains, losses, lose_ranks_but_first, |_| true)?.to_toml())),
     change: Some(Change {
         written: Written::Anew,
         apply: "cp {file} {target}\nsystemctl reload wireseal-gateway\n# wireseal run: systemctl reload wireseal-run@NAME, or \
@@ -53,7 +53,7 @@ pub(super) const JSON: Table = Table {
         let root = (!chains.skipped.is_empty()).then(|| Value::from_json(text)).transpose()?;
         Ok(read(&chains, root.as_ref()))
     },
-    write: Some(|chains, losses| Ok(write(chains, losses, |_| true)?.to_json())),
+    write: Some(|chains, losses| Ok(write(chains, losses, lose_ranks, |_| true)?.to_json())),
     ..TOML
 };
 
@@ -65,6 +65,12 @@ pub(super) fn read(Read { chains, mismatched, skipped }: &Read, root: Option<&Va
         accept_tolerance: chain.accept_tolerance(),
         keys: chain.keys().iter().map(ChainKey::from).collect(),
         ..Chain::default()
+    };
+    let chain = |of_file: &KeyChain| {
+        let mut chain = chain(of_file);
+        let preferred = chain.keys.iter_mut().find(|key| Some(key.key_id) == of_file.preferred());
+        preferred.into_iter().for_each(|key| key.preference = Preference::Preferred);
+        chain
     };
     let mut chains: Vec<_> = chains.chains().iter().map(chain).collect();
     for (chain, key_id) in mismatched {
@@ -107,17 +113,19 @@ impl From<&Key> for ChainKey {
     }
 }
 
-/// The chains as [`KeyChains`], with send lifetimes cut to the accept lifetimes. Their names have only characters for which `is_kept` is
-/// true.
+/// The chains as [`KeyChains`], with send lifetimes cut to the accept lifetimes. `lose_ranks` says which ranks of keys are lost. The names
+/// have only characters for which `is_kept` is true.
 pub(super) fn write(
     chains: &[Chain],
     losses: &mut Vec<String>,
+    lose_ranks: fn(&Chain, &mut Vec<String>),
     is_kept: fn(char) -> bool,
 ) -> Result<KeyChains, Error> {
     let mut names = Names::new(is_kept);
     let mut written = Vec::new();
     for chain in chains {
-        lose_ranks_and_links(chain, losses);
+        lose_ranks(chain, losses);
+        lose_links(chain, losses);
         if !chain.neighbors.is_empty() {
             losses
                 .push(format!("chain {:?}: its peers, which key chains of RFC 8177 do not have", chain.name));

@@ -282,7 +282,7 @@ impl Clock {
     }
 }
 
-/// The rank of a key, in BIRD and GoBGP.
+/// The rank of a key, in BIRD, in GoBGP, and in key chains in TOML, which have [at most one preferred key](KeyChain::with_preferred).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Preference {
     /// Used for sending, and requested from the peer.
@@ -402,7 +402,14 @@ pub struct Keys {
 impl Chain {
     /// A chain of these keys, with this name.
     pub(super) fn key_chain(&self, name: String, keys: Vec<Key>) -> Result<KeyChain, Fault> {
-        KeyChain::unchecked(name, self.description.clone(), self.accept_tolerance, keys).checked()
+        let preferred = self.preferred().map(|key| key.key_id);
+        let preferred = preferred.filter(|key_id| keys.iter().any(|key| key.key_id() == *key_id));
+        KeyChain::unchecked(name, self.description.clone(), self.accept_tolerance, preferred, keys).checked()
+    }
+
+    /// The key that is used for sending whenever it may be: the first of those that are preferred.
+    pub(crate) fn preferred(&self) -> Option<&ChainKey> {
+        self.keys.iter().find(|key| key.preference == Preference::Preferred)
     }
 
     pub(super) fn locate(&self, error: Error, key: &ChainKey) -> Error {

@@ -18,6 +18,7 @@ use super::chains;
 use super::file::{Chain, Content, Neighbor};
 use super::table::{Shows, Table, begins};
 use super::values::{Data, MAX_DEPTH, Places, Value, too_deep};
+use super::write::lose_ranks;
 use crate::error::Fault;
 use crate::json::read_container;
 use crate::text::Collide;
@@ -37,7 +38,7 @@ pub(super) const TABLE: Table = Table {
     read,
     fit: without_own,
     write: Some(|chains, losses| {
-        let chains = chains::write(chains, losses, is_character)?;
+        let chains = chains::write(chains, losses, lose_ranks, is_character)?;
         Ok(chains.written_as(|text, document| {
             document
                 .as_object()

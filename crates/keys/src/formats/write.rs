@@ -142,14 +142,25 @@ pub(super) fn key_ids(chain: &Chain, max: u64, losses: &mut Vec<String>) -> Vec<
 
 /// Records as losses the ranks of keys: preferred and deprecated.
 pub(super) fn lose_ranks(chain: &Chain, losses: &mut Vec<String>) {
-    for key in chain.keys.iter().filter(|key| key.preference != Preference::Ordinary) {
+    lose_some_ranks(chain, losses, None);
+}
+
+/// The same for a format that keeps the first of the preferred keys.
+pub(super) fn lose_ranks_but_first(chain: &Chain, losses: &mut Vec<String>) {
+    lose_some_ranks(chain, losses, chain.preferred());
+}
+
+fn lose_some_ranks(chain: &Chain, losses: &mut Vec<String>, kept: Option<&ChainKey>) {
+    let is_lost = |key: &&ChainKey| {
+        key.preference != Preference::Ordinary && !kept.is_some_and(|kept| std::ptr::eq(kept, *key))
+    };
+    for key in chain.keys.iter().filter(is_lost) {
         losses.push(format!("key {}: its being preferred or deprecated", chain.name_of(key)));
     }
 }
 
-/// Records as losses the ranks of keys, and the interfaces and VRFs of neighbors.
-pub(super) fn lose_ranks_and_links(chain: &Chain, losses: &mut Vec<String>) {
-    lose_ranks(chain, losses);
+/// Records as losses the interfaces and VRFs of neighbors.
+pub(super) fn lose_links(chain: &Chain, losses: &mut Vec<String>) {
     for Neighbor { vrf, address, interface } in &chain.neighbors {
         if let Some(interface) = interface {
             losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));

@@ -47,10 +47,13 @@ fn assert_survives_writing(chains: &KeyChains) {
     let toml = chains.to_toml();
     let from_toml = KeyChains::from_toml(&toml).unwrap();
     assert_same(chains, &from_toml);
+    assert!(chains.chains().iter().zip(from_toml.chains()).all(|(one, other)| one.has_same_keys(other)));
     let json = from_toml.to_json();
     let from_json = KeyChains::from_json(&json).unwrap();
     assert_same(chains, &from_json);
-    assert_eq!(*from_json.to_toml(), *toml);
+    // RFC 8177 has no leaf for a preferred key.
+    let without = toml.lines().filter(|line| !line.starts_with("preferred = "));
+    assert!(from_json.to_toml().lines().eq(without));
     assert_eq!(*from_json.to_json(), *json);
 }
 
@@ -139,6 +142,31 @@ send = { until = 2026-07-01T00:00:00Z }
 }
 
 #[test]
+fn a_preferred_key_is_kept_in_toml_and_lost_in_json() {
+    let keys = "[[key-chain.key]]\nsend-id = 1\nkey-id = 11\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"one\"\n\
+                [[key-chain.key]]\nsend-id = 2\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"two\"\n";
+    let text = |line: &str| format!("[[key-chain]]\nname = \"core\"\n{line}\n{keys}");
+    for preferred in [11, 2] {
+        let chains = KeyChains::from_toml(&text(&format!("preferred = {preferred}"))).unwrap();
+        assert_eq!(chains.get("core").unwrap().preferred(), Some(preferred));
+        assert_survives_writing(&chains);
+        let written = chains.to_toml();
+        assert!(written.starts_with(&format!("[[key-chain]]\nname = \"core\"\npreferred = {preferred}\n")));
+        let json = KeyChains::from_json(&chains.to_json()).unwrap();
+        assert_eq!(json.get("core").unwrap().preferred(), None);
+    }
+    let place = "line 3, column 13, key chain \"core\", preferred: ";
+    for (line, expected) in [
+        // Its SendID is not its key id.
+        ("preferred = 1", format!("{place}no key of the chain has this key id")),
+        ("preferred = -1", format!("{place}must be a whole number from 0 to 18446744073709551615")),
+        ("preferred = true", format!("{place}expected a whole number, found a boolean")),
+    ] {
+        assert_eq!(KeyChains::from_toml(&text(line)).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
 fn rfc_3339_times_are_read_and_written() {
     for (text, written) in [
         ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
@@ -196,11 +224,14 @@ prop_compose! {
 }
 
 fn any_chain() -> impl Strategy<Value = Result<KeyChain, Error>> {
-    let keys = (any_key(0), any_key(1), any_key(2), 1_usize..=3);
+    let keys =
+        (any_key(0), any_key(1), any_key(2), 1_usize..=3, prop::option::of(any::<prop::sample::Index>()));
     (any::<String>(), prop::option::of(any::<String>()), any::<u32>(), keys).prop_map(
-        |(name, description, tolerance, (a, b, c, count))| {
+        |(name, description, tolerance, (a, b, c, count, preferred))| {
             let chain = KeyChain::new(name, [a, b, c].into_iter().take(count).collect())?;
+            let preferred = preferred.map(|index| chain.keys()[index.index(count)].key_id());
             let chain = chain.with_accept_tolerance(tolerance)?;
+            let chain = preferred.into_iter().try_fold(chain, KeyChain::with_preferred)?;
             Ok(match description {
                 Some(description) => chain.with_description(description),
                 None => chain,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Finding, Format, Implementation, KeyFile, Neighbor, Notation, Preference, Timestamp, Weight, check,
+    End, Finding, Format, Implementation, KeyFile, Neighbor, Notation, Preference, Timestamp, Weight, check,
     convert, read,
 };
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
@@ -120,6 +120,27 @@ fn a_conversion_to_its_own_format_loses_nothing() {
         assert_eq!((&one.name, &one.neighbors), (&other.name, &other.neighbors));
         assert!(one.keys.iter().zip(&other.keys).all(|(one, other)| one.is_same_key(other)));
     }
+}
+
+#[test]
+fn the_key_that_neighbors_start_with_is_preferred_without_lifetimes() {
+    let file = read_gobgp("gobgpd.conf", TOML);
+    let chains = file.key_chains(End::ThisEnd).unwrap();
+    let preferred = |name| chains.get(name).unwrap().preferred();
+    assert_eq!((preferred("fabric"), preferred("edge")), (Some(1), Some(2)));
+    // TOML keeps it, and JSON says that it is lost.
+    let toml = convert(&file, Format::Toml).unwrap();
+    assert!(toml.losses.iter().all(|loss| !loss.contains("preferred")), "{:?}", toml.losses);
+    let again = read(Path::new("keys.toml"), &toml.text, None).unwrap();
+    let ranks = |file: &wireseal_keys::KeyFile| {
+        let keys = file.chains.iter().flat_map(|chain| &chain.keys);
+        keys.map(|key| (key.key_id, key.preference)).collect::<Vec<_>>()
+    };
+    assert_eq!(ranks(&again), ranks(&file));
+    let back = convert(&again, Format::GoBgp).unwrap();
+    assert!(back.losses.iter().all(|loss| !loss.contains("start with")), "{:?}", back.losses);
+    let json = convert(&file, Format::Json).unwrap();
+    assert!(json.losses.contains(&"key fabric/1: its being preferred or deprecated".to_owned()));
 }
 
 #[test]

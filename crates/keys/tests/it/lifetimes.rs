@@ -90,6 +90,37 @@ fn the_send_lifetime_that_started_last_is_preferred() {
 }
 
 #[test]
+fn a_key_that_is_named_is_preferred_while_it_is_valid_for_sending() {
+    let keys = || vec![Key::new(1, mkt(1, 1)), key(2, between(100, 300), Lifetime::ALWAYS)];
+    let plain = chain(keys());
+    let first = plain.clone().with_preferred(1).unwrap();
+    assert_eq!((plain.preferred(), first.preferred()), (None, Some(1)));
+    for (now, without, with) in [(99, [1, 2], [1, 2]), (100, [2, 1], [1, 2]), (300, [1, 2], [1, 2])] {
+        assert_eq!((ids(&plain, now), ids(&first, now)), (without.to_vec(), with.to_vec()), "at {now}");
+    }
+    // Outside its send lifetime, it is as if none were named.
+    let second = plain.clone().with_preferred(2).unwrap();
+    for (now, expected) in [(99, 1), (100, 2), (299, 2), (300, 1)] {
+        assert_eq!(preferred(&second, now), Some(expected), "at {now}");
+        assert_eq!(second.at(at(now)).sendable().count(), plain.at(at(now)).sendable().count());
+    }
+    // Without lifetimes, the name alone decides, and the others keep their order.
+    let three = chain((1..=3).map(|id| Key::new(id.into(), mkt(id, id))).collect());
+    for (named, expected) in [(1, [1, 2, 3]), (2, [2, 1, 3]), (3, [3, 1, 2])] {
+        let named = three.clone().with_preferred(named).unwrap();
+        assert_eq!((ids(&named, 0), named.next_change(at(0))), (expected.to_vec(), None));
+    }
+    assert!(!plain.has_same_keys(&first) && !first.has_same_keys(&second) && first.has_same_keys(&first));
+}
+
+#[test]
+fn a_key_that_the_chain_lacks_cannot_be_preferred() {
+    let error = chain(vec![Key::new(1, mkt(7, 7))]).with_preferred(7).unwrap_err();
+    assert_eq!(error.problem(), &Problem::NoSuchKey);
+    assert_eq!(error.to_string(), "key chain \"core\", preferred: no key of the chain has this key id");
+}
+
+#[test]
 fn next_change_gives_every_change() {
     let chain = chain(vec![
         key(1, between(10, 100), between(5, 110)),
@@ -265,6 +296,30 @@ proptest! {
             let key = active.preferred().expect("the send lifetimes have no gaps");
             prop_assert!(accepts(receiver, now + apart, key.mkt().send_id()));
         }
+    }
+
+    /// Naming a key changes neither which keys are valid nor when; it only puts one that may be sent with in front.
+    #[test]
+    fn a_named_key_comes_first_and_the_rest_stays(
+        lifetimes in prop::collection::vec((0_i64..20, 1_i64..20, 0_u32..10), 1..6),
+        named in any::<prop::sample::Index>(),
+        now in 0_i64..45,
+    ) {
+        let keys = lifetimes.iter().zip(1..).map(|((from, length, lead), id)| {
+            let send = between(*from, from + length);
+            Key::new(id, mkt(id as u8, id as u8)).with_lifetimes(send, send.widened_by(*lead)).unwrap()
+        });
+        let plain = chain(keys.collect());
+        let named = 1 + named.index(lifetimes.len()) as u64;
+        let with = plain.clone().with_preferred(named).unwrap();
+        let may_send = plain.at(at(now)).sendable().any(|key| key.key_id() == named);
+        prop_assert_eq!(preferred(&with, now), if may_send { Some(named) } else { preferred(&plain, now) });
+        let sendable = |chain: &KeyChain| chain.at(at(now)).sendable().count();
+        prop_assert_eq!(sendable(&with), sendable(&plain));
+        prop_assert_eq!(with.next_change(at(now)), plain.next_change(at(now)));
+        let others = |chain: &KeyChain| ids(chain, now).into_iter().filter(|id| *id != named).collect::<Vec<_>>();
+        prop_assert_eq!(others(&with), others(&plain));
+        prop_assert_eq!(ids(&with, now).len(), ids(&plain, now).len());
     }
 
     #[test]

@@ -47,6 +47,24 @@ fn chain(name: &str, keys: Vec<ChainKey>) -> Chain {
     Chain { name: name.to_owned(), keys, ..Chain::default() }
 }
 
+/// A chain in TOML may name the key that it signs with, whatever the lifetimes.
+#[test]
+fn a_named_key_is_the_one_that_is_signed_with() {
+    let (always, later) = ([[None; 2]; 2], [[Some(2), Some(9)], [None; 2]]);
+    let other = chain("other", vec![key(1, [1, 1], always)]);
+    for (named, until) in [(None, 2), (Some(1), 0), (Some(2), 2)] {
+        let mut keys = vec![key(1, [1, 1], always), key(2, [2, 2], later)];
+        let named = keys.iter_mut().find(|key| Some(key.key_id) == named);
+        named.into_iter().for_each(|key| key.preference = Preference::Preferred);
+        let one = chain("one", keys);
+        let [one, other] = ends([&one, &other], [SendingRule::LatestStart; 2]);
+        let found = outages(one, other, 0, moment(0), moment(STEPS));
+        let expected: &[_] = if until == 0 { &[] } else { &[(moment(2), moment(9))] };
+        let found: Vec<_> = found.iter().map(|outage| (outage.from, outage.until)).collect();
+        assert_eq!(found, expected);
+    }
+}
+
 fn with_rule(rule: SendingRule) -> Implementation {
     Implementation::all().find(|implementation| implementation.sending() == rule).unwrap()
 }
@@ -83,6 +101,10 @@ impl At<'_> {
         self.end.chain.keys.iter().filter(|key| key.send.contains(self.shows(key))).collect()
     }
 
+    fn named(&self) -> Option<&ChainKey> {
+        self.end.chain.keys.iter().find(|key| key.preference == Preference::Preferred)
+    }
+
     fn accepts(&self, key: &ChainKey) -> bool {
         self.end.chain.acceptance(key).contains(self.shows(key))
     }
@@ -101,6 +123,10 @@ impl At<'_> {
         match self.end.implementation.sending() {
             SendingRule::Unspecified => valid,
             SendingRule::Rank => wins(&|key, best| key.preference < best.preference),
+            // A chain names one key at most.
+            SendingRule::LatestStart if self.named().is_some_and(|named| valid.contains(&named)) => {
+                self.named().into_iter().collect()
+            }
             SendingRule::LatestStart => {
                 let offset = |key: &ChainKey| if key.clock == Clock::Local { self.offset * STEP } else { 0 };
                 let started = |key: &ChainKey| Some(key.send.from()?.unix_seconds() - offset(key));

@@ -79,6 +79,23 @@ pub(crate) fn secret() -> Secret {
     Secret::new(Zeroizing::new(NEXT.as_bytes().to_vec()), Notation::Text)
 }
 
+/// If a chain names the key to sign with, the plan names the new one.
+#[test]
+fn a_plan_for_a_chain_that_names_its_key_names_the_next_one() {
+    let mut texts = texts(Format::Toml, Format::Bird);
+    texts[0].1 = texts[0].1.replacen("name = \"core\"\n", "name = \"core\"\npreferred = 7\n", 1);
+    let files = files(&texts);
+    let plan = plan(&files, wish()).unwrap();
+    assert_eq!(gaps(&plan, &files), []);
+    let changes = plan.changes(Side::One, &files[0], &texts[0].1, &secret()).unwrap();
+    let new = plan.ends[0].new.key_id;
+    for change in &changes {
+        let text = change.text.lines().filter(|line| line.starts_with("preferred"));
+        assert_eq!(text.collect::<Vec<_>>(), [format!("preferred = {new}")]);
+    }
+    assert_eq!(changes.len(), 2);
+}
+
 #[test]
 fn a_plan_between_any_two_formats_loses_nothing() {
     assert_eq!(formats().count(), 9);

@@ -163,14 +163,13 @@ impl InstalledKey {
             })
     }
 
-    /// A key that is this MKT.
-    #[cfg(test)]
+    /// This MKT as the kernel would report it.
     pub(crate) fn of(name: KeyName, mkt: &Mkt) -> Self {
         let parameters = mkt.parameters();
         let (algorithm, mac_length, options) =
             (parameters.algorithm, parameters.mac_length(), parameters.options);
         let (is_current, is_rnext, good, bad) = (false, false, 0, 0);
-        let master_key = Some(mkt.master_key().clone());
+        let master_key = MasterKey::new(&as_kept_by_kernel(algorithm, mkt.master_key())).ok();
         Self { name, algorithm, mac_length, options, is_current, is_rnext, good, bad, master_key }
     }
 

@@ -26,6 +26,8 @@ pub(super) trait Calls {
     /// All keys on the socket.
     fn look(&mut self) -> Result<Vec<InstalledKey>, Error>;
     fn call(&mut self, call: &Call<'_>) -> Result<(), Error>;
+    /// Resets the connection.
+    fn reset(&mut self);
 }
 
 impl Calls for TcpAoSocket<'_> {
@@ -49,6 +51,35 @@ impl Calls for TcpAoSocket<'_> {
             }
         }
     }
+
+    fn reset(&mut self) {
+        // It fails if the connection has ended.
+        let _ = TcpAoSocket::reset(self);
+    }
+}
+
+/// Leaves the deletion of a peer's own keys from a connection, for which the kernel waits, to the next step.
+pub(super) struct WithoutWaiting<'a, C> {
+    pub(super) calls: &'a mut C,
+    pub(super) peer: PeerName,
+}
+
+impl<C: Calls> Calls for WithoutWaiting<'_, C> {
+    fn look(&mut self) -> Result<Vec<InstalledKey>, Error> {
+        self.calls.look()
+    }
+
+    fn call(&mut self, call: &Call<'_>) -> Result<(), Error> {
+        match *call {
+            // As if the peer had just asked for it: it is planned without, and tried again in the next step.
+            Call::Delete { key, .. } if key.peer() == self.peer => Err(Error::KeyInUse(key)),
+            _ => self.calls.call(call),
+        }
+    }
+
+    fn reset(&mut self) {
+        self.calls.reset();
+    }
 }
 
 /// A key with these ids and a random secret.
@@ -66,12 +97,17 @@ pub(super) struct Outcome {
     pub(super) done: Vec<Action>,
     /// The actions that failed; `None` is for reading the socket's keys.
     pub(super) failed: Vec<(Option<Action>, Error)>,
+    /// The peers whose keys the kernel refused. That a peer has just asked for a key to be deleted, or that another program has deleted it,
+    /// is no failure.
+    pub(super) failing: Vec<PeerName>,
     /// As in [`Plan`], for any of the peers.
     pub(super) expired: bool,
     /// As in [`Plan`], for all peers, and the keys that the kernel does not delete.
     pub(super) overdue: Vec<KeyName>,
     /// As in [`Plan`], the earliest of all peers.
     pub(super) again: Option<Timestamp>,
+    /// The peer of a connection did not sign with the preferred key, or this end did not, when the keys were last read.
+    pub(super) is_unmoved: bool,
     /// The keys under which segments have failed, with their number, when the keys were last read; `None` if they were not read.
     pub(super) bad: Option<Vec<(KeyName, u64)>>,
 }
@@ -117,6 +153,7 @@ impl Scope<'_> {
                 Ok(keys) => keys,
                 Err(error) => {
                     outcome.failed.push((None, error));
+                    outcome.failing.extend(self.only);
                     outcome.bad = None;
                     return outcome;
                 }
@@ -183,7 +220,11 @@ impl Scope<'_> {
         let target = Target { chain, peer, now, kind, near: &near };
         let held = on_socket.get(&peer).map_or(&[][..], Vec::as_slice);
         let found: Vec<Found> = held.iter().map(|key| target.recognise(memory, key)).collect();
-        memory.observe(&found);
+        memory.observe(kind, &found);
+        let preferred = chain.at(now).preferred().map(|key| Origin::Chain(key.key_id()));
+        let is_it = |key: &&Found| Some(key.origin) == preferred && key.is_current && key.is_rnext;
+        let has_moved = found.iter().any(|key| is_it(&key)) && !memory.is_peer_behind();
+        outcome.is_unmoved = kind == SocketKind::Connection && preferred.is_some() && !has_moved;
         let is_held = |name: &KeyName| found.iter().any(|key| key.name == *name);
         outcome.overdue.extend(unsettled.undeleted.drain(..).filter(is_held));
         let plan = target.plan(&found, memory, &unsettled.set_aside);
@@ -210,8 +251,12 @@ impl Scope<'_> {
         let is_about_one_key = matches!(action, Action::Add { .. } | Action::Delete { .. });
         let goes_on = is_about_one_key && !unsettled.set_aside.contains(&key);
         unsettled.set_aside.push(key);
-        if matches!(action, Action::Delete { .. }) && !matches!(error, Error::KeyInUse(_)) {
+        let is_deletion = matches!(action, Action::Delete { .. });
+        if is_deletion && !matches!(error, Error::KeyInUse(_)) {
             unsettled.undeleted.push(key);
+        }
+        if !is_deletion || !matches!(error, Error::KeyInUse(_) | Error::NoSuchKey { .. }) {
+            outcome.failing.push(peer);
         }
         outcome.failed.push((Some(action), error));
         if !goes_on {
@@ -239,6 +284,14 @@ impl Outcome {
         let soon = (is_peer_behind || is_busy).then(|| now.later_by(WAITING));
         let retry = (!self.failed.is_empty()).then(|| now.later_by(IDLE));
         [soon, retry, self.again].into_iter().flatten().min()
+    }
+
+    /// Whether this end has made a key current on a connection, whatever the peer asks for.
+    pub(super) fn has_chosen(&self) -> bool {
+        self.done.iter().any(|action| {
+            use Action::{Add, Delete, SetCurrent};
+            matches!(action, SetCurrent(_) | Delete { is_current: true, .. } | Add { set_current: true, .. })
+        })
     }
 
     fn take_over(&mut self, plan: Plan<'_>) {

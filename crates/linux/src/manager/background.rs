@@ -1,52 +1,76 @@
 //! Steps by the system clock, in a thread or, with tokio, in a task.
 
 use std::io;
-use std::sync::{Arc, Weak};
-use std::thread;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use wireseal_keys::Timestamp;
 
 use crate::log::Log;
 use crate::manager::KeyManager;
+use crate::manager::report::StepReport;
 use crate::manager::sockets::{Shared, lock};
 
 /// How often the clock is read. It may be set at any time, and a longer sleep would miss that.
 const TICK: Duration = Duration::from_secs(1);
 
 impl KeyManager {
-    /// Starts a thread that takes [steps that are due](Self::step_due) every second and when peers change, unless this manager already has
-    /// one or a task of [`run_reporting`](Self::run_reporting). It ends when no handle or attachment of the manager is left.
-    pub(crate) fn run_in_background(&self) -> io::Result<()> {
-        if let Some(token) = lock(&self.shared.clock).claim_for_thread() {
-            let shared = Arc::downgrade(&self.shared);
-            thread::Builder::new().name("tcp-ao keys".to_owned()).spawn(move || run(shared, token))?;
-        }
-        Ok(())
+    /// Starts a thread that takes [steps that are due](Self::step_due) by the system clock: every second, and at once when peers change or
+    /// a socket needs it. It passes each report to `report`, after logging it (feature `tracing`). Then no call that waits in the kernel is on
+    /// your own threads: this is for daemons without tokio.
+    ///
+    /// The thread ends when no handle or attachment of the manager is left, so do not move one into `report`. It takes steps in the network
+    /// namespace of the caller, and does not survive a fork. It replaces the thread of [`TcpAoListener`](crate::TcpAoListener) and
+    /// [`TcpAoStream`](crate::TcpAoStream).
+    ///
+    /// # Errors
+    /// As for [`std::thread::Builder::spawn`]; no thread was started then.
+    pub fn spawn(&self, report: impl FnMut(StepReport) + Send + 'static) -> io::Result<JoinHandle<()>> {
+        let token = lock(&self.shared.clock).claim_reporting();
+        self.start(token, |_| true, report)
     }
-}
 
-/// Takes steps until the manager is gone or a task reports them.
-fn run(shared: Weak<Shared>, _token: Arc<()>) {
-    let mut log = Log::default();
-    if let Some(shared) = shared.upgrade() {
-        lock(&shared.clock).handle = Some(thread::current());
+    /// Starts a thread that takes steps that are due, unless a thread or a task of this manager does already. It ends when another reports
+    /// them, or when no handle or attachment of the manager is left.
+    pub(crate) fn run_in_background(&self) -> io::Result<()> {
+        let token = lock(&self.shared.clock).claim_silently();
+        let is_alone = |shared: &Shared| !lock(&shared.clock).is_reporting();
+        token.map_or(Ok(()), |token| self.start(token, is_alone, drop).map(drop))
     }
-    while let Some(shared) = shared.upgrade().filter(|shared| !lock(&shared.clock).has_task()) {
-        if let Some(report) = (KeyManager { shared }).step_due(Timestamp::now()) {
-            log.step(&report);
-        }
-        // A change of the peers wakes the thread.
-        thread::park_timeout(TICK);
+
+    /// Starts a thread that takes steps until the manager is gone or `goes_on` denies.
+    fn start(
+        &self,
+        token: Arc<()>,
+        goes_on: impl Fn(&Shared) -> bool + Send + 'static,
+        mut report: impl FnMut(StepReport) + Send + 'static,
+    ) -> io::Result<JoinHandle<()>> {
+        let manager = Arc::downgrade(&self.shared);
+        let steps = move || {
+            let (_token, mut log) = (token, Log::default());
+            if let Some(shared) = manager.upgrade() {
+                lock(&shared.clock).handle = Some(thread::current());
+            }
+            while let Some(shared) = manager.upgrade().filter(|shared| goes_on(shared)) {
+                // The handle is dropped before the report, and before the thread waits.
+                if let Some(step) = (Self { shared }).step_due(Timestamp::now()) {
+                    log.step(&step);
+                    report(step);
+                }
+                // A change of the peers wakes the thread.
+                thread::park_timeout(TICK);
+            }
+        };
+        thread::Builder::new().name("tcp-ao keys".to_owned()).spawn(steps)
     }
 }
 
 #[cfg(feature = "tokio")]
 mod task {
-    use tokio::time::MissedTickBehavior;
+    use tokio::time::timeout;
 
     use super::*;
-    use crate::manager::report::StepReport;
     use crate::manager::sockets::Attachment;
 
     impl KeyManager {
@@ -81,22 +105,18 @@ mod task {
         /// ```
         pub fn run_reporting(self, mut report: impl FnMut(StepReport)) -> impl Future<Output = ()> {
             // Claimed at once, so that a listener bound later starts no thread; a running thread ends.
-            let token = lock(&self.shared.clock).claim_for_task();
+            let token = lock(&self.shared.clock).claim_reporting();
             async move {
                 let (_token, mut log) = (token, Log::default());
-                let mut ticks = tokio::time::interval(TICK);
-                ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                loop {
-                    ticks.tick().await;
-                    if Arc::strong_count(&self.shared) == 1 {
-                        return;
-                    }
+                while Arc::strong_count(&self.shared) > 1 {
                     let now = Timestamp::now();
                     let manager = self.clone();
                     if let Ok(Some(step)) = tokio::task::spawn_blocking(move || manager.step_due(now)).await {
                         log.step(&step);
                         report(step);
                     }
+                    // A change of the peers wakes the task.
+                    let _ = timeout(TICK, self.shared.due.notified()).await;
                 }
             }
         }

@@ -1,37 +1,48 @@
 //! Installing and removing the keys of key chains on sockets, on schedule.
 //!
-//! A chain's way to the kernel: `set_peer` puts it into the table (`peers`) and makes a step due (`sockets`), which a thread or a task
-//! takes (`background`). For each socket a step
+//! A chain's way to the kernel: a transaction, of one peer or many (`transaction`), puts it into the table (`peers`) as the next generation
+//! and makes a step due (`sockets`), which a thread or a task takes (`background`). For each socket a step (`step`)
 //! 1. looks: reads the kind of the socket (`look`), and its keys in the kernel;
 //! 2. plans: decides how to change each peer's keys, a pure function of chain, time and keys (`plan`);
 //! 3. applies: makes the plan's calls; looks and plans again without a key that the kernel refused (`apply`);
-//! 4. reports: what was done, what failed, and which segments the kernel refused (`report`).
+//! 4. records how the socket stands to the generation, which `progress` counts, and carries out the peer's `policy` if it has failed;
+//! 5. reports: what was done, what failed, and which segments the kernel refused (`report`).
+//!
+//! A dry run does the first three with a copy of the keys in place of the kernel.
 
 mod apply;
 mod background;
 mod look;
 mod peers;
 mod plan;
+mod policy;
+mod progress;
 mod report;
 mod sockets;
+mod step;
+mod transaction;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex};
 
-use wireseal_keys::{KeyChain, Timestamp};
+use wireseal_keys::Timestamp;
 
-use self::apply::{Outcome, Scope};
+use self::apply::{Outcome, Scope, WithoutWaiting};
 use self::look::{Attached, Look};
-use self::peers::{Configured, PeerTable, check, longest, next_change};
+use self::peers::{Configured, PeerTable, longest, next_change};
+use self::policy::Standing;
 use self::sockets::{Entry, Shared, lock};
 use crate::{Error, PeerName, TcpAoSocket};
 
 pub use look::vrf_of_device;
 pub use plan::{Action, Origin, SocketKind};
+pub use policy::{OnFailure, Policy, PolicyAction};
+pub use progress::{Barrier, PendingSocket, Progress};
 pub use report::{Refused, SocketReport, SocketState, StepReport};
 pub use sockets::Attachment;
+pub use transaction::{PlannedSocket, Transaction};
 
 /// Installs and removes the keys of key chains on sockets, on schedule. A clone is another handle on the same manager.
 ///
@@ -46,9 +57,9 @@ pub use sockets::Attachment;
 /// | will connect | with [`attach_connecting`](Self::attach_connecting) before `connect` | those of its peer, the preferred one as current and rnext key |
 /// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
 ///
-/// Then call [`step_due`](Self::step_due) every second, or with feature `tokio` spawn [`run_reporting`](Self::run_reporting), which
-/// does so. Neither this task nor the thread of a [`TcpAoListener`](crate::TcpAoListener) survives a fork. Take steps in the network
-/// namespace of the sockets, because a step looks up there which VRF a device is in.
+/// Then let a thread ([`spawn`](Self::spawn)) or with feature `tokio` a task ([`run_reporting`](Self::run_reporting)) take the steps, or
+/// call [`step_due`](Self::step_due) every second yourself. Neither thread nor task survives a fork. Take steps in the network namespace of
+/// the sockets, because a step looks up there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
 /// To the one with the longest prefix that contains its remote address, in its VRF; this is decided when the connection is attached.
@@ -74,6 +85,23 @@ pub use sockets::Attachment;
 ///
 /// The manager leaves other programs' keys on a listener alone. From a connection it deletes every key that is not of its peer's
 /// chain. Attach a connection to one manager.
+///
+/// # Changing keys
+/// Each change of peers has a number, its [`Generation`](crate::Generation), which reports and [`SocketState`] name. A
+/// [`transaction`](Self::transaction) changes many peers at once, and has an example:
+/// - [`dry_run`](Transaction::dry_run) says beforehand what will be done on which socket, and changes nothing;
+/// - [`progress`](Self::progress) says which sockets have the keys of a generation, and which peers have moved to them;
+///   [`wait_until`](Self::wait_until), or with feature `tokio` [`reached`](Self::reached), waits until all have;
+/// - [`undo`](Self::undo) gives the peers the keys from before the newest change;
+/// - a [`Policy`] for a peer says what to do if its keys cannot be set or it does not move in time: go on trying, go back to its old keys, or
+///   reset its connection or those of its cohort.
+///
+/// # What waits in the kernel
+/// Linux deletes a key from a socket that does not listen only after some milliseconds, and the caller waits. If a thread or a task takes
+/// the steps, attaching a socket leaves such deletions to the next step, which is due at once: until then a connection accepts a key of its
+/// own peer that has expired or left the chain. It does not leave keys of *other* peers, which an accepted connection has if their
+/// networks contain its address; for these attaching waits. Dropping an attachment, changing peers and asking for progress never wait for a
+/// step.
 ///
 /// # Nothing unsigned gets through
 /// Attaching a listener or unconnected socket makes it [require](crate::TcpAoSocket::set_required) TCP-AO, and it always has a key for
@@ -126,60 +154,14 @@ pub struct KeyManager {
 }
 
 impl KeyManager {
-    /// Adds a peer, or replaces its chain. A key with the same ids and another secret is replaced.
-    ///
-    /// The change takes effect in the next step, which is [due](Self::step_due) at once. A step in progress does not undo it.
-    ///
-    /// # Errors
-    /// [`Error::AlgorithmNotInLinux`] and [`Error::PeersClash`]; the peer is unchanged then.
-    pub fn set_peer(&self, peer: PeerName, chain: KeyChain) -> Result<(), Error> {
-        let mut state = self.shared.state();
-        let peer = check(&state.peers, peer, &chain)?;
-        state.change(|peers, version| peers.insert(peer, Configured { chain: Arc::new(chain), version }));
-        self.shared.wake();
-        Ok(())
-    }
-
-    /// Replaces all peers at once: adds, changes and removes them as [`set_peer`](Self::set_peer) and [`remove_peer`](Self::remove_peer)
-    /// do.
-    ///
-    /// # Errors
-    /// [`Error::AlgorithmNotInLinux`], [`Error::PeersClash`] and [`Error::PeerTwice`]; all peers are unchanged then.
-    pub fn set_peers(&self, peers: impl IntoIterator<Item = (PeerName, KeyChain)>) -> Result<(), Error> {
-        let mut wanted = PeerTable::new();
-        for (peer, chain) in peers {
-            let peer = check(&wanted, peer, &chain)?;
-            if wanted.insert(peer, Configured { chain: Arc::new(chain), version: 0 }).is_some() {
-                return Err(Error::PeerTwice(peer));
-            }
-        }
-        self.shared.state().change(|peers, version| {
-            wanted.values_mut().for_each(|configured| configured.version = version);
-            *peers = wanted;
-        });
-        self.shared.wake();
-        Ok(())
-    }
-
-    /// Removes a peer, and returns whether the manager had it.
-    ///
-    /// The next step, which is [due](Self::step_due) at once, deletes the peer's keys from sockets that listen. The peer's connections
-    /// keep theirs; shut them down.
-    pub fn remove_peer(&self, peer: PeerName) -> bool {
-        let mut state = self.shared.state();
-        let removed = state.change(|peers, _| peers.remove(&peer.canonical()));
-        self.shared.wake();
-        removed.is_some()
-    }
-
     /// Puts the keys valid at `now` on a socket that listens, will listen or is connected, and keeps them current until the attachment is
     /// dropped. A connection gets the keys of its peer, another socket those of all peers of its address family.
     ///
     /// For accepted connections use [`attach_accepted`](Self::attach_accepted) if networks of peers overlap: this call does not check which
     /// peer's key signed the handshake.
     ///
-    /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key from a connection waits in
-    /// the kernel for some milliseconds: keep it off the threads of asynchronous tasks.
+    /// A listener can be attached even if no key is valid for sending; then nothing gets through. Deleting a key from a connection
+    /// [can wait in the kernel](Self#what-waits-in-the-kernel).
     ///
     /// # Errors
     /// With the socket unchanged, [`Error::AlreadyAttached`] and, for a connection, [`Error::NoPeer`], [`Error::Unsigned`],
@@ -218,135 +200,6 @@ impl KeyManager {
         self.attach_as(socket, Role::Accepted(remote), now)
     }
 
-    /// Takes a step: brings the keys of all attached sockets in line with their peers' chains at `now`, which may be earlier than in the
-    /// last step.
-    ///
-    /// Deleting a key from a connection waits in the kernel for some milliseconds. Meanwhile, other sockets can be attached and detached,
-    /// and peers changed.
-    #[must_use = "the report says which connections to shut down and when to step next"]
-    pub fn step(&self, now: Timestamp) -> StepReport {
-        self.step_sockets(now, true)
-    }
-
-    /// Takes a [`step`](Self::step) of the sockets that need one now, if any does. A socket needs one when a chain changes or a peer was
-    /// changed; a listener when it has refused segments with a wrong MAC; a connection every second while its peer has not switched keys;
-    /// and all sockets every 30 seconds and when the clock was set back.
-    ///
-    /// Call it about every second: with nothing due it makes one system call for each listener and returns `None`.
-    #[must_use = "the report says which connections to shut down"]
-    pub fn step_due(&self, now: Timestamp) -> Option<StepReport> {
-        if self.shared.state().pace.is_long_ago(now) {
-            return Some(self.step(now));
-        }
-        self.look_at_listeners(now);
-        let state = self.shared.state();
-        let is_due = state.pace.next().is_some_and(|next| next <= now)
-            || state.sockets.iter().any(|entry| state.is_due(entry, now));
-        drop(state);
-        is_due.then(|| self.step_sockets(now, false))
-    }
-
-    /// Takes a [`step`](Self::step) of one socket that was [let go](Attachment::let_go), with any descriptor of it, which the manager does
-    /// not keep. Logs what it did (feature `tracing`).
-    ///
-    /// # Errors
-    /// With nothing changed, [`Error::AnotherSocket`] if it is not the socket that was attached, for instance because the program has
-    /// closed that one and opened another; [`Error::Io`] if the descriptor cannot be duplicated.
-    pub fn step_with(
-        &self,
-        attachment: &Attachment,
-        socket: &(impl AsFd + ?Sized),
-        now: Timestamp,
-    ) -> Result<SocketReport, Error> {
-        let _turn = lock(&self.shared.turn);
-        let attached = self.shared.state().socket(attachment.number).ok_or(Error::AnotherSocket)?;
-        let mut attached = lock(&attached);
-        if !attached.take_up(socket)? {
-            return Err(Error::AnotherSocket);
-        }
-        let report = self.step_socket(attachment.number, &mut attached, now);
-        attached.let_go();
-        let report = report.ok_or(Error::AnotherSocket)?;
-        crate::log::socket(&report);
-        Ok(report)
-    }
-
-    /// Makes listeners due that have refused segments, so that a peer with a wrong secret is reported at once.
-    fn look_at_listeners(&self, now: Timestamp) {
-        let listeners = self.shared.state().listed(|entry| entry.state.peer.is_none());
-        for (number, socket) in listeners {
-            let Some(socket) = socket.upgrade() else { continue };
-            // A locked socket is being stepped or attached right now.
-            let Ok(attached) = socket.try_lock() else { continue };
-            if !attached.is_let_go()
-                && attached.counters().is_some_and(|counters| attached.seen.has_grown(&counters))
-            {
-                let mut state = self.shared.state();
-                if let Some(index) = state.position(number) {
-                    state.sockets[index].next = Some(now);
-                }
-            }
-        }
-    }
-
-    /// Steps all sockets, or those that are due.
-    fn step_sockets(&self, now: Timestamp, all: bool) -> StepReport {
-        let _turn = lock(&self.shared.turn);
-        let mut state = self.shared.state();
-        state.pace.stepped(all.then_some(now));
-        let listed = state.listed(|entry| all || state.is_due(entry, now));
-        drop(state);
-        let sockets = listed
-            .into_iter()
-            .filter_map(|(number, socket)| self.step_socket(number, &mut lock(&*socket.upgrade()?), now));
-        let sockets = sockets.collect();
-        let peers = Arc::clone(&self.shared.state().peers);
-        let has_key = |configured: &Configured| configured.chain.at(now).preferred().is_some();
-        let expired = peers.iter().filter(|(_, configured)| !has_key(configured));
-        let expired = expired.map(|(peer, _)| *peer).collect();
-        let next_change = next_change(&peers, None, now);
-        let mut state = self.shared.state();
-        state.pace.no_later_than(next_change);
-        StepReport { sockets, expired, next_step: state.next_step() }
-    }
-
-    /// Steps one socket; `None` if it has been detached or let go.
-    fn step_socket(&self, number: u64, attached: &mut Attached, now: Timestamp) -> Option<SocketReport> {
-        if attached.is_let_go() {
-            return None;
-        }
-        // Read the chains once the socket is locked, so that a peer set during the step is not undone.
-        let state = self.shared.state();
-        let before = state.sockets[state.position(number)?].state;
-        let (peers, version) = (Arc::clone(&state.peers), state.version);
-        drop(state);
-        // Read the counters before the keys: segments that arrive in between make the counters grow once more.
-        let counters = attached.counters();
-        let (kind, peer, outcome) =
-            look_and_apply(attached, &peers, before.peer, now).unwrap_or_else(|error| {
-                (None, before.peer, Outcome { failed: vec![(None, error)], ..Outcome::default() })
-            });
-        let is_peer_behind = kind == Some(SocketKind::Connection)
-            && !outcome.expired
-            && peer.is_some_and(|peer| attached.is_peer_behind(peer));
-        let again = outcome.next(is_peer_behind, now);
-        let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
-        let found = SocketState { peer, expired: outcome.expired, is_peer_behind, counters };
-        let report = SocketReport::new(number, kind, found, outcome, &mut attached.seen);
-        let mut state = self.shared.state();
-        if let Some(index) = state.position(number) {
-            let entry = &mut state.sockets[index];
-            (entry.version, entry.next) = (version, next);
-            let has_expired = found.expired && !entry.state.expired;
-            entry.state = found;
-            drop(state);
-            if has_expired {
-                self.shared.notify();
-            }
-        }
-        Some(report)
-    }
-
     fn attach_as(
         &self,
         socket: &(impl AsFd + ?Sized),
@@ -361,7 +214,7 @@ impl KeyManager {
         if state.sockets.iter().any(|other| other.identity == identity) {
             return Err(Error::AlreadyAttached);
         }
-        let (number, version) = (state.next_number, state.version);
+        let (number, generation) = (state.next_number, state.generation);
         state.next_number += 1;
         // List the socket before it has its keys, so that a peer set in between reaches it too.
         let listed = Arc::clone(&attached);
@@ -369,19 +222,37 @@ impl KeyManager {
             number,
             identity,
             socket: listed,
-            version,
             next: None,
-            state: SocketState::default(),
+            state: SocketState { generation, ..SocketState::default() },
+            standing: Standing { is_unsettled: true, ..Standing::default() },
+            reset: None,
         });
         let peers = Arc::clone(&state.peers);
         drop(state);
         let attachment = Attachment { shared: Arc::clone(&self.shared), number };
-        let (peer, next) = begin(&mut socket, &peers, role, now)?;
+        let leave_deletions = lock(&self.shared.clock).is_running();
+        let (peer, outcome) = begin(&mut socket, &peers, role, leave_deletions, now)?;
+        let is_peer_behind = peer.is_some_and(|peer| socket.is_peer_behind(peer));
+        let is_unsettled = !outcome.failed.is_empty();
+        // Only deletions can have failed, which the next step tries again.
+        let again = if is_unsettled { Some(now) } else { outcome.next(is_peer_behind, now) };
+        let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
         let mut state = self.shared.state();
         if let Some(index) = state.position(number) {
-            (state.sockets[index].state.peer, state.sockets[index].next) = (peer, next);
+            let is_newest = Arc::ptr_eq(&peers, &state.peers);
+            let entry = &mut state.sockets[index];
+            (entry.state.peer, entry.state.is_peer_behind) = (peer, is_peer_behind);
+            let is_connection = peer.is_some() && !matches!(role, Role::WillConnect(_));
+            let has_chosen = is_connection && outcome.has_chosen();
+            let is_unmoved = outcome.is_unmoved || has_chosen;
+            entry.standing = Standing { is_unsettled, is_unmoved, has_chosen, ..Standing::default() };
+            entry.next = if is_newest { next } else { Some(Timestamp::MIN) };
         }
         drop(state);
+        if is_unsettled {
+            self.shared.wake();
+        }
+        self.shared.progressed();
         Ok(attachment)
     }
 }
@@ -404,13 +275,15 @@ enum Role {
     Accepted(IpAddr),
 }
 
-/// Puts the keys valid at `now` on a socket for the first time; returns its peer and the time of its next step.
+/// Puts the keys valid at `now` on a socket for the first time; returns its peer. Leaves deletions that wait in the kernel to the next step
+/// if `leave_deletions` says so.
 fn begin(
     attached: &mut Attached,
     peers: &PeerTable<Configured>,
     role: Role,
+    leave_deletions: bool,
     now: Timestamp,
-) -> Result<(Option<PeerName>, Option<Timestamp>), Error> {
+) -> Result<(Option<PeerName>, Outcome), Error> {
     let Look { kind, remote, families } = attached.look()?.ok_or(Error::Ended)?;
     let address = match (kind, role) {
         (SocketKind::Connection, _) => remote,
@@ -431,15 +304,17 @@ fn begin(
         },
     }
     let scope = Scope { peers, only: peer, families, now, kind };
-    let outcome = scope.apply(&mut attached.memories, &mut TcpAoSocket::new(&attached.descriptor));
-    let is_peer_behind = peer.is_some_and(|peer| attached.is_peer_behind(peer));
-    let again = outcome.next(is_peer_behind, now);
+    let calls = &mut TcpAoSocket::new(&attached.descriptor);
+    let mut outcome = match peer.filter(|_| leave_deletions) {
+        Some(peer) => scope.apply(&mut attached.memories, &mut WithoutWaiting { calls, peer }),
+        None => scope.apply(&mut attached.memories, calls),
+    };
     // A key that the peer asks for at this moment is deleted in the next step.
-    let serious = outcome.failed.into_iter().find(|(_, error)| !matches!(error, Error::KeyInUse(_)));
-    match serious {
-        Some((Some(action), error)) => Err(Error::Key { key: action.key(), error: Box::new(error) }),
-        Some((None, error)) => Err(error),
-        None => Ok((peer, [again, next_change(peers, peer, now)].into_iter().flatten().min())),
+    let is_serious = |(_, error): &(_, Error)| !matches!(error, Error::KeyInUse(_));
+    let Some(serious) = outcome.failed.iter().position(is_serious) else { return Ok((peer, outcome)) };
+    match outcome.failed.swap_remove(serious) {
+        (Some(action), error) => Err(Error::Key { key: action.key(), error: Box::new(error) }),
+        (None, error) => Err(error),
     }
 }
 
@@ -471,34 +346,6 @@ fn peer_with_key(
         return Err(Error::NoKeyToSendWith { peer, chain, next_change });
     }
     Ok(peer)
-}
-
-/// Reads the state of one socket, and brings its keys in line with the chain of its peer, if it has one, or of all peers. Returns the kind
-/// of the socket, and its peer.
-fn look_and_apply(
-    attached: &mut Attached,
-    peers: &PeerTable<Configured>,
-    peer: Option<PeerName>,
-    now: Timestamp,
-) -> Result<(Option<SocketKind>, Option<PeerName>, Outcome), Error> {
-    let Some(Look { kind, remote, families }) = attached.look()? else {
-        return Ok((None, peer, Outcome::default()));
-    };
-    let peer = match (kind, remote) {
-        (SocketKind::Listener, _) => None,
-        (SocketKind::Connection, Some(address)) if peer.is_none() => {
-            longest(peers, address, || attached.vrf())?
-        }
-        _ => peer,
-    };
-    let is_removed = peer.map_or(kind == SocketKind::Connection, |peer| !peers.contains_key(&peer));
-    if is_removed {
-        // Keep its keys, so that its owner can end the session in order.
-        return Ok((Some(kind), peer, Outcome { expired: true, ..Outcome::default() }));
-    }
-    let scope = Scope { peers, only: peer, families, now, kind };
-    let outcome = scope.apply(&mut attached.memories, &mut TcpAoSocket::new(&attached.descriptor));
-    Ok((Some(kind), peer, Outcome { expired: outcome.expired && peer.is_some(), ..outcome }))
 }
 
 #[cfg(test)]

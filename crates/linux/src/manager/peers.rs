@@ -9,7 +9,7 @@ use std::sync::Arc;
 use cidr::{IpCidr, IpInet};
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 
-use crate::{Error, PeerName};
+use crate::{Error, Generation, PeerName};
 
 /// Something for each peer.
 pub(super) type PeerTable<T> = BTreeMap<PeerName, T>;
@@ -18,8 +18,10 @@ pub(super) type PeerTable<T> = BTreeMap<PeerName, T>;
 #[derive(Clone, Debug)]
 pub(super) struct Configured {
     pub(super) chain: Arc<KeyChain>,
+    /// Whether the peer is kept out. No key of its chain is ever valid then.
+    pub(super) is_blocked: bool,
     /// Which change of the manager's peers set this chain.
-    pub(super) version: u64,
+    pub(super) version: Generation,
 }
 
 /// Checks a new chain of a peer against the other peers'; returns the peer with its canonical network.

@@ -159,6 +159,44 @@ pub(super) struct Memory {
     /// The key that the peer was asked to sign with and has not used since, and how many segments had been verified under it at that time.
     awaited: Option<(KeyName, u64)>,
     placeholder: Option<KeyName>,
+    asks: Asks,
+}
+
+/// What is known of the key that the peer asks for.
+///
+/// The kernel does not say what a segment asked for, but it makes the key with the RNextKeyID of each good segment current, if the socket has
+/// that key (`tcp_inbound_ao_hash` in net/ipv4/tcp_ao.c). So the current key is the one that the peer asks for, once a segment has come since
+/// it was chosen otherwise: by this end, or in the handshake, where the kernel may choose any key.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Asks {
+    /// Nothing: the past of the connection is not known.
+    #[default]
+    Unknown,
+    /// This end has made the key current since the keys were read.
+    Chosen(KeyName),
+    /// The key was current, and so many segments had been verified, when the keys were read.
+    Since(KeyName, u64),
+    /// The peer asks for the key.
+    For(KeyName),
+}
+
+impl Asks {
+    /// What the keys on a connection show.
+    fn observe(self, found: &[Found]) -> Self {
+        let Some(current) = found.iter().find(|key| key.is_current).map(|key| key.name) else {
+            return Self::Unknown;
+        };
+        let verified = found.iter().map(|key| key.good).sum();
+        match self {
+            Self::Unknown => Self::Since(current, verified),
+            Self::Chosen(key) if key == current => Self::Since(current, verified),
+            Self::Since(key, before) if key == current && verified <= before => {
+                // There are fewer if a key was deleted with its count.
+                Self::Since(current, verified)
+            }
+            Self::Chosen(_) | Self::Since(..) | Self::For(_) => Self::For(current),
+        }
+    }
 }
 
 impl Memory {
@@ -171,8 +209,19 @@ impl Memory {
         self.placeholder == Some(name)
     }
 
-    /// Records whether the peer has switched to the key that it was asked for.
-    pub(super) fn observe(&mut self, found: &[Found]) {
+    /// The key that the peer asks for, as far as that is known.
+    pub(super) const fn asks_for(&self) -> Option<KeyName> {
+        match self.asks {
+            Asks::For(key) => Some(key),
+            _ => None,
+        }
+    }
+
+    /// Records whether the peer has switched to the key that it was asked for, and which key it asks for.
+    pub(super) fn observe(&mut self, kind: SocketKind, found: &[Found]) {
+        if kind == SocketKind::Connection {
+            self.asks = self.asks.observe(found);
+        }
         let has_switched = |(name, before): (KeyName, u64)| {
             found.iter().any(|key| key.name == name && key.is_rnext && key.good > before)
         };
@@ -181,22 +230,28 @@ impl Memory {
         }
     }
 
-    /// Records an action that succeeded, or a deletion that failed because the key is in use: the kernel has made its successor the rnext
-    /// key anyway. `found` is from before the action.
+    /// Records an action that succeeded, or a deletion that failed because the key is in use: the kernel has made its successor the current
+    /// or rnext key anyway. `found` is from before the action.
     pub(super) fn note(&mut self, action: &Action, is_done: bool, kind: SocketKind, found: &[Found]) {
         let good = |name| found.iter().find(|key| key.name == name).map_or(0, |key| key.good);
         let without = |key| self.placeholder.filter(|placeholder| *placeholder != key);
-        let (asked_for, placeholder) = match *action {
-            Action::Add { key, set_rnext, .. } => (set_rnext.then_some((key, 0)), without(key)),
-            Action::AddPlaceholder { key } => (None, Some(key)),
-            Action::SetCurrent(_) => (None, self.placeholder),
-            Action::SetRnext(key) => (Some((key, good(key))), self.placeholder),
-            Action::Delete { key, successor, is_rnext, .. } => {
-                (successor.filter(|_| is_rnext).map(|key| (key, good(key))), without(key))
+        let (asked_for, placeholder, chosen) = match *action {
+            Action::Add { key, set_current, set_rnext, .. } => {
+                (set_rnext.then_some((key, 0)), without(key), set_current.then_some(key))
+            }
+            Action::AddPlaceholder { key } => (None, Some(key), None),
+            Action::SetCurrent(key) => (None, self.placeholder, Some(key)),
+            Action::SetRnext(key) => (Some((key, good(key))), self.placeholder, None),
+            Action::Delete { key, successor, is_current, is_rnext, .. } => {
+                let asked_for = successor.filter(|_| is_rnext).map(|key| (key, good(key)));
+                (asked_for, without(key), successor.filter(|_| is_current))
             }
         };
         if is_done {
             self.placeholder = placeholder;
+        }
+        if let Some(key) = chosen {
+            self.asks = Asks::Chosen(key);
         }
         if kind == SocketKind::Connection {
             self.awaited = asked_for.or(self.awaited);

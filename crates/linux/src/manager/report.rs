@@ -7,7 +7,8 @@ use wireseal_tcp_ao::Counters;
 
 use crate::manager::apply::Outcome;
 use crate::manager::plan::{Action, Origin, SocketKind};
-use crate::{Error, KeyName, PeerName};
+use crate::manager::policy::PolicyAction;
+use crate::{Error, Generation, KeyName, PeerName};
 
 /// The result of [`KeyManager::step`](crate::KeyManager::step).
 #[derive(Debug)]
@@ -18,6 +19,8 @@ pub struct StepReport {
     pub expired: Vec<PeerName>,
     /// When to take the next step, unless a clock is set. `None` if no chain changes any more.
     pub next_step: Option<Timestamp>,
+    /// The generation of the peers when the step began. Sockets may have the keys of a later one: see [`SocketState::generation`].
+    pub generation: Generation,
 }
 
 /// The result of a step for one socket.
@@ -40,6 +43,9 @@ pub struct SocketReport {
     /// are free for a [placeholder](Action::AddPlaceholder); and keys for a VRF on Linux 6.18 ([`Error::KeyStays`], in `failed`). Shut the
     /// connection down, or close the listener and bind another.
     pub overdue: Vec<KeyName>,
+    /// What [policies](crate::Policy) of peers did because of failures on this socket, or to this connection because of another of its
+    /// cohort; then the peer is the other's.
+    pub policy: Vec<(PeerName, PolicyAction)>,
 }
 
 impl SocketReport {
@@ -53,7 +59,7 @@ impl SocketReport {
     ) -> Self {
         let Outcome { done, failed, overdue, bad, .. } = outcome;
         let refused = seen.refused(state.counters, bad);
-        Self { attachment, kind, state, refused, done, failed, overdue }
+        Self { attachment, kind, state, refused, done, failed, overdue, policy: Vec::new() }
     }
 
     /// The keys that were deleted at the end of their lifetime although the peer still asked for them: its configuration or its clock is
@@ -71,10 +77,16 @@ impl SocketReport {
 pub struct SocketState {
     /// The peer of a connection, or of a socket that will connect; `None` for a socket that listens or will.
     pub peer: Option<PeerName>,
+    /// The generation of the manager's peers by which the step set the keys.
+    pub generation: Generation,
     /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed.
     pub expired: bool,
     /// The peer has not yet signed with the key that it was asked for. If it has the key, it does so with its next segment.
     pub is_peer_behind: bool,
+    /// The key that the peer's segments ask for (RNextKeyID), as far as it is known: the kernel signs with it, so it is the current key once a
+    /// segment has come since this end last chose one itself. `None` before that, and for a socket that is no connection. The kernel does not
+    /// tell of a request for a key that the socket lacks; the last request for a key that it has stands then.
+    pub asks_for: Option<KeyName>,
     /// Segments received, as [`Info::counters`](crate::Info::counters) counts them; `None` before the first step, and if the socket has
     /// no TCP-AO.
     pub counters: Option<Counters>,

@@ -1,15 +1,19 @@
 //! A manager's list of sockets, how a socket stays on it, and when each needs a step.
 
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Thread;
+use std::time::Duration;
 
-use wireseal_keys::Timestamp;
+use wireseal_keys::{KeyChain, Timestamp};
 
 use crate::manager::apply::IDLE;
 use crate::manager::look::{Attached, Identity};
-use crate::manager::peers::{Configured, PeerTable};
+use crate::manager::peers::{Configured, PeerTable, check, overlapping};
+use crate::manager::policy::{OnFailure, Policy, PolicyAction, Standing};
 use crate::manager::report::SocketState;
+use crate::{Error, Generation, PeerName};
 
 /// Shared by all handles and attachments of a manager.
 #[derive(Default)]
@@ -18,10 +22,21 @@ pub(super) struct Shared {
     pub(super) clock: Mutex<Clock>,
     /// Held for a whole step, so that no step undoes a later one. Lock it before any socket.
     pub(super) turn: Mutex<()>,
+    /// Wakes threads that wait for progress: after a step, a change of the peers, and a detached socket.
+    progressed: Condvar,
+    /// Wakes tasks that do.
+    #[cfg(feature = "tokio")]
+    pub(super) progressed_task: tokio::sync::Notify,
     /// Wakes tasks that wait for connections to expire or to be detached.
     #[cfg(feature = "tokio")]
     pub(super) expired: tokio::sync::Notify,
+    /// Wakes the task that takes steps.
+    #[cfg(feature = "tokio")]
+    pub(super) due: tokio::sync::Notify,
 }
+
+/// Changes of peers: each with its new chain, or without one if it is removed. Also what such changes replaced.
+pub(super) type Changes = PeerTable<Option<Configured>>;
 
 /// The lists of peers and sockets. Locked only briefly, never during a call that can wait in the kernel.
 #[derive(Default)]
@@ -29,7 +44,16 @@ pub(super) struct State {
     /// Shared with the step that is in progress.
     pub(super) peers: Arc<PeerTable<Configured>>,
     /// The number of changes of the peers.
-    pub(super) version: u64,
+    pub(super) generation: Generation,
+    /// What the newest change replaced.
+    replaced: Changes,
+    /// The changes that were undone.
+    pub(super) undone: Vec<Generation>,
+    policies: PeerTable<Policy>,
+    /// The chains that peers may have to go back to: only those whose policy says so and that have not all moved.
+    old: PeerTable<Arc<KeyChain>>,
+    /// What policies have done about peers since the last change of each.
+    pub(super) given_up: PeerTable<PolicyAction>,
     /// In the order of their numbers.
     pub(super) sockets: Vec<Entry>,
     pub(super) next_number: u64,
@@ -41,12 +65,13 @@ pub(super) struct Entry {
     pub(super) number: u64,
     pub(super) identity: Identity,
     pub(super) socket: Arc<Mutex<Attached>>,
-    /// The state's version when the socket last got its keys.
-    pub(super) version: u64,
     /// When it needs the next step.
     pub(super) next: Option<Timestamp>,
-    /// The findings of its last step; its peer is known from the start.
+    /// The findings of its last step; its peer is known from the start, and by which generation it last got its keys.
     pub(super) state: SocketState,
+    pub(super) standing: Standing,
+    /// The next step resets the connection, because of a policy of this peer.
+    pub(super) reset: Option<(PeerName, PolicyAction)>,
 }
 
 /// When the last step of all sockets was, and when the peers' chains next need one.
@@ -98,18 +123,159 @@ impl State {
         self.position(number).is_none_or(|index| self.sockets[index].state.expired)
     }
 
-    /// Changes the peers; `change` gets the number of the change.
-    pub(super) fn change<T>(&mut self, change: impl FnOnce(&mut PeerTable<Configured>, u64) -> T) -> T {
-        self.version += 1;
+    /// Makes changes of the peers, which are the next generation.
+    pub(super) fn change(&mut self, changes: Changes) -> Generation {
+        let version = Generation(self.generation.0 + 1);
+        self.generation = version;
         self.pace.no_later_than(Some(Timestamp::MIN));
-        change(Arc::make_mut(&mut self.peers), self.version)
+        let peers = Arc::make_mut(&mut self.peers);
+        self.replaced.clear();
+        for (peer, change) in changes {
+            let is_removed = change.is_none();
+            let replaced = match change {
+                Some(configured) => peers.insert(peer, Configured { version, ..configured }),
+                None => peers.remove(&peer),
+            };
+            self.given_up.remove(&peer);
+            self.old.remove(&peer);
+            let holds =
+                self.policies.get(&peer).is_some_and(|policy| policy.on_failure == OnFailure::HoldOldKeys);
+            if let Some(before) =
+                replaced.as_ref().filter(|before| holds && !is_removed && !before.is_blocked)
+            {
+                self.old.insert(peer, Arc::clone(&before.chain));
+            }
+            self.replaced.insert(peer, replaced);
+        }
+        version
+    }
+
+    /// Undoes the newest change by another.
+    pub(super) fn undo(&mut self) -> Generation {
+        self.undone.push(self.generation);
+        let changes = std::mem::take(&mut self.replaced);
+        let undone: Vec<PeerName> = changes.keys().copied().collect();
+        let generation = self.change(changes);
+        // No policy goes back to keys that were undone.
+        self.old.retain(|peer, _| undone.binary_search(peer).is_err());
+        generation
+    }
+
+    /// Checks a new chain of a peer, as [`check`] does, against the other peers' as they will be after these changes.
+    pub(super) fn check(
+        &self,
+        changes: &Changes,
+        peer: PeerName,
+        chain: &KeyChain,
+    ) -> Result<PeerName, Error> {
+        let changed = overlapping(changes, peer).filter_map(|(peer, change)| Some((peer, change.as_ref()?)));
+        let stays = overlapping(&self.peers, peer).filter(|(other, _)| !changes.contains_key(other));
+        let others = stays.chain(changed).filter(|(_, other)| !other.is_blocked);
+        check(&others.map(|(other, configured)| (*other, configured.clone())).collect(), peer, chain)
+    }
+
+    pub(super) fn set_policy(&mut self, peer: PeerName, policy: Policy) {
+        if policy.on_failure != OnFailure::HoldOldKeys {
+            self.old.remove(&peer);
+        }
+        for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer == Some(peer)) {
+            entry.next = Some(Timestamp::MIN);
+        }
+        if policy == Policy::default() {
+            self.policies.remove(&peer);
+        } else {
+            self.policies.insert(peer, policy);
+        }
+    }
+
+    pub(super) fn policy(&self, peer: PeerName) -> Option<&Policy> {
+        self.policies.get(&peer)
+    }
+
+    /// Carries out the policy of a peer, once for each change of the peer and socket, because of a failure on the socket at `index`.
+    pub(super) fn carry_out(&mut self, index: usize, peer: PeerName, now: Timestamp) -> Option<PolicyAction> {
+        let policy = self.policies.get(&peer).filter(|policy| policy.on_failure != OnFailure::Retry)?.clone();
+        let (entry, changed) = (&mut self.sockets[index], self.peers.get(&peer)?.version);
+        let of_connection = entry.state.peer;
+        if policy.on_failure == OnFailure::ResetSession && of_connection.is_none()
+            || !entry.standing.act(peer, changed)
+        {
+            return None;
+        }
+        let action = match policy.on_failure {
+            OnFailure::Retry => return None,
+            OnFailure::HoldOldKeys => self.hold_old_keys(peer, now),
+            OnFailure::ResetSession => {
+                entry.reset = Some((peer, PolicyAction::ResetSession));
+                PolicyAction::ResetSession
+            }
+            OnFailure::ResetCohort => {
+                self.reset_cohort(peer, policy.cohort.as_deref());
+                PolicyAction::ResetCohort
+            }
+        };
+        if action != PolicyAction::NoOldKeys {
+            self.given_up.insert(peer, action);
+        }
+        Some(action)
+    }
+
+    /// Gives a peer its old chain again, and makes a step of all sockets with its keys due.
+    fn hold_old_keys(&mut self, peer: PeerName, now: Timestamp) -> PolicyAction {
+        let old = self.old.remove(&peer).filter(|chain| chain.at(now).preferred().is_some());
+        // Another peer may have been given an id of an old key.
+        let fits = |chain: &Arc<KeyChain>| self.check(&Changes::new(), peer, chain).is_ok();
+        let Some(chain) = old.filter(fits) else { return PolicyAction::NoOldKeys };
+        if let Some(configured) = Arc::make_mut(&mut self.peers).get_mut(&peer) {
+            configured.chain = chain;
+        }
+        let concerned = |entry: &&mut Entry| entry.state.peer.is_none_or(|of| of == peer);
+        for entry in self.sockets.iter_mut().filter(concerned) {
+            (entry.next, entry.standing.is_unsettled) = (Some(Timestamp::MIN), true);
+        }
+        PolicyAction::HeldOldKeys
+    }
+
+    /// Has the next step reset the connections of all peers of a cohort, or of this peer alone.
+    fn reset_cohort(&mut self, peer: PeerName, cohort: Option<&str>) {
+        let policies = &self.policies;
+        let is_in = |other: PeerName| {
+            let of_other = policies.get(&other).and_then(|policy| policy.cohort.as_deref());
+            other == peer || cohort.is_some() && of_other == cohort
+        };
+        for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer.is_some_and(is_in)) {
+            (entry.next, entry.reset) = (Some(Timestamp::MIN), Some((peer, PolicyAction::ResetCohort)));
+        }
+    }
+
+    /// Wipes the old chains of peers that have moved on all their sockets.
+    pub(super) fn forget_old(&mut self) {
+        if self.old.is_empty() {
+            return;
+        }
+        let waits = |entry: &&Entry| {
+            let Standing { is_unsettled, is_unmoved, has_ended, .. } = entry.standing;
+            !has_ended && (is_unsettled || is_unmoved || !self.is_up_to_date(entry))
+        };
+        let waiting: HashSet<_> = self.sockets.iter().filter(waits).map(|entry| entry.state.peer).collect();
+        // A listener, which has the keys of all peers, is without one.
+        self.old.retain(|peer, _| waiting.contains(&None) || waiting.contains(&Some(*peer)));
+    }
+
+    /// The last change that matters to a socket: of its peer, or any if it has the keys of all peers.
+    pub(super) fn last_change(&self, entry: &Entry) -> Generation {
+        let configured = entry.state.peer.and_then(|peer| self.peers.get(&peer));
+        configured.map_or(self.generation, |configured| configured.version)
+    }
+
+    /// Whether no peer whose keys it has was changed since its last step.
+    pub(super) fn is_up_to_date(&self, entry: &Entry) -> bool {
+        self.last_change(entry) <= entry.state.generation
     }
 
     /// Whether a socket needs a step: its time has come, or a peer whose keys it has was changed.
     pub(super) fn is_due(&self, entry: &Entry, now: Timestamp) -> bool {
-        let configured = entry.state.peer.and_then(|peer| self.peers.get(&peer));
-        let changed = configured.map_or(self.version, |configured| configured.version);
-        entry.version < changed || entry.next.is_some_and(|next| next <= now)
+        !self.is_up_to_date(entry) || entry.next.is_some_and(|next| next <= now)
     }
 
     /// When the next step is due if nothing changes.
@@ -123,11 +289,19 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Wakes the thread that takes steps.
+    /// Wakes the thread or task that takes steps.
     pub(super) fn wake(&self) {
         if let Some(handle) = &lock(&self.clock).handle {
             handle.unpark();
         }
+        #[cfg(feature = "tokio")]
+        self.due.notify_one();
+    }
+
+    /// Makes known that peers were changed.
+    pub(super) fn changed(&self) {
+        self.wake();
+        self.progressed();
     }
 
     /// Tells waiting tasks that a connection has expired or is detached.
@@ -135,38 +309,55 @@ impl Shared {
         #[cfg(feature = "tokio")]
         self.expired.notify_waiters();
     }
+
+    /// Tells waiting threads and tasks that there may be progress.
+    pub(super) fn progressed(&self) {
+        self.progressed.notify_all();
+        #[cfg(feature = "tokio")]
+        self.progressed_task.notify_waiters();
+    }
+
+    /// Waits until there may be progress, for at most this long.
+    pub(super) fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
+        self.progressed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+    }
 }
 
-/// The thread or task that takes steps by the system clock. Its token lives as long as it does, even if it panics or is aborted.
+/// The threads or tasks that take steps by the system clock. A token lives as long as its thread or task does, even if that panics or is
+/// aborted.
 #[derive(Default)]
 pub(super) struct Clock {
-    thread: Weak<()>,
-    task: Weak<()>,
+    silent: Weak<()>,
+    reporting: Weak<()>,
     /// The thread, to wake when peers change.
     pub(super) handle: Option<Thread>,
 }
 
 impl Clock {
-    /// Lets a thread take steps, unless a thread or a task already does.
-    pub(super) fn claim_for_thread(&mut self) -> Option<Arc<()>> {
-        if self.thread.strong_count() > 0 || self.has_task() {
+    /// Lets a thread take steps that nobody wants reports of, unless steps are taken already.
+    pub(super) fn claim_silently(&mut self) -> Option<Arc<()>> {
+        if self.is_running() {
             return None;
         }
         let token = Arc::default();
-        self.thread = Arc::downgrade(&token);
+        self.silent = Arc::downgrade(&token);
         Some(token)
     }
 
-    /// Lets a task take steps and report them, in place of a thread.
-    #[cfg(feature = "tokio")]
-    pub(super) fn claim_for_task(&mut self) -> Arc<()> {
-        let token = self.task.upgrade().unwrap_or_default();
-        self.task = Arc::downgrade(&token);
+    /// Lets a thread or a task take steps and report them, in place of a silent thread.
+    pub(super) fn claim_reporting(&mut self) -> Arc<()> {
+        let token = self.reporting.upgrade().unwrap_or_default();
+        self.reporting = Arc::downgrade(&token);
         token
     }
 
-    pub(super) fn has_task(&self) -> bool {
-        self.task.strong_count() > 0
+    pub(super) fn is_reporting(&self) -> bool {
+        self.reporting.strong_count() > 0
+    }
+
+    /// Whether a thread or a task takes steps.
+    pub(super) fn is_running(&self) -> bool {
+        self.silent.strong_count() > 0 || self.is_reporting()
     }
 }
 
@@ -178,7 +369,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Keeps a socket attached to a [`KeyManager`](crate::KeyManager) until it is dropped; the socket then keeps the keys it has.
 ///
 /// Drop it before the socket. The manager holds a duplicate of the descriptor, so closing the socket first does not end the
-/// connection. Declare a local attachment after the socket, and a field before it.
+/// connection. Declare a local attachment after the socket, and a field before it. Dropping it does not wait for a step in progress, unless
+/// it closes the last descriptor of a socket that lingers (`SO_LINGER`).
 #[must_use = "dropping it leaves the socket's keys as they are"]
 pub struct Attachment {
     pub(super) shared: Arc<Shared>,
@@ -224,10 +416,11 @@ impl Drop for Attachment {
     fn drop(&mut self) {
         let mut state = self.shared.state();
         let entry = state.position(self.number).map(|index| state.sockets.remove(index));
-        // Unlock first, because closing a socket can take time.
+        // Unlock first, because closing a socket can take time. A step in progress keeps it open until the step's end.
         drop(state);
         drop(entry);
         self.shared.notify();
+        self.shared.progressed();
     }
 }
 

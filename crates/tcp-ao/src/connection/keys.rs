@@ -3,7 +3,7 @@
 use core::array;
 
 use crate::connection::Connection;
-use crate::connection::slots::{BothTrafficKeys, Heard, MasterKeys, Secrets, TrafficKeys};
+use crate::connection::slots::{BothTrafficKeys, MasterKeys, Secrets, Shown, TrafficKeys};
 use crate::error::SignError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mkt::{Mkt, MktError, MktParameters, MktSet};
@@ -37,7 +37,18 @@ impl<const N: usize> Connection<N> {
     #[inline]
     #[must_use]
     pub const fn peer_uses_current_key(&self) -> bool {
-        self.heard.peer_uses_current
+        self.heard.shown.has(Shown::USES_CURRENT)
+    }
+
+    /// The SendID of the key that the peer asks for: the RNextKeyID of its newest segment. `None` before the first segment, after an import
+    /// and after a change of SYNs.
+    ///
+    /// It is the [current key](Self::current_key), unless this end does not have it, or has chosen another since. Replayed and late segments
+    /// do not count.
+    #[inline]
+    #[must_use]
+    pub fn asks_for(&self) -> Option<KeyId> {
+        self.heard.asks_for()
     }
 
     /// All keys.
@@ -156,7 +167,7 @@ impl<const N: usize> Connection<N> {
         let mut kept: [bool; N] = array::from_fn(|slot| self.parameters[slot].as_ref().is_some_and(is_kept));
         let (current, rnext) = (usize::from(self.current), usize::from(self.rnext));
         // A current key that is kept has priority, if necessary over the set's last MKT: the peer may hold no other.
-        let has_place = kept[current] && (self.heard.peer_uses_current || mkts.preferred().is_none());
+        let has_place = kept[current] && (self.peer_uses_current_key() || mkts.preferred().is_none());
         let taken = mkts.iter().take(N - usize::from(has_place));
         let mut room = N - usize::from(has_place) - taken.clone().count();
         for slot in (0..N).filter(|slot| !has_place || *slot != current) {
@@ -169,7 +180,7 @@ impl<const N: usize> Connection<N> {
         // A key whose send lifetime has not begun is accept-only. If the peer already signs with it, this end's clock was set back, and the
         // peer may hold no other key. If not, the clock was ahead.
         let signs =
-            |key: &MktParameters| if is_early(key) { self.heard.peer_uses_current } else { !key.accept_only };
+            |key: &MktParameters| if is_early(key) { self.peer_uses_current_key() } else { !key.accept_only };
         let kept_current = self.parameters[current].as_ref().filter(|_| kept[current]);
         let current = self.current_key().send_id;
         let stays = kept_current.or(mkts.by_send_id(current).map(Mkt::parameters)).is_some_and(signs);
@@ -248,7 +259,9 @@ impl<const N: usize> Connection<N> {
             let Some(key) = key else { return };
             keys.send = key;
         }
-        self.heard.peer_uses_current &= self.current == slot;
+        if self.current != slot {
+            self.heard.shown.set(Shown::USES_CURRENT, false);
+        }
         self.current = slot;
     }
 
@@ -290,10 +303,11 @@ impl<const N: usize> Connection<N> {
     /// key.
     pub(super) fn keep_heard(&mut self, before: [u32; N], previous: u8) {
         let now = self.check_values();
-        self.heard.peer_uses_current &=
-            before.get(usize::from(previous)) == now.get(usize::from(self.current));
+        if before.get(usize::from(previous)) != now.get(usize::from(self.current)) {
+            self.heard.shown.set(Shown::USES_CURRENT, false);
+        }
         match self.secrets {
-            Secrets::Master(_) => self.heard = Heard::new(),
+            Secrets::Master(_) => self.heard = self.heard.without_keys(),
             Secrets::Traffic(_) => self.heard.keys_changed(before, now),
         }
         self.heard.signs_with(self.current);

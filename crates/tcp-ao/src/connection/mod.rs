@@ -111,6 +111,7 @@ impl<const N: usize> Connection<N> {
         let mut connection =
             Self::new(pair, Phase::SynReceived, None, remote_isn, syn.mkts(), asked_for, signed_with);
         connection.good = 1;
+        connection.heard.asked(syn.rnext_key_id());
         connection
     }
 

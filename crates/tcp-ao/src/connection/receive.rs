@@ -1,7 +1,7 @@
 //! Verifying received segments, and learning from them: ISNs, SNE, the key the peer asks for (RFC 5925 §7.5).
 
 use crate::connection::send::is_refusal;
-use crate::connection::slots::Secrets;
+use crate::connection::slots::{Secrets, Shown};
 use crate::connection::{Connection, Phase};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
@@ -229,10 +229,15 @@ impl<const N: usize> Connection<N> {
             self.receive.advance(tcp.sequence());
         }
         let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
-        // A replay does not show which key the peer signs with now.
+        // A late or replayed segment does not show which key the peer asks for now, a replay not which it signs with.
+        if current_key_changed || makes_progress && age != Age::Older {
+            self.heard.asked(ao.rnext_key_id);
+        }
         if makes_progress {
             let signed = |key: &MktParameters| key.recv_id == ao.key_id;
-            self.heard.peer_uses_current |= self.key_in(self.current).is_some_and(signed);
+            if self.key_in(self.current).is_some_and(signed) {
+                self.heard.shown.set(Shown::USES_CURRENT, true);
+            }
             if !self.key_in(self.verifies_with).is_some_and(signed) {
                 self.verify_next_with(ao.key_id);
             }

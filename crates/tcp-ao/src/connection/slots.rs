@@ -9,7 +9,7 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::kdf::{KdfContext, MAX_TRAFFIC_KEY_LENGTH, TrafficKey, derive};
 use crate::mkt::{MKTS_PER_PEER, MasterKey, Mkt};
-use crate::types::{Isn, SocketPair};
+use crate::types::{Isn, KeyId, SocketPair};
 
 /// The master keys until the ISNs are confirmed, the traffic keys afterwards; never both.
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
@@ -158,15 +158,53 @@ pub(super) struct Heard<const N: usize> {
     /// Check values of removed keys that were asked for, the last one first; 0 is none.
     removed: [u32; REMOVED],
     pub(super) keys: [Asked; N],
-    /// Whether the last obeyed request went back to an earlier key, with only its sequence number to show that it was new.
-    is_doubtful: bool,
-    /// Whether the peer has signed with the current key since it became current, as far as is known.
-    pub(super) peer_uses_current: bool,
+    pub(super) shown: Shown,
+    /// The RNextKeyID of the peer's newest segment, if [`Shown::ASKS`].
+    asks_for: KeyId,
+}
+
+/// What the peer's segments have shown, one bit each: a connection of two MKTs has no octet to spare.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Shown(u8);
+
+impl Shown {
+    /// The last obeyed request went back to an earlier key, with only its sequence number to show that it was new.
+    const DOUBTFUL: u8 = 1;
+    /// The peer has signed with the current key since it became current, as far as is known.
+    pub(super) const USES_CURRENT: u8 = 2;
+    /// A segment has come, so that it is known which key the peer asks for.
+    const ASKS: u8 = 4;
+
+    #[inline(always)]
+    pub(super) const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&mut self, bit: u8, value: bool) {
+        self.0 = self.0 & !bit | if value { bit } else { 0 };
+    }
 }
 
 impl<const N: usize> Heard<N> {
     pub(super) const fn new() -> Self {
-        Self { removed: [0; REMOVED], keys: [Asked::Never; N], is_doubtful: false, peer_uses_current: false }
+        Self { removed: [0; REMOVED], keys: [Asked::Never; N], shown: Shown(0), asks_for: KeyId(0) }
+    }
+
+    /// The same without what is known of each key. What the peer asks for is still known.
+    pub(super) const fn without_keys(&self) -> Self {
+        Self { shown: Shown(self.shown.0 & Shown::ASKS), asks_for: self.asks_for, ..Self::new() }
+    }
+
+    /// Records what the peer's newest segment asks for.
+    #[inline(always)]
+    pub(super) fn asked(&mut self, rnext_key_id: KeyId) {
+        (self.shown.0, self.asks_for) = (self.shown.0 | Shown::ASKS, rnext_key_id);
+    }
+
+    /// The RNextKeyID of the peer's newest segment.
+    pub(super) fn asks_for(&self) -> Option<KeyId> {
+        self.shown.has(Shown::ASKS).then_some(self.asks_for)
     }
 
     /// Records that this end now signs with this slot's key. Returns what was known of it.
@@ -177,7 +215,7 @@ impl<const N: usize> Heard<N> {
     /// Records that the operator chose this slot's key, which settles any doubt.
     pub(super) fn chosen(&mut self, slot: u8) {
         self.signs_with(slot);
-        self.is_doubtful = false;
+        self.shown.set(Shown::DOUBTFUL, false);
     }
 
     /// Whether to obey a request that neither acknowledgment nor sequence number proves to be new.
@@ -186,7 +224,7 @@ impl<const N: usize> Heard<N> {
     /// obeyed if it is not signed with the current key, which the peer may no longer hold.
     pub(super) fn obeys_unproven(&self, slot: u8, signs_with_current: bool) -> bool {
         let is_first = self.keys.get(usize::from(slot)) == Some(&Asked::Never);
-        is_first || self.is_doubtful && !signs_with_current
+        is_first || self.shown.has(Shown::DOUBTFUL) && !signs_with_current
     }
 
     /// Records that a request was obeyed.
@@ -194,7 +232,8 @@ impl<const N: usize> Heard<N> {
     /// After the second of two doubtful requests there is no more doubt; otherwise a replay could turn the key back each time.
     pub(super) fn obeyed(&mut self, slot: u8, is_proven: bool) {
         let was_asked = self.signs_with(slot) == Some(Asked::Before);
-        self.is_doubtful = was_asked && !is_proven && !self.is_doubtful;
+        let is_doubtful = was_asked && !is_proven && !self.shown.has(Shown::DOUBTFUL);
+        self.shown.set(Shown::DOUBTFUL, is_doubtful);
     }
 
     /// Records a change of keys. `old` and `new` are their check values by slot; 0 is no key. Removing a key that was asked for ends a
@@ -215,7 +254,7 @@ impl<const N: usize> Heard<N> {
             if *gone == 0 || *asked == Asked::Never || new.contains(gone) {
                 continue;
             }
-            self.is_doubtful = false;
+            self.shown.set(Shown::DOUBTFUL, false);
             let place = self.removed.iter().position(|known| known == gone).unwrap_or(REMOVED - 1);
             self.removed[..=place].rotate_right(1);
             self.removed[0] = *gone;
@@ -224,7 +263,7 @@ impl<const N: usize> Heard<N> {
 
     /// This part of an exported state; `values` are the keys' check values by slot.
     pub(super) fn export(&self, values: [u32; N]) -> HeardKeys {
-        let is_doubtful = u8::from(self.is_doubtful);
+        let is_doubtful = u8::from(self.shown.has(Shown::DOUBTFUL));
         let mut state = HeardKeys { removed: self.removed, is_doubtful, ..HeardKeys::NONE };
         let mut places = state.held.iter_mut();
         for (value, asked) in values.into_iter().zip(self.keys).filter(|(_, asked)| *asked != Asked::Never) {
@@ -241,7 +280,8 @@ impl<const N: usize> Heard<N> {
     /// The reverse of [`export`](Self::export). A key that is no longer held counts as removed.
     pub(super) fn import(state: &HeardKeys, values: [u32; N]) -> Self {
         let asked = |flag, other| if flag == 0 { other } else { Asked::Unknown };
-        let mut heard = Self { removed: state.removed, is_doubtful: state.is_doubtful != 0, ..Self::new() };
+        let mut heard = Self { removed: state.removed, ..Self::new() };
+        heard.shown.set(Shown::DOUBTFUL, state.is_doubtful != 0);
         let held = state.held.map(|(value, is_unknown)| (value, asked(is_unknown, Asked::Before)));
         heard.match_keys(&held, values, asked(state.others_unknown, Asked::Never));
         heard

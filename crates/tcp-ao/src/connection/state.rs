@@ -2,7 +2,7 @@
 
 use core::net::Ipv6Addr;
 
-use crate::connection::slots::Heard;
+use crate::connection::slots::{Heard, Shown};
 use crate::connection::{Connection, HeardKeys, Phase};
 use crate::counters::Counters;
 use crate::error::StateError;
@@ -106,7 +106,7 @@ impl<const N: usize> Connection<N> {
         connection.heard = Heard::import(&state.heard, connection.check_values());
         connection.heard.signs_with(connection.current);
         // The state does not say; the peer may hold no other key.
-        connection.heard.peer_uses_current = true;
+        connection.heard.shown.set(Shown::USES_CURRENT, true);
         Ok(connection)
     }
 }

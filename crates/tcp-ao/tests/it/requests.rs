@@ -340,6 +340,31 @@ fn ao_22_a_replay_does_not_make_its_key_that_of_the_peer() {
     assert_eq!(ends.active.peers_key().recv_id, KeyId(102));
 }
 
+#[test]
+fn ao_22_the_newest_segment_tells_which_key_the_peer_asks_for() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    let asks_for = |ends: &Ends<3>| ends.active.asks_for().map(|id| id.0);
+    assert_eq!(asks_for(&ends), Some(ends.active.current_key().send_id.0), "the SYN-ACK has asked");
+    let old = ends.numbered(0, b"asks for the first");
+    receive(&mut ends.active, &old).unwrap();
+    assert_eq!(asks_for(&ends), Some(1));
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    let new = ends.numbered(18, b"asks for the second");
+    receive(&mut ends.active, &new).unwrap();
+    assert_eq!((asks_for(&ends), ends.active.current_key().send_id), (Some(2), KeyId(2)));
+    receive(&mut ends.active, &old).expect("a replay verifies");
+    assert_eq!(asks_for(&ends), Some(2));
+    // This end's own choice is no request, and a key that this end lacks is asked for all the same.
+    ends.active.set_current_key(KeyId(1)).unwrap();
+    assert_eq!(asks_for(&ends), Some(2));
+    ends.active.remove_key(KeyId(2), Some(KeyId(1))).unwrap();
+    let again = ends.numbered(37, b"still asks for the second");
+    receive(&mut ends.active, &again).unwrap();
+    assert_eq!((asks_for(&ends), ends.active.current_key().send_id), (Some(2), KeyId(1)));
+    let imported = Connection::import(&ends.active.export().unwrap(), &mkts::<3>(&[(1, 101)])).unwrap();
+    assert_eq!(imported.asks_for(), None);
+}
+
 /// A receiver's pure ACKs all have one sequence number, and so one SNE. Recorded and replayed over 2^31 octets later, one of them looks
 /// newer than all others, and requests are ignored for the next 2 GiB, even in new data.
 #[test]

@@ -1,9 +1,13 @@
 //! The manager without a kernel that has TCP-AO: a model of the keys on a Linux TCP socket follows the rules of the kernel's
 //! `net/ipv4/tcp_ao.c`.
 
+mod asks;
+mod fleet;
 mod pair;
 mod peers;
 mod plan;
+mod policy;
+mod rotation;
 mod steps;
 
 use std::net::IpAddr;
@@ -20,7 +24,7 @@ use super::peers::{Configured, PeerTable};
 use super::plan::SocketKind::{self, Closed, Connection, Listener};
 use super::plan::{Action, Call, Found, Memory, Origin, Target};
 use crate::key::COMPARISONS;
-use crate::{EinvalReason, Error, InstalledKey, KeyName, PeerName, SocketKey};
+use crate::{EinvalReason, Error, Generation, InstalledKey, KeyName, PeerName, SocketKey};
 
 const PEER: &str = "192.0.2.7/32";
 
@@ -108,7 +112,8 @@ fn short(actions: impl IntoIterator<Item = Action>) -> String {
 }
 
 fn peers(chains: impl IntoIterator<Item = (PeerName, KeyChain)>) -> PeerTable<Configured> {
-    let configured = |chain| Configured { chain: Arc::new(chain), version: 0 };
+    let version = Generation::default();
+    let configured = |chain| Configured { chain: Arc::new(chain), is_blocked: false, version };
     chains.into_iter().map(|(peer, chain)| (peer, configured(chain))).collect()
 }
 
@@ -155,6 +160,8 @@ struct Kernel {
     rnext: Option<KeyName>,
     /// The manager's memory of it, if it is for one peer.
     memory: Memory,
+    /// The connection was reset.
+    is_reset: bool,
 }
 
 impl Calls for Kernel {
@@ -191,6 +198,10 @@ impl Calls for Kernel {
             }
         }
     }
+
+    fn reset(&mut self) {
+        self.is_reset = true;
+    }
 }
 
 /// A kernel, and a function that can interfere between it and the manager. Counts the work.
@@ -210,11 +221,16 @@ impl<F: FnMut(&mut Kernel, &Call<'_>) -> Result<(), Error>> Calls for Between<'_
     fn call(&mut self, call: &Call<'_>) -> Result<(), Error> {
         (self.between)(self.kernel, call)
     }
+
+    fn reset(&mut self) {
+        self.kernel.reset();
+    }
 }
 
 impl Kernel {
     fn new(kind: SocketKind) -> Self {
-        Self { kind, keys: Vec::new(), current: None, rnext: None, memory: Memory::default() }
+        let memory = Memory::default();
+        Self { kind, keys: Vec::new(), current: None, rnext: None, memory, is_reset: false }
     }
 
     fn connected(mkt: &Mkt) -> Self {

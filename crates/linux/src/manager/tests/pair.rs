@@ -120,7 +120,7 @@ fn run(seed: u64) {
 }
 
 /// A random chain, which may have expired or not begun.
-fn any_chain(random: &mut Rng) -> KeyChain {
+pub(super) fn any_chain(random: &mut Rng) -> KeyChain {
     let mut keys: Vec<Key> = Vec::new();
     for number in 0..1 + random.i64(0..5) {
         let from = random.i64(0..300);

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::manager::apply::WithoutWaiting;
 use crate::manager::peers::longest;
 
 /// The name of a key with the same id for sending and receiving.
@@ -172,7 +173,7 @@ fn ao_44_peers_that_overlap_need_other_ids() {
     // A network is checked against all peers within it, but not against its own old chain or removed peers.
     assert!(manager.set_peer(peer("0.0.0.0/0"), one_key(1, None, 50)).is_err());
     manager.set_peer(network, one_key(1, 50, 100)).unwrap();
-    assert!(manager.remove_peer(neighbour) && !manager.remove_peer(neighbour));
+    assert!(manager.remove_peer(neighbour).is_some() && manager.remove_peer(neighbour).is_none());
     manager.set_peer(neighbour, one_key(2, None, None)).unwrap();
 }
 
@@ -195,6 +196,32 @@ fn ao_44_a_connection_keeps_the_keys_of_its_own_peer_alone() {
         assert_eq!((held(&accepted), work.reads), (format!("{own} {id}"), 1));
         assert_eq!((accepted.current, accepted.rnext), (Some(name(own, id)), Some(name(own, id))));
     }
+}
+
+#[test]
+fn attaching_without_waiting_leaves_no_key_of_another_peer() {
+    let (neighbour, network) = (peer("192.0.2.7"), peer("192.0.2.0/24"));
+    let peers = peers([(neighbour, rolling(0)), (network, one_key(9, None, None))]);
+    // The handshake was under key 1, which has expired since; key 5 has left the chain.
+    let listener = Kernel::new(Listener)
+        .with(name(neighbour, 1), &mkt(1, 1, 0))
+        .with(name(neighbour, 5), &mkt(5, 5, 5))
+        .with(name(network, 9), &mkt(9, 9, 9));
+    let mut accepted = listener.accept("192.0.2.7", name(neighbour, 1), 0);
+    let scope = Scope { only: Some(neighbour), kind: Connection, ..scope(&peers, 200) };
+    let (mut memories, calls) = (PeerTable::new(), &mut accepted);
+    let outcome = scope.apply(&mut memories, &mut WithoutWaiting { calls, peer: neighbour });
+    assert!(outcome.failed.iter().all(|(action, error)| {
+        matches!((action, error), (Some(Action::Delete { .. }), Error::KeyInUse(_)))
+    }));
+    assert_eq!((outcome.failed.len(), outcome.failing.len()), (2, 0));
+    assert_eq!(held(&accepted), "192.0.2.7 1, 192.0.2.7 2, 192.0.2.7 5", "the network's key is gone");
+    let preferred = Some(name(neighbour, 2));
+    assert_eq!((accepted.current, accepted.rnext), (preferred, preferred));
+    // The next step deletes the others.
+    let (outcome, _) = accepted.apply_all(&scope, &mut memories);
+    assert!(outcome.failed.is_empty());
+    assert_eq!(held(&accepted), "192.0.2.7 2");
 }
 
 #[test]

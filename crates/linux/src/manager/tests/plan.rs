@@ -355,6 +355,8 @@ fn a_socket_whose_keys_cannot_be_read_is_reported() {
         fn call(&mut self, call: &Call<'_>) -> Result<(), Error> {
             panic!("{call:?}")
         }
+
+        fn reset(&mut self) {}
     }
     let peers = peers([(peer(PEER), three_keys())]);
     let outcome = scope(&peers, 50).apply(&mut PeerTable::new(), &mut Unreadable);

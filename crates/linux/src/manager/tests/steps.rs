@@ -2,12 +2,14 @@
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::StepReport;
 use crate::manager::look::Attached;
+use crate::manager::policy::Standing;
 use crate::manager::report::SocketState;
 use crate::manager::sockets::{Attachment, Entry, lock};
 
@@ -22,14 +24,15 @@ fn list(
     let identity = attached.identity;
     let socket = Arc::new(Mutex::new(attached));
     let mut state = manager.shared.state();
-    let (listed, version) = (Arc::clone(&socket), state.version);
+    let (listed, generation) = (Arc::clone(&socket), state.generation);
     state.sockets.push(Entry {
         number,
         identity,
         socket: listed,
-        version,
         next: None,
-        state: SocketState { peer, ..SocketState::default() },
+        state: SocketState { peer, generation, ..SocketState::default() },
+        standing: Standing::default(),
+        reset: None,
     });
     (socket, Attachment { shared: Arc::clone(&manager.shared), number })
 }
@@ -71,13 +74,102 @@ fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_another() {
 }
 
 #[test]
+fn a_socket_is_detached_while_a_step_waits_in_the_kernel_for_it() {
+    let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
+    let socket = listener();
+    let (waiting, attachment) = list(&manager, 0, None, &socket);
+    let (_, other) = list(&manager, 1, None, &listener());
+    let generation = manager.set_peer(peer("127.0.0.1"), one_key(2, None, None)).unwrap();
+    let report = step_while(&manager, &waiting, || {
+        drop(attachment);
+        drop(socket);
+        assert_eq!(manager.progress(generation).sockets, 1);
+    });
+    assert_eq!(numbers(&report), [1], "the other one is stepped all the same");
+    assert!(manager.step(at(1)).sockets.len() == 1 && other.state().generation == generation);
+}
+
+#[test]
+fn peers_that_are_removed_during_a_step_leave_those_of_others_alone() {
+    let (gone, stays) = (peer("127.0.0.1"), peer("192.0.2.7"));
+    let manager = manager([gone, stays].map(|peer| (peer, one_key(1, None, None))));
+    let listener = listener();
+    let connect = || TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let streams = [connect(), connect()];
+    let (waiting, _first) = list(&manager, 0, Some(gone), &streams[0]);
+    let (_, _second) = list(&manager, 1, Some(stays), &streams[1]);
+    let report = step_while(&manager, &waiting, || {
+        manager.set_peers([(stays, one_key(1, None, None))]).unwrap();
+    });
+    assert!(report.sockets[0].state.expired && report.sockets[0].failed.is_empty(), "no key is touched");
+    assert!(!report.sockets[1].state.expired);
+}
+
+#[test]
+fn a_socket_is_attached_once_also_while_keys_change() {
+    let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
+    let socket = listener();
+    let (_, attachment) = list(&manager, 0, None, &socket);
+    let generation = manager.set_peer(peer("127.0.0.1"), one_key(2, None, None)).unwrap();
+    let before = manager.progress(generation);
+    let again = socket.try_clone().unwrap();
+    assert!(matches!(manager.attach(&again, at(0)), Err(Error::AlreadyAttached)));
+    assert_eq!(manager.progress(generation), before);
+    drop(attachment);
+    // Now it is for the kernel to say.
+    assert!(!matches!(manager.attach(&again, at(0)), Err(Error::AlreadyAttached)));
+}
+
+#[test]
+fn a_dry_run_of_sockets_that_cannot_be_read_says_so() {
+    let own = peer("127.0.0.1");
+    let manager = manager([(own, one_key(1, None, None))]);
+    let listener = listener();
+    let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (_, _listening) = list(&manager, 0, None, &listener);
+    let (_, let_go) = list(&manager, 1, Some(own), &stream);
+    let_go.let_go();
+    let mut transaction = manager.transaction();
+    transaction.set_peer(own, one_key(2, None, None));
+    let planned = transaction.dry_run(at(0)).unwrap();
+    assert_eq!(planned.iter().map(|planned| planned.is_let_go).collect::<Vec<_>>(), [false, true]);
+    assert_eq!((planned[0].kind, planned[1].peer), (Some(Listener), Some(own)));
+    assert!(planned[1].actions.is_empty() && planned[1].failed.is_empty());
+    // On a kernel with TCP-AO a key would be added to the listener.
+    assert!(planned[0].actions.len() + planned[0].failed.len() > 0, "{planned:?}");
+}
+
+#[test]
+fn a_thread_takes_steps_and_reports_them() {
+    let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
+    manager.run_in_background().unwrap();
+    let (_, attachment) = list(&manager, 0, Some(peer("192.0.2.7")), &listener());
+    let (reports, reported) = mpsc::channel();
+    let thread = manager.spawn(move |report| reports.send(report).unwrap()).unwrap();
+    let mut last = manager.generation();
+    assert!(reported.recv().is_ok_and(|report| report.generation <= last));
+    let before = Instant::now();
+    for _ in 0..20 {
+        last = manager.set_peer(peer("127.0.0.1"), one_key(2, None, None)).unwrap();
+        reported.iter().find(|report| report.generation == last).unwrap();
+    }
+    // A change wakes the thread, which would otherwise look once a second.
+    assert!(before.elapsed() < Duration::from_secs(10), "{:?}", before.elapsed());
+    drop((attachment, manager));
+    thread.join().unwrap();
+    assert!(reported.iter().count() <= 1, "it ends with the last handle");
+}
+
+#[test]
 fn a_peer_that_is_set_during_a_step_is_not_undone() {
     let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (waiting, _attachment) = list(&manager, 0, None, &listener());
-    step_while(&manager, &waiting, || manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap());
+    step_while(&manager, &waiting, || {
+        manager.set_peer(peer("192.0.2.7"), one_key(1, None, 500)).unwrap();
+    });
     // The socket was locked after the peer was set, so it has the peer's keys already.
     let state = manager.shared.state();
-    assert_eq!(state.sockets[0].version, state.version);
+    assert_eq!(state.sockets[0].state.generation, state.generation);
 }
 
 #[test]
@@ -104,7 +196,7 @@ fn only_what_is_due_is_stepped() {
     expect(29, None, &[]);
     manager.set_peer(other, one_key(1, None, None)).unwrap();
     expect(29, Some(&[1, 2]), &[]);
-    assert!(manager.remove_peer(one) && !manager.remove_peer(one));
+    assert!(manager.remove_peer(one).is_some() && manager.remove_peer(one).is_none());
     expect(29, Some(&[0, 2]), &[]);
     expect(30, Some(&[0, 1, 2]), &[]);
     // The clock is set back.
@@ -159,8 +251,6 @@ fn a_step_is_due_when_a_chain_changes() {
 #[cfg(feature = "tokio")]
 #[tokio::test]
 async fn a_task_waits_for_its_connection_to_expire() {
-    use std::time::Duration;
-
     use tokio::time::timeout;
 
     let manager = manager([(peer("192.0.2.7"), one_key(1, None, None))]);

@@ -1,0 +1,112 @@
+//! What happens when a peer does not follow a change of its keys: a policy for each peer, and how a socket stands to its keys.
+
+use std::fmt;
+
+use wireseal_keys::Timestamp;
+
+use crate::manager::peers::PeerTable;
+use crate::{Generation, PeerName};
+
+/// What a [`KeyManager`](crate::KeyManager) does when a peer's keys cannot be put on a socket, or the peer does not move to them. By default
+/// it goes on trying.
+///
+/// A policy acts at most once for each change of its peer's keys on each socket, and the
+/// [report](crate::SocketReport::policy) says what it did.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Policy {
+    /// What to do.
+    pub on_failure: OnFailure,
+    /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred key, and to
+    /// ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any time, and then
+    /// only a failing action counts as failure.
+    ///
+    /// An action that fails because the peer has just asked for the key ([`Error::KeyInUse`](crate::Error::KeyInUse)) is no failure.
+    pub patience: Option<u32>,
+    /// The name that peers of a cohort share, for [`OnFailure::ResetCohort`].
+    pub cohort: Option<String>,
+}
+
+/// What to do when a peer does not follow a change of its keys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OnFailure {
+    /// Try again in each step.
+    #[default]
+    Retry,
+    /// Give the peer the keys from before the change again, on all its sockets, until its keys are changed anew. This needs a policy that
+    /// was set before the change. The old keys are kept until all its connections have moved.
+    HoldOldKeys,
+    /// Reset this connection; other connections with the peer stay. If the failure is on a listener, go on trying.
+    ResetSession,
+    /// Reset all connections of all peers with the same [`cohort`](Policy::cohort), or of this peer if it has none.
+    ResetCohort,
+}
+
+/// What a policy did about a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PolicyAction {
+    /// It gave the peer the keys from before the change again, by the next step, which is due at once.
+    HeldOldKeys,
+    /// It should have held the old keys, but there are none: the peer is new or had moved, the policy came after the change, no old key is
+    /// valid for sending now, or another peer has an id of one. The new keys stay, and steps go on trying.
+    NoOldKeys,
+    /// It reset the connection.
+    ResetSession,
+    /// It reset the cohort's connections, by the next step, which is due at once. The report of each of these connections says so, too.
+    ResetCohort,
+}
+
+impl fmt::Display for PolicyAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HeldOldKeys => "it gets its old keys again",
+            Self::NoOldKeys => "there are no old keys to go back to, trying again",
+            Self::ResetSession => "the connection was reset",
+            Self::ResetCohort => "the connections of its cohort are reset",
+        })
+    }
+}
+
+/// How a socket stands to the keys that it should have, by its last step.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// The connection has ended.
+    pub(super) has_ended: bool,
+    /// An action failed, or was left to the next step.
+    pub(super) is_unsettled: bool,
+    /// This end has chosen its key itself, and what the peer asks for is not known since.
+    pub(super) has_chosen: bool,
+    /// The peer of the connection does not sign with the preferred key, or does not ask for it as far as is known.
+    pub(super) is_unmoved: bool,
+    /// Since when its peer has not moved although it has the keys, after which change of the peer.
+    pub(super) waiting: Option<(Generation, Timestamp)>,
+    /// After which change of a peer its policy has acted here.
+    pub(super) acted: PeerTable<Generation>,
+}
+
+impl Standing {
+    /// Records since when the peer has not moved; `changed` is the last change of the peer.
+    pub(super) fn observe(&mut self, changed: Generation, now: Timestamp) {
+        let waits = self.is_unmoved && !self.is_unsettled && !self.has_ended;
+        let before = self.waiting.filter(|(change, since)| *change == changed && *since <= now);
+        self.waiting = waits.then(|| before.unwrap_or((changed, now)));
+    }
+
+    /// Whether the peer has had this many seconds to move.
+    pub(super) fn is_out_of(&self, patience: u32, now: Timestamp) -> bool {
+        self.waiting.is_some_and(|(_, since)| since.later_by(patience.max(1)) <= now)
+    }
+
+    /// When to look next whether the peer has moved: soon at first, and at the end of its policy's patience.
+    pub(super) fn next_look(&self, patience: Option<u32>, now: Timestamp, idle: u32) -> Option<Timestamp> {
+        let (_, since) = self.waiting?;
+        let waited = u32::try_from(now.unix_seconds() - since.unix_seconds()).unwrap_or(idle);
+        let look = now.later_by((waited / 2).clamp(1, idle));
+        let end = patience.map(|patience| since.later_by(patience.max(1))).filter(|end| now < *end);
+        [Some(look), end].into_iter().flatten().min()
+    }
+
+    /// Whether the policy of a peer may act here about this change, which it may once.
+    pub(super) fn act(&mut self, peer: PeerName, changed: Generation) -> bool {
+        self.acted.insert(peer, changed) != Some(changed)
+    }
+}
