@@ -127,9 +127,8 @@
 //!
 //! # Secrets
 //!
-//! Keys are wiped on drop, and `Debug` shows none. Wireseal's, aws-lc-rs's and RustCrypto's wipe themselves; ring's do not, and are
-//! overwritten with a key of zeros. aws-lc-rs has its keys on the heap; nothing else needs one. Not wiped: copies that moving a key leaves on
-//! the stack. Tags are compared in constant time, and a text that is not authentic is zeros before the call returns.
+//! The memory of a key is zeros after it is dropped, and `Debug` shows none. aws-lc-rs has its keys on the heap, and wipes them; nothing else
+//! needs one. Not wiped: copies that moving a key leaves on the stack. Tags are compared in constant time, and a text that is not authentic is zeros before the call returns.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![warn(clippy::unwrap_used)]
@@ -146,6 +145,7 @@ mod mask;
 mod rustcrypto;
 #[cfg(feature = "aead")]
 mod traits;
+mod wiped;
 
 #[cfg(feature = "aead")]
 pub use aead::{self, AeadCore, AeadInOut, Error, Key, KeyInit, KeySizeUser};
