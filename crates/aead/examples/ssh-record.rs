@@ -7,7 +7,8 @@ const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 /// The longest packet that OpenSSH waits for, in octets.
 const MAX: usize = 256 << 10;
 
-/// The key of one direction, and its nonce: 4 fixed octets, and a counter of 8 (RFC 5647 §7.1).
+/// The key of one direction, and its nonce: 4 fixed octets, and a counter of 8 (RFC 5647 §7.1). A new key comes before 64 GiB have been
+/// sealed (RFC 4344 §3.2).
 struct Direction(AeadKey, [u8; 12]);
 
 /// The first packet's payload, and what was received after it.
@@ -25,6 +26,7 @@ impl Direction {
     fn seal(&mut self, payload: &[u8]) -> Vec<u8> {
         let length = (1 + payload.len() + 4).next_multiple_of(16);
         let padding = (length - 1 - payload.len()) as u8;
+        // Padding of zeros: where it is encrypted and authenticated, random octets add nothing.
         let mut packet = [&(length as u32).to_be_bytes(), &[padding][..], payload].concat();
         packet.resize(4 + length + TAG, 0);
         let (head, body) = packet.split_at_mut(4);
@@ -44,8 +46,12 @@ impl Direction {
         let Some((body, rest)) = rest.split_at_mut_checked(length + TAG) else { return Ok(None) };
         let nonce = self.next_nonce();
         let text = self.0.open(&nonce, head, body).map_err(|_| "message authentication code incorrect")?;
-        let payload = text.get(1..length.saturating_sub(text[0].into())).ok_or("bad padding")?;
-        Ok(Some((payload, rest)))
+        // At least 4 octets (RFC 4253 §6).
+        let padding = usize::from(text[0]);
+        if !(4..length).contains(&padding) {
+            return Err("bad padding");
+        }
+        Ok(Some((&text[1..length - padding], rest)))
     }
 }
 
@@ -61,5 +67,11 @@ fn main() {
     let mut damaged = [client.seal(&[1; 20]), client.seal(b"ls")].concat();
     damaged[3] ^= 48; // from 32 to 16
     assert_eq!(server.open(&mut damaged), Err("message authentication code incorrect"));
-    println!("two packets received; one whose length was changed refused");
+    let nonce = client.next_nonce();
+    let mut unpadded = [&[0, 0, 0, 16, 3][..], &[0; 15 + TAG]].concat();
+    let (head, body) = unpadded.split_at_mut(4);
+    client.0.seal(&nonce, head, body).expect("room for the tag");
+    server.1 = nonce;
+    assert_eq!(server.open(&mut unpadded), Err("bad padding"));
+    println!("two packets received; one whose length was changed and one without enough padding refused");
 }

@@ -1,11 +1,12 @@
 //! Masks of packet numbers and headers, from a sample of the ciphertext.
 
+use core::alloc::Layout;
 use core::fmt;
 
 use wireseal_algorithms::AeadAlgorithm;
 #[cfg(feature = "kernels")]
 use wireseal_kernels::{aes::AesMaskKey, chacha20::ChaCha20MaskKey};
-use zeroize::ZeroizeOnDrop;
+use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 use crate::backend::Backend;
 use crate::error::AeadError;
@@ -14,6 +15,7 @@ use crate::like_ring::aws_lc;
 #[cfg(feature = "ring")]
 use crate::like_ring::ring;
 use crate::rustcrypto;
+use crate::wiped::octets_but_tag;
 
 /// A key for masks over packet numbers: QUIC's header protection (RFC 9001 §5.4), and DTLS 1.3's protection of record numbers (RFC 9147
 /// §4.2.3), which is the same function of the sample. Wiped on drop.
@@ -36,7 +38,28 @@ pub(crate) enum State {
     Aes256(rustcrypto::Aes256Mask),
     #[cfg(any(feature = "ring", feature = "rustcrypto"))]
     ChaCha20(rustcrypto::ChaCha20Mask),
+    /// A dropped key: no call sees it.
+    Wiped([u8; OCTETS]),
 }
+
+const OCTETS: usize = octets_but_tag(&[
+    #[cfg(feature = "kernels")]
+    Layout::new::<(u8, AesMaskKey)>(),
+    #[cfg(feature = "kernels")]
+    Layout::new::<(u8, ChaCha20MaskKey)>(),
+    #[cfg(feature = "ring")]
+    Layout::new::<(u8, ring::MaskKey)>(),
+    #[cfg(feature = "aws-lc-rs")]
+    Layout::new::<(u8, aws_lc::MaskKey)>(),
+    Layout::new::<(u8, rustcrypto::Aes128Mask)>(),
+    #[cfg(feature = "rustcrypto")]
+    Layout::new::<(u8, rustcrypto::Aes256Mask)>(),
+    #[cfg(any(feature = "ring", feature = "rustcrypto"))]
+    Layout::new::<(u8, rustcrypto::ChaCha20Mask)>(),
+]);
+
+// The zeros cover all but the tag.
+const _: () = assert!(size_of::<State>() == OCTETS + 1);
 
 impl MaskKey {
     /// A key for the active backend. `algorithm` is that of the payload.
@@ -81,6 +104,7 @@ impl MaskKey {
             State::Aes256(key) => key.mask(sample),
             #[cfg(any(feature = "ring", feature = "rustcrypto"))]
             State::ChaCha20(key) => key.mask(sample),
+            State::Wiped(_) => [0; 5],
         }
     }
 }
@@ -129,7 +153,15 @@ impl State {
     }
 }
 
-// Each variant's key wipes itself.
+impl Drop for MaskKey {
+    fn drop(&mut self) {
+        self.0 = State::Wiped([0; OCTETS]);
+        if let State::Wiped(octets) = &self.0 {
+            optimization_barrier(octets);
+        }
+    }
+}
+
 impl ZeroizeOnDrop for MaskKey {}
 
 /// Omits the key.
