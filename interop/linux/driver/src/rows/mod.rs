@@ -3,6 +3,7 @@
 mod attacks;
 mod bgp;
 mod bird;
+mod choice;
 mod closing;
 mod daemon_keys;
 mod firmware;
@@ -10,9 +11,14 @@ mod half_open;
 mod kernels;
 mod manager;
 mod matrix;
+mod md5;
 mod moving;
+mod opening;
+mod options;
 mod outside;
 mod refusals;
+mod resets;
+mod restrictions;
 mod rollover;
 mod session;
 mod vrf;
@@ -39,8 +45,10 @@ pub fn all() -> Vec<Row> {
     [
         matrix::rows(),
         rollover::rows(),
+        choice::rows(),
         refusals::syn(),
         refusals::md5(),
+        md5::rows(),
         attacks::forged(),
         attacks::icmp(),
         attacks::checksum(),
@@ -48,6 +56,8 @@ pub fn all() -> Vec<Row> {
         closing::time_wait(),
         closing::closed_port(),
         half_open::rows(),
+        resets::rows(),
+        opening::rows(),
         bgp::rows(),
         outside::rows(),
         wrap::rows(),
@@ -56,6 +66,8 @@ pub fn all() -> Vec<Row> {
         manager::accepting(),
         manager::calls(),
         daemon_keys::rows(),
+        options::rows(),
+        restrictions::rows(),
         vrf::rows(),
         firmware::sessions(),
         firmware::attacks(),
