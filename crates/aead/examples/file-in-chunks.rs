@@ -1,5 +1,5 @@
-//! A file of any length in chunks of 64 KiB, by the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): a nonce has the
-//! chunk's number, and says whether it is the last one. So a file that is cut off, or whose chunks were moved, is refused.
+//! A file of any length in chunks of 64 KiB, by the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): each chunk's
+//! nonce holds its number, and says whether it is the last. So a file that was truncated, or whose chunks were moved, is refused.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 
@@ -29,7 +29,7 @@ where
 }
 
 fn seal(key: &AeadKey, input: impl Read, mut output: impl Write) -> io::Result<()> {
-    // At random, so that two files under one key have different nonces. For many files, derive a key for each.
+    // Random, so that two files under one key have different nonces. For many files, derive a key for each.
     let file: [u8; 7] = Array::<u8, U7>::generate().into();
     output.write_all(&file)?;
     each_chunk(input, CHUNK, file, |nonce, mut chunk| {
@@ -39,7 +39,7 @@ fn seal(key: &AeadKey, input: impl Read, mut output: impl Write) -> io::Result<(
     })
 }
 
-/// After an error, the output is authentic but not whole: remove it.
+/// After an error, the output is authentic but incomplete: remove it.
 fn open(key: &AeadKey, mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut file = [0; 7];
     input.read_exact(&mut file)?;
@@ -56,7 +56,7 @@ fn main() -> io::Result<()> {
         seal(&key, &text[..], &mut sealed)?;
         open(&key, &sealed[..], &mut opened)?;
         assert!(opened == text, "{length} octets");
-        // Without its end, and without its start.
+        // Truncated, then with chunks missing at the start.
         for cut in [8, 7 + CHUNK + TAG, sealed.len() - 1].into_iter().filter(|cut| *cut < sealed.len()) {
             for damaged in [sealed[..cut].to_vec(), [&sealed[..7], &sealed[cut..]].concat()] {
                 let error = open(&key, &damaged[..], io::sink()).expect_err("refused");

@@ -2,18 +2,18 @@
 
 use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey};
 
-/// The octets of type 4, the receiver's index and the counter.
+/// The octets of the header: type 4, the receiver's index and the counter.
 const HEADER: usize = 16;
 
 fn nonce(counter: u64) -> [u8; 12] {
     (u128::from(counter) << 32).to_le_bytes()[..12].try_into().expect("12 octets")
 }
 
-/// The counter starts at 0 with each new key, and never goes back: used twice, it would give texts away.
+/// The counter starts at 0 with each new key, and never goes back: two messages under one counter reveal their texts.
 fn seal(key: &AeadKey, receiver: u32, counter: u64, packet: &[u8]) -> Result<Vec<u8>, AeadError> {
     let header = [&[4, 0, 0, 0][..], &receiver.to_le_bytes(), &counter.to_le_bytes()].concat();
     let mut message = [&header, packet].concat();
-    // Padded, so that the length says less; the packet's own header knows where it ends.
+    // Padding hides the exact length; the header of the packet inside says where that ends.
     message.resize(HEADER + packet.len().next_multiple_of(16) + AeadAlgorithm::TAG_LENGTH, 0);
     key.seal(&nonce(counter), b"", &mut message[HEADER..])?;
     Ok(message)
@@ -21,7 +21,7 @@ fn seal(key: &AeadKey, receiver: u32, counter: u64, packet: &[u8]) -> Result<Vec
 
 struct Receiver {
     key: AeadKey,
-    /// The newest counter received, and a bit for each of the 64 up to it, the newest lowest.
+    /// The newest counter received, and a bit for each of the 64 up to it, the newest in the lowest bit.
     newest: u64,
     received: u64,
 }
@@ -36,7 +36,7 @@ impl Receiver {
             return None;
         }
         let packet = self.key.open(&nonce(counter), b"", body).ok()?;
-        // Only now: anyone can send a large counter, but not authenticate it.
+        // Only after it is authentic: anyone can send a large counter.
         let newer = counter.saturating_sub(self.newest);
         self.received = if newer < 64 { self.received << newer } else { 0 } | 1 << age.unwrap_or(0);
         self.newest += newer;

@@ -20,7 +20,7 @@ use crate::rustcrypto;
 
 const TAG_LENGTH: usize = AeadAlgorithm::TAG_LENGTH;
 
-/// Up to this many octets a text is short enough for every algorithm: AES-128-CCM's maximum.
+/// Every algorithm takes texts up to this many octets, the maximum of AES-128-CCM.
 const SHORT: usize = (1 << 24) - 1;
 
 /// A key that seals and opens messages in place.
@@ -33,7 +33,7 @@ const SHORT: usize = (1 << 24) - 1;
 #[derive(Clone)]
 pub struct AeadKey(State);
 
-// What a key knows of its algorithm lies next to the variant, where there is room in any case.
+// The algorithm lies beside the variant's tag, where there would be padding.
 #[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 enum State {
@@ -254,7 +254,7 @@ impl AeadKey {
         Err(refused(text))
     }
 
-    /// One comparison for most texts.
+    /// A short text takes one comparison.
     #[inline]
     fn check_length(&self, length: usize) -> Result<(), AeadError> {
         if length > SHORT && length as u64 > self.algorithm().max_text_length() {

@@ -1,5 +1,5 @@
-//! AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305 and AES-128-CCM for messages of any length, in place: without std or a heap, by the
-//! processor's own instructions where it has them.
+//! AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305 and AES-128-CCM for messages of any length, in place, without std or a heap. They use
+//! the AES and AVX instructions of the processor, where it has them.
 //!
 //! # Which call do I need?
 //!
@@ -8,10 +8,10 @@
 //! | make a key from its octets | [`AeadKey::new`] |
 //! | seal a message into its buffer, tag at the end; open it | [`AeadKey::seal`]; [`AeadKey::open`] |
 //! | the same with the tag elsewhere | [`AeadKey::seal_detached`]; [`AeadKey::open_detached`] |
-//! | use it where a program has `aes-gcm` or `chacha20poly1305` | feature `aead`: [below](#instead-of-aes-gcm) |
+//! | replace `aes-gcm` or `chacha20poly1305` in a program | features `alloc` and `getrandom`: [below](#instead-of-aes-gcm) |
 //! | encrypt packet numbers, as QUIC and DTLS 1.3 do | [`MaskKey`], [`AeadKey::seal_with_mask`]; `wireseal-quic` has all of QUIC |
-//! | say what serves a key | [`AeadKey::served_by`] |
-//! | compare or test backends | `with_backend` of both keys, [`Backend::ALL`] |
+//! | see which instructions or library a key uses | [`AeadKey::served_by`] |
+//! | compare or test backends | `with_backend` of [`AeadKey`] and [`MaskKey`], [`Backend::ALL`] |
 //!
 //! ```
 //! use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey};
@@ -46,26 +46,32 @@
 //!
 //! # Limits of a key
 //!
-//! Yours to keep; the crate does not count.
+//! The crate counts no messages. Change the key before it has reached a limit:
 //!
 //! | | AES-GCM | ChaCha20-Poly1305 | AES-128-CCM |
 //! |---|---|---|---|
 //! | the longest text, in octets ([checked](AeadError::TooLong)) | 2^36 - 32 | 2^38 - 64 | 2^24 - 1 |
 //! | messages sealed, with a counter as nonce: up to 2^16 octets each | 2^23 | any number of nonces | 2^21.5 |
-//! | up to 2^11 octets each | 2^28 | any number of nonces | 2^26.5 |
+//! | the same, up to 2^11 octets each | 2^28 | any number of nonces | 2^26.5 |
 //! | messages sealed, with random nonces | 2^32 at most | 2^32 at most | 2^32 at most |
 //! | messages that may fail to open: up to 2^16 octets each | 2^52 | 2^36 | 2^21.5 |
 //!
-//! The first row is SP 800-38D §5.2.1.1, RFC 8439 §2.8 and RFC 3610 §2. The second, third and last are RFC 9001 §6.6 and appendix B. Those
-//! of AES fall with the length of the messages: AES-GCM seals 2^39 octets in all, so 2^19 messages of 1 MiB. Messages that fail to open
-//! count for ChaCha20-Poly1305 by their length as well. The fourth is SP 800-38D §8.3 for AES-GCM, and follows from 96 random bits for the
+//! The first row is SP 800-38D §5.2.1.1, RFC 8439 §2.8 and RFC 3610 §2. The second, third and last are RFC 9001 §6.6 and appendix B. With
+//! AES, longer messages mean fewer: AES-GCM seals 2^39 octets in all, so 2^19 messages of 1 MiB. The limit for messages that fail to open
+//! falls with their length for ChaCha20-Poly1305, too. The fourth is SP 800-38D §8.3 for AES-GCM, and follows from 96 random bits for the
 //! others: beyond it, two nonces are equal with a probability of more than 2^-33. A nonce used twice reveals the difference of two texts,
 //! and with AES-GCM and ChaCha20-Poly1305 lets anyone forge.
 //!
 //! # Instead of aes-gcm
 //!
 //! With the feature `aead`, the types `Aes128Gcm`, `Aes256Gcm`, `ChaCha20Poly1305` and `Aes128Ccm` implement the traits of RustCrypto's
-//! `aead` 0.6, and are exported with them as `aes-gcm` 0.11 does. A program changes its imports, and no other line:
+//! `aead` 0.6, and the crate exports both under the names that `aes-gcm` 0.11 and `chacha20poly1305` 0.11 use. Replace the dependency:
+//!
+//! ```toml
+//! wireseal-aead = { version = "0.1", features = ["alloc", "getrandom"] } # was aes-gcm = "0.11"
+//! ```
+//!
+//! Then change the imports, and no other line:
 //!
 //! ```
 //! # #[cfg(all(feature = "alloc", feature = "getrandom"))]
@@ -83,10 +89,19 @@
 //! # fn main() {}
 //! ```
 //!
+//! What is sealed by one opens with the other. These differ:
+//!
+//! - `aes-gcm` 0.10 has the traits of `aead` 0.5: update to 0.11 first.
+//! - There is no AES-192, no XChaCha20-Poly1305, and no nonce or tag of another length.
+//! - After a failed `decrypt_in_place` or `decrypt_inout_detached` the buffer is zeros; RustCrypto may leave the ciphertext.
+//! - `aes-gcm` turns on `alloc` and `getrandom` by default; here, name them. For `rand_core`, `arrayvec` and `bytes`, turn them on in `aead`.
+//! - Keys are always wiped; there, that is the feature `zeroize`.
+//! - Rust 1.89 or later, instead of 1.85.
+//!
 //! # Examples
 //!
-//! The folder `examples` has three of one screen each: a VPN's data message, framed as WireGuard's (`vpn-packet.rs`); SSH's packets under
-//! aes256-gcm@openssh.com (`ssh-record.rs`); and a file in chunks, which nobody can cut off unnoticed (`file-in-chunks.rs`).
+//! The folder `examples` has three, each of one screen: a VPN's data message, framed as WireGuard's (`vpn-packet.rs`); SSH's packets under
+//! aes256-gcm@openssh.com (`ssh-record.rs`); and a file in chunks, which is refused if it is truncated (`file-in-chunks.rs`).
 //!
 //! # Features
 //!
@@ -96,11 +111,9 @@
 //! | `ring` (default) | ring for everything else, except AES-128-CCM. If you turn it off, turn on one of the next two |
 //! | `aws-lc-rs` | aws-lc-rs instead, for programs that link it anyway; needs std and a C compiler. If `ring` is on too, ring is used |
 //! | `rustcrypto` | RustCrypto instead: no C, any target |
-//! | `aead` | the traits |
-//! | `alloc`, `getrandom` | as in `aes-gcm`: the trait `Aead`, which returns vectors; keys and nonces from the operating system |
-//!
-//! `aes-gcm` has `alloc` and `getrandom` on by default; its `rand_core`, `arrayvec` and `bytes` are turned on at `aead` itself, and it needs
-//! Rust 1.85 where this crate needs 1.89. Its `zeroize` is always on here.
+//! | `aead` | the traits of RustCrypto's `aead` |
+//! | `alloc` | `aead`, and its trait `Aead`, which returns vectors |
+//! | `getrandom` | `aead`, and random keys and nonces from the operating system, by its trait `Generate` |
 //!
 //! # What runs where
 //!
@@ -110,13 +123,13 @@
 //! | ChaCha20-Poly1305 | kernels with AVX-512, else the library | the library | the library |
 //! | AES-128-CCM | RustCrypto with AES-NI | RustCrypto with AES | RustCrypto |
 //!
-//! A key chooses when it is created, and keeps to it. The library is the first of ring, aws-lc-rs and RustCrypto whose feature is on.
+//! The choice is made when a key is created, and does not change. The library is the first of ring, aws-lc-rs and RustCrypto whose feature is on.
 //!
 //! # Secrets
 //!
-//! Keys are wiped on drop, and `Debug` shows none. Wireseal's, aws-lc-rs's and RustCrypto's wipe themselves; ring's do not, and are
-//! overwritten with a key of zeros. aws-lc-rs has its keys on the heap; nothing else needs one. Not wiped: copies that moving a key leaves on
-//! the stack. Tags are compared in constant time, and a text that is not authentic is zeros before the call returns.
+//! Keys are wiped on drop, and `Debug` shows none. Those of Wireseal, aws-lc-rs and RustCrypto wipe themselves; those of ring do not, so this
+//! crate overwrites them with a key of zeros. aws-lc-rs keeps its keys on the heap; nothing else uses one. Not wiped: copies that moving a key
+//! leaves on the stack. Tags are compared in constant time, and a text that is not authentic is zeros before the call returns.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 #![warn(clippy::unwrap_used)]

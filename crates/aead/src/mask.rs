@@ -18,7 +18,7 @@ use crate::rustcrypto;
 /// A key for masks over packet numbers: QUIC's header protection (RFC 9001 §5.4), and DTLS 1.3's protection of record numbers (RFC 9147
 /// §4.2.3), which is the same function of the sample. Wiped on drop.
 ///
-/// A mask is a block of AES, or the start of a ChaCha20 block, from 16 octets of ciphertext. Which bits it covers is the protocol's matter.
+/// A mask is a block of AES, or the start of a ChaCha20 block, from 16 octets of ciphertext. The protocol says which bits it covers.
 pub struct MaskKey(pub(crate) State);
 
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]

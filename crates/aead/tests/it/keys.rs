@@ -1,4 +1,4 @@
-//! Keys: what serves them, what they show, and that their copies are the same.
+//! Keys: what they use, what they show, and that their copies are the same.
 
 use wireseal_aead::{AeadAlgorithm, AeadKey, Backend, MaskKey};
 use wireseal_kernels::cpu::InstructionSet;
@@ -11,7 +11,7 @@ fn a_key_says_what_serves_it() {
 
     each_backend(|backend| {
         let is_kernels = backend.name() == "Wireseal";
-        // The library that serves where the kernels have no path.
+        // The library that a key uses where the kernels have no path.
         let behind = Backend::ALL.iter().map(|backend| backend.name()).find(|name| *name != "Wireseal");
         let first = |paths: &[InstructionSet]| {
             let path = paths.iter().find(|path| is_kernels && path.is_available());
