@@ -65,13 +65,13 @@
 //! # Instead of aes-gcm
 //!
 //! With the feature `aead`, the types `Aes128Gcm`, `Aes256Gcm`, `ChaCha20Poly1305` and `Aes128Ccm` implement the traits of RustCrypto's
-//! `aead` 0.6, and the crate exports both under the names that `aes-gcm` 0.11 and `chacha20poly1305` 0.11 use. Replace the dependency:
+//! `aead` 0.6, and the crate exports what `aes-gcm` 0.11 and `chacha20poly1305` 0.11 do, under the same names. Replace the dependency:
 //!
 //! ```toml
 //! wireseal-aead = { version = "0.1", features = ["alloc", "getrandom"] } # was aes-gcm = "0.11"
 //! ```
 //!
-//! Then change the imports, and no other line:
+//! Then change the imports. A program on `aes-gcm` has no other line to change:
 //!
 //! ```
 //! # #[cfg(all(feature = "alloc", feature = "getrandom"))]
@@ -91,8 +91,9 @@
 //!
 //! What is sealed by one opens with the other. These differ:
 //!
-//! - `aes-gcm` 0.10 has the traits of `aead` 0.5: update to 0.11 first.
-//! - There is no AES-192, no XChaCha20-Poly1305, and no nonce or tag of another length.
+//! - `aes-gcm` and `chacha20poly1305` 0.10 have the traits of `aead` 0.5: update to 0.11 first.
+//! - `Key` of `chacha20poly1305` has no parameter; here it is `Key<ChaCha20Poly1305>`.
+//! - There is no AES-192, no XChaCha20, no ChaCha8 or ChaCha12, and no nonce or tag of another length.
 //! - After a failed `decrypt_in_place` or `decrypt_inout_detached` the buffer is zeros; RustCrypto may leave the ciphertext.
 //! - `aes-gcm` turns on `alloc` and `getrandom` by default; here, name them. For `rand_core`, `arrayvec` and `bytes`, turn them on in `aead`.
 //! - Keys are always wiped; there, that is the feature `zeroize`.
