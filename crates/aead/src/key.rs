@@ -28,7 +28,7 @@ const SHORT: usize = (1 << 24) - 1;
 /// It takes any nonce: sealing two messages with the same nonce reveals both texts and lets anyone forge. All methods take `&self`, so any
 /// number of threads can use one key.
 ///
-/// A key takes at most 560 octets, needs no heap but for [`Backend::AwsLc`](crate::Backend), and is wiped on drop. `Debug` shows its
+/// A key takes at most 576 octets, needs no heap but for [`Backend::AwsLc`](crate::Backend), and is wiped on drop. `Debug` shows its
 /// algorithm.
 #[derive(Clone)]
 pub struct AeadKey(State);
@@ -54,7 +54,7 @@ enum State {
     Aes128Ccm(rustcrypto::Aes128Ccm),
 }
 
-const _: () = assert!(size_of::<AeadKey>() <= 560);
+const _: () = assert!(size_of::<AeadKey>() <= 576);
 
 impl AeadKey {
     /// A key for the active backend.

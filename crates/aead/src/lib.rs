@@ -10,7 +10,7 @@
 //! | the same with the tag elsewhere | [`AeadKey::seal_detached`]; [`AeadKey::open_detached`] |
 //! | replace `aes-gcm` or `chacha20poly1305` in a program | features `alloc` and `getrandom`: [below](#instead-of-aes-gcm) |
 //! | encrypt packet numbers, as QUIC and DTLS 1.3 do | [`MaskKey`], [`AeadKey::seal_with_mask`]; `wireseal-quic` has all of QUIC |
-//! | see which instructions or library a key uses | [`AeadKey::served_by`] |
+//! | see a key's algorithm, and which instructions or library it uses | [`AeadKey::algorithm`], [`AeadKey::served_by`] |
 //! | compare or test backends | `with_backend` of [`AeadKey`] and [`MaskKey`], [`Backend::ALL`] |
 //!
 //! ```
