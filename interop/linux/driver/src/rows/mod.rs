@@ -20,15 +20,16 @@ mod refusals;
 mod resets;
 mod restrictions;
 mod rollover;
+mod router_peer;
 mod session;
 mod vrf;
 mod wrap;
 
 use crate::row::Row;
 
-/// Rows that need only the kernel of one guest: each algorithm, both versions of IP, either end opening, a rollover, refusals, and a key
-/// manager.
-pub const SMOKE: [&str; 9] = [
+/// Rows that need only the kernel of one guest: each algorithm, both versions of IP, either end opening and both at once, a rollover, refusals,
+/// keys of idle sockets, and a key manager.
+pub const SMOKE: [&str; 11] = [
     "keys-sha1-ipv4-kernel-opens",
     "keys-cmac-ipv6-userspace-opens",
     "keys-sha256-ipv6-kernel-opens",
@@ -36,6 +37,8 @@ pub const SMOKE: [&str; 9] = [
     "refusals-syn-ipv6-kernel-listens",
     "refusals-forged-ipv4-userspace-opens",
     "closing-reset-kernel",
+    "opening-simultaneous-ipv6",
+    "keys-of-idle-sockets",
     "reset-before-accept",
     "vrf",
 ];
@@ -58,7 +61,7 @@ pub fn all() -> Vec<Row> {
         half_open::rows(),
         resets::rows(),
         opening::rows(),
-        bgp::rows(),
+        router_peer::rows(),
         outside::rows(),
         wrap::rows(),
         moving::rows(),
