@@ -1,5 +1,5 @@
-//! A file of any length in chunks of 64 KiB, by the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): a nonce has the
-//! chunk's number, and says whether it is the last one. So a file that is cut off, or whose chunks were moved, is refused.
+//! A file of any length in chunks of 64 KiB, by the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): each chunk's
+//! nonce holds its number, and says whether it is the last. So a file that was truncated, or whose chunks were moved, is refused.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 
@@ -40,7 +40,7 @@ fn seal(key: &AeadKey, input: impl Read, mut output: impl Write) -> io::Result<(
     })
 }
 
-/// After an error, the output is authentic but not whole: remove it.
+/// After an error, the output is authentic but incomplete: remove it.
 fn open(key: &AeadKey, mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut file = [0; 7];
     input.read_exact(&mut file)?;

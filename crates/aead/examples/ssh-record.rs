@@ -22,7 +22,7 @@ impl Direction {
         nonce
     }
 
-    /// Length, padding's length, payload, padding, tag. All between the first and the last is encrypted, in whole blocks.
+    /// Length, padding's length, payload, padding, tag. All but the length and the tag is encrypted, in whole blocks.
     fn seal(&mut self, payload: &[u8]) -> Vec<u8> {
         let length = (1 + payload.len() + 4).next_multiple_of(16);
         let padding = (length - 1 - payload.len()) as u8;
@@ -35,11 +35,11 @@ impl Direction {
         packet
     }
 
-    /// `None` if the packet is not whole yet. On an error disconnect: where the next packet starts is not known.
+    /// `None` if the packet is not complete yet. On an error, disconnect: it is not known where the next packet starts.
     fn open<'a>(&mut self, received: &'a mut [u8]) -> Result<Option<FirstAndRest<'a>>, &'static str> {
         let Some((head, rest)) = received.split_first_chunk_mut() else { return Ok(None) };
         let length = u32::from_be_bytes(*head) as usize;
-        // Bounded, because it is not authenticated before the whole packet is here.
+        // Check the length first: it is not authenticated until the whole packet has arrived.
         if !(16..=MAX).contains(&length) || !length.is_multiple_of(16) {
             return Err("bad packet length");
         }
@@ -56,7 +56,7 @@ impl Direction {
 }
 
 fn main() {
-    // Key and first nonce are from the key exchange (RFC 4253 §7.2).
+    // The key and the first nonce come from the key exchange (RFC 4253 §7.2).
     let end = || Direction(AeadKey::new(AeadAlgorithm::Aes256Gcm, &[7; 32]).expect("32 octets"), [3; 12]);
     let (mut client, mut server) = (end(), end());
     let mut stream = [client.seal(b"ls"), client.seal(b"exit")].concat();

@@ -35,7 +35,7 @@ impl Sender {
 
 struct Receiver {
     key: AeadKey,
-    /// The newest counter received, and a bit for each of the 64 up to it, the newest lowest. WireGuard itself keeps thousands.
+    /// The newest counter received, and a bit for each of the 64 up to it, the newest in the lowest bit.
     newest: u64,
     received: u64,
 }
@@ -51,7 +51,7 @@ impl Receiver {
             return None;
         }
         let packet = self.key.open(&nonce(counter), b"", body).ok()?;
-        // Only now: anyone can send a large counter, but not authenticate it.
+        // Only after it is authentic: anyone can send a large counter.
         let newer = counter.saturating_sub(self.newest);
         self.received = if newer < 64 { self.received << newer } else { 0 } | 1 << age.unwrap_or(0);
         self.newest += newer;

@@ -8,8 +8,8 @@ compile_error!("the feature `ring`, `aws-lc-rs` or `rustcrypto` is needed");
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {
-    /// Wireseal's own routines, if the processor has the instructions: AES-GCM, in one pass with a mask, ChaCha20-Poly1305, and masks;
-    /// feature `kernels`. If it lacks them, the key comes from the next of [`Backend::ALL`].
+    /// Wireseal's own routines, if the processor has the instructions: AES-GCM, also with a mask in one pass, ChaCha20-Poly1305, and masks
+    /// (feature `kernels`). If it lacks them, the key comes from the next of [`Backend::ALL`].
     #[cfg(feature = "kernels")]
     Kernels,
     /// ring, faster than RustCrypto, with assembly for x86-64 and AArch64; feature `ring`.

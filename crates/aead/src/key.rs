@@ -22,7 +22,7 @@ use crate::wiped::octets_but_tag;
 
 const TAG_LENGTH: usize = AeadAlgorithm::TAG_LENGTH;
 
-/// Up to this many octets a text is short enough for every algorithm: AES-128-CCM's maximum.
+/// Every algorithm takes texts up to this many octets, the maximum of AES-128-CCM.
 const SHORT: usize = (1 << 24) - 1;
 
 /// A key that seals and opens messages in place.
@@ -35,7 +35,7 @@ const SHORT: usize = (1 << 24) - 1;
 #[derive(Clone)]
 pub struct AeadKey(State);
 
-// What a key knows of its algorithm lies next to the variant, where there is room in any case.
+// The algorithm lies beside the variant's tag, where there would be padding.
 #[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 enum State {
@@ -75,10 +75,6 @@ const OCTETS: usize = octets_but_tag(&[
     Layout::new::<(u8, rustcrypto::ChaCha20Poly1305)>(),
     Layout::new::<(u8, rustcrypto::Aes128Ccm)>(),
 ]);
-
-// The zeros cover all but the tag.
-const _: () = assert!(size_of::<State>() == OCTETS + 1);
-const _: () = assert!(size_of::<AeadKey>() <= 576);
 
 impl AeadKey {
     /// A key for the active backend.
@@ -280,7 +276,7 @@ impl AeadKey {
         Err(refused(text))
     }
 
-    /// One comparison for most texts.
+    /// A short text takes one comparison.
     #[inline]
     pub(crate) fn check_length(&self, length: usize) -> Result<(), AeadError> {
         if length > SHORT && length as u64 > self.algorithm().max_text_length() {
@@ -358,5 +354,16 @@ impl ZeroizeOnDrop for AeadKey {}
 impl fmt::Debug for AeadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AeadKey").field("algorithm", &self.algorithm()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zeros_of_a_dropped_key_cover_all_but_the_tag() {
+        assert_eq!(size_of::<State>(), OCTETS + 1);
+        assert!(size_of::<AeadKey>() <= 576);
     }
 }

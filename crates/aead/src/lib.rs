@@ -1,5 +1,5 @@
-//! AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305 and AES-128-CCM for messages of any length, in place: without std or a heap, by the
-//! processor's own instructions where it has them.
+//! AES-128-GCM, AES-256-GCM, ChaCha20-Poly1305 and AES-128-CCM for messages of any length, in place, without std or a heap. They use
+//! the AES and AVX instructions of the processor, where it has them.
 //!
 //! # Which call do I need?
 //!
@@ -8,10 +8,10 @@
 //! | make a key from its octets | [`AeadKey::new`] |
 //! | seal a message into its buffer, tag at the end; open it | [`AeadKey::seal`]; [`AeadKey::open`] |
 //! | the same with the tag elsewhere | [`AeadKey::seal_detached`]; [`AeadKey::open_detached`] |
-//! | use it where a program has `aes-gcm` or `chacha20poly1305` | feature `aead`: [below](#instead-of-aes-gcm) |
+//! | replace `aes-gcm` or `chacha20poly1305` in a program | features `alloc` and `getrandom`: [below](#instead-of-aes-gcm) |
 //! | encrypt packet numbers, as QUIC and DTLS 1.3 do | [`MaskKey`], [`AeadKey::seal_with_mask`]; `wireseal-quic` has all of QUIC |
-//! | say what a key is, and what serves it | [`AeadKey::algorithm`], [`AeadKey::served_by`] |
-//! | compare or test backends | `with_backend` of both keys, [`Backend::ALL`] |
+//! | see a key's algorithm, and which instructions or library it uses | [`AeadKey::algorithm`], [`AeadKey::served_by`] |
+//! | compare or test backends | `with_backend` of [`AeadKey`] and [`MaskKey`], [`Backend::ALL`] |
 //!
 //! ```
 //! use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey};
@@ -71,9 +71,15 @@
 //! # Instead of aes-gcm
 //!
 //! With the feature `aead`, the types `Aes128Gcm`, `Aes256Gcm`, `ChaCha20Poly1305` and `Aes128Ccm` implement the traits of RustCrypto's
-//! `aead` 0.6, and are exported with them as `aes-gcm` 0.11 does. A program changes its imports, and no other line; for `Key` of
-//! `chacha20poly1305` it imports `Key<ChaCha20Poly1305>` under that name. In place, a message that is not authentic becomes zeros, so whoever
-//! tries several keys needs a copy. There are no other lengths of nonces, tags and keys, so no AES-192 and no XChaCha20.
+//! `aead` 0.6, and the crate exports what `aes-gcm` 0.11 and `chacha20poly1305` 0.11 do, under the same names. Replace the dependency:
+//!
+//! ```toml
+//! wireseal-aead = { version = "0.1", features = ["alloc", "getrandom"] } # was aes-gcm = "0.11"
+//! ```
+//!
+//! Then change the imports. A program on `aes-gcm` has no other line to change; one that used `Key` of `chacha20poly1305` imports
+//! `Key<ChaCha20Poly1305>` under that name. In place, a message that is not authentic becomes zeros, so whoever tries several keys needs a
+//! copy. There are no other lengths of nonces, tags and keys, so no AES-192 and no XChaCha20.
 //!
 //! ```
 //! # #[cfg(all(feature = "alloc", feature = "getrandom"))]
@@ -91,10 +97,20 @@
 //! # fn main() {}
 //! ```
 //!
+//! What is sealed by one opens with the other. These differ:
+//!
+//! - `aes-gcm` and `chacha20poly1305` 0.10 have the traits of `aead` 0.5: update to 0.11 first.
+//! - `Key` of `chacha20poly1305` has no parameter; here it is `Key<ChaCha20Poly1305>`.
+//! - There is no AES-192, no XChaCha20, no ChaCha8 or ChaCha12, and no nonce or tag of another length.
+//! - After a failed `decrypt_in_place` or `decrypt_inout_detached` the buffer is zeros; RustCrypto may leave the ciphertext.
+//! - `aes-gcm` turns on `alloc` and `getrandom` by default; here, name them. For `rand_core`, `arrayvec` and `bytes`, turn them on in `aead`.
+//! - Keys are always wiped; there, that is the feature `zeroize`.
+//! - Rust 1.89 or later, instead of 1.85.
+//!
 //! # Examples
 //!
-//! The folder `examples` has three of one screen each: a VPN's data message, framed as WireGuard's (`vpn-packet.rs`); SSH's packets under
-//! aes256-gcm@openssh.com (`ssh-record.rs`); and a file in chunks, which nobody can cut off unnoticed (`file-in-chunks.rs`).
+//! The folder `examples` has three, each of one screen: a VPN's data message, framed as WireGuard's (`vpn-packet.rs`); SSH's packets under
+//! aes256-gcm@openssh.com (`ssh-record.rs`); and a file in chunks, which is refused if it is truncated (`file-in-chunks.rs`).
 //!
 //! # Features
 //!
@@ -104,8 +120,9 @@
 //! | `ring` (default) | ring for everything else, except AES-128-CCM. If you turn it off, turn on one of the next two |
 //! | `aws-lc-rs` | aws-lc-rs instead, for programs that link it anyway; needs std and a C compiler. If `ring` is on too, ring is used |
 //! | `rustcrypto` | RustCrypto instead: no C, any target |
-//! | `aead` | the traits |
-//! | `alloc`, `getrandom` | as in `aes-gcm`: the trait `Aead`, which returns vectors; keys and nonces from the operating system |
+//! | `aead` | the traits of RustCrypto's `aead` |
+//! | `alloc` | `aead`, and its trait `Aead`, which returns vectors |
+//! | `getrandom` | `aead`, and random keys and nonces from the operating system, by its trait `Generate` |
 //!
 //! `aes-gcm` has `alloc` and `getrandom` on by default; its `rand_core`, `arrayvec` and `bytes` are turned on at `aead` itself, and it needs
 //! Rust 1.85 where this crate needs 1.89. Its `zeroize` is always on here. `aead` 0.6 is part of this crate's interface: another version of
@@ -123,7 +140,7 @@
 //! | ChaCha20-Poly1305 | kernels with AVX-512, else the library | the library | the library |
 //! | AES-128-CCM | RustCrypto with AES-NI | RustCrypto with AES | RustCrypto |
 //!
-//! A key chooses when it is created, and keeps to it. The library is the first of ring, aws-lc-rs and RustCrypto whose feature is on.
+//! The choice is made when a key is created, and does not change. The library is the first of ring, aws-lc-rs and RustCrypto whose feature is on.
 //!
 //! # Secrets
 //!

@@ -20,7 +20,7 @@ use crate::wiped::octets_but_tag;
 /// A key for masks over packet numbers: QUIC's header protection (RFC 9001 §5.4), and DTLS 1.3's protection of record numbers (RFC 9147
 /// §4.2.3), which is the same function of the sample. Wiped on drop.
 ///
-/// A mask is a block of AES, or the start of a ChaCha20 block, from 16 octets of ciphertext. Which bits it covers is the protocol's matter.
+/// A mask is a block of AES, or the start of a ChaCha20 block, from 16 octets of ciphertext. The protocol says which bits it covers.
 pub struct MaskKey(pub(crate) State);
 
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
@@ -57,9 +57,6 @@ const OCTETS: usize = octets_but_tag(&[
     #[cfg(any(feature = "ring", feature = "rustcrypto"))]
     Layout::new::<(u8, rustcrypto::ChaCha20Mask)>(),
 ]);
-
-// The zeros cover all but the tag.
-const _: () = assert!(size_of::<State>() == OCTETS + 1);
 
 impl MaskKey {
     /// A key for the active backend. `algorithm` is that of the payload.
@@ -168,5 +165,15 @@ impl ZeroizeOnDrop for MaskKey {}
 impl fmt::Debug for MaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MaskKey").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zeros_of_a_dropped_key_cover_all_but_the_tag() {
+        assert_eq!(size_of::<State>(), OCTETS + 1);
     }
 }

@@ -19,8 +19,8 @@ macro_rules! aeads {
     ($($(#[$doc:meta])* $name:ident, $key_length:ty;)*) => {$(
         $(#[$doc])*
         ///
-        /// The octets are those of the type that the name has in RustCrypto. Opening differs in one thing: if the message is not authentic,
-        /// the text becomes zeros, where RustCrypto may leave the ciphertext. To try another key in place, keep a copy.
+        /// Seals and opens the same messages as RustCrypto's type. If a message is not authentic, the text becomes zeros, where RustCrypto
+        /// may leave the ciphertext. To try another key in place, keep a copy.
         #[derive(Clone, Debug)]
         pub struct $name(AeadKey);
 

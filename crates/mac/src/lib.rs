@@ -50,12 +50,12 @@
 //! What differs from RustCrypto's crates:
 //!
 //! - The types have no type parameter: there is one for each algorithm, and the features choose the algorithms.
-//! - `HmacSha1` and `HmacSha256` can be reset; there, that is another type.
-//! - All wipe themselves; there, that is a feature, `zeroize`. Nothing here can turn it off.
+//! - `HmacSha1` and `HmacSha256` can be reset; there, `HmacReset` is another type.
+//! - All are wiped on drop; there, that is the feature `zeroize`.
 //! - Rust 1.89 instead of 1.85, for AVX-512's instructions. Both are `no_std` and without a heap, and run in WebAssembly.
 //! - `AlgorithmName` is not implemented, and `Aes128Cmac` has no `InnerInit`, because there is no cipher to give it.
 //! - `Kmac256` has 64 octets, as in NIST's samples, and `new_customized` for a customization string.
-//! - One-time Poly1305 does not implement `universal-hash`: it takes its message whole.
+//! - One-time Poly1305 does not implement `universal-hash`: it takes a whole message at once.
 //!
 //! For many messages under one key, [`MacKey`] is faster: it takes all slices of a message in one call.
 //!

@@ -41,7 +41,7 @@ fn a_change_is_made_whole_or_not_at_all_and_taken_back() {
     let twice = keys.change(load("2001:db8::1", "192.0.2.1").unwrap()).unwrap_err();
     assert_eq!(twice.to_string(), "peer 192.0.2.1 is given twice");
     assert_eq!(keys.manager.generation(), generation, "nothing has changed");
-    // Without its chain a peer is kept out, and is not removed: then nobody would need keys to come from its address.
+    // A peer whose chain is gone is kept out, not removed: if it were removed, anyone could connect from its address without keys.
     let blocked = keys.change(load("name = \"core\"", "name = \"other\"").unwrap()).unwrap();
     assert!(generation < blocked && blocked < keys.undo().unwrap());
     for peer in load("", "").unwrap().peer {

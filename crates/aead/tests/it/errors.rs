@@ -68,7 +68,7 @@ fn samples_outside_of_the_message() {
     });
 }
 
-/// Memory for the longest texts of the others is not to be had in a test; those limits are of `AeadAlgorithm` alone.
+/// A test cannot allocate texts beyond the limits of the other algorithms, so only the numbers are checked for those.
 #[test]
 fn texts_that_are_too_long() {
     assert_eq!(

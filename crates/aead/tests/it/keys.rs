@@ -11,7 +11,7 @@ fn a_key_says_what_serves_it() {
 
     each_backend(|backend| {
         let is_kernels = backend.name() == "Wireseal";
-        // The library that serves where the kernels have no path.
+        // The library that a key uses where the kernels have no path.
         let behind = Backend::ALL.iter().map(|backend| backend.name()).find(|name| *name != "Wireseal");
         let first = |paths: &[InstructionSet]| {
             let path = paths.iter().find(|path| is_kernels && path.is_available());

@@ -177,7 +177,7 @@ fn each_type_is_its_algorithm() {
     check::<Aes128Ccm>(Algorithm::Aes128Ccm);
 }
 
-/// AES-128-CCM is the one whose limit memory has room for.
+/// Only AES-128-CCM's limit is small enough to allocate a text beyond it.
 #[test]
 fn a_text_that_is_too_long_is_an_error() {
     let cipher = Aes128Ccm::new(&[7; 16].into());

@@ -119,7 +119,7 @@ fn write(octets: &mut [u8], call: AoCall, field: Field, value: u64) -> Result<()
 pub fn call(socket: &Socket, request: &CallOption) -> Result<Called> {
     let CallOption { call, remote, ref fields, buffer, .. } = *request;
     let whole = size(call);
-    // What the kernel is told of one key's struct, and of the whole buffer.
+    // The kernel is told this length for one struct. The buffer has room for as many as the call asks for.
     let length = match buffer {
         Buffer::Cut(octets) => whole - octets as usize,
         Buffer::Grown(_) => whole + GROWTH,

@@ -15,7 +15,7 @@ use crate::row::prelude::*;
 use crate::rows::kernels::open_socket;
 use crate::rows::session::{End, Ends, SOME, Session, Setup, families_and_ends, kernel_key, key, key_with};
 
-/// Keys of the kernel's end. Userspace has room for four.
+/// How many keys the kernel's end has. Userspace has room for four.
 const KEYS: u8 = 20;
 const ALGORITHMS: [TcpAoAlgorithm; 3] =
     [TcpAoAlgorithm::HmacSha1, TcpAoAlgorithm::Aes128Cmac, TcpAoAlgorithm::LinuxHmacSha256];
@@ -77,7 +77,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// The key `number`, of the kind that comes with this number.
+/// The key with this number, which decides its algorithm, MAC length and option coverage.
 fn numbered(number: u8) -> Result<Mkt> {
     of_kind(number, kind_of(number))
 }
@@ -129,7 +129,7 @@ async fn open_with_all(
     Ok(socket)
 }
 
-/// The keys that a choice comes to, without repetition.
+/// The current and the rnext key after this choice.
 fn chosen(choice: [Option<usize>; 2]) -> Result<[Mkt; 2]> {
     let [current, rnext] = choice.map(|place| numbered(place.unwrap_or(LAST) as u8));
     Ok([current?, rnext?])
@@ -235,7 +235,7 @@ async fn flap_back(lab: &Lab) -> Result<Evidence> {
         session.ends.quiet().await?;
         let before = fragmentations_failed(lab).await?;
         flap(&session.ends).await?;
-        // Userspace asks for the old key with every segment, and is heard with the first.
+        // Userspace asks for the old key with every segment, and the kernel obeys the first.
         session.exchange(0, SOME).await?;
         session.exchange(SOME, SOME).await?;
         session.ends.await_current_key(End::Kernel, &current).await?;

@@ -59,7 +59,7 @@ enum Whose {
     Everybodys,
 }
 
-/// How a caller's SYN is counted that is refused. `None` for callers that get a session.
+/// The counter of the caller's refused SYN; `None` for a caller that gets a session.
 type Refused = Option<Counted>;
 const WELCOME: Refused = None;
 const KEY_NOT_FOUND: Refused = Some(Counted::key_not_found(1));
@@ -118,7 +118,7 @@ const fn loopback(family: Family) -> IpAddr {
     }
 }
 
-/// Others than the callers. A TCP-AO key and a TCP-MD5 key of one socket are never for one address.
+/// Addresses that no caller has: one for a TCP-AO key, one for a TCP-MD5 key. Linux refuses both for one address on a socket.
 fn others(family: Family) -> Result<[IpCidr; 2]> {
     Ok(match family {
         Family::Ipv4 => ["198.51.100.1/32".parse()?, "198.51.100.2/32".parse()?],
@@ -192,7 +192,7 @@ async fn call_from_userspace(
     Ok((counted, Evidence::default()))
 }
 
-/// Checks that nothing was answered, and nothing came about.
+/// Checks that the kernel has not answered and no connection came about.
 async fn check_unanswered(lab: &Lab, socket: u64) -> Result<()> {
     ensure!(lab.wire.segments_from(Port::North) == 0, "the kernel has answered");
     ensure!(lab.north.call(TryAccept { socket }).await?.is_none(), "the kernel has accepted a connection");

@@ -56,7 +56,7 @@ enum Beside {
     NoKey,
 }
 
-/// A call and its errno. Without the faults, which are all that is written here, every call is done.
+/// A call and its errno. Only its faults are listed; without them the call succeeds.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     what: &'static str,
@@ -296,7 +296,7 @@ async fn make(
     lab.north.call(CallOption { socket, call, remote, fields, buffer }).await
 }
 
-/// Adds a key for the peer, or for this address, with the library out of the way.
+/// Adds a key for the peer, or for this address, without `wireseal-linux`.
 async fn add(lab: &Lab, socket: u64, family: Family, remote: IpAddr, more: &[(Field, u64)]) -> Result<()> {
     let fields = [&[(Prefix, bits(family)), (SendId, ID), (RecvId, ID), (KeyLength, 16)], more].concat();
     let called = make(lab, socket, AddKey, Some(remote), fields, Buffer::Own).await?;
