@@ -67,8 +67,8 @@
 //!
 //! # What is wiped
 //!
-//! Wiped on drop: keys, MACs, KMAC's state, chaining values between parts of a message, octets copied from a message (a secret too when it
-//! derives a key), and the memory that a batch uses for keys and chaining values.
+//! Wiped on drop: keys, MACs, KMAC's state, chaining values between parts of a message, octets copied from a message (which is a secret when
+//! a key is derived), and the memory that a batch uses for keys and chaining values.
 //!
 //! Not wiped: MACs that RustCrypto's traits compute, in `into_bytes`, where they are compared, and on the way out of a `finalize`; the
 //! chaining value of a single CMAC or HMAC, which is meant to stay in registers; values that the compiler or a cipher spills to the stack;
