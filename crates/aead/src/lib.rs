@@ -10,7 +10,7 @@
 //! | the same with the tag elsewhere | [`AeadKey::seal_detached`]; [`AeadKey::open_detached`] |
 //! | use it where a program has `aes-gcm` or `chacha20poly1305` | feature `aead`: [below](#instead-of-aes-gcm) |
 //! | encrypt packet numbers, as QUIC and DTLS 1.3 do | [`MaskKey`], [`AeadKey::seal_with_mask`]; `wireseal-quic` has all of QUIC |
-//! | say what serves a key | [`AeadKey::served_by`] |
+//! | say what a key is, and what serves it | [`AeadKey::algorithm`], [`AeadKey::served_by`] |
 //! | compare or test backends | `with_backend` of both keys, [`Backend::ALL`] |
 //!
 //! ```
