@@ -13,7 +13,7 @@ use core::panic::PanicInfo;
 
 use wireseal_aead::{AeadAlgorithm, AeadInOut, AeadKey, Aes128Gcm, KeyInit};
 use wireseal_algorithms::TcpAoAlgorithm;
-use wireseal_mac::digest::{KeyInit, Mac};
+use wireseal_mac::digest::Mac;
 use wireseal_mac::{HmacSha256, MacKey};
 use wireseal_tcp_ao::{Connection, KeyId, MasterKey, Mkt, MktSet, Segment, SocketPair};
 
