@@ -28,6 +28,7 @@ CRATES |= {
     "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-keys", "wireseal-smoltcp"),
     "router-peer": (*PROTOCOLS, "wireseal-interop-speaker"),
     "rtr": ("wireseal-linux",),
+    "bgp-daemon-keys": ("wireseal-linux", "wireseal-interop-speaker"),
     "firmware": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-smoltcp", "wireseal-quic"),
     "quinn-without-c": ("wireseal-quinn", "wireseal-rustls"),
     "wireseal-models": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-quic"),

@@ -115,8 +115,8 @@
 //!   [`Attachment::expired`], `KeyManager::reached`; and [`KeyManager::run_reporting`], a background task that installs and removes keys on
 //!   schedule.
 //! * `tracing`: logs key changes, failures and refused segments.
-//! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], and the ids and
-//!   counters of `wireseal-tcp-ao`.
+//! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], [`Policy`], and the ids
+//!   and counters of `wireseal-tcp-ao`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(target_os = "linux")]
 

@@ -50,9 +50,9 @@ build_small() {
     ln -s usr/sbin "$root/sbin"
     cp "$here/guest/init" "$root/init"
     cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
-    cp "$debs/usr/bin/busybox" "$root/bin/busybox"
+    cp "$programs/many_sessions" "$debs/usr/bin/busybox" "$root/bin/"
     if [ -z "$smoke" ]; then
-        cp "$programs/router-peer" "$root/bin/"
+        cp "$programs"/{router-peer,bgp-daemon-keys} "$root/bin/"
         cp "$target/package"/wireseal-*-x86_64 "$root/bin/wireseal"
         cp "$debs"/usr/sbin/{bird,birdc} "$debs/usr/bin/gobgpd" "$root/usr/sbin/"
         copy_libraries usr/sbin/bird usr/sbin/birdc usr/bin/gobgpd
@@ -71,7 +71,7 @@ build_big() {
     cp "$here/guest/agent.service" "$root/etc/systemd/system/"
     ln -s ../agent.service "$root/etc/systemd/system/multi-user.target.wants/"
     cp "$programs/wireseal-interop-linux-guest" "$root/usr/local/bin/guest"
-    cp "$programs"/{router-peer,wireseal-second-days} "$root/usr/local/bin/"
+    cp "$programs"/{router-peer,bgp-daemon-keys,wireseal-second-days} "$root/usr/local/bin/"
     # For rows that install nothing, where nobody else finds it.
     cp "$package"/wireseal-*-x86_64 "$root/opt/lab/wireseal"
     # Where the reader has downloaded it to, and a later version.

@@ -132,7 +132,7 @@ pub use transaction::{PlannedSocket, Transaction};
 ///
 /// use socket2::{Domain, Socket, Type};
 /// use wireseal_linux::KeyManager;
-/// use wireseal_keys::{KeyChain, Timestamp};
+/// use wireseal_keys::Timestamp;
 ///
 /// fn serve(chain: KeyChain, for_dynamic: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
 ///     let manager = KeyManager::default();
@@ -214,7 +214,7 @@ impl KeyManager {
     /// the receive queue, and would be read as the peer's.
     ///
     /// # Errors
-    /// As [`attach`](Self::attach) for a connection, and [`Error::KeyOfAnotherPeer`]; the socket is unchanged then.
+    /// As [`attach`](Self::attach) for a connection, [`Error::KeyOfAnotherPeer`] and [`Error::KeyNotAccepted`]; the socket is unchanged then.
     pub fn attach_accepted(
         &self,
         socket: &(impl AsFd + ?Sized),
@@ -352,8 +352,8 @@ fn begin(
     }
 }
 
-/// The peer of a connection, or of a socket that will connect. Refuses connections that are unsigned or signed with another peer's key, and
-/// peers without a key to send with.
+/// The peer of a connection, or of a socket that will connect. Refuses connections that are unsigned or signed with a wrong key, and peers
+/// without a key to send with.
 fn peer_with_key(
     attached: &Attached,
     peers: &PeerTable<Configured>,
@@ -364,22 +364,38 @@ fn peer_with_key(
 ) -> Result<PeerName, Error> {
     let peer = longest(peers, address, || attached.place(interface))?.ok_or(Error::NoPeer(address))?;
     let chain = &peers[&peer].chain;
-    if kind == SocketKind::Connection {
-        attached.socket().info()?.ok_or(Error::Unsigned)?;
-        if let Role::Accepted(remote) = role {
-            // The key that signed the SYN became the rnext key, and only this end changes that.
-            let key =
-                attached.socket().keys()?.into_iter().find(|key| key.is_rnext).ok_or(Error::Unsigned)?;
-            if !is_key_of(peers, peer, &key) {
-                return Err(Error::KeyOfAnotherPeer { address: remote.to_canonical(), key: key.name });
-            }
-        }
-    }
     if chain.at(now).preferred().is_none() {
         let (chain, next_change) = (chain.name().to_owned(), chain.next_change(now));
         return Err(Error::NoKeyToSendWith { peer, chain, next_change });
     }
+    if kind == SocketKind::Connection {
+        attached.socket().info()?.ok_or(Error::Unsigned)?;
+        if let Role::Accepted(remote) = role {
+            // The key that signed the SYN became the rnext key, and only this end changes that.
+            let keys = attached.socket().keys()?;
+            let key = keys.iter().find(|key| key.is_rnext).ok_or(Error::Unsigned)?;
+            check_handshake(peers, peer, key, remote.to_canonical(), now)?;
+        }
+    }
     Ok(peer)
+}
+
+/// Refuses an accepted connection if its handshake was signed with a key of another peer, or with one that its peer's chain does not accept
+/// any more: the caller may know only that key, and what it sent is in the receive queue.
+fn check_handshake(
+    peers: &PeerTable<Configured>,
+    peer: PeerName,
+    key: &InstalledKey,
+    address: IpAddr,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if !is_key_of(peers, peer, key) {
+        return Err(Error::KeyOfAnotherPeer { address, key: key.name });
+    }
+    if !peers[&peer].chain.at(now).iter().any(|accepted| key.is(accepted.mkt())) {
+        return Err(Error::KeyNotAccepted { address, key: key.name });
+    }
+    Ok(())
 }
 
 /// Whether a key that signed a handshake is the peer's. Linux does not tell keys of two interfaces apart: if another peer has the same

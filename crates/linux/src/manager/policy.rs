@@ -18,6 +18,8 @@ use crate::{Generation, PeerName};
 /// A policy acts at most once for each change of its peer's keys on each socket, and the
 /// [report](crate::SocketReport::policy) says what it did.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields, rename_all = "kebab-case"))]
 pub struct Policy {
     /// What to do.
     pub on_failure: OnFailure,
@@ -31,6 +33,8 @@ pub struct Policy {
 
 /// What to do when a peer does not follow a change of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum OnFailure {
     /// Try again in each step.
     #[default]

@@ -21,11 +21,11 @@ use wireseal_algorithms::TcpAoAlgorithm::HmacSha1;
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 
-use super::KeyManager;
 use super::apply::{Calls, Outcome, Scope};
 use super::peers::{Configured, PeerTable};
 use super::plan::SocketKind::{self, Closed, Connection, Listener};
 use super::plan::{Action, Call, Found, Memory, Origin, Target};
+use super::{KeyManager, check_handshake};
 use crate::key::COMPARISONS;
 use crate::{EinvalReason, Error, Generation, InstalledKey, KeyName, PeerName, SocketKey};
 

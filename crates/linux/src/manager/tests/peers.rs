@@ -362,3 +362,27 @@ fn a_connection_does_not_go_on_under_a_key_that_the_kernel_does_not_delete() {
     let new = Some(name(in_vrf, 2));
     assert_eq!((kernel.current, kernel.rnext), (new, new));
 }
+
+/// A connection may wait to be accepted while the keys change.
+#[test]
+fn a_handshake_counts_under_the_keys_that_the_chain_accepts_when_it_is_attached() {
+    let (network, router) = (peer("192.0.2.0/24"), peer("192.0.2.7"));
+    let peers = peers([(router, rolling(0))]);
+    let [first, second, replaced, gone] = [mkt(1, 1, 0), mkt(2, 2, 1), mkt(2, 2, 7), mkt(3, 3, 2)];
+    for (called_with, of, now, refused) in [
+        (&first, router, 99, None),
+        (&second, router, 120, None),
+        (&first, router, 149, None),
+        (&first, router, 150, Some("does not accept")),
+        (&replaced, router, 120, Some("does not accept")),
+        (&gone, router, 120, Some("does not accept")),
+        (&first, network, 120, Some("has a key chain of its own")),
+    ] {
+        let key = InstalledKey::of(of.key(called_with), called_with);
+        let address = IpAddr::from([192, 0, 2, 7]);
+        let error =
+            check_handshake(&peers, router, &key, address, at(now)).err().map(|error| error.to_string());
+        let is_expected = error.as_ref().zip(refused).map(|(error, refused)| error.contains(refused));
+        assert_eq!(is_expected, refused.map(|_| true), "{called_with:?} at {now}: {error:?}");
+    }
+}

@@ -4,6 +4,7 @@ mod attacks;
 mod bgp;
 mod bird;
 mod closing;
+mod daemon_keys;
 mod firmware;
 mod half_open;
 mod kernels;
@@ -54,6 +55,7 @@ pub fn all() -> Vec<Row> {
         manager::rolling(),
         manager::accepting(),
         manager::calls(),
+        daemon_keys::rows(),
         vrf::rows(),
         firmware::sessions(),
         firmware::attacks(),
