@@ -192,12 +192,17 @@ impl State {
     }
 
     /// Carries out the policy of a peer, once for each change of the peer and socket, because of a failure on the socket at `index`.
-    pub(super) fn carry_out(&mut self, index: usize, peer: PeerName, now: Timestamp) -> Option<PolicyAction> {
+    pub(super) fn carry_out(
+        &mut self,
+        index: usize,
+        peer: PeerName,
+        is_connection: bool,
+        now: Timestamp,
+    ) -> Option<PolicyAction> {
         let policy = self.policies.get(&peer).filter(|policy| policy.on_failure != OnFailure::Retry)?.clone();
         let (entry, changed) = (&mut self.sockets[index], self.peers.get(&peer)?.version);
-        let is_listener = entry.state.peer.is_none();
         let has_old_keys = self.given_up.get(&peer) == Some(&PolicyAction::HeldOldKeys);
-        if policy.on_failure == OnFailure::ResetSession && is_listener
+        if policy.on_failure == OnFailure::ResetSession && !is_connection
             || policy.on_failure == OnFailure::HoldOldKeys && has_old_keys
             || !entry.standing.act(peer, changed)
         {
@@ -240,10 +245,10 @@ impl State {
     /// Has the next step reset the connections of all peers of a cohort, or of this peer alone.
     fn reset_cohort(&mut self, peer: PeerName, cohort: Option<&str>) {
         let policies = &self.policies;
-        let is_in = |other: PeerName| {
-            let of_other = policies.get(&other).and_then(|policy| policy.cohort.as_deref());
-            other == peer || cohort.is_some() && of_other == cohort
-        };
+        let is_of =
+            |other: PeerName, cohort| policies.get(&other)?.cohort.as_deref().filter(|of| *of == cohort);
+        let is_in =
+            |other: PeerName| other == peer || cohort.is_some_and(|cohort| is_of(other, cohort).is_some());
         for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer.is_some_and(is_in)) {
             (entry.next, entry.reset) = (Some(Timestamp::MIN), Some((peer, PolicyAction::ResetCohort)));
         }

@@ -226,6 +226,9 @@ impl Transaction {
 
     /// Makes the changes. They take effect in the next step, which is [due](KeyManager::step_due) at once.
     ///
+    /// A peer that is given the chain that it has is not changed: its policy does not act anew, and its old keys are not forgotten. If
+    /// nothing changes at all, this is a generation nevertheless, so that to undo it never undoes an earlier one.
+    ///
     /// # Errors
     /// [`Error::ChangedMeanwhile`] if peers were changed since the transaction began; [`Error::AlgorithmNotInLinux`] and
     /// [`Error::PeersClash`]. Nothing has changed then.
@@ -252,10 +255,10 @@ impl Transaction {
         for (peer, policy) in self.policies {
             state.set_policy(peer, policy);
         }
-        Ok(if changes.is_empty() { state.generation } else { state.change(changes) })
+        Ok(state.change(changes))
     }
 
-    /// All changes, if they fit.
+    /// All changes that change something, if they fit.
     fn checked(&self, state: &State) -> Result<Changes, Error> {
         let (began, newest) = (self.began, state.generation);
         if began != newest {
@@ -265,7 +268,10 @@ impl Transaction {
         if self.replaces_all {
             state.peers.keys().for_each(|peer| _ = changes.entry(*peer).or_insert(None));
         }
-        changes.retain(|peer, change| change.is_some() || state.peers.contains_key(peer));
+        changes.retain(|peer, change| match (change, state.peers.get(peer)) {
+            (Some(change), Some(before)) => !change.is_same(before),
+            (change, before) => change.is_some() || before.is_some(),
+        });
         for (peer, change) in &changes {
             if let Some(Configured { chain, is_blocked: false, .. }) = change {
                 state.check(&changes, *peer, chain)?;
