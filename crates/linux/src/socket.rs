@@ -155,8 +155,9 @@ impl<'fd> TcpAoSocket<'fd> {
     }
 
     /// Resets a connection, whatever other descriptors of it there are. The reset is signed, because the keys are still on the socket. Data
-    /// that has not been read is discarded, also if the peer has ended the connection. If Linux refuses, the connection is shut down in
-    /// order.
+    /// that has not been read is discarded, also if the peer has ended the connection. The next call on the connection fails with
+    /// [`ConnectionReset`](io::ErrorKind::ConnectionReset), one that waits in the kernel with [`BrokenPipe`](io::ErrorKind::BrokenPipe). If
+    /// Linux refuses, the connection is shut down in order.
     ///
     /// # Errors
     /// [`Error::Io`] if neither is possible, and for a listening socket, which goes on listening.

@@ -132,7 +132,7 @@ pub use transaction::{PlannedSocket, Transaction};
 ///
 /// use socket2::{Domain, Socket, Type};
 /// use wireseal_linux::KeyManager;
-/// use wireseal_keys::Timestamp;
+/// use wireseal_keys::{KeyChain, Timestamp};
 ///
 /// fn serve(chain: KeyChain, for_dynamic: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
 ///     let manager = KeyManager::default();

@@ -43,7 +43,8 @@ pub enum OnFailure {
     /// was set before the change. The old keys are kept until all its connections have moved.
     HoldOldKeys,
     /// [Reset](crate::TcpAoSocket::reset) this connection, signed, whatever other descriptors of it there are; other connections with the
-    /// peer stay. If the failure is on a socket that is not connected, go on trying.
+    /// peer stay. Its owner learns of it at once, because reading and writing fail. If the failure is on a socket that is not connected, go
+    /// on trying.
     ResetSession,
     /// Reset all connections of all peers with the same [`cohort`](Policy::cohort), or of this peer if it has none.
     ResetCohort,

@@ -173,17 +173,23 @@ impl State {
         check(&others.map(|(other, configured)| (*other, configured.clone())).collect(), peer, chain)
     }
 
-    pub(super) fn set_policy(&mut self, peer: PeerName, policy: Policy) {
-        if policy.on_failure != OnFailure::HoldOldKeys {
-            self.old.remove(&peer);
-        }
-        for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer == Some(peer)) {
+    /// Sets policies, and makes the connections due whose peer's policy is a new one.
+    pub(super) fn set_policies(&mut self, mut policies: PeerTable<Policy>) {
+        let default = Policy::default();
+        policies.retain(|peer, policy| self.policies.get(peer).unwrap_or(&default) != policy);
+        let is_new = |peer| policies.contains_key(&peer);
+        for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer.is_some_and(is_new)) {
             entry.next = Some(Timestamp::MIN);
         }
-        if policy == Policy::default() {
-            self.policies.remove(&peer);
-        } else {
-            self.policies.insert(peer, policy);
+        for (peer, policy) in policies {
+            if policy.on_failure != OnFailure::HoldOldKeys {
+                self.old.remove(&peer);
+            }
+            if policy == default {
+                self.policies.remove(&peer);
+            } else {
+                self.policies.insert(peer, policy);
+            }
         }
     }
 

@@ -109,7 +109,7 @@ impl KeyManager {
     /// Sets what to do when the keys of a peer cannot be put on a socket, or the peer does not move to them. The peer need not be set yet,
     /// and the policy stays when it is changed or removed. This is no change of the peer's keys.
     pub fn set_policy(&self, peer: PeerName, policy: Policy) {
-        self.shared.state().set_policy(peer.canonical(), policy);
+        self.shared.state().set_policies(PeerTable::from([(peer.canonical(), policy)]));
         self.shared.changed();
     }
 }
@@ -252,9 +252,7 @@ impl Transaction {
 
     fn commit_to(self, state: &mut State) -> Result<Generation, Error> {
         let changes = self.checked(state)?;
-        for (peer, policy) in self.policies {
-            state.set_policy(peer, policy);
-        }
+        state.set_policies(self.policies);
         Ok(state.change(changes))
     }
 
