@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +84,7 @@ impl Transport for Kernel {
         let remote = neighbour.remote();
         let socket = bind(SocketAddr::new(neighbour.local_address, 0))?;
         protection.set_md5_key(&socket, remote)?;
-        let managed = protection.manage(&socket, Some(remote.ip()))?;
+        let managed = protection.manage(&socket, Role::Connects(remote))?;
         Watched::connection(remote, socket.connect(remote).await?, managed)
     }
 
@@ -101,18 +101,20 @@ impl Transport for Kernel {
         // Only on a socket that already listens can a peer whose chain has no key yet be shut out. `take_over` resets connections
         // that were faster.
         let is_managed = |(_, (_, protection)): &&Caller| matches!(protection, Protection::TcpAo(..));
+        // Keys require TCP-AO from their own peers in any case.
+        let role = if callers.iter().all(|caller| is_managed(&caller)) {
+            Role::Listens
+        } else {
+            Role::ListensToOthers
+        };
         let managed = match callers.iter().find(is_managed) {
-            Some((_, (_, protection))) => protection.manage(&socket, None).map_err(|error| {
+            Some((_, (_, protection))) => protection.manage(&socket, role).map_err(|error| {
                 let is_about = |(_, (neighbour, _)): &&Caller| concerns(&error, neighbour);
                 let (index, (neighbour, _)) = callers.iter().find(is_about).unwrap_or(&callers[0]);
                 in_field(*index, neighbour, &error.into())
             })?,
             None => None,
         };
-        if managed.is_some() && !callers.iter().all(|caller| is_managed(&caller)) {
-            // The manager made the socket require TCP-AO from everyone; keys still require it from their own peers.
-            TcpAoSocket::new(&socket).set_required(false)?;
-        }
         Ok(Box::new(KernelListener { _managed: managed, socket, callers, refused: RefusalLog::default() }))
     }
 }
@@ -154,7 +156,7 @@ impl Listener for KernelListener {
 
 /// Takes over a connection that has inherited its keys from the listening socket.
 fn take_over(stream: TcpStream, remote: SocketAddr, protection: &Protection) -> Result<Connection> {
-    match protection.manage(&stream, None) {
+    match protection.manage(&stream, Role::Connected) {
         Ok(managed) => Watched::connection(remote, stream, managed),
         Err(error) => {
             stream.set_zero_linger()?;
@@ -231,13 +233,13 @@ impl Protection {
         Ok(Self::TcpMd5(Arc::clone(secret)))
     }
 
-    /// Lets the manager install the chain's keys on a socket for as long as the attachment is kept; a socket that will connect needs the
-    /// remote address.
-    fn manage(&self, socket: &impl AsFd, remote: Option<IpAddr>) -> Result<Option<Managed>, Error> {
+    /// Lets the manager install the chain's keys on a socket for as long as the attachment is kept.
+    fn manage(&self, socket: &impl AsFd, role: Role) -> Result<Option<Managed>, Error> {
         let Self::TcpAo(manager, chain) = self else { return Ok(None) };
-        let attachment = match remote {
-            Some(remote) => manager.attach_connecting(socket, remote, Timestamp::now()),
-            None => manager.attach(socket, Timestamp::now()),
+        let attachment = match role {
+            Role::Connects(remote) => manager.attach_connecting(socket, remote, Timestamp::now()),
+            Role::Connected | Role::Listens => manager.attach(socket, Timestamp::now()),
+            Role::ListensToOthers => manager.attach_mixed(socket, Timestamp::now()),
         };
         Ok(Some((attachment?, Arc::clone(chain))))
     }
@@ -247,6 +249,18 @@ impl Protection {
         let Self::TcpMd5(secret) = self else { return Ok(()) };
         TcpAoSocket::new(socket).set_md5_key(IpCidr::new_host(peer.ip()), None, secret)
     }
+}
+
+/// What a socket does.
+#[derive(Clone, Copy)]
+enum Role {
+    /// It will connect to this address.
+    Connects(SocketAddr),
+    Connected,
+    /// It listens, to neighbours with TCP-AO alone.
+    Listens,
+    /// It listens, to neighbours without TCP-AO, too.
+    ListensToOthers,
 }
 
 /// A neighbour's name in its manager.
@@ -278,6 +292,10 @@ impl StepLog {
                 let peer = action.as_ref().map(|action| action.key().peer()).or(socket.state.peer);
                 let action = action.as_ref().map_or("read the keys".to_owned(), ToString::to_string);
                 self.span(peer).in_scope(|| warn!(%error, "cannot {action}, trying again"));
+            }
+            if let Some(key) = socket.insists_on {
+                let warning = || warn!("the peer goes on asking for the {key}, whose send lifetime is over");
+                self.span(socket.state.peer).in_scope(warning);
             }
             for key in socket.taken_away() {
                 let warning =

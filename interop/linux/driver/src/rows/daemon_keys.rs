@@ -29,7 +29,7 @@ const FAMILY: Family = Family::Ipv4;
 const BGP: u16 = 179;
 const FOLDER: &str = "/tmp/daemon-keys";
 /// Seconds that a peer has for moving. It sends a KEEPALIVE every three.
-const PATIENCE: u32 = 8;
+const PATIENCE: u32 = 15;
 /// How many sessions change their keys at once.
 const MANY: u16 = 1000;
 /// Octets for the keys of a listener with so many peers, two each.

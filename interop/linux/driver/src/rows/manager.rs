@@ -171,7 +171,7 @@ fn row(family: Family) -> Row {
             MOMENTS.len()
         ),
         async move |lab| roll(lab, family).await,
-        "south's chain is without the third key: the session goes on under the second until that may not be sent with",
+        "south's chain is without the third key: the session goes on under the second until north accepts it no longer",
         async move |lab| roll_without_the_third(lab, family).await,
     )
 }
@@ -219,8 +219,8 @@ async fn roll_without_the_third(lab: &Lab, family: Family) -> Result<Refusal> {
     // A later acknowledgment would ask for the key valid then.
     managed.kernels.quiet().await?;
     let before = managers.south_guest.counters().await?;
-    // North changes to the third key by itself halfway through the time for which the second is still accepted.
-    let [_, south] = managers.step(225).await?;
+    // North changes to the third key by itself when it accepts the second no longer: the peer has not moved.
+    let [_, south] = managers.step(240).await?;
     ensure!(south.expired == 1, "south does not say that it has expired: {south:?}");
     let counted = managers.south_guest.await_counted(&before, Counted::key_not_found(1));
     // Only north sends: what south sent would ask for the second key again.

@@ -22,7 +22,7 @@ use wireseal_tcp_ao::{KeyId, MasterKey, Mkt};
 /// How long a barrier may take, and a read.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Seconds until a peer that has not moved has failed.
-const PATIENCE: u32 = 10;
+const PATIENCE: u32 = 20;
 const OLD: u8 = 1;
 const NEW: u8 = 2;
 /// What the RecvIDs of the daemon's keys are above their SendIDs.
