@@ -40,6 +40,8 @@ CRATES |= {
 UNSAFE = (
     "crates/kernels/",
     "crates/linux/src/sys.rs",
+    # Calls that the kernel refuses and crates/linux never makes.
+    "interop/linux/guest/src/options.rs",
     # Calls of the C libraries that the benches compare with.
     "benches/peers/",
     # C's start code calls `main` by its name, and `no_mangle` is an unsafe attribute.

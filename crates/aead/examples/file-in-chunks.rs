@@ -1,10 +1,10 @@
-//! A file of any length in chunks of 64 KiB, by the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): a nonce has the
-//! chunk's number, and says whether it is the last one. So a file that is cut off, or whose chunks were moved, is refused.
+//! A file of any length in chunks of 64 KiB, by the STREAM construction (Hoang, Reyhanitabar, Rogaway and Vizár, 2015): each chunk's
+//! nonce holds its number, and says whether it is the last. So a file that was truncated, or whose chunks were moved, is refused.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 
 use wireseal_aead::aead::{Generate, array::Array, consts::U7};
-use wireseal_aead::{AeadAlgorithm, AeadKey, Aes256Gcm, Key};
+use wireseal_aead::{AeadAlgorithm, AeadKey, ChaCha20Poly1305, Key};
 
 const TAG: usize = AeadAlgorithm::TAG_LENGTH;
 const CHUNK: usize = 64 << 10;
@@ -29,7 +29,8 @@ where
 }
 
 fn seal(key: &AeadKey, input: impl Read, mut output: impl Write) -> io::Result<()> {
-    // At random, so that two files under one key have different nonces. For many files, derive a key for each.
+    // At random, so that files under one key have different nonces: of 2^12, two have the same with a probability of 2^-33. For more, derive
+    // a key for each file, as age does.
     let file: [u8; 7] = Array::<u8, U7>::generate().into();
     output.write_all(&file)?;
     each_chunk(input, CHUNK, file, |nonce, mut chunk| {
@@ -39,7 +40,7 @@ fn seal(key: &AeadKey, input: impl Read, mut output: impl Write) -> io::Result<(
     })
 }
 
-/// After an error, the output is authentic but not whole: remove it.
+/// After an error, the output is authentic but incomplete: remove it.
 fn open(key: &AeadKey, mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut file = [0; 7];
     input.read_exact(&mut file)?;
@@ -50,20 +51,30 @@ fn open(key: &AeadKey, mut input: impl Read, mut output: impl Write) -> io::Resu
 }
 
 fn main() -> io::Result<()> {
-    let key = AeadKey::new(AeadAlgorithm::Aes256Gcm, &Key::<Aes256Gcm>::generate()).expect("32 octets");
+    // With AES-GCM, one key would be used up after 512 GiB.
+    let key = Key::<ChaCha20Poly1305>::generate();
+    let key = AeadKey::new(AeadAlgorithm::ChaCha20Poly1305, &key).expect("32 octets");
     for length in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
         let (text, mut sealed, mut opened) = (vec![5; length], Vec::new(), Vec::new());
         seal(&key, &text[..], &mut sealed)?;
         open(&key, &sealed[..], &mut opened)?;
         assert!(opened == text, "{length} octets");
-        // Without its end, and without its start.
-        for cut in [8, 7 + CHUNK + TAG, sealed.len() - 1].into_iter().filter(|cut| *cut < sealed.len()) {
-            for damaged in [sealed[..cut].to_vec(), [&sealed[..7], &sealed[cut..]].concat()] {
+        let (file, chunks) = sealed.split_at(7);
+        // Without its end, without its start, the two exchanged, and with more behind it.
+        for cut in [0, 1, CHUNK + TAG, chunks.len() - 1].into_iter().filter(|cut| *cut < chunks.len()) {
+            let (start, end) = chunks.split_at(cut);
+            for damaged in [&[start][..], &[end], &[end, start], &[chunks, end]] {
+                if damaged.concat() == chunks {
+                    continue;
+                }
+                let damaged = [file, &damaged.concat()].concat();
                 let error = open(&key, &damaged[..], io::sink()).expect_err("refused");
                 assert_eq!(error.kind(), ErrorKind::InvalidData);
             }
         }
     }
-    println!("files of up to three chunks sealed and opened; the same cut off, or without a start, refused");
+    println!(
+        "files of up to three chunks sealed and opened; the same cut off, extended or in another order refused"
+    );
     Ok(())
 }

@@ -4,10 +4,12 @@
 compile_error!("the feature `ring`, `aws-lc-rs` or `rustcrypto` is needed");
 
 /// The library that AES-GCM, ChaCha20-Poly1305 and masks come from. AES-128-CCM is always RustCrypto's.
+// Non-exhaustive because a feature that another crate turns on adds a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Backend {
-    /// Wireseal's own routines, if the processor has the instructions: AES-GCM, in one pass with a mask, ChaCha20-Poly1305, and masks;
-    /// feature `kernels`. If it lacks them, the key comes from the next of [`Backend::ALL`].
+    /// Wireseal's own routines, if the processor has the instructions: AES-GCM, also with a mask in one pass, ChaCha20-Poly1305, and masks
+    /// (feature `kernels`). If it lacks them, the key comes from the next of [`Backend::ALL`].
     #[cfg(feature = "kernels")]
     Kernels,
     /// ring, faster than RustCrypto, with assembly for x86-64 and AArch64; feature `ring`.

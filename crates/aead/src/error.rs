@@ -8,7 +8,7 @@ use wireseal_algorithms::AeadAlgorithm;
 #[non_exhaustive]
 pub enum AeadError {
     /// The key has the wrong length for its algorithm.
-    #[error("a key for {algorithm} has {expected} octets, not {got}")]
+    #[error("a key for {} has {expected} octets, not {got}", name(*.algorithm))]
     KeyLength {
         /// The algorithm.
         algorithm: AeadAlgorithm,
@@ -18,7 +18,7 @@ pub enum AeadError {
         got: usize,
     },
     /// The text is longer than the algorithm's counter reaches. Nothing was changed.
-    #[error("a text for {algorithm} has at most {maximum} octets, not {got}")]
+    #[error("a text for {} has at most {maximum} octets, not {got}", name(*.algorithm))]
     TooLong {
         /// The algorithm.
         algorithm: AeadAlgorithm,
@@ -55,4 +55,14 @@ pub enum AeadError {
     /// tag unchanged.
     #[error("the message is not authentic")]
     NotAuthentic,
+}
+
+/// The algorithm alone, where [`AeadAlgorithm::name`] is that of a cipher suite of TLS.
+const fn name(algorithm: AeadAlgorithm) -> &'static str {
+    match algorithm {
+        AeadAlgorithm::Aes128Gcm => "AES-128-GCM",
+        AeadAlgorithm::Aes256Gcm => "AES-256-GCM",
+        AeadAlgorithm::ChaCha20Poly1305 => "ChaCha20-Poly1305",
+        AeadAlgorithm::Aes128Ccm => "AES-128-CCM",
+    }
 }

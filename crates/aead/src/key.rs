@@ -1,11 +1,12 @@
 //! A key of any algorithm, from the library chosen when it is created.
 
+use core::alloc::Layout;
 use core::fmt;
 
 use wireseal_algorithms::AeadAlgorithm;
 #[cfg(feature = "kernels")]
 use wireseal_kernels::{chacha20_poly1305::ChaCha20Poly1305Key, gcm::GcmKey};
-use zeroize::ZeroizeOnDrop;
+use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 use crate::backend::Backend;
 use crate::error::AeadError;
@@ -17,23 +18,24 @@ use crate::mask::MaskKey;
 #[cfg(feature = "kernels")]
 use crate::mask::State as Mask;
 use crate::rustcrypto;
+use crate::wiped::octets_but_tag;
 
 const TAG_LENGTH: usize = AeadAlgorithm::TAG_LENGTH;
 
-/// Up to this many octets a text is short enough for every algorithm: AES-128-CCM's maximum.
+/// Every algorithm takes texts up to this many octets, the maximum of AES-128-CCM.
 const SHORT: usize = (1 << 24) - 1;
 
 /// A key that seals and opens messages in place.
 ///
-/// It takes any nonce: sealing two messages with the same nonce reveals both texts and lets anyone forge. All methods take `&self`, so any
-/// number of threads can use one key.
+/// It takes any nonce: sealing two messages with the same nonce reveals the difference of their texts and lets anyone forge
+/// ([limits](crate#limits-of-a-key)). All methods take `&self`, so any number of threads can use one key.
 ///
-/// A key takes at most 560 octets, needs no heap but for [`Backend::AwsLc`](crate::Backend), and is wiped on drop. `Debug` shows its
+/// A key takes at most 576 octets, needs no heap but for [`Backend::AwsLc`](crate::Backend), and is wiped on drop. `Debug` shows its
 /// algorithm.
 #[derive(Clone)]
 pub struct AeadKey(State);
 
-// What a key knows of its algorithm lies next to the variant, where there is room in any case.
+// The algorithm lies beside the variant's tag, where there would be padding.
 #[derive(Clone)]
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
 enum State {
@@ -52,9 +54,27 @@ enum State {
     #[cfg(feature = "rustcrypto")]
     ChaCha20Poly1305(rustcrypto::ChaCha20Poly1305),
     Aes128Ccm(rustcrypto::Aes128Ccm),
+    /// A dropped key: no call sees it.
+    Wiped([u8; OCTETS]),
 }
 
-const _: () = assert!(size_of::<AeadKey>() <= 560);
+const OCTETS: usize = octets_but_tag(&[
+    #[cfg(feature = "kernels")]
+    Layout::new::<(u8, AeadAlgorithm, GcmKey)>(),
+    #[cfg(feature = "kernels")]
+    Layout::new::<(u8, ChaCha20Poly1305Key)>(),
+    #[cfg(feature = "ring")]
+    Layout::new::<(u8, AeadAlgorithm, ring::AeadKey)>(),
+    #[cfg(feature = "aws-lc-rs")]
+    Layout::new::<(u8, AeadAlgorithm, aws_lc::AeadKey)>(),
+    #[cfg(feature = "rustcrypto")]
+    Layout::new::<(u8, rustcrypto::Aes128Gcm)>(),
+    #[cfg(feature = "rustcrypto")]
+    Layout::new::<(u8, rustcrypto::Aes256Gcm)>(),
+    #[cfg(feature = "rustcrypto")]
+    Layout::new::<(u8, rustcrypto::ChaCha20Poly1305)>(),
+    Layout::new::<(u8, rustcrypto::Aes128Ccm)>(),
+]);
 
 impl AeadKey {
     /// A key for the active backend.
@@ -95,7 +115,7 @@ impl AeadKey {
             State::Aes256Gcm(_) => AeadAlgorithm::Aes256Gcm,
             #[cfg(feature = "rustcrypto")]
             State::ChaCha20Poly1305(_) => AeadAlgorithm::ChaCha20Poly1305,
-            State::Aes128Ccm(_) => AeadAlgorithm::Aes128Ccm,
+            State::Aes128Ccm(_) | State::Wiped(_) => AeadAlgorithm::Aes128Ccm,
         }
     }
 
@@ -160,6 +180,7 @@ impl AeadKey {
             #[cfg(feature = "rustcrypto")]
             State::ChaCha20Poly1305(key) => key.seal(nonce, aad, text),
             State::Aes128Ccm(key) => key.seal(nonce, aad, text),
+            State::Wiped(_) => None,
         };
         tag.ok_or_else(|| self.too_long(got))
     }
@@ -247,6 +268,7 @@ impl AeadKey {
             #[cfg(feature = "rustcrypto")]
             State::ChaCha20Poly1305(key) => key.open(nonce, aad, text, tag),
             State::Aes128Ccm(key) => key.open(nonce, aad, text, tag),
+            State::Wiped(_) => false,
         };
         if is_authentic {
             return Ok(());
@@ -254,9 +276,9 @@ impl AeadKey {
         Err(refused(text))
     }
 
-    /// One comparison for most texts.
+    /// A short text takes one comparison.
     #[inline]
-    fn check_length(&self, length: usize) -> Result<(), AeadError> {
+    pub(crate) fn check_length(&self, length: usize) -> Result<(), AeadError> {
         if length > SHORT && length as u64 > self.algorithm().max_text_length() {
             return Err(self.too_long(length));
         }
@@ -317,12 +339,31 @@ impl State {
     }
 }
 
-// Each variant's key wipes itself.
+impl Drop for AeadKey {
+    fn drop(&mut self) {
+        self.0 = State::Wiped([0; OCTETS]);
+        if let State::Wiped(octets) = &self.0 {
+            optimization_barrier(octets);
+        }
+    }
+}
+
 impl ZeroizeOnDrop for AeadKey {}
 
 /// Omits the key.
 impl fmt::Debug for AeadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AeadKey").field("algorithm", &self.algorithm()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zeros_of_a_dropped_key_cover_all_but_the_tag() {
+        assert_eq!(size_of::<State>(), OCTETS + 1);
+        assert!(size_of::<AeadKey>() <= 576);
     }
 }

@@ -1,11 +1,12 @@
 //! Masks of packet numbers and headers, from a sample of the ciphertext.
 
+use core::alloc::Layout;
 use core::fmt;
 
 use wireseal_algorithms::AeadAlgorithm;
 #[cfg(feature = "kernels")]
 use wireseal_kernels::{aes::AesMaskKey, chacha20::ChaCha20MaskKey};
-use zeroize::ZeroizeOnDrop;
+use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 use crate::backend::Backend;
 use crate::error::AeadError;
@@ -14,11 +15,12 @@ use crate::like_ring::aws_lc;
 #[cfg(feature = "ring")]
 use crate::like_ring::ring;
 use crate::rustcrypto;
+use crate::wiped::octets_but_tag;
 
 /// A key for masks over packet numbers: QUIC's header protection (RFC 9001 §5.4), and DTLS 1.3's protection of record numbers (RFC 9147
 /// §4.2.3), which is the same function of the sample. Wiped on drop.
 ///
-/// A mask is a block of AES, or the start of a ChaCha20 block, from 16 octets of ciphertext. Which bits it covers is the protocol's matter.
+/// A mask is a block of AES, or the start of a ChaCha20 block, from 16 octets of ciphertext. The protocol says which bits it covers.
 pub struct MaskKey(pub(crate) State);
 
 #[allow(clippy::large_enum_variant, reason = "a heap is what this crate does without")]
@@ -36,7 +38,25 @@ pub(crate) enum State {
     Aes256(rustcrypto::Aes256Mask),
     #[cfg(any(feature = "ring", feature = "rustcrypto"))]
     ChaCha20(rustcrypto::ChaCha20Mask),
+    /// A dropped key: no call sees it.
+    Wiped([u8; OCTETS]),
 }
+
+const OCTETS: usize = octets_but_tag(&[
+    #[cfg(feature = "kernels")]
+    Layout::new::<(u8, AesMaskKey)>(),
+    #[cfg(feature = "kernels")]
+    Layout::new::<(u8, ChaCha20MaskKey)>(),
+    #[cfg(feature = "ring")]
+    Layout::new::<(u8, ring::MaskKey)>(),
+    #[cfg(feature = "aws-lc-rs")]
+    Layout::new::<(u8, aws_lc::MaskKey)>(),
+    Layout::new::<(u8, rustcrypto::Aes128Mask)>(),
+    #[cfg(feature = "rustcrypto")]
+    Layout::new::<(u8, rustcrypto::Aes256Mask)>(),
+    #[cfg(any(feature = "ring", feature = "rustcrypto"))]
+    Layout::new::<(u8, rustcrypto::ChaCha20Mask)>(),
+]);
 
 impl MaskKey {
     /// A key for the active backend. `algorithm` is that of the payload.
@@ -81,6 +101,7 @@ impl MaskKey {
             State::Aes256(key) => key.mask(sample),
             #[cfg(any(feature = "ring", feature = "rustcrypto"))]
             State::ChaCha20(key) => key.mask(sample),
+            State::Wiped(_) => [0; 5],
         }
     }
 }
@@ -129,12 +150,30 @@ impl State {
     }
 }
 
-// Each variant's key wipes itself.
+impl Drop for MaskKey {
+    fn drop(&mut self) {
+        self.0 = State::Wiped([0; OCTETS]);
+        if let State::Wiped(octets) = &self.0 {
+            optimization_barrier(octets);
+        }
+    }
+}
+
 impl ZeroizeOnDrop for MaskKey {}
 
 /// Omits the key.
 impl fmt::Debug for MaskKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MaskKey").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_zeros_of_a_dropped_key_cover_all_but_the_tag() {
+        assert_eq!(size_of::<State>(), OCTETS + 1);
     }
 }

@@ -19,8 +19,8 @@ macro_rules! aeads {
     ($($(#[$doc:meta])* $name:ident, $key_length:ty;)*) => {$(
         $(#[$doc])*
         ///
-        /// The octets are those of the type that the name has in RustCrypto. Opening differs in one thing: if the message is not authentic,
-        /// the buffer becomes zeros, where RustCrypto may leave the ciphertext.
+        /// Seals and opens the same messages as RustCrypto's type. If a message is not authentic, the text becomes zeros, where RustCrypto
+        /// may leave the ciphertext. To try another key in place, keep a copy.
         #[derive(Clone, Debug)]
         pub struct $name(AeadKey);
 
@@ -47,6 +47,8 @@ macro_rules! aeads {
                 associated_data: &[u8],
                 buffer: InOutBuf<'_, '_, u8>,
             ) -> aead::Result<Tag> {
+                // Before the copy, or an output would hold the text in the clear where this fails.
+                self.0.check_length(buffer.len()).map_err(|_| aead::Error)?;
                 let text = buffer.into_out_with_copied_in();
                 self.0.seal_detached(&nonce.0, associated_data, text).map(Array).map_err(|_| aead::Error)
             }
@@ -58,6 +60,7 @@ macro_rules! aeads {
                 buffer: InOutBuf<'_, '_, u8>,
                 tag: &Tag,
             ) -> aead::Result<()> {
+                self.0.check_length(buffer.len()).map_err(|_| aead::Error)?;
                 let text = buffer.into_out_with_copied_in();
                 self.0.open_detached(&nonce.0, associated_data, text, &tag.0).map_err(|_| aead::Error)
             }

@@ -17,9 +17,8 @@
 //! # Rollover without loss
 //! A key is an MKT, which signs and verifies with one secret, so its accept lifetime must cover its send lifetime. If several
 //! keys are valid, [`ActiveKeys`] prefers the one that the chain [names](KeyChain::with_preferred), or else the one whose send lifetime
-//! started last. Clocks differ: let each accept lifetime
-//! start earlier and end later than the send lifetime, by more than the clocks may differ, key by key or for the chain with
-//! [`KeyChain::with_accept_tolerance`]. Then each end accepts what the other prefers, even while a clock steps back and forth.
+//! started last. Clocks differ: let each accept lifetime start earlier and end later than the send lifetime, by more than the clocks may
+//! differ, key by key or for the chain with [`KeyChain::with_accept_tolerance`]. Then each end accepts what the other prefers, even while a clock steps back and forth.
 //!
 //! Pass [`KeyChain::mkts`] to [`Connection::replace_keys`](wireseal_tcp_ao::Connection::replace_keys) or
 //! [`Shim::set_mkts`](wireseal_tcp_ao::shim::Shim::set_mkts) at every [`KeyChain::next_change`], and when the clock has been set. This

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let keys = KeyManager::default();
     keys.set_peer(network.parse()?, KeyChain::new("peers", vec![Key::new(1, mkt)])?)?;
 
-    // Steps are taken in a thread of their own; their reports come to the loop.
+    // A thread of its own takes the steps; the loop gets their reports.
     let mut poll = Poll::new()?;
     let waker = Waker::new(poll.registry(), KEYS)?;
     let (sender, reports) = mpsc::channel();

@@ -1,4 +1,4 @@
-//! A daemon with a thread for each peer: it dials its own sockets, and changes the key of all peers once, while they are connected.
+//! A daemon with a thread for each peer: it opens the connections itself, and changes the key of all peers once, while they are connected.
 //!
 //! ```text
 //! cargo run -p wireseal-linux --example threads -- 'the old secret' 'the new secret' 192.0.2.1:1790 192.0.2.2:1790

@@ -17,7 +17,7 @@ const IFLA_INFO_SLAVE_KIND: u16 = 4;
 
 /// Octets before the attributes: `struct nlmsghdr` and `struct ifinfomsg`.
 const HEADERS: usize = 32;
-/// More than the kernel writes about one device.
+/// The kernel's answer about one device is shorter.
 const ANSWER: usize = 1 << 16;
 
 /// The index of the VRF device that the device with this name is, or belongs to (`linux/if_link.h`); 0 for none. It looks in the calling

@@ -105,10 +105,10 @@
 //! # What is wiped
 //! Secrets are wiped on drop, and so are the structs in which they go to the kernel and come back. Not wiped: copies that a move leaves
 //! behind, see [`wireseal_tcp_ao`](wireseal_tcp_ao#what-is-wiped). A [`KeyManager`] keeps the key chains that it was given, because it
-//! needs their secrets again at every rollover. It also keeps those from before the newest change of its peers until the next, for
-//! [`KeyManager::undo`], and those that a peer with [`OnFailure::HoldOldKeys`] may have to go back to until it has moved on all its
-//! sockets. The list from [`TcpAoSocket::keys`] holds copies of the kernel's secrets until you
-//! drop it. The kernel keeps its keys until they are deleted or the socket is closed.
+//! needs their secrets again at every rollover. It also keeps the chains from before the newest change of its peers, until the next change,
+//! for [`KeyManager::undo`]; and the old chain of a peer with [`OnFailure::HoldOldKeys`], until the peer has moved on all its
+//! sockets. The list from [`TcpAoSocket::keys`] holds copies of the kernel's secrets until you drop it. The kernel keeps its keys until they
+//! are deleted or the socket is closed.
 //!
 //! # Features
 //! * `tokio`: [`TcpAoListener::bind_async`], [`TcpAoStream::connect_async`] and `accept`, which never block a task in the kernel;

@@ -76,7 +76,7 @@ impl PeerName {
         Self { remote: canonical_network(self.remote), ..self }
     }
 
-    /// Whether a connection can be with both: their networks have an address in common, they are in the same VRF or one of them is in any,
+    /// Whether a connection can belong to both: their networks have an address in common, they are in the same VRF or one of them is in any,
     /// and the same holds for their interfaces.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {

@@ -59,6 +59,9 @@ impl<'fd> TcpAoSocket<'fd> {
     /// Except on a listening socket, the kernel waits until nothing uses the key any more, which takes some milliseconds: keep it off the
     /// threads of asynchronous tasks.
     ///
+    /// A listening socket gives up even a key that became current or rnext key before it listened. Linux 6.18 goes on naming such a key in
+    /// [`Info`].
+    ///
     /// # Errors
     /// [`Error::NoSuchKey`] with the ids that are missing, of the key or of a successor; [`Error::KeyInUse`], also for the last key of a
     /// connection: the successors are then current and rnext key anyway, unless one has an id of the key itself; [`Error::KeyStays`] for a

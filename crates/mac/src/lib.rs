@@ -50,11 +50,12 @@
 //! What differs from RustCrypto's crates:
 //!
 //! - The types have no type parameter: there is one for each algorithm, and the features choose the algorithms.
-//! - `HmacSha1` and `HmacSha256` can be reset; there, that is another type.
-//! - All wipe themselves; there, that is a feature, `zeroize`. Nothing here can turn it off.
+//! - `HmacSha1` and `HmacSha256` can be reset; there, `HmacReset` is another type.
+//! - All are wiped on drop; there, that is the feature `zeroize`.
 //! - Rust 1.89 instead of 1.85, for AVX-512's instructions. Both are `no_std` and without a heap, and run in WebAssembly.
+//! - `AlgorithmName` is not implemented, and `Aes128Cmac` has no `InnerInit`, because there is no cipher to give it.
 //! - `Kmac256` has 64 octets, as in NIST's samples, and `new_customized` for a customization string.
-//! - One-time Poly1305 does not implement `universal-hash`: it takes its message whole.
+//! - One-time Poly1305 does not implement `universal-hash`: it takes a whole message at once.
 //!
 //! For many messages under one key, [`MacKey`] is faster: it takes all slices of a message in one call.
 //!
@@ -66,11 +67,12 @@
 //!
 //! # What is wiped
 //!
-//! Wiped on drop: keys, MACs, KMAC's state, chaining values between parts of a message, octets copied from a message (a secret too when it derives a key), and the memory that a batch
-//! uses for keys and chaining values.
+//! Wiped on drop: keys, MACs, KMAC's state, chaining values between parts of a message, octets copied from a message (which is a secret when
+//! a key is derived), and the memory that a batch uses for keys and chaining values.
 //!
-//! Not wiped: the chaining value of a single CMAC or HMAC, which is meant to stay in registers; values that the compiler or a cipher spills
-//! to the stack; and copies that moving a value leaves behind. Create a key where it will stay.
+//! Not wiped: MACs that RustCrypto's traits compute, in `into_bytes`, where they are compared, and on the way out of a `finalize`; the
+//! chaining value of a single CMAC or HMAC, which is meant to stay in registers; values that the compiler or a cipher spills to the stack;
+//! and copies that moving a value leaves behind. Create a key where it will stay.
 //!
 //! # Features
 //! One for each algorithm, all on by default: `hmac-sha1`, `hmac-sha256`, `aes-128-cmac` and `kmac256`. With `default-features = false`,

@@ -255,7 +255,7 @@ pub struct KmacCore {
 #[cfg(feature = "kmac256")]
 const _: () = wiped_on_drop::<Kmac256Key>();
 
-// The key's length is the strength of KMAC256; any other is as good to `new_from_slice`.
+// The key's length is KMAC256's security strength; `new_from_slice` takes any other, too.
 #[cfg(feature = "kmac256")]
 sizes!(KmacCore: Eager, U136, U32, U64);
 
@@ -314,7 +314,7 @@ impl Reset for KmacCore {
 mod tests {
     use super::*;
 
-    /// The length field has 64 bits, which no message of a test fills: the two implementations agree on it.
+    /// No test can hash messages of these lengths, so the two implementations are compared with the length given.
     #[cfg(all(feature = "hmac-sha1", feature = "hmac-sha256"))]
     #[test]
     fn lengths_of_more_than_32_bits() {

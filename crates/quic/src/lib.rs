@@ -97,10 +97,11 @@
 //!
 //! # Algorithms and backends
 //!
-//! [`AeadAlgorithm`] is a closed enum. The AEADs and header masks are those of `wireseal-aead`, whose features these are: AES-GCM,
-//! ChaCha20-Poly1305 and masks come from Wireseal's own routines where the processor has the instructions (feature `kernels`, on by default), otherwise from ring (feature `ring`, on by default), aws-lc-rs
-//! (feature `aws-lc-rs`, for programs that link it anyway) or RustCrypto (feature `rustcrypto`, for targets without ring). One of the
-//! last three is required; of several, the first is used. AES-128-CCM and HKDF always come from RustCrypto. [`Backend::active`] names the
+//! [`AeadAlgorithm`] is a closed enum. The AEADs and header masks are those of `wireseal-aead`, and so are the features that choose where
+//! they come from. AES-GCM, ChaCha20-Poly1305 and masks come from Wireseal's own routines where the processor has the instructions (feature
+//! `kernels`, on by default), otherwise from ring (feature `ring`, on by default), aws-lc-rs (feature `aws-lc-rs`, for programs that link
+//! it anyway) or RustCrypto (feature `rustcrypto`, for targets without ring). One of the last three is required; of several, the first is
+//! used. AES-128-CCM and HKDF always come from RustCrypto. [`Backend::active`] names the
 //! backend, [`Keys::served_by`] what a key uses.
 //!
 //! Keys are wiped on drop. Wireseal's, aws-lc-rs's and RustCrypto's wipe themselves; ring's do not, and are overwritten with a key of

@@ -43,7 +43,7 @@ impl Keys {
             transaction.set_policy(peer.name(), peer.policy.clone());
             let is_twice = match config.key_chain.get(name) {
                 Some(chain) => transaction.set_peer(peer.name(), chain.clone()),
-                // On a listener that others share it would get in unsigned.
+                // If it were removed, it would get in unsigned: the listener also serves peers without keys.
                 None => transaction.block_peer(peer.name()),
             };
             ensure!(!is_twice, "peer {} is given twice", peer.address);
@@ -106,7 +106,7 @@ impl Keys {
         Ok((peer, (stream, attachment)))
     }
 
-    /// A connection does without keys if the manager does not know its peer, and the configuration gives the peer none.
+    /// A connection goes on without keys only if the manager does not have its peer, and the configuration has no key chain for that peer.
     fn or_none(&self, attached: Result<Attachment, Error>, address: IpAddr) -> Result<Option<Attachment>> {
         let is_unprotected = |peer: Peer| peer.key_chain.is_none();
         match attached {
@@ -133,7 +133,7 @@ fn socket(address: SocketAddr) -> io::Result<Socket> {
 }
 
 impl Peer {
-    /// What the daemon wants of its sockets, beside keys.
+    /// The socket options of the daemon that have nothing to do with keys.
     fn set_options(&self, socket: &Socket) -> Result<()> {
         if self.address.is_ipv4() {
             socket.set_ttl_v4(self.ttl)?;

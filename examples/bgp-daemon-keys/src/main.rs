@@ -114,7 +114,7 @@ impl Daemon {
         let closed = || session.until(Duration::MAX, "its end", |now| now.state == State::Closed);
         let closed = tokio::select! {
             closed = closed() => closed,
-            // Says goodbye, signed.
+            // The keys are still on the socket, so the goodbye is signed.
             Some(()) = expired => session.shutdown().and_then(|()| closed()).await,
         };
         println!("{address}: closed: {:?}", closed.map(|now| now.closed));

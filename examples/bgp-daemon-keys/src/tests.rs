@@ -46,7 +46,7 @@ fn a_change_is_made_whole_or_not_at_all_and_taken_back() {
         .unwrap_err();
     assert_eq!(unkeyed.to_string(), "TCP-MD5 keys change with a restart only");
     assert_eq!(keys.manager.generation(), generation, "nothing has changed");
-    // Without its chain a peer is kept out, and is not removed: then nobody would need keys to come from its address.
+    // A peer whose chain is gone is kept out, not removed: if it were removed, anyone could connect from its address without keys.
     let blocked = keys.change(load("name = \"core\"", "name = \"other\"").unwrap()).unwrap();
     assert!(generation < blocked && blocked < keys.undo().unwrap());
     for peer in load("", "").unwrap().peer {

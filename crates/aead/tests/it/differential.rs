@@ -1,4 +1,5 @@
-//! Every length of a packet's payload with every length of associated data, against two other implementations of each AEAD: ring and RustCrypto, or for CCM, which ring does not have, RustCrypto and a model of SP 800-38C.
+//! Every length of a packet's payload with every length of associated data, against two other implementations of each AEAD: ring and
+//! RustCrypto, or for CCM, which ring lacks, RustCrypto and a model of SP 800-38C.
 
 use aes::Aes128;
 use aes::cipher::BlockCipherEncrypt;

@@ -21,7 +21,7 @@ fn keys_of_other_lengths() {
         }
     });
     let error = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[0; 16]).expect_err("half a key").to_string();
-    assert_eq!(error, "a key for TLS_AES_256_GCM_SHA384 has 32 octets, not 16");
+    assert_eq!(error, "a key for AES-256-GCM has 32 octets, not 16");
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn samples_outside_of_the_message() {
     });
 }
 
-/// Memory for the longest texts of the others is not to be had in a test; those limits are of `AeadAlgorithm` alone.
+/// A test cannot allocate texts beyond the limits of the other algorithms, so only the numbers are checked for those.
 #[test]
 fn texts_that_are_too_long() {
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Keys: what serves them, what they show, and that their copies are the same.
+//! Keys: what serves them, what they show, what they leave in memory, and that their copies are the same.
 
 use wireseal_aead::{AeadAlgorithm, AeadKey, Backend, MaskKey};
 use wireseal_kernels::cpu::InstructionSet;
@@ -11,7 +11,7 @@ fn a_key_says_what_serves_it() {
 
     each_backend(|backend| {
         let is_kernels = backend.name() == "Wireseal";
-        // The library that serves where the kernels have no path.
+        // The library that a key uses where the kernels have no path.
         let behind = Backend::ALL.iter().map(|backend| backend.name()).find(|name| *name != "Wireseal");
         let first = |paths: &[InstructionSet]| {
             let path = paths.iter().find(|path| is_kernels && path.is_available());
@@ -48,6 +48,37 @@ fn keys_are_wiped_and_shared_between_threads() {
     wiped_and_shared::<AeadKey>();
     wiped_and_shared::<MaskKey>();
     wiped_and_shared::<wireseal_aead::Aes256Gcm>();
+}
+
+/// Also between and behind a key's fields, where moves put what was on the stack. All but the octet that says that the key is gone.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_of_a_dropped_key_is_zeros() {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    fn check<T>(key: T) {
+        let mut keys = vec![key];
+        let octets_at = keys.as_ptr().addr() as u64;
+        let count = || {
+            let mut octets = vec![0; size_of::<T>()];
+            File::open("/proc/self/mem").unwrap().read_exact_at(&mut octets, octets_at).unwrap();
+            octets.iter().filter(|octet| **octet != 0).count()
+        };
+        assert!(count() > 8);
+        // Drops the key where it is.
+        keys.clear();
+        assert!(count() <= 1);
+    }
+    each_key(|key, key_octets| {
+        check(key.clone());
+        check(AeadKey::new(key.algorithm(), key_octets).unwrap());
+    });
+    each_backend(|backend| {
+        for algorithm in AeadAlgorithm::ALL {
+            check(MaskKey::with_backend(backend, algorithm, &octets(algorithm.key_length(), 1)).unwrap());
+        }
+    });
 }
 
 #[test]

@@ -10,11 +10,11 @@ const NONCE: [u8; 12] = [0xfe; 12];
 
 /// Checks every backend and path with texts and associated data of these lengths.
 fn check(lengths: &[(usize, usize)], nonce: &[u8; 12]) {
-    // By the libraries, once for all backends.
+    // What the libraries seal, computed once for all backends.
     let known = RefCell::new(Vec::new());
     let checked = RefCell::new(HashSet::new());
     each_key(|key, key_octets| {
-        // Where the kernels have no path, other backends serve, whose turn comes too.
+        // Without a path the kernels hand over to another backend, which is checked in its own turn.
         if !checked.borrow_mut().insert((key.algorithm(), key.served_by())) {
             return;
         }
@@ -45,7 +45,7 @@ fn check(lengths: &[(usize, usize)], nonce: &[u8; 12]) {
 
 #[test]
 fn every_length_up_to_three_groups() {
-    // GCM takes 256 octets at once, ChaCha20 1280, after as many at the start.
+    // AES-GCM processes groups of 256 octets, ChaCha20-Poly1305 of 1280; the first group is handled apart.
     let lengths: Vec<_> = (0..850).chain(1180..1400).map(|length| (length, length % 37)).collect();
     check(&lengths, &NONCE);
 }
@@ -81,7 +81,7 @@ fn associated_data_of_any_length() {
     check(&lengths.map(|aad| (0, aad)), &NONCE);
 }
 
-/// A nonce does not run into the counter behind it.
+/// The counter, which follows the nonce in the block, does not mix with it.
 #[test]
 fn nonces_of_ones_and_zeros() {
     check(&[(5000, 12)], &[0xff; 12]);

@@ -22,7 +22,7 @@ fn each_backend(test: impl Fn(Backend)) {
     let paths = InstructionSet::ALL.into_iter().filter(|path| path.is_available());
     let paths: Vec<_> = paths.map(Some).chain([None]).collect();
     for &backend in Backend::ALL {
-        // Only the kernels ask for paths.
+        // Only the kernels choose between paths.
         let paths = if backend.name() == "Wireseal" { &paths[..] } else { &[None] };
         for path in paths {
             path.map_or_else(|| switch::only(&[]), switch::up_to);
@@ -50,7 +50,7 @@ fn octets(length: usize, seed: u64) -> Vec<u8> {
     octets
 }
 
-/// Ciphertext and tag, on which RustCrypto and ring agree; AES-128-CCM's, which ring lacks, by a model.
+/// Ciphertext and tag, on which RustCrypto and ring agree; for AES-128-CCM, which ring lacks, from a model.
 fn expected(key: &[u8], algorithm: AeadAlgorithm, nonce: &[u8; 12], aad: &[u8], text: &[u8]) -> Vec<u8> {
     use aes_gcm::aead::{Aead, KeyInit, Payload};
 

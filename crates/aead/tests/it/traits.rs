@@ -87,6 +87,47 @@ fn a_program_changes_its_imports_and_writes_the_same_octets() {
     assert!(on_rustcrypto::refuses_other_lengths() && on_wireseal::refuses_other_lengths());
 }
 
+/// A program on `chacha20poly1305`, whose type for keys has no parameter.
+macro_rules! chacha20_poly1305_program {
+    ($name:ident: $($import:item)*) => {
+        mod $name {
+            $($import)*
+
+            pub fn seal(key: &Key, nonce: Nonce, text: &[u8]) -> Result<(Vec<u8>, Tag), Error> {
+                let mut text = text.to_vec();
+                let tag = ChaCha20Poly1305::new(key).encrypt_inout_detached(&nonce, b"", text.as_mut_slice().into())?;
+                Ok((text, tag))
+            }
+
+            pub fn is_opened_under_a_new_key() -> bool {
+                let (key, nonce) = (Key::generate(), Nonce::generate());
+                let sealed = ChaCha20Poly1305::new(&key).encrypt(&nonce, b"a text".as_slice());
+                sealed.and_then(|sealed| ChaCha20Poly1305::new(&key).decrypt(&nonce, &sealed[..])).is_ok()
+            }
+        }
+    };
+}
+
+chacha20_poly1305_program! { chacha20_poly1305_on_rustcrypto:
+    use chacha20poly1305::aead::{Aead, AeadInOut, Generate};
+    use chacha20poly1305::{ChaCha20Poly1305, Error, Key, KeyInit, Nonce, Tag};
+}
+
+chacha20_poly1305_program! { chacha20_poly1305_on_wireseal:
+    use wireseal_aead::aead::{Aead, AeadInOut, Generate};
+    use wireseal_aead::{ChaCha20Poly1305, Error, KeyInit, Nonce, Tag};
+    type Key = wireseal_aead::Key<ChaCha20Poly1305>;
+}
+
+#[test]
+fn a_program_on_chacha20poly1305_changes_its_imports() {
+    let key = [5; 32].into();
+    let theirs = chacha20_poly1305_on_rustcrypto::seal(&key, [6; 12].into(), b"a text").unwrap();
+    assert_eq!(chacha20_poly1305_on_wireseal::seal(&key, [6; 12].into(), b"a text").unwrap(), theirs);
+    assert!(chacha20_poly1305_on_rustcrypto::is_opened_under_a_new_key());
+    assert!(chacha20_poly1305_on_wireseal::is_opened_under_a_new_key());
+}
+
 /// From one buffer to another, and in place.
 fn check<A: AeadCore + AeadInOut + KeyInit>(algorithm: wireseal_aead::AeadAlgorithm)
 where
@@ -136,7 +177,7 @@ fn each_type_is_its_algorithm() {
     check::<Aes128Ccm>(Algorithm::Aes128Ccm);
 }
 
-/// AES-128-CCM is the one whose limit memory has room for.
+/// Only AES-128-CCM's limit is small enough to allocate a text beyond it.
 #[test]
 fn a_text_that_is_too_long_is_an_error() {
     let cipher = Aes128Ccm::new(&[7; 16].into());
@@ -144,4 +185,12 @@ fn a_text_that_is_too_long_is_an_error() {
     assert!(cipher.encrypt_inout_detached(&[0; 12].into(), b"", text.as_mut_slice().into()).is_err());
     let tag = [0; 16].into();
     assert!(cipher.decrypt_inout_detached(&[0; 12].into(), b"", text.as_mut_slice().into(), &tag).is_err());
+    assert!(text.iter().all(|octet| *octet == 0));
+    // The text does not get into the output in the clear.
+    let mut output = vec![0xa5; 1 << 24];
+    let buffer = InOutBuf::new(&text, &mut output).expect("buffers of one length");
+    assert!(cipher.encrypt_inout_detached(&[0; 12].into(), b"", buffer).is_err());
+    let buffer = InOutBuf::new(&text, &mut output).expect("buffers of one length");
+    assert!(cipher.decrypt_inout_detached(&[0; 12].into(), b"", buffer, &tag).is_err());
+    assert!(output.iter().all(|octet| *octet == 0xa5));
 }

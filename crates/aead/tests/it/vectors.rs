@@ -1,4 +1,4 @@
-//! Project Wycheproof's tests, and those of the standards.
+//! The test vectors of Project Wycheproof and of the standards.
 
 use hex_literal::hex;
 use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey, Backend, MaskKey};

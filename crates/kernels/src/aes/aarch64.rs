@@ -146,7 +146,7 @@ impl Vector for V128 {
 mod tests {
     use super::*;
 
-    /// No packet is long enough for the counter's upper octets, and few texts are.
+    /// Packets never reach the counter's upper octets; only long texts do.
     #[test]
     fn a_count_is_big_endian() {
         if let Some(token) = Aarch64Aes::detect() {

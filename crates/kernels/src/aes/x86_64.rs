@@ -355,7 +355,7 @@ impl Vector for V512 {
 mod tests {
     use super::*;
 
-    /// No packet is long enough for the counter's upper octets, and few texts are.
+    /// Packets never reach the counter's upper octets; only long texts do.
     #[test]
     fn counts_are_big_endian_in_every_block() {
         let count = 0x0102_0304_u128.to_be_bytes();

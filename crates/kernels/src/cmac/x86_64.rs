@@ -124,7 +124,8 @@ fn double(v: __m128i) -> __m128i {
     _mm_shuffle_epi8(_mm_xor_si128(_mm_add_epi64(number, number), carries), reverse)
 }
 
-/// One message, or the rest of one after this chaining value. From block to block there is nothing but AES, whose latency is all the time that a message takes.
+/// One message, or the rest of one after this chaining value. From block to block there is only AES, so its
+/// latency is the time that a message takes.
 ///
 /// The state is that of RFC 4493 with the first round key and the octets of the current block added. AES's last round adds a round key
 /// anyway, so it adds that key, the first round key and the next block in one step.

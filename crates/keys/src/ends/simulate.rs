@@ -2,8 +2,9 @@
 //!
 //! An end signs with the key that its implementation chooses among those that are valid for sending by its clock, or with the one that its
 //! peer requests (RNextKeyID, RFC 5925 §7.3). Wireseal's own ends sign with a key past its send lifetime only while the peer requests it or
-//! has not signed with the next one, which is the same here: a peer requests the keys that it signs with. The other end accepts the segment if it has a key with that RecvID that agrees in every field
-//! that changes the MAC, and its own clock is within that key's accept lifetime, with tolerance.
+//! has not signed with the next one. Here that is the same, because a peer requests the keys that it signs with. The other end accepts the
+//! segment if it has a key with that RecvID that agrees in every field that changes the MAC, and its own clock is within that key's accept
+//! lifetime, with tolerance.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! The words of planning: what a socket is, which keys it has, and how they are changed.
+//! The types that plans are made of: what a socket is, which keys it has, and how they are changed.
 
 use std::fmt;
 

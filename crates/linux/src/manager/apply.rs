@@ -71,7 +71,7 @@ impl<C: Calls> Calls for WithoutWaiting<'_, C> {
 
     fn call(&mut self, call: &Call<'_>) -> Result<(), Error> {
         match *call {
-            // As if the peer had just asked for it: it is planned without, and tried again in the next step.
+            // The kernel's answer for a key in use. Then the plan goes on without the deletion, and the next step tries again.
             Call::Delete { key, .. } if key.peer() == self.peer.on_all_interfaces() => {
                 Err(Error::KeyInUse(key))
             }
@@ -140,7 +140,7 @@ struct Unsettled {
     set_aside: Vec<KeyName>,
     /// Keys that are not in use and that the kernel has just refused to delete; they may be gone.
     undeleted: Vec<KeyName>,
-    /// How often an id of its key clashed with another peer's key, which that peer's turn may delete, or has just added.
+    /// How often an id of its key was taken by a key of another peer. That peer's turn may delete the key, or has just added it.
     clashes: u8,
 }
 
@@ -292,7 +292,7 @@ impl Scope<'_> {
             outcome.take_over(plan);
             return false;
         };
-        // Each further placeholder of peers with one address finds the ids taken that the others have just chosen.
+        // Peers with one address each choose ids for a placeholder, and find those taken that the others have just chosen.
         let most = if matches!(action, Action::AddPlaceholder { .. }) { u8::MAX } else { 1 };
         let is_clash = matches!(error, Error::IdInUse { .. }) && self.only.is_none();
         if is_clash && unsettled.clashes < most {

@@ -39,15 +39,15 @@ impl KeyManager {
         self.start(token, |_| true, report)
     }
 
-    /// Starts a thread that takes steps that are due, unless a thread or a task of this manager does already. It ends when another reports
-    /// them, or when no handle or attachment of the manager is left.
+    /// Starts a thread that takes the steps that are due, unless a thread or a task of this manager does already. It ends when another
+    /// thread or task begins to report steps, or when no handle or attachment of the manager is left.
     pub(crate) fn run_in_background(&self) -> io::Result<()> {
         let token = lock(&self.shared.clock).claim_silently();
         let is_alone = |clock: &Clock| !clock.is_reporting();
         token.map_or(Ok(()), |token| self.start(token, is_alone, drop).map(drop))
     }
 
-    /// Starts a thread that takes steps until the manager is gone or `goes_on` denies.
+    /// Starts a thread that takes steps until the manager is gone or `goes_on` returns false.
     fn start(
         &self,
         token: Arc<()>,

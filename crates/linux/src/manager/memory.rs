@@ -1,4 +1,5 @@
-//! Remembering, from one step to the next, what the kernel does not report: what the peer of a connection was asked for and asks for.
+//! What the kernel does not report, remembered from one step to the next: which key the peer of a connection was asked to use, and which it
+//! asks for.
 
 use crate::KeyName;
 use crate::manager::action::{Action, Found, SocketKind};
@@ -14,7 +15,7 @@ pub(super) struct Memory {
     left: Option<KeyName>,
     /// The current key, if its send lifetime is over, with how many segments had been verified when that was first seen.
     over: Option<(KeyName, u64)>,
-    /// The key of which it was told that the peer insists on it.
+    /// The key that was reported because the peer insists on it.
     told: Option<KeyName>,
 }
 
@@ -76,7 +77,7 @@ impl Memory {
         self.left == Some(key)
     }
 
-    /// Whether it was told that the peer insists on this key.
+    /// Whether it was reported that the peer insists on this key.
     pub(super) fn is_told(&self, key: KeyName) -> bool {
         self.told == Some(key)
     }
@@ -87,7 +88,7 @@ impl Memory {
         self.asks_for() == Some(key) && self.over.is_some_and(has_come)
     }
 
-    /// Records what a plan says of the current key: whether its send lifetime is over, and whether it is told that the peer insists on it.
+    /// Records what a plan says of the current key: whether its send lifetime is over, and whether it is reported that the peer insists on it.
     pub(super) fn planned(&mut self, over: Option<KeyName>, insists_on: Option<KeyName>, found: &[Found]) {
         let seen = self.over.filter(|(key, _)| over == Some(*key));
         self.over = seen.or(over.map(|key| (key, verified(found))));

@@ -9,7 +9,7 @@ pub(super) use crate::manager::memory::Memory;
 use crate::manager::peers;
 use crate::{InstalledKey, KeyName, PeerName, SocketKey};
 
-/// For how many seconds at most a peer may ask for a key past its send lifetime before it is told: longer than clocks should differ.
+/// A peer that asks for a key past its send lifetime is reported after at most so many seconds, more than clocks should differ by.
 const PATIENCE: u32 = 300;
 
 /// The plan for one peer's keys on a socket.
@@ -26,7 +26,7 @@ pub(super) struct Plan<'a> {
     pub(super) again: Option<Timestamp>,
     /// The current key, if its send lifetime is over.
     pub(super) over: Option<KeyName>,
-    /// The current key, if the peer goes on asking for it although its send lifetime is over, and that was not told yet.
+    /// The current key, if the peer goes on asking for it although its send lifetime is over, and that was not reported yet.
     pub(super) insists_on: Option<KeyName>,
 }
 

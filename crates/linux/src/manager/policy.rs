@@ -24,8 +24,8 @@ pub struct Policy {
     /// What to do.
     pub on_failure: OnFailure,
     /// Within how many seconds, at least 1, a peer has to move, from the moment when its connection has the keys: to sign with the preferred
-    /// key, and to ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits for any
-    /// time, and then only a failing action counts as failure.
+    /// key, and to ask for it. Only its segments show that, so make it longer than the interval of its keepalives. `None` waits
+    /// forever: then only an action that fails counts as failure.
     pub patience: Option<u32>,
     /// The name that peers of a cohort share, for [`OnFailure::ResetCohort`].
     pub cohort: Option<String>,
@@ -136,7 +136,7 @@ impl Standing {
         self.waiting.is_some_and(|(_, since)| since.later_by(patience.max(1)) <= now)
     }
 
-    /// When to look next whether the peer has moved: soon at first, and at the end of its policy's patience.
+    /// When to check next whether the peer has moved: soon at first, and when its policy's patience ends.
     pub(super) fn next_look(&self, patience: Option<u32>, now: Timestamp, idle: u32) -> Option<Timestamp> {
         let (_, since) = self.waiting?;
         let waited = u32::try_from(now.unix_seconds() - since.unix_seconds()).unwrap_or(idle);
@@ -145,7 +145,7 @@ impl Standing {
         [Some(look), end].into_iter().flatten().min()
     }
 
-    /// Whether the policy of a peer may act here about this change, which it may once.
+    /// Whether the policy of a peer may act here about this change: it acts once for each.
     pub(super) fn act(&mut self, peer: PeerName, changed: Generation) -> bool {
         self.acted.insert(peer, changed) != Some(changed)
     }

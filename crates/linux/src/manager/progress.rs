@@ -12,7 +12,8 @@ use crate::{Generation, PeerName};
 pub enum Barrier {
     /// All attached sockets hold the keys: none is missing, and no action failed.
     Held,
-    /// And the peer of each connection signs with its preferred key and asks for it, so that this end signs with it, too.
+    /// All attached sockets hold the keys, and the peer of each connection signs with its preferred key and asks for it, so that this end signs
+    /// with it, too.
     Moved,
 }
 
@@ -21,7 +22,7 @@ pub enum Barrier {
 pub struct Progress {
     /// The change.
     pub generation: Generation,
-    /// The newest change, if that is a later one. Then the change can be neither held nor moved to: ask for the newest, which includes it
+    /// The newest change, if that is a later one. Then this change can no longer reach a barrier: ask about the newest, which includes it
     /// unless it was undone.
     pub superseded_by: Option<Generation>,
     /// The change was [undone](KeyManager::undo).

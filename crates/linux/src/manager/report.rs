@@ -43,7 +43,7 @@ pub struct SocketReport {
     /// are free for a [placeholder](Action::AddPlaceholder); and keys for a VRF on Linux 6.18 ([`Error::KeyStays`], in `failed`). Shut the
     /// connection down, or close the listener and bind another.
     pub overdue: Vec<KeyName>,
-    /// The key that this end signs with because the peer of a connection goes on asking for it, although its send lifetime is over: said once
+    /// The key that this end signs with because the peer of a connection goes on asking for it, although its send lifetime is over: reported once
     /// for each key, after half of the time for which it is still accepted, or after five minutes if that is less. It serves until the end of
     /// its accept lifetime, and is [deleted](Self::taken_away) then. The peer's configuration is behind (GoBGP and BIRD may sign with the new
     /// key and ask for the old one).

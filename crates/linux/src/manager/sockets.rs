@@ -310,7 +310,7 @@ impl Shared {
         self.due.notify_one();
     }
 
-    /// Makes known that peers were changed.
+    /// Wakes the thread or task that takes steps, and those that wait for progress, because peers were changed.
     pub(super) fn changed(&self) {
         self.wake();
         self.progressed();
@@ -322,7 +322,7 @@ impl Shared {
         self.expired.notify_waiters();
     }
 
-    /// Tells waiting threads and tasks that there may be progress.
+    /// Wakes threads and tasks that wait for progress.
     pub(super) fn progressed(&self) {
         self.progressed.notify_all();
         #[cfg(feature = "tokio")]

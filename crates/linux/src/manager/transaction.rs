@@ -1,4 +1,4 @@
-//! Changes of peers: alone or several at once, tried on paper first, and undone.
+//! Changes of peers, one or several at once: with a dry run, and with an undo.
 
 use std::fmt;
 use std::sync::Arc;
@@ -377,7 +377,7 @@ impl fmt::Display for PlannedSocket {
     }
 }
 
-/// A socket's keys on paper: read once from the socket, and changed in memory as the kernel would change them.
+/// A copy of a socket's keys: read once from the socket, and changed in memory as the kernel would change them.
 pub(super) struct Rehearsal<'a, C> {
     socket: &'a mut C,
     keys: Option<Vec<InstalledKey>>,

@@ -37,7 +37,7 @@ impl<const N: usize> Connection<N> {
         self.heard.shown.has(Shown::USES_CURRENT)
     }
 
-    /// Whether the peer has signed with the [rnext key](Self::rnext_key) since this end asks for it: it holds that key, and has moved on to it.
+    /// Whether the peer has signed with the [rnext key](Self::rnext_key) since this end asked for it: it holds that key, and has moved on to it.
     #[inline]
     #[must_use]
     pub const fn peer_uses_rnext_key(&self) -> bool {
@@ -64,7 +64,7 @@ impl<const N: usize> Connection<N> {
         self.heard.shown.has(Shown::OVER) && self.peer_uses_rnext_key() && asks_for_current()
     }
 
-    /// Whether [the peer insists](Self::peer_insists), once for each key.
+    /// Whether to report now that [the peer insists](Self::peer_insists): once for each key.
     pub(crate) fn tell_that_peer_insists(&mut self) -> bool {
         let is_new = self.peer_insists() && !self.heard.shown.has(Shown::TOLD);
         if is_new {

@@ -178,7 +178,7 @@ impl Shown {
     const ASKS: u8 = 8;
     /// The current key is accept-only because its send lifetime is over, not because that has not begun.
     pub(super) const OVER: u8 = 16;
-    /// It was told that the peer goes on asking for the current key.
+    /// It was reported that the peer goes on asking for the current key.
     pub(super) const TOLD: u8 = 32;
     /// What is known of the current key alone.
     pub(super) const OF_CURRENT: u8 = Self::USES_CURRENT | Self::OVER | Self::TOLD;

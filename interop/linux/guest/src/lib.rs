@@ -97,6 +97,10 @@ calls! {
     /// Detaches and closes all sockets, connections with a reset, and ends what waits on them.
     ResetAll {} => ();
     AddKeys { socket: u64, keys: Vec<Key> } => ();
+    /// Adds the same key for each of so many addresses, from this one on.
+    AddPeers { socket: u64, first: IpAddr, peers: u32, key: Key } => ();
+    /// Deletes what [`AddPeers`] has added.
+    DeletePeers { socket: u64, first: IpAddr, peers: u32, key: Key } => ();
     /// Deletes the key with this SendID. The other ids are those of the keys that become current and rnext key.
     DeleteKey { socket: u64, send_id: u8, current: Option<u8>, rnext: Option<u8> } => ();
     /// Chooses the current key by SendID and the rnext key by RecvID.
@@ -104,10 +108,14 @@ calls! {
     SetFlags { socket: u64, required: Option<bool>, accept_icmps: Option<bool> } => ();
     /// Has ICMP errors reported to the program (`IP_RECVERR`, `IPV6_RECVERR`).
     ReportErrors { socket: u64 } => ();
-    /// Sets a TCP-MD5 key.
-    SetMd5Key { socket: u64, remote: IpCidr, secret: String } => ();
+    /// Sets a TCP-MD5 key, perhaps for a VRF.
+    SetMd5Key { socket: u64, remote: IpCidr, vrf: Option<u32>, secret: String } => ();
     /// The SendID of each key, and the interface index of the VRF device that it is for, or none.
     ListKeys { socket: u64 } => Vec<(u8, Option<u32>)>;
+    /// The SendID of each key, and its good and bad segments on this socket.
+    CountKeys { socket: u64 } => Vec<(u8, u64, u64)>;
+    /// Makes one of the kernel's own calls, also one that the library would not make.
+    CallOption { socket: u64, call: AoCall, remote: Option<IpAddr>, fields: Vec<(Field, u64)>, buffer: Buffer } => Called;
     /// `TCP_AO_INFO`; nothing when the socket has no TCP-AO.
     GetInfo { socket: u64 } => Option<SocketInfo>;
     /// Takes an established connection out of the kernel, where it ends without a segment: `wireseal_linux::Exported`.
@@ -139,6 +147,85 @@ calls! {
     /// Makes calls that the kernel must refuse, some on this connection, which has one key; the answer is how many. Fails
     /// unless each returns the error that says why.
     ProvokeErrors { connection: u64 } => u64;
+}
+
+/// A call for TCP-AO, as `linux/tcp.h` has it.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AoCall {
+    /// Sets `TCP_AO_ADD_KEY`, with a secret of 80 octets.
+    AddKey,
+    /// Sets `TCP_AO_DEL_KEY`.
+    DeleteKey,
+    /// Sets `TCP_AO_INFO`.
+    SetInfo,
+    /// Gets `TCP_AO_INFO`.
+    GetInfo,
+    /// Gets `TCP_AO_GET_KEYS`.
+    GetKeys,
+}
+
+/// A field of a call's struct. Most structs lack some.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Field {
+    /// The first eight octets of the algorithm's name.
+    Algorithm,
+    AddressFamily,
+    Port,
+    Prefix,
+    SendId,
+    RecvId,
+    Interface,
+    KeyFlags,
+    MacLength,
+    KeyLength,
+    /// The first bit that is unused.
+    Reserved,
+    Reserved2,
+    /// `set_current`, or `is_current`.
+    IsCurrent,
+    /// `set_rnext`, or `is_rnext`.
+    IsRnext,
+    /// The SendID of the current key.
+    Current,
+    /// The RecvID of the rnext key.
+    Rnext,
+    Async,
+    Required,
+    AcceptIcmps,
+    SetCounters,
+    Good,
+    Bad,
+    GetAll,
+    /// For how many keys there is room.
+    Room,
+}
+
+/// The memory that a call names.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Buffer {
+    /// The struct.
+    Own,
+    /// Only its beginning: so many octets fewer.
+    Cut(u32),
+    /// The struct and 100 more octets of this value.
+    Grown(u8),
+    /// The struct, with the length -1.
+    NegativeLength,
+    /// None.
+    Null,
+    /// The struct, but none for its length.
+    NullLength,
+}
+
+/// The result of a [`CallOption`].
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Called {
+    /// 0 if it was done.
+    pub errno: i32,
+    /// The SendID and RecvID of each key that was got.
+    pub keys: Vec<(u8, u8)>,
+    /// How many keys the kernel has found.
+    pub found: u32,
 }
 
 /// Octets of a [`Pattern`](Pattern) to be sent or received.

@@ -1,5 +1,6 @@
 //! The agent in a guest: does what the driver asks for, each request in a thread of its own.
 
+mod options;
 mod provoke;
 mod sockets;
 
@@ -82,12 +83,18 @@ impl Agent {
                 value(sockets.reset_all())
             }
             Request::AddKeys(add) => value(sockets.add_keys(&add)),
+            Request::AddPeers(add) => value(sockets.add_peers(&add)),
+            Request::DeletePeers(delete) => value(sockets.delete_peers(&delete)),
             Request::DeleteKey(delete) => value(sockets.delete_key(&delete)),
             Request::SetKeys(set) => value(sockets.set_keys(&set)),
             Request::SetFlags(set) => value(sockets.set_flags(&set)),
             Request::ReportErrors(report) => value(sockets.report_errors(report.socket)),
             Request::SetMd5Key(set) => value(sockets.set_md5_key(&set)),
             Request::ListKeys(list) => value(sockets.list_keys(list.socket)),
+            Request::CountKeys(count) => value(sockets.count_keys(count.socket)),
+            Request::CallOption(call) => {
+                value(sockets.get(call.socket).and_then(|socket| options::call(&socket, &call)))
+            }
             Request::GetInfo(get) => value(sockets.info(get.socket)),
             Request::Export(export) => value(sockets.export(export.socket)),
             Request::Restore(restore) => value(sockets.restore(restore)),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{Ipv4RecvErr, Ipv6RecvErr};
 use socket2::{Domain, Protocol, Socket, Type};
 use wireseal_interop_linux_guest::{
-    AddKeys, Amount, Attach, BindDevice, Chain, Connect, ConnectFrom, DeleteKey, Key, Manage, NewManager,
-    Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key, SetPeers, SocketInfo, Step, Stepped, TIME_LIMIT,
-    Transfer,
+    AddKeys, AddPeers, Amount, Attach, BindDevice, Chain, Connect, ConnectFrom, DeleteKey, DeletePeers, Key,
+    Manage, NewManager, Open, Pattern, Restore, SetFlags, SetKeys, SetMd5Key, SetPeers, SocketInfo, Step,
+    Stepped, TIME_LIMIT, Transfer,
 };
 use wireseal_keys::Timestamp;
 use wireseal_linux::{
@@ -152,6 +152,23 @@ impl Sockets {
         add_keys(&*self.get(add.socket)?, &add.keys)
     }
 
+    pub fn add_peers(&self, add: &AddPeers) -> Result<()> {
+        let (socket, mkt) = (self.get(add.socket)?, add.key.mkt()?);
+        let socket = TcpAoSocket::new(&*socket);
+        let mut remotes = addresses(add.first, add.peers);
+        Ok(remotes.try_for_each(|remote| socket.add_key(&SocketKey::new(remote.into(), &mkt)))?)
+    }
+
+    pub fn delete_peers(&self, delete: &DeletePeers) -> Result<()> {
+        let (socket, mkt) = (self.get(delete.socket)?, delete.key.mkt()?);
+        let socket = TcpAoSocket::new(&*socket);
+        let mut remotes = addresses(delete.first, delete.peers);
+        let delete = |remote: IpAddr| {
+            socket.delete_key(&SocketKey::new(remote.into(), &mkt).name(), Successor::default())
+        };
+        Ok(remotes.try_for_each(delete)?)
+    }
+
     pub fn delete_key(&self, delete: &DeleteKey) -> Result<()> {
         let socket = self.get(delete.socket)?;
         let socket = TcpAoSocket::new(&*socket);
@@ -188,12 +205,17 @@ impl Sockets {
     pub fn set_md5_key(&self, set: &SetMd5Key) -> Result<()> {
         let socket = self.get(set.socket)?;
         let master_key = MasterKey::new(set.secret.as_bytes())?;
-        Ok(TcpAoSocket::new(&*socket).set_md5_key(set.remote, None, &master_key)?)
+        Ok(TcpAoSocket::new(&*socket).set_md5_key(set.remote, set.vrf, &master_key)?)
     }
 
     pub fn list_keys(&self, number: u64) -> Result<Vec<(u8, Option<u32>)>> {
         let keys = TcpAoSocket::new(&*self.get(number)?).keys()?;
         Ok(keys.iter().map(|key| (key.name.send_id.0, key.name.vrf)).collect())
+    }
+
+    pub fn count_keys(&self, number: u64) -> Result<Vec<(u8, u64, u64)>> {
+        let keys = TcpAoSocket::new(&*self.get(number)?).keys()?;
+        Ok(keys.iter().map(|key| (key.name.send_id.0, key.good, key.bad)).collect())
     }
 
     pub fn info(&self, number: u64) -> Result<Option<SocketInfo>> {
@@ -249,6 +271,14 @@ fn address(address: io::Result<socket2::SockAddr>) -> Result<SocketAddr> {
 fn add_keys(socket: &Socket, keys: &[Key]) -> Result<()> {
     let socket = TcpAoSocket::new(socket);
     with_socket_keys(keys, |keys| Ok(keys.iter().try_for_each(|key| socket.add_key(key))?))
+}
+
+/// So many addresses, from this one on.
+fn addresses(first: IpAddr, number: u32) -> impl Iterator<Item = IpAddr> {
+    (0..number).map(move |later| match first {
+        IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() + later).into(),
+        IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() + u128::from(later)).into(),
+    })
 }
 
 fn with_socket_keys<T>(keys: &[Key], use_keys: impl FnOnce(&[SocketKey<'_>]) -> Result<T>) -> Result<T> {

@@ -1,5 +1,5 @@
-//! This end by its manager on the kernel's model, and the same end in userspace: for the same chain and the same peer, both sign with the same
-//! key in the end.
+//! The key manager on a model of the kernel, and a connection in userspace: with the same chain and the same peer, both end up signing with the
+//! same key.
 
 use std::net::Ipv4Addr;
 

@@ -1,4 +1,4 @@
-//! Changes of peers as transactions: tried on paper, undone, and followed until they are done.
+//! Changes of peers as transactions: dry runs, undoing, and waiting until they are done.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! BIRD on the first guest, with a session over IPv4 and another over IPv6.
+//! BIRD on the first guest, with a session over IPv4 and another over IPv6, or with one of them.
 
 use std::cell::RefCell;
 
@@ -18,6 +18,12 @@ pub const HOLD_TIME: u16 = 9;
 pub const IPV4_ROUTES: usize = 8_000;
 pub const IPV6_ROUTES: usize = 2_000;
 
+/// IPv4 and IPv6 routes that BIRD announces in each session, where its peer has these families.
+pub fn routes_of(families: &[Family]) -> [usize; 2] {
+    let routes = |family, routes| if families.contains(&family) { routes } else { 0 };
+    [routes(Family::Ipv4, IPV4_ROUTES), routes(Family::Ipv6, IPV6_ROUTES)]
+}
+
 const CONFIGURATION: &str = "/tmp/bird.conf";
 const CONTROL: &str = "/tmp/bird.ctl";
 
@@ -25,6 +31,8 @@ const CONTROL: &str = "/tmp/bird.ctl";
 pub struct Bird<'a> {
     pub program: Program<'a>,
     remote: Port,
+    /// There is a session over each, which carries the routes of all.
+    pub families: &'static [Family],
     /// What protects the sessions, and whether BIRD opens the one over IPv6.
     configured: RefCell<(String, bool)>,
 }
@@ -97,15 +105,22 @@ const fn protocol(family: Family) -> &'static str {
 }
 
 /// The peer opens the session over IPv4, BIRD the one over IPv6.
-fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String {
+fn configuration(remote: Port, families: &[Family], (protection, is_open): &(String, bool)) -> String {
     let own = Port::North;
-    let mut text = format!(
-        "log stderr all;\nrouter id {};\nprotocol device {{ }}\n\
-         protocol static {{ ipv4;\ninclude \"/tmp/routes4.conf\";\n}}\n\
-         protocol static {{ ipv6;\ninclude \"/tmp/routes6.conf\";\n}}\n",
-        own.ipv4()
-    );
-    for family in Family::ALL {
+    let mut text = format!("log stderr all;\nrouter id {};\nprotocol device {{ }}\n", own.ipv4());
+    let mut channels = String::new();
+    for family in families {
+        let (channel, list) = match family {
+            Family::Ipv4 => ("ipv4", "/tmp/routes4.conf"),
+            Family::Ipv6 => ("ipv6", "/tmp/routes6.conf"),
+        };
+        text += &format!("protocol static {{ {channel};\ninclude \"{list}\";\n}}\n");
+        channels += &format!(
+            "{channel} {{ import all; export where source = RTS_STATIC; next hop address {}; }};\n",
+            own.address(*family)
+        );
+    }
+    for family in families {
         let opening = match (family, is_open) {
             (Family::Ipv4, _) => "passive yes",
             (Family::Ipv6, true) => "passive no",
@@ -114,13 +129,10 @@ fn configuration(remote: Port, (protection, is_open): &(String, bool)) -> String
         text += &format!(
             "protocol bgp {} {{\nlocal {} as {AS};\nneighbor {} as {PEER_AS};\n{opening};\n\
              connect delay time 1;\nconnect retry time 5;\nerror wait time 1, 5;\nhold time {HOLD_TIME};\n{protection}\n\
-             ipv4 {{ import all; export where source = RTS_STATIC; next hop address {}; }};\n\
-             ipv6 {{ import all; export where source = RTS_STATIC; next hop address {}; }};\n}}\n",
-            protocol(family),
-            own.address(family),
-            remote.address(family),
-            own.ipv4(),
-            own.ipv6()
+             {channels}}}\n",
+            protocol(*family),
+            own.address(*family),
+            remote.address(*family)
         );
     }
     text
@@ -132,6 +144,16 @@ async fn write(guest: &Guest, contents: String) -> Result<()> {
 
 impl<'a> Bird<'a> {
     pub async fn start(guest: &'a Guest, remote: Port, protection: &str) -> Result<Self> {
+        Self::start_for(guest, remote, &Family::ALL, protection).await
+    }
+
+    /// The same with a peer that has these families only.
+    pub async fn start_for(
+        guest: &'a Guest,
+        remote: Port,
+        families: &'static [Family],
+        protection: &str,
+    ) -> Result<Self> {
         let route = |routes: usize, prefix: &str, path: &str| {
             format!(
                 "awk 'BEGIN {{ for (i = 0; i < {routes}; i++) printf \"route {prefix} blackhole;\\n\", i / 250, i % 250 }}' >{path}"
@@ -140,12 +162,13 @@ impl<'a> Bird<'a> {
         guest.shell(&route(IPV4_ROUTES, "60.%d.%d.0/24", "/tmp/routes4.conf")).await?;
         guest.shell(&route(IPV6_ROUTES, "2a01:%d:%d::/48", "/tmp/routes6.conf")).await?;
         let configured = (protection.to_owned(), false);
-        write(guest, configuration(remote, &configured)).await?;
+        write(guest, configuration(remote, families, &configured)).await?;
         let program =
             Program::start(guest, "bird", &format!("bird -f -c {CONFIGURATION} -s {CONTROL}")).await?;
-        let bird = Self { program, remote, configured: RefCell::new(configured) };
-        // Only then has the listening socket its keys.
-        let listens = async || Ok(bird.state(Family::Ipv4).await.is_ok_and(|state| state.state == "Passive"));
+        let bird = Self { program, remote, families, configured: RefCell::new(configured) };
+        // Only then has the listening socket its keys. The session over IPv6 alone is not enabled yet.
+        let wanted = if families.contains(&Family::Ipv4) { "Passive" } else { "" };
+        let listens = async || Ok(bird.state(families[0]).await.is_ok_and(|state| state.state == wanted));
         bird.program.wait("BIRD to listen", listens).await?;
         Ok(bird)
     }
@@ -158,7 +181,7 @@ impl<'a> Bird<'a> {
 
     /// Its configuration, as it was last generated.
     pub fn text(&self) -> String {
-        configuration(self.remote, &self.configured.borrow())
+        configuration(self.remote, self.families, &self.configured.borrow())
     }
 
     /// Puts another configuration in the place of its own, and makes BIRD read it.
@@ -223,7 +246,7 @@ impl<'a> Bird<'a> {
 
     /// Waits until a session is established, has imported this many routes and exported all of BIRD's.
     pub async fn await_routes(&self, family: Family, imported: usize) -> Result<State> {
-        self.await_exported(family, imported, IPV4_ROUTES + IPV6_ROUTES).await
+        self.await_exported(family, imported, routes_of(self.families).iter().sum()).await
     }
 
     /// The same with this many of BIRD's routes.
@@ -236,10 +259,10 @@ impl<'a> Bird<'a> {
         self.state(family).await
     }
 
-    /// Checks that neither session is up.
+    /// Checks that no session is up.
     pub async fn check_kept_out(&self) -> Result<()> {
-        for family in Family::ALL {
-            let state = self.state(family).await?;
+        for family in self.families {
+            let state = self.state(*family).await?;
             ensure!(state.state != "Established", "BIRD's session over {family} is up");
         }
         Ok(())

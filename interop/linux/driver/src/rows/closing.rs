@@ -197,7 +197,7 @@ async fn end_under_wrong_secret(lab: &Lab, ender: End, ending: Ending) -> Result
 }
 
 /// How often to check an end's state.
-const STATE_CHECK: Duration = Duration::from_millis(10);
+pub const STATE_CHECK: Duration = Duration::from_millis(10);
 
 pub fn time_wait() -> Vec<Row> {
     let row = |waiter: End| {

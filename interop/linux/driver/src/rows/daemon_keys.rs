@@ -28,7 +28,7 @@ const FAMILY: Family = Family::Ipv4;
 /// Where BGP is served.
 const BGP: u16 = 179;
 const FOLDER: &str = "/tmp/daemon-keys";
-/// Seconds that a peer has for moving. It sends a KEEPALIVE every three.
+/// Seconds that a peer has to move to a new key. It sends a KEEPALIVE every three.
 const PATIENCE: u32 = 15;
 /// How many sessions change their keys at once.
 const MANY: u16 = 1000;
@@ -162,7 +162,7 @@ impl<'a> Daemon<'a> {
         self.program.await_log(&format!("generation {generation}: {what}"), 1).await
     }
 
-    /// What it says of each key: its name, and the segments counted.
+    /// What it prints about each key: the name, and the segments counted.
     async fn counted(&self) -> Result<Vec<String>> {
         let before = self.program.log().await?;
         self.say("status").await?;

@@ -3,6 +3,7 @@
 mod attacks;
 mod bgp;
 mod bird;
+mod choice;
 mod closing;
 mod daemon_keys;
 mod firmware;
@@ -10,19 +11,25 @@ mod half_open;
 mod kernels;
 mod manager;
 mod matrix;
+mod md5;
 mod moving;
+mod opening;
+mod options;
 mod outside;
 mod refusals;
+mod resets;
+mod restrictions;
 mod rollover;
+mod router_peer;
 mod session;
 mod vrf;
 mod wrap;
 
 use crate::row::Row;
 
-/// Rows that need only the kernel of one guest: each algorithm, both versions of IP, either end opening, a rollover, refusals, and a key
-/// manager.
-pub const SMOKE: [&str; 9] = [
+/// Rows that need only the kernel of one guest: each algorithm, both versions of IP, either end opening and both at once, a rollover, refusals,
+/// keys of idle sockets, and a key manager.
+pub const SMOKE: [&str; 11] = [
     "keys-sha1-ipv4-kernel-opens",
     "keys-cmac-ipv6-userspace-opens",
     "keys-sha256-ipv6-kernel-opens",
@@ -30,6 +37,8 @@ pub const SMOKE: [&str; 9] = [
     "refusals-syn-ipv6-kernel-listens",
     "refusals-forged-ipv4-userspace-opens",
     "closing-reset-kernel",
+    "opening-simultaneous-ipv6",
+    "keys-of-idle-sockets",
     "reset-before-accept",
     "vrf",
 ];
@@ -39,8 +48,10 @@ pub fn all() -> Vec<Row> {
     [
         matrix::rows(),
         rollover::rows(),
+        choice::rows(),
         refusals::syn(),
         refusals::md5(),
+        md5::rows(),
         attacks::forged(),
         attacks::icmp(),
         attacks::checksum(),
@@ -48,7 +59,9 @@ pub fn all() -> Vec<Row> {
         closing::time_wait(),
         closing::closed_port(),
         half_open::rows(),
-        bgp::rows(),
+        resets::rows(),
+        opening::rows(),
+        router_peer::rows(),
         outside::rows(),
         wrap::rows(),
         moving::rows(),
@@ -56,6 +69,8 @@ pub fn all() -> Vec<Row> {
         manager::accepting(),
         manager::calls(),
         daemon_keys::rows(),
+        options::rows(),
+        restrictions::rows(),
         vrf::rows(),
         firmware::sessions(),
         firmware::attacks(),

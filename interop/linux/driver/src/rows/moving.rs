@@ -1,14 +1,15 @@
 //! A live session moved out of a kernel and into another place, while its peer sees one connection.
 
-use agent::{Amount, Counted, Transfer};
+use agent::{Amount, Counted, Export, Restore, Transfer};
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_linux::Exported;
 use wireseal_tcp_ao::{MKTS_PER_PEER, Mkt, MktSet, SocketPair};
 
 use super::kernels::{Kernels, REFUSED, to_north, to_south};
-use super::session::{key, key_with};
+use super::session::{End, SOME, Session, Setup, key, key_with};
 use crate::carrier::{Carrier, Place};
 use crate::row::prelude::*;
+use crate::verify::verify;
 
 /// Octets that south sends in each place. North's are slowed at first, so that much is in flight when south is moved.
 const PART: u64 = 1 << 20;
@@ -38,7 +39,7 @@ pub fn rows() -> Vec<Row> {
     let all = Family::ALL.into_iter().flat_map(|family| [(family, By::Userspace), (family, By::Kernel)]);
     let with_sack = all.map(|(family, by)| row(family, by, Agreed::Sack));
     let with_timestamps = [By::Userspace, By::Kernel].map(|by| row(Family::Ipv4, by, Agreed::Timestamps));
-    with_sack.chain(with_timestamps).collect()
+    with_sack.chain(with_timestamps).chain(Family::ALL.map(wrong_numbers)).collect()
 }
 
 fn row(family: Family, by: By, agreed: Agreed) -> Row {
@@ -248,4 +249,96 @@ fn check_queues(Exported { tcp, .. }: &Exported) -> Result<()> {
 fn described(which: &str, exported: &Exported) -> String {
     let (send, receive) = (exported.tcp.send_queue.len(), exported.tcp.receive_queue.len());
     format!("{which} move with {send} octets not acknowledged and {receive} not read")
+}
+
+/// What is wrong in a connection that the kernel takes up again.
+#[derive(Clone, Copy, Debug)]
+enum Wrong {
+    SendIsn,
+    ReceiveIsn,
+    SendSne,
+    ReceiveSne,
+}
+
+/// The ends that then refuse the other's segments. Every traffic key depends on both ISNs, and each SNE on one direction.
+const WRONG: [(Wrong, &[End]); 4] = [
+    (Wrong::SendIsn, &End::BOTH),
+    (Wrong::ReceiveIsn, &End::BOTH),
+    (Wrong::SendSne, &[End::Userspace]),
+    (Wrong::ReceiveSne, &[End::Kernel]),
+];
+
+fn wrong_numbers(family: Family) -> Row {
+    Row::new(
+        format!("moving-wrong-numbers-{family}"),
+        format!(
+            "the kernel's end of a session with userspace over {family} is moved into a new socket with wrong numbers: an ISN, its own or the \
+             peer's, and both ends refuse everything; an SNE, for sending or for receiving, and only the receiver does"
+        ),
+        async move |lab| move_with_wrong_numbers(lab, family).await,
+        "nothing is wrong: the session goes on",
+        async move |lab| move_with_right_numbers(lab, family).await,
+    )
+}
+
+/// A used session, the kernel's end of which has been moved into a new socket with this fault, and the recording until then.
+async fn moved_within_kernel(
+    lab: &Lab,
+    family: Family,
+    wrong: Option<Wrong>,
+) -> Result<(Session<'_>, Recording)> {
+    let mut session = Session::open_used(lab, Setup::with_keys(family, End::Userspace, &mkts()?)).await?;
+    let ends = &mut session.ends;
+    let mut exported = Exported::from_octets(&lab.north.call(Export { socket: ends.socket }).await?)?;
+    let recording = lab.wire.take_recording();
+    let numbers = &mut exported.authentication;
+    match wrong {
+        Some(Wrong::SendIsn) => numbers.local_isn.0 ^= 1,
+        Some(Wrong::ReceiveIsn) => numbers.remote_isn.0 ^= 1,
+        Some(Wrong::SendSne) => numbers.send_sne.0 += 1,
+        Some(Wrong::ReceiveSne) => numbers.receive_sne.0 += 1,
+        None => {}
+    }
+    let keys = ends.setup.kernel_keys()?;
+    ends.socket = lab.north.call(Restore { exported: exported.to_octets(), keys }).await?;
+    Ok((session, recording))
+}
+
+async fn move_with_wrong_numbers(lab: &Lab, family: Family) -> Result<Evidence> {
+    let mut evidence = Evidence::default();
+    for (wrong, refusers) in WRONG {
+        let named = || format!("{wrong:?}");
+        let (mut session, recording) =
+            moved_within_kernel(lab, family, Some(wrong)).await.with_context(named)?;
+        let before = [session.ends.userspace.counters(), session.ends.kernel_counted().await?];
+        let all_have_refused = async |ends: &super::session::Ends<'_>| {
+            for (end, before) in End::BOTH.iter().zip(&before) {
+                // The other end verifies what this one sends, without getting through.
+                let wanted = if refusers.contains(end) { Counted::bad(REFUSED) } else { Counted::good(1) };
+                ends.await_counted(*end, before.plus(&wanted)).await?;
+            }
+            Ok([ends.userspace.counters(), ends.kernel_counted().await?])
+        };
+        let counted = session.until_refused(&End::BOTH, all_have_refused).await.with_context(named)?;
+        for ((end, counted), before) in End::BOTH.iter().zip(counted).zip(&before) {
+            let counted = counted.since(before);
+            let refuses = refusers.contains(end);
+            let is_expected =
+                if refuses { counted.good == 0 } else { counted == Counted::good(counted.good) };
+            ensure!(is_expected, "{wrong:?}: {end} has counted {counted}");
+            evidence.counters.push((format!("{end} ({wrong:?})"), counted.to_string()));
+        }
+        // What comes after the move is not the session's.
+        evidence.wire.add(verify(lab, &recording, &session.ends.setup.userspace)?);
+        evidence.recording.frames.extend(recording.frames);
+    }
+    Ok(evidence.with_figures(format!("{} ways to be wrong", WRONG.len())))
+}
+
+async fn move_with_right_numbers(lab: &Lab, family: Family) -> Result<Refusal> {
+    let (mut session, _) = moved_within_kernel(lab, family, None).await?;
+    session.exchange(SOME, SOME).await?;
+    let info = session.ends.info().await?;
+    info.counted.check_good("the new socket")?;
+    Ok(Refusal::of("new socket: good", info.counted.good))
 }

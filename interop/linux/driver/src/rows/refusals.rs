@@ -233,7 +233,7 @@ pub fn md5() -> Vec<Row> {
 async fn md5_socket(guest: &Guest, remote: Port, family: Family, port: u16) -> Result<u64> {
     let socket = open_socket(guest, family, port, Vec::new()).await?;
     let remote = remote.address(family).into();
-    guest.call(SetMd5Key { socket, remote, secret: MD5_SECRET.to_owned() }).await?;
+    guest.call(SetMd5Key { socket, remote, vrf: None, secret: MD5_SECRET.to_owned() }).await?;
     Ok(socket)
 }
 

@@ -8,7 +8,7 @@ use super::session::{End, Ends, SOME, Session, Setup, families_and_ends, kernel_
 use crate::row::prelude::*;
 
 /// A kind of key: algorithm, octets of MAC, coverage of options.
-type Kind = (TcpAoAlgorithm, usize, OptionCoverage);
+pub type Kind = (TcpAoAlgorithm, usize, OptionCoverage);
 const SHA1: Kind = (TcpAoAlgorithm::HmacSha1, 12, OptionCoverage::Covered);
 /// The keys between which sessions roll over.
 const CHANGES: [[Kind; 2]; 4] = [
@@ -66,7 +66,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-fn of_kind(number: u8, (algorithm, mac_length, options): Kind) -> Result<Mkt> {
+pub fn of_kind(number: u8, (algorithm, mac_length, options): Kind) -> Result<Mkt> {
     Ok(key(number, algorithm)?.with_mac_length(mac_length)?.with_options(options))
 }
 
@@ -89,17 +89,7 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
         });
         rolling.await.with_context(named)?;
         rollovers += TURNS.len();
-        // Data that Linux has segmented for one key are too long with the MAC of another. Linux sends itself an ICMP error, ignores it, and
-        // sends the data again after a while.
-        let kernel = session.ends.kernel_counted().await?;
-        let too_long = fragmentations_failed(lab).await? - failed_before;
-        ensure!(
-            kernel.dropped_icmps <= too_long,
-            "{} ICMP errors ignored, {too_long} packets too long",
-            kernel.dropped_icmps
-        );
-        ignored += kernel.dropped_icmps;
-        session.ends.beside[1] = Counted::dropped_icmps(kernel.dropped_icmps);
+        ignored += expect_own_errors(&mut session, failed_before).await?;
         let session = session.close().await.with_context(named)?;
         for id in mkts.iter().flat_map(|mkt| [mkt.send_id(), mkt.recv_id()]) {
             ensure!(session.wire.by_key.contains_key(&id.0), "nothing was sent with KeyID {id}");
@@ -113,15 +103,25 @@ async fn roll_all(lab: &Lab, family: Family, starter: End) -> Result<Evidence> {
     Ok(evidence)
 }
 
+/// Data that Linux has segmented for one key are too long with the MAC of another. Linux sends itself an ICMP error, ignores it, and sends the
+/// data again after a while. Returns how many; fails if there were more than [`fragmentations_failed`] since `failed_before`.
+pub async fn expect_own_errors(session: &mut Session<'_>, failed_before: u64) -> Result<u64> {
+    let ignored = session.ends.kernel_counted().await?.dropped_icmps;
+    let too_long = fragmentations_failed(session.ends.lab).await? - failed_before;
+    ensure!(ignored <= too_long, "{ignored} ICMP errors ignored, {too_long} packets too long");
+    session.ends.beside[1] = Counted::dropped_icmps(ignored);
+    Ok(ignored)
+}
+
 /// Packets that the guest's kernel did not send because they were too long for the link.
-async fn fragmentations_failed(lab: &Lab) -> Result<u64> {
+pub async fn fragmentations_failed(lab: &Lab) -> Result<u64> {
     let count = "awk '$1 == \"Ip:\" { if (seen) print $i; else for (i = 2; $i != \"FragFails\"; i++); seen = 1 }' /proc/net/snmp";
     let count = lab.north.shell(count).await?;
     count.trim().parse().with_context(|| format!("/proc/net/snmp says {count}"))
 }
 
 /// One end after the other asks for this key; the other end signs with it, and traffic goes on.
-async fn roll(ends: &Ends<'_>, starter: End, mkt: &Mkt) -> Result<()> {
+pub async fn roll(ends: &Ends<'_>, starter: End, mkt: &Mkt) -> Result<()> {
     for asks in [starter, starter.other()] {
         ask_for(ends, asks, mkt).await?;
         ends.await_current_key(asks.other(), mkt).await?;
@@ -131,7 +131,7 @@ async fn roll(ends: &Ends<'_>, starter: End, mkt: &Mkt) -> Result<()> {
 }
 
 /// Makes the key an end's rnext key.
-async fn ask_for(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<()> {
+pub async fn ask_for(ends: &Ends<'_>, end: End, mkt: &Mkt) -> Result<()> {
     match end {
         End::Userspace => Ok(ends.connection(|connection| connection.set_rnext_key(mkt.recv_id()))??),
         End::Kernel => {

@@ -22,7 +22,7 @@ use wireseal_tcp_ao::{Connection, KeyId, MKTS_PER_PEER, MasterKey, Mkt, SocketPa
 
 use crate::row::prelude::*;
 use crate::userspace::{Userspace, finish, transfer};
-use crate::verify::verify;
+use crate::verify::{Verdicts, verify};
 use crate::wait::becomes;
 
 /// The port of the userspace end's first listener.
@@ -339,6 +339,22 @@ impl<'a> Session<'a> {
     pub async fn close(mut self) -> Result<Evidence> {
         self.finish().await?;
         self.settle().await
+    }
+
+    /// Closes both ends of a session without keys. Fails if an end has counted anything, or a segment is signed.
+    pub async fn close_unsigned(mut self) -> Result<Evidence> {
+        self.finish().await?;
+        let Self { ends, stream, .. } = self;
+        drop(stream);
+        ends.userspace.idle().await?;
+        ends.userspace.counters().check("userspace", &Counted::default())?;
+        ends.kernel_counted().await?.check("the kernel", &Counted::default())?;
+        let recording = ends.lab.wire.take_recording();
+        let signed = recording.segments().filter(|segment| !matches!(segment.ao_option(), Ok(None))).count();
+        ensure!(signed == 0, "{signed} segments are signed");
+        let unsigned = recording.segments().count() as u64;
+        let wire = Verdicts { unsigned, ..Verdicts::default() };
+        Ok(Evidence { wire, unsigned, recording, ..Evidence::default() })
     }
 
     /// Closes both ends at about the same time.

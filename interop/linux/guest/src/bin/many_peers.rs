@@ -112,7 +112,8 @@ fn measure(peers: u16) -> Result<()> {
         for number in 0..CONNECTIONS {
             let router = Socket::new(Domain::IPV4, Type::STREAM, None)?;
             router.bind(&SocketAddr::from((peer(number), 0)).into())?;
-            let attached_router = routers.attach_connecting(&router, IpAddr::from(Ipv4Addr::LOCALHOST), at(40))?;
+            let attached_router =
+                routers.attach_connecting(&router, IpAddr::from(Ipv4Addr::LOCALHOST), at(40))?;
             let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into();
             router.connect_timeout(&remote, Duration::from_secs(30))?;
             let accepted = listener.accept()?.0;

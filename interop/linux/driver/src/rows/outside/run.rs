@@ -131,7 +131,7 @@ async fn check_status(supervised: &Program<'_>) -> Result<()> {
 
 /// Kills the supervisor: the sessions go on for longer than the hold time, and once they are closed no other opens, until the daemon is
 /// started again under another.
-async fn kill(bird: &Bird<'_>, supervised: Program<'_>, since: &[Since; 2]) -> Result<Counted> {
+async fn kill(bird: &Bird<'_>, supervised: Program<'_>, since: &[Since]) -> Result<Counted> {
     let south = supervised.guest;
     supervised.signal("KILL").await?;
     tokio::time::sleep(Duration::from_secs(u64::from(HOLD_TIME) + 2)).await;
