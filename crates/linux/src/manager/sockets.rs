@@ -149,15 +149,20 @@ impl State {
         version
     }
 
-    /// Undoes the newest change by another.
-    pub(super) fn undo(&mut self) -> Generation {
+    /// Undoes the newest change by another, unless a policy has given a peer keys since that clash with those from before the change.
+    pub(super) fn undo(&mut self) -> Result<Generation, Error> {
+        for (peer, change) in &self.replaced {
+            if let Some(Configured { chain, is_blocked: false, .. }) = change {
+                self.check(&self.replaced, *peer, chain)?;
+            }
+        }
         self.undone.push(self.generation);
         let changes = std::mem::take(&mut self.replaced);
         let undone: Vec<PeerName> = changes.keys().copied().collect();
         let generation = self.change(changes);
         // No policy goes back to keys that were undone.
         self.old.retain(|peer, _| undone.binary_search(peer).is_err());
-        generation
+        Ok(generation)
     }
 
     /// Checks a new chain of a peer, as [`check`] does, against the other peers' as they will be after these changes.

@@ -93,14 +93,15 @@ impl KeyManager {
     /// change.
     ///
     /// # Errors
-    /// [`Error::CannotUndo`] if `generation` is not the newest, or no change was made yet; nothing has changed then.
+    /// [`Error::CannotUndo`] if `generation` is not the newest, or no change was made yet; [`Error::PeersClash`] if a
+    /// [policy](crate::OnFailure::HoldOldKeys) has since given a peer old keys, which have an id of those from before. Nothing has changed then.
     pub fn undo(&self, generation: Generation) -> Result<Generation, Error> {
         let mut state = self.shared.state();
         let newest = state.generation;
         if generation != newest || newest == Generation::default() {
             return Err(Error::CannotUndo { generation, newest });
         }
-        let undoing = state.undo();
+        let undoing = state.undo()?;
         drop(state);
         self.shared.changed();
         Ok(undoing)

@@ -358,6 +358,24 @@ fn old_keys_are_forgotten_once_the_peer_has_moved() {
 }
 
 #[test]
+fn undoing_does_not_give_a_peer_an_id_of_keys_that_another_holds_again() {
+    let mut fleet = Fleet::default();
+    let network = peer("10.0.0.0/24");
+    fleet.manager.set_policy(host(1), policy(OnFailure::HoldOldKeys));
+    fleet.manager.set_peers([(host(1), with_keys(&[1])), (network, with_keys(&[2]))]).unwrap();
+    fleet.connect(host(1), &with_keys(&[1]));
+    fleet.run(0..2);
+    fleet.manager.set_peer(host(1), with_keys(&[3])).unwrap();
+    fleet.manager.set_peer(network, with_keys(&[1])).unwrap();
+    let newest = fleet.manager.set_peer(network, with_keys(&[2])).unwrap();
+    assert_eq!(acted(&fleet.run(2..20)), [(0, host(1), PolicyAction::HeldOldKeys)]);
+    let error = fleet.manager.undo(newest).unwrap_err();
+    assert!(matches!(error, Error::PeersClash { .. }), "{error}");
+    assert_eq!(fleet.manager.generation(), newest);
+    assert!(!fleet.manager.progress(newest).is_undone);
+}
+
+#[test]
 fn a_configuration_that_is_loaded_again_changes_no_peer() {
     let mut fleet = Fleet::default();
     fleet.manager.set_policy(host(1), policy(OnFailure::HoldOldKeys));
