@@ -246,8 +246,8 @@ pub enum Error {
         /// The key.
         key: KeyName,
     },
-    /// The handshake was signed with a key that the peer's chain does not accept now: it has left the chain, its secret was replaced, or its
-    /// lifetime is over. The connection has waited to be accepted since. Close it without reading from it; the peer can call again.
+    /// The handshake, or a segment since, was signed with a key that the peer's chain does not accept now: it has left the chain, its secret
+    /// was replaced, or its lifetime is over. The connection has waited to be accepted since. Close it without reading from it; the peer can call again.
     #[error(
         "{address} called with the {key}, which its chain does not accept any more; close the connection"
     )]

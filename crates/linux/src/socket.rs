@@ -18,6 +18,9 @@ use crate::key::{Family, all_keys, delete_key, for_md5_key, installed_keys};
 use crate::sys::{self, Secret, to_kernel, zeroed};
 use crate::{Error, Info, InstalledKey, KeyName, SeenKey, SocketKey, Successor};
 
+/// `TCP_SYN_SENT` of the kernel's `tcp_states.h`.
+const SYN_SENT: u8 = 2;
+
 /// A view of one TCP socket, borrowed: std's, socket2's, tokio's or any other that has a descriptor.
 ///
 /// Every call goes to the kernel; nothing is cached. A failed call leaves the socket unchanged, with one exception at
@@ -123,6 +126,11 @@ impl<'fd> TcpAoSocket<'fd> {
         Ok(sys::get(self.fd, sys::INFO)?.tcpi_segs_in > 0)
     }
 
+    /// Whether its SYN has been sent and not been answered.
+    pub(crate) fn is_connecting(&self) -> Result<bool, Error> {
+        Ok(sys::get(self.fd, sys::INFO)?.tcpi_state == SYN_SENT)
+    }
+
     /// Makes a key the current one, which this end signs with. The peer's RNextKeyID may choose another at any time.
     ///
     /// # Errors
@@ -150,8 +158,9 @@ impl<'fd> TcpAoSocket<'fd> {
     }
 
     /// Resets a connection, whatever other descriptors of it there are. The reset is signed, because the keys are still on the socket. Data
-    /// that has not been read is discarded, also if the peer has ended the connection. If Linux refuses, the connection is shut down in
-    /// order.
+    /// that has not been read is discarded, also if the peer has ended the connection. The next call on the connection fails with
+    /// [`ConnectionReset`](io::ErrorKind::ConnectionReset), one that waits in the kernel with [`BrokenPipe`](io::ErrorKind::BrokenPipe). If
+    /// Linux refuses, the connection is shut down in order.
     ///
     /// # Errors
     /// [`Error::Io`] if neither is possible, and for a listening socket, which goes on listening.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use wireseal_linux::key_chain::Timestamp;
-use wireseal_linux::{Attachment, Error, Generation, KeyManager, MasterKey, TcpAoSocket};
+use wireseal_linux::{Attachment, Error, Generation, KeyManager, MasterKey, PeerName, TcpAoSocket};
 
 use crate::config::{Config, Peer};
 
@@ -51,6 +51,12 @@ impl Keys {
         for name in gone {
             transaction.remove_peer(name);
         }
+        let is_first = self.manager.generation() == Generation::default();
+        // A peer whose TCP-MD5 key the listeners lack would get in unsigned.
+        ensure!(
+            is_first || md5_keys(&config) == md5_keys(&configs[0]),
+            "TCP-MD5 keys change with a restart only"
+        );
         for socket in transaction.dry_run(Timestamp::now())? {
             println!("plan: {socket}");
         }
@@ -116,6 +122,10 @@ impl Keys {
     fn configs(&self) -> MutexGuard<'_, [Config; 2]> {
         self.configs.lock().expect("no holder panics")
     }
+}
+
+fn md5_keys(config: &Config) -> BTreeSet<(PeerName, &str)> {
+    config.peer.iter().filter_map(|peer| Some((peer.name(), peer.md5_secret.as_deref()?))).collect()
 }
 
 fn socket(address: SocketAddr) -> io::Result<Socket> {

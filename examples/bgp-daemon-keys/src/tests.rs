@@ -40,6 +40,11 @@ fn a_change_is_made_whole_or_not_at_all_and_taken_back() {
     let generation = keys.manager.generation();
     let twice = keys.change(load("2001:db8::1", "192.0.2.1").unwrap()).unwrap_err();
     assert_eq!(twice.to_string(), "peer 192.0.2.1 is given twice");
+    // The listeners would let the new neighbour in unsigned.
+    let unkeyed = keys
+        .change(load("address = \"192.0.2.10\"", "md5-secret = \"new\"\naddress = \"192.0.2.10\"").unwrap())
+        .unwrap_err();
+    assert_eq!(unkeyed.to_string(), "TCP-MD5 keys change with a restart only");
     assert_eq!(keys.manager.generation(), generation, "nothing has changed");
     // A peer whose chain is gone is kept out, not removed: if it were removed, anyone could connect from its address without keys.
     let blocked = keys.change(load("name = \"core\"", "name = \"other\"").unwrap()).unwrap();

@@ -15,8 +15,8 @@ use crate::{Error, InstalledKey, KeyName, PeerName, SocketKey, Successor, TcpAoS
 /// Seconds between steps when nothing is due; needed because the clock may be set.
 pub(super) const IDLE: u32 = 30;
 
-/// Seconds between steps while a peer has not switched keys.
-const WAITING: u32 = 1;
+/// Seconds between steps while a peer has not switched keys, or has not answered a SYN from before a change.
+pub(super) const WAITING: u32 = 1;
 
 /// Octets of a placeholder's secret.
 const PLACEHOLDER_SECRET_LENGTH: usize = 32;

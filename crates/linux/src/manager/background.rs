@@ -18,7 +18,8 @@ const TICK: Duration = Duration::from_secs(1);
 impl KeyManager {
     /// Starts a thread that takes [steps that are due](Self::step_due) by the system clock: every second, and at once when peers change or
     /// a socket needs it. It passes each report to `report`, after logging it (feature `tracing`). Then no call that waits in the kernel is on
-    /// your own threads: this is for daemons without tokio.
+    /// your own threads: this is for daemons without tokio. Do not wait in `report` for [progress](Self::wait_until), which only this thread
+    /// makes.
     ///
     /// The thread ends when no handle or attachment of the manager is left, so do not move one into `report`. It takes steps in the network
     /// namespace of the caller, and does not survive a fork. It replaces the thread of [`TcpAoListener`](crate::TcpAoListener) and

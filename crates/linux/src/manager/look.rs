@@ -45,6 +45,8 @@ pub(super) struct Attached {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Look {
     pub(super) kind: SocketKind,
+    /// It has sent a SYN, which is not answered.
+    pub(super) is_connecting: bool,
     /// The peer's address if it is a connection; never an IPv4-mapped one.
     pub(super) remote: Option<IpAddr>,
     /// The interface of a connection's link-local address.
@@ -74,6 +76,7 @@ impl Attached {
                 None => (SocketKind::Closed, None),
             },
         };
+        let is_connecting = kind == SocketKind::Closed && self.socket().is_connecting()?;
         let device = match kind {
             SocketKind::Listener | SocketKind::Closed if has_links() => self.place(None)?.interface,
             _ => None,
@@ -85,7 +88,7 @@ impl Attached {
             Family::Ipv6 => [!socket.only_v6()?, true],
         };
         self.was_connected |= kind == SocketKind::Connection;
-        Ok(Some(Look { kind, remote, scope, device, families }))
+        Ok(Some(Look { kind, is_connecting, remote, scope, device, families }))
     }
 
     /// The socket's counters; `None` without TCP-AO.

@@ -132,7 +132,7 @@ pub use transaction::{PlannedSocket, Transaction};
 ///
 /// use socket2::{Domain, Socket, Type};
 /// use wireseal_linux::KeyManager;
-/// use wireseal_keys::Timestamp;
+/// use wireseal_keys::{KeyChain, Timestamp};
 ///
 /// fn serve(chain: KeyChain, for_dynamic: KeyChain) -> Result<(), Box<dyn std::error::Error>> {
 ///     let manager = KeyManager::default();
@@ -209,9 +209,9 @@ impl KeyManager {
         self.attach_as(socket, Role::WillConnect(remote.into()), now)
     }
 
-    /// Attaches a connection that was accepted from `remote`, unless its handshake was signed with a key of another peer whose network
-    /// contains `remote`. Reset the connection on any error, including [`Error::Ended`]: data from an unsigned or wrong caller may be in
-    /// the receive queue, and would be read as the peer's.
+    /// Attaches a connection that was accepted from `remote`, unless its handshake, or a segment since, was signed with a key of another peer
+    /// whose network contains `remote`, or with one that is not accepted any more. Reset the connection on any error, including
+    /// [`Error::Ended`]: data from an unsigned or wrong caller may be in the receive queue, and would be read as the peer's.
     ///
     /// # Errors
     /// As [`attach`](Self::attach) for a connection, [`Error::KeyOfAnotherPeer`] and [`Error::KeyNotAccepted`]; the socket is unchanged then.
@@ -255,7 +255,7 @@ impl KeyManager {
         drop(state);
         let attachment = Attachment { shared: Arc::clone(&self.shared), number };
         let leave_deletions = lock(&self.shared.clock).is_running();
-        let (peer, outcome) = begin(&mut socket, &peers, role, leave_deletions, now)?;
+        let (peer, is_connecting, outcome) = begin(&mut socket, &peers, role, leave_deletions, now)?;
         let is_peer_behind = peer.is_some_and(|peer| socket.is_peer_behind(peer));
         let is_unsettled = !outcome.failed.is_empty();
         // Only deletions can have failed, which the next step tries again.
@@ -268,7 +268,16 @@ impl KeyManager {
             (entry.state.peer, entry.state.is_peer_behind) = (peer, is_peer_behind);
             let (is_asked, has_ended, is_unmoved) = (false, false, outcome.is_unmoved);
             let has_chosen = !matches!(role, Role::WillConnect(_)) && outcome.has_chosen();
-            let found = Finding { has_ended, is_unsettled, is_unmoved, has_chosen, is_asked };
+            let has_changed = !outcome.done.is_empty();
+            let found = Finding {
+                has_ended,
+                is_unsettled,
+                is_unmoved,
+                has_chosen,
+                is_asked,
+                is_connecting,
+                has_changed,
+            };
             let changed = peer.and_then(|peer| peers.get(&peer)).map_or(generation, |of| of.version);
             entry.standing.record(found, changed, now);
             entry.next = if is_newest { next } else { Some(Timestamp::MIN) };
@@ -302,17 +311,17 @@ enum Role {
     Accepted(IpAddr),
 }
 
-/// Puts the keys valid at `now` on a socket for the first time; returns its peer. Leaves deletions that wait in the kernel to the next step
-/// if `leave_deletions` says so.
+/// Puts the keys valid at `now` on a socket for the first time; returns its peer, and whether it is connecting. Leaves deletions that wait in
+/// the kernel to the next step if `leave_deletions` says so.
 fn begin(
     attached: &mut Attached,
     peers: &PeerTable<Configured>,
     role: Role,
     leave_deletions: bool,
     now: Timestamp,
-) -> Result<(Option<PeerName>, Outcome), Error> {
+) -> Result<(Option<PeerName>, bool, Outcome), Error> {
     let look = attached.look(|| peers.keys().any(|peer| peer.interface.is_some()))?.ok_or(Error::Ended)?;
-    let Look { kind, remote, scope, device, families } = look;
+    let Look { kind, is_connecting, remote, scope, device, families } = look;
     let address = match (kind, role) {
         (SocketKind::Connection, _) => remote.map(|address| Remote { address, interface: scope }),
         (_, Role::Accepted(_)) => return Err(Error::Ended),
@@ -327,8 +336,8 @@ fn begin(
     let peer = address.map(|address| peer_with_key(attached, peers, kind, role, address, now)).transpose()?;
     match kind {
         SocketKind::Connection => {}
-        // It may have required TCP-AO before.
-        _ if matches!(role, Role::Mixed) => attached.socket().set_required(false)?,
+        // It may require TCP-AO until now, and does until it has the keys.
+        _ if matches!(role, Role::Mixed) => {}
         SocketKind::Closed if peer.is_some() => attached.socket().set_required(true)?,
         SocketKind::Closed | SocketKind::Listener => match attached.socket().set_required(true) {
             Err(Error::Md5KeyInTheWay) => {}
@@ -345,7 +354,12 @@ fn begin(
     };
     // A key that the peer asks for at this moment is deleted in the next step.
     let is_serious = |(_, error): &(_, Error)| !matches!(error, Error::KeyInUse(_));
-    let Some(serious) = outcome.failed.iter().position(is_serious) else { return Ok((peer, outcome)) };
+    let Some(serious) = outcome.failed.iter().position(is_serious) else {
+        if matches!(role, Role::Mixed) && kind != SocketKind::Connection {
+            attached.socket().set_required(false)?;
+        }
+        return Ok((peer, is_connecting, outcome));
+    };
     match outcome.failed.swap_remove(serious) {
         (Some(action), error) => Err(Error::Key { key: action.key(), error: Box::new(error) }),
         (None, error) => Err(error),
@@ -371,29 +385,32 @@ fn peer_with_key(
     if kind == SocketKind::Connection {
         attached.socket().info()?.ok_or(Error::Unsigned)?;
         if let Role::Accepted(remote) = role {
-            // The key that signed the SYN became the rnext key, and only this end changes that.
             let keys = attached.socket().keys()?;
-            let key = keys.iter().find(|key| key.is_rnext).ok_or(Error::Unsigned)?;
-            check_handshake(peers, peer, key, remote.to_canonical(), now)?;
+            check_handshake(peers, peer, &keys, remote.to_canonical(), now)?;
         }
     }
     Ok(peer)
 }
 
-/// Refuses an accepted connection if its handshake was signed with a key of another peer, or with one that its peer's chain does not accept
-/// any more: the caller may know only that key, and what it sent is in the receive queue.
+/// Refuses an accepted connection if its handshake or a later segment was signed with a key of another peer, or with one that its peer's
+/// chain does not accept any more: the sender may know only that key, and what it sent is in the receive queue.
 fn check_handshake(
     peers: &PeerTable<Configured>,
     peer: PeerName,
-    key: &InstalledKey,
+    keys: &[InstalledKey],
     address: IpAddr,
     now: Timestamp,
 ) -> Result<(), Error> {
-    if !is_key_of(peers, peer, key) {
-        return Err(Error::KeyOfAnotherPeer { address, key: key.name });
-    }
-    if !peers[&peer].chain.at(now).iter().any(|accepted| key.is(accepted.mkt())) {
-        return Err(Error::KeyNotAccepted { address, key: key.name });
+    // The key that signed the SYN became the rnext key, and only this end changes that. Segments count from the end of the handshake.
+    let handshake = keys.iter().find(|key| key.is_rnext).ok_or(Error::Unsigned)?;
+    let later = keys.iter().filter(|key| key.good > 0);
+    for key in std::iter::once(handshake).chain(later) {
+        if !is_key_of(peers, peer, key) {
+            return Err(Error::KeyOfAnotherPeer { address, key: key.name });
+        }
+        if !peers[&peer].chain.at(now).iter().any(|accepted| key.is(accepted.mkt())) {
+            return Err(Error::KeyNotAccepted { address, key: key.name });
+        }
     }
     Ok(())
 }

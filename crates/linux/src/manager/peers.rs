@@ -24,6 +24,14 @@ pub(super) struct Configured {
     pub(super) version: Generation,
 }
 
+impl Configured {
+    /// Whether it has the same keys by the same name, or is kept out as before.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let is_same_chain = self.chain.name() == other.chain.name() && self.chain.has_same_keys(&other.chain);
+        self.is_blocked == other.is_blocked && (self.is_blocked || is_same_chain)
+    }
+}
+
 /// Checks a new chain of a peer against the other peers'; returns the peer with its canonical network.
 ///
 /// # Errors

@@ -43,7 +43,8 @@ pub enum OnFailure {
     /// was set before the change. The old keys are kept until all its connections have moved.
     HoldOldKeys,
     /// [Reset](crate::TcpAoSocket::reset) this connection, signed, whatever other descriptors of it there are; other connections with the
-    /// peer stay. If the failure is on a listener, go on trying.
+    /// peer stay. Its owner learns of it at once, because reading and writing fail. If the failure is on a socket that is not connected, go
+    /// on trying.
     ResetSession,
     /// Reset all connections of all peers with the same [`cohort`](Policy::cohort), or of this peer if it has none.
     ResetCohort,
@@ -85,6 +86,10 @@ pub(super) struct Finding {
     pub(super) is_unmoved: bool,
     /// This end has itself chosen the key that it signs with.
     pub(super) has_chosen: bool,
+    /// Its SYN is not answered.
+    pub(super) is_connecting: bool,
+    /// The step changed keys.
+    pub(super) has_changed: bool,
     /// It is known which key the peer asks for.
     pub(super) is_asked: bool,
 }
@@ -100,6 +105,8 @@ pub(super) struct Standing {
     pub(super) is_unmoved: bool,
     /// This end has chosen its key itself, and what the peer asks for is not known since.
     has_chosen: bool,
+    /// The keys were changed when its SYN was sent and not answered: the connection may begin with those from before.
+    pub(super) is_between: bool,
     /// Since when its peer has not moved although it has the keys, after which change of the peer.
     waiting: Option<(Generation, Timestamp)>,
     /// After which change of a peer its policy has acted here.
@@ -116,8 +123,10 @@ impl Standing {
     pub(super) fn record(&mut self, found: Finding, changed: Generation, now: Timestamp) {
         (self.has_ended, self.is_unsettled) = (found.has_ended, found.is_unsettled);
         self.has_chosen = !found.is_asked && (found.has_chosen || self.has_chosen);
-        self.is_unmoved = found.is_unmoved || self.has_chosen;
-        let waits = self.is_unmoved && !self.is_unsettled && !self.has_ended;
+        self.is_between = found.is_connecting && (found.has_changed || self.is_between);
+        self.is_unmoved = found.is_unmoved || self.has_chosen || self.is_between;
+        // Nobody may be there to answer: the peer's time begins with the connection.
+        let waits = self.is_unmoved && !self.is_between && !self.is_unsettled && !self.has_ended;
         let before = self.waiting.filter(|(change, since)| *change == changed && *since <= now);
         self.waiting = waits.then(|| before.unwrap_or((changed, now)));
     }

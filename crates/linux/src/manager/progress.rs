@@ -31,8 +31,8 @@ pub struct Progress {
     pub sockets: usize,
     /// Sockets that lack keys or were not stepped since the change, or on which an action failed.
     pub not_held: Vec<PendingSocket>,
-    /// Connections whose peer does not sign with the preferred key, or does not ask for it. A connection whose keys have expired does not
-    /// count.
+    /// Connections whose peer does not sign with the preferred key, or does not ask for it, and sockets whose SYN was sent before the keys
+    /// changed and is not answered yet. Connections whose keys have expired, and peers without a connection, do not count.
     pub not_moved: Vec<PendingSocket>,
     /// The peers about which a [policy](crate::Policy) has acted since their last change, in order. [`PolicyAction::HeldOldKeys`] takes
     /// their sockets out of the count.

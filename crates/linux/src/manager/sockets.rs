@@ -149,15 +149,20 @@ impl State {
         version
     }
 
-    /// Undoes the newest change by another.
-    pub(super) fn undo(&mut self) -> Generation {
+    /// Undoes the newest change by another, unless a policy has given a peer keys since that clash with those from before the change.
+    pub(super) fn undo(&mut self) -> Result<Generation, Error> {
+        for (peer, change) in &self.replaced {
+            if let Some(Configured { chain, is_blocked: false, .. }) = change {
+                self.check(&self.replaced, *peer, chain)?;
+            }
+        }
         self.undone.push(self.generation);
         let changes = std::mem::take(&mut self.replaced);
         let undone: Vec<PeerName> = changes.keys().copied().collect();
         let generation = self.change(changes);
         // No policy goes back to keys that were undone.
         self.old.retain(|peer, _| undone.binary_search(peer).is_err());
-        generation
+        Ok(generation)
     }
 
     /// Checks a new chain of a peer, as [`check`] does, against the other peers' as they will be after these changes.
@@ -173,17 +178,23 @@ impl State {
         check(&others.map(|(other, configured)| (*other, configured.clone())).collect(), peer, chain)
     }
 
-    pub(super) fn set_policy(&mut self, peer: PeerName, policy: Policy) {
-        if policy.on_failure != OnFailure::HoldOldKeys {
-            self.old.remove(&peer);
-        }
-        for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer == Some(peer)) {
+    /// Sets policies, and makes the connections due whose peer's policy is a new one.
+    pub(super) fn set_policies(&mut self, mut policies: PeerTable<Policy>) {
+        let default = Policy::default();
+        policies.retain(|peer, policy| self.policies.get(peer).unwrap_or(&default) != policy);
+        let is_new = |peer| policies.contains_key(&peer);
+        for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer.is_some_and(is_new)) {
             entry.next = Some(Timestamp::MIN);
         }
-        if policy == Policy::default() {
-            self.policies.remove(&peer);
-        } else {
-            self.policies.insert(peer, policy);
+        for (peer, policy) in policies {
+            if policy.on_failure != OnFailure::HoldOldKeys {
+                self.old.remove(&peer);
+            }
+            if policy == default {
+                self.policies.remove(&peer);
+            } else {
+                self.policies.insert(peer, policy);
+            }
         }
     }
 
@@ -192,12 +203,17 @@ impl State {
     }
 
     /// Carries out the policy of a peer, once for each change of the peer and socket, because of a failure on the socket at `index`.
-    pub(super) fn carry_out(&mut self, index: usize, peer: PeerName, now: Timestamp) -> Option<PolicyAction> {
+    pub(super) fn carry_out(
+        &mut self,
+        index: usize,
+        peer: PeerName,
+        is_connection: bool,
+        now: Timestamp,
+    ) -> Option<PolicyAction> {
         let policy = self.policies.get(&peer).filter(|policy| policy.on_failure != OnFailure::Retry)?.clone();
         let (entry, changed) = (&mut self.sockets[index], self.peers.get(&peer)?.version);
-        let is_listener = entry.state.peer.is_none();
         let has_old_keys = self.given_up.get(&peer) == Some(&PolicyAction::HeldOldKeys);
-        if policy.on_failure == OnFailure::ResetSession && is_listener
+        if policy.on_failure == OnFailure::ResetSession && !is_connection
             || policy.on_failure == OnFailure::HoldOldKeys && has_old_keys
             || !entry.standing.act(peer, changed)
         {
@@ -240,10 +256,10 @@ impl State {
     /// Has the next step reset the connections of all peers of a cohort, or of this peer alone.
     fn reset_cohort(&mut self, peer: PeerName, cohort: Option<&str>) {
         let policies = &self.policies;
-        let is_in = |other: PeerName| {
-            let of_other = policies.get(&other).and_then(|policy| policy.cohort.as_deref());
-            other == peer || cohort.is_some() && of_other == cohort
-        };
+        let is_of =
+            |other: PeerName, cohort| policies.get(&other)?.cohort.as_deref().filter(|of| *of == cohort);
+        let is_in =
+            |other: PeerName| other == peer || cohort.is_some_and(|cohort| is_of(other, cohort).is_some());
         for entry in self.sockets.iter_mut().filter(|entry| entry.state.peer.is_some_and(is_in)) {
             (entry.next, entry.reset) = (Some(Timestamp::MIN), Some((peer, PolicyAction::ResetCohort)));
         }

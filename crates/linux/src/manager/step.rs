@@ -7,7 +7,7 @@ use wireseal_keys::Timestamp;
 use wireseal_tcp_ao::Counters;
 
 use crate::manager::KeyManager;
-use crate::manager::apply::{Calls, IDLE, Outcome, Scope};
+use crate::manager::apply::{Calls, IDLE, Outcome, Scope, WAITING};
 use crate::manager::look::{Attached, Look};
 use crate::manager::peers::{Configured, PeerTable, longest, next_change};
 use crate::manager::plan::{Memory, SocketKind};
@@ -20,7 +20,7 @@ use crate::{Error, Generation, PeerName, TcpAoSocket};
 pub(super) struct Visit<'a> {
     pub(super) number: u64,
     /// The peers when the socket was locked.
-    pub(super) peers: &'a PeerTable<Configured>,
+    pub(super) peers: Arc<PeerTable<Configured>>,
     pub(super) generation: Generation,
     /// The peer that the socket had before.
     pub(super) peer: Option<PeerName>,
@@ -155,7 +155,7 @@ impl KeyManager {
         let counters = attached.counters();
         let found = find(attached, &peers, peer);
         let Attached { descriptor, memories, seen, .. } = attached;
-        let visit = Visit { number, peers: &peers, generation, peer, found, counters, memories, seen };
+        let visit = Visit { number, peers, generation, peer, found, counters, memories, seen };
         self.visit(visit, &mut TcpAoSocket::new(descriptor), now)
     }
 
@@ -171,12 +171,14 @@ impl KeyManager {
         let index = state.position(number)?;
         let due_reset = state.sockets[index].reset.take();
         drop(state);
+        let mut is_connecting = false;
         let (kind, peer, outcome) = match found {
             Ok(Found { look, peer }) => {
                 let kind = look.map(|look| look.kind);
+                is_connecting = look.is_some_and(|look| look.is_connecting);
                 let is_reset = due_reset.is_some() && kind == Some(SocketKind::Connection);
                 let look = look.filter(|_| !is_reset);
-                (kind, peer, bring_in_line(look, peer, peers, memories, calls, now))
+                (kind, peer, bring_in_line(look, peer, &peers, memories, calls, now))
             }
             Err(error) => {
                 let failing = peer.into_iter().collect();
@@ -184,6 +186,7 @@ impl KeyManager {
             }
         };
         let is_connection = kind == Some(SocketKind::Connection);
+        let has_changed = !outcome.done.is_empty();
         let is_peer_behind = is_connection
             && !outcome.expired
             && peer.is_some_and(|peer| memories.get(&peer).is_some_and(Memory::is_peer_behind));
@@ -195,9 +198,11 @@ impl KeyManager {
             is_unmoved: outcome.is_unmoved,
             has_chosen: is_connection && outcome.has_chosen(),
             is_asked: asks_for.is_some(),
+            is_connecting,
+            has_changed,
         };
         let again = outcome.next(is_peer_behind, now);
-        let next = [again, next_change(peers, peer, now)].into_iter().flatten().min();
+        let next = [again, next_change(&peers, peer, now)].into_iter().flatten().min();
         let mut failing = outcome.failing.clone();
         let expired = outcome.expired;
         let found = SocketState { peer, generation, expired, is_peer_behind, asks_for, counters };
@@ -206,7 +211,7 @@ impl KeyManager {
         let mut state = self.shared.state();
         let Some(index) = state.position(number) else { return Some(report) };
         let version = |peers: &PeerTable<Configured>, peer: &PeerName| Some(peers.get(peer)?.version);
-        let changed = peer.and_then(|peer| version(peers, &peer)).unwrap_or(generation);
+        let changed = peer.and_then(|peer| version(&peers, &peer)).unwrap_or(generation);
         let patience = peer.and_then(|peer| state.policy(peer)?.patience);
         let entry = &mut state.sockets[index];
         let has_expired = expired && !entry.state.expired;
@@ -217,14 +222,19 @@ impl KeyManager {
             failing.extend(peer);
         }
         let look = standing.next_look(patience, now, IDLE);
+        let look = look.or(standing.is_between.then(|| now.later_by(WAITING)));
         entry.next = [entry.next, look].into_iter().flatten().min();
         failing.sort_unstable();
         failing.dedup();
         // Not about keys that have been changed again in the meantime.
-        failing.retain(|peer| version(peers, peer) == version(&state.peers, peer));
+        failing.retain(|peer| version(&peers, peer) == version(&state.peers, peer));
+        // A policy may change the table, which would be copied if it were still shared.
+        drop(peers);
         report.policy.extend(due_reset.filter(|_| is_connection));
         for peer in failing {
-            report.policy.extend(state.carry_out(index, peer, now).map(|action| (peer, action)));
+            report
+                .policy
+                .extend(state.carry_out(index, peer, is_connection, now).map(|action| (peer, action)));
         }
         let entry = &mut state.sockets[index];
         let reset = is_connection && (entry.reset.take().is_some() || due_reset.is_some());

@@ -93,14 +93,15 @@ impl KeyManager {
     /// change.
     ///
     /// # Errors
-    /// [`Error::CannotUndo`] if `generation` is not the newest, or no change was made yet; nothing has changed then.
+    /// [`Error::CannotUndo`] if `generation` is not the newest, or no change was made yet; [`Error::PeersClash`] if a
+    /// [policy](crate::OnFailure::HoldOldKeys) has since given a peer old keys, which have an id of those from before. Nothing has changed then.
     pub fn undo(&self, generation: Generation) -> Result<Generation, Error> {
         let mut state = self.shared.state();
         let newest = state.generation;
         if generation != newest || newest == Generation::default() {
             return Err(Error::CannotUndo { generation, newest });
         }
-        let undoing = state.undo();
+        let undoing = state.undo()?;
         drop(state);
         self.shared.changed();
         Ok(undoing)
@@ -109,7 +110,7 @@ impl KeyManager {
     /// Sets what to do when the keys of a peer cannot be put on a socket, or the peer does not move to them. The peer need not be set yet,
     /// and the policy stays when it is changed or removed. This is no change of the peer's keys.
     pub fn set_policy(&self, peer: PeerName, policy: Policy) {
-        self.shared.state().set_policy(peer.canonical(), policy);
+        self.shared.state().set_policies(PeerTable::from([(peer.canonical(), policy)]));
         self.shared.changed();
     }
 }
@@ -226,6 +227,9 @@ impl Transaction {
 
     /// Makes the changes. They take effect in the next step, which is [due](KeyManager::step_due) at once.
     ///
+    /// A peer that is given the chain that it has is not changed: its policy does not act anew, and its old keys are not forgotten. If
+    /// nothing changes at all, this is a generation nevertheless, so that to undo it never undoes an earlier one.
+    ///
     /// # Errors
     /// [`Error::ChangedMeanwhile`] if peers were changed since the transaction began; [`Error::AlgorithmNotInLinux`] and
     /// [`Error::PeersClash`]. Nothing has changed then.
@@ -249,13 +253,11 @@ impl Transaction {
 
     fn commit_to(self, state: &mut State) -> Result<Generation, Error> {
         let changes = self.checked(state)?;
-        for (peer, policy) in self.policies {
-            state.set_policy(peer, policy);
-        }
-        Ok(if changes.is_empty() { state.generation } else { state.change(changes) })
+        state.set_policies(self.policies);
+        Ok(state.change(changes))
     }
 
-    /// All changes, if they fit.
+    /// All changes that change something, if they fit.
     fn checked(&self, state: &State) -> Result<Changes, Error> {
         let (began, newest) = (self.began, state.generation);
         if began != newest {
@@ -265,7 +267,10 @@ impl Transaction {
         if self.replaces_all {
             state.peers.keys().for_each(|peer| _ = changes.entry(*peer).or_insert(None));
         }
-        changes.retain(|peer, change| change.is_some() || state.peers.contains_key(peer));
+        changes.retain(|peer, change| match (change, state.peers.get(peer)) {
+            (Some(change), Some(before)) => !change.is_same(before),
+            (change, before) => change.is_some() || before.is_some(),
+        });
         for (peer, change) in &changes {
             if let Some(Configured { chain, is_blocked: false, .. }) = change {
                 state.check(&changes, *peer, chain)?;

@@ -208,6 +208,7 @@ fn a_connection_is_reset_whatever_other_descriptors_it_has() {
     far.write_all(b"not read").unwrap();
     near.read_exact(&mut [0]).unwrap();
     TcpAoSocket::new(&near).reset().unwrap();
+    assert_eq!(near.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(far.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
     // What was not read is gone.
     assert!(matches!(other.read(&mut [0; 9]), Ok(0) | Err(_)));

@@ -22,6 +22,7 @@ pub(super) struct Model {
     pub(super) far: Option<(Kernel, KeyChain)>,
     attached: Arc<Mutex<Attached>>,
     pub(super) has_ended: bool,
+    pub(super) is_connecting: bool,
 }
 
 #[derive(Default)]
@@ -68,7 +69,15 @@ impl Fleet {
         });
         drop(state);
         let attachment = Attachment { shared: Arc::clone(&self.manager.shared), number };
-        self.models.push(Model { attachment, peer, kernel, far, attached, has_ended: false });
+        self.models.push(Model {
+            attachment,
+            peer,
+            kernel,
+            far,
+            attached,
+            has_ended: false,
+            is_connecting: false,
+        });
         number
     }
 
@@ -112,14 +121,21 @@ impl Fleet {
             let state = self.manager.shared.state();
             let (peers, generation) = (Arc::clone(&state.peers), state.generation);
             drop(state);
+            let kind = model.kernel.kind;
             let remote = model.peer.map(|peer| peer.remote.first_address());
-            let look =
-                Look { kind: model.kernel.kind, remote, scope: None, device: None, families: [true; 2] };
+            let look = Look {
+                kind,
+                is_connecting: model.is_connecting,
+                remote,
+                scope: None,
+                device: None,
+                families: [true; 2],
+            };
             let Attached { memories, seen, .. } = &mut *lock(&model.attached);
             let look = Some(look).filter(|_| !model.has_ended);
             let visit = Visit {
                 number,
-                peers: &peers,
+                peers,
                 generation,
                 peer: model.peer,
                 found: Ok(Found { look, peer: model.peer }),

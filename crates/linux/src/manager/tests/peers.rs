@@ -379,10 +379,21 @@ fn a_handshake_counts_under_the_keys_that_the_chain_accepts_when_it_is_attached(
         (&first, network, 120, Some("has a key chain of its own")),
     ] {
         let key = InstalledKey::of(of.key(called_with), called_with);
+        let handshake = InstalledKey { is_rnext: true, ..key.clone() };
+        // The same for a segment after a handshake with the peer's key.
+        let valid = if now < 120 { &first } else { &second };
+        let good = InstalledKey::of(router.key(valid), valid);
+        let later =
+            [InstalledKey { is_rnext: true, ..good.clone() }, InstalledKey { good: 1, ..key.clone() }];
+        let idle = [InstalledKey { is_rnext: true, ..good }, key];
         let address = IpAddr::from([192, 0, 2, 7]);
-        let error =
-            check_handshake(&peers, router, &key, address, at(now)).err().map(|error| error.to_string());
-        let is_expected = error.as_ref().zip(refused).map(|(error, refused)| error.contains(refused));
-        assert_eq!(is_expected, refused.map(|_| true), "{called_with:?} at {now}: {error:?}");
+        let refusal = |keys: &[_]| {
+            check_handshake(&peers, router, keys, address, at(now)).err().map(|error| error.to_string())
+        };
+        for error in [refusal(&[handshake]), refusal(&later)] {
+            let is_expected = error.as_ref().zip(refused).map(|(error, refused)| error.contains(refused));
+            assert_eq!(is_expected, refused.map(|_| true), "{called_with:?} at {now}: {error:?}");
+        }
+        assert_eq!(refusal(&idle), None, "a key that verified nothing says nothing");
     }
 }

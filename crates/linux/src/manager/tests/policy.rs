@@ -357,6 +357,65 @@ fn old_keys_are_forgotten_once_the_peer_has_moved() {
     assert_eq!(acted(&reports), [(0, host(1), PolicyAction::NoOldKeys)]);
 }
 
+#[test]
+fn undoing_does_not_give_a_peer_an_id_of_keys_that_another_holds_again() {
+    let mut fleet = Fleet::default();
+    let network = peer("10.0.0.0/24");
+    fleet.manager.set_policy(host(1), policy(OnFailure::HoldOldKeys));
+    fleet.manager.set_peers([(host(1), with_keys(&[1])), (network, with_keys(&[2]))]).unwrap();
+    fleet.connect(host(1), &with_keys(&[1]));
+    fleet.run(0..2);
+    fleet.manager.set_peer(host(1), with_keys(&[3])).unwrap();
+    fleet.manager.set_peer(network, with_keys(&[1])).unwrap();
+    let newest = fleet.manager.set_peer(network, with_keys(&[2])).unwrap();
+    assert_eq!(acted(&fleet.run(2..20)), [(0, host(1), PolicyAction::HeldOldKeys)]);
+    let error = fleet.manager.undo(newest).unwrap_err();
+    assert!(matches!(error, Error::PeersClash { .. }), "{error}");
+    assert_eq!(fleet.manager.generation(), newest);
+    assert!(!fleet.manager.progress(newest).is_undone);
+}
+
+#[test]
+fn a_configuration_that_is_loaded_again_changes_no_peer() {
+    let mut fleet = Fleet::default();
+    fleet.manager.set_policy(host(1), policy(OnFailure::HoldOldKeys));
+    fleet.manager.set_peer(host(1), with_keys(&[1])).unwrap();
+    fleet.connect(host(1), &with_keys(&[1]));
+    fleet.run(0..2);
+    for now in [2, 5] {
+        fleet.manager.set_peers([(host(1), with_keys(&[1, 2]))]).unwrap();
+        assert_eq!(acted(&fleet.run(now..now + 3)), []);
+    }
+    // The time since the first of both counts, and the old keys are those from before it.
+    assert_eq!(acted(&fleet.run(8..14)), [(0, host(1), PolicyAction::HeldOldKeys)]);
+    fleet.run(14..16);
+    assert_eq!(fleet.keys(0).0, [1]);
+    // Given up, it is changed anew by the same keys.
+    let generation = fleet.manager.set_peers([(host(1), with_keys(&[1, 2]))]).unwrap();
+    assert!(fleet.manager.progress(generation).given_up.is_empty());
+}
+
+#[test]
+fn a_socket_that_is_not_connected_is_not_reset_but_its_keys_are_tried_again() {
+    let mut fleet = Fleet::default();
+    fleet.manager.set_policy(host(1), policy(OnFailure::ResetSession));
+    fleet.manager.set_peer(host(1), with_keys(&[1])).unwrap();
+    let number = fleet.list(Kernel::new(Closed), Some(host(1)), None);
+    fleet.run(0..2);
+    let generation = fleet.manager.set_peer(host(1), with_keys(&[1, 2])).unwrap();
+    let reports = fleet.step_with(2, |_, kernel, call| match call {
+        Call::Add { key_id: 2, .. } => Err(Error::NoMemory),
+        _ => kernel.call(call),
+    });
+    assert_eq!((reports[0].failed.len(), acted(&reports)), (1, vec![]));
+    // Neither is the connection that it has become.
+    fleet.models[0].kernel.kind = Connection;
+    assert_eq!(acted(&fleet.run(3..31)), []);
+    let progress = fleet.manager.progress(generation);
+    assert!(progress.is_held() && progress.given_up.is_empty() && !fleet.models[0].kernel.is_reset);
+    assert_eq!(fleet.keys(number).0, [1, 2]);
+}
+
 /// Changes, undoings, failures, ended connections and dropped sockets in any order.
 fn anything(seed: u64) {
     const PEERS: u32 = 5;

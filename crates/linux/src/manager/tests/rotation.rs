@@ -36,7 +36,23 @@ fn each_change_is_a_generation() {
     assert_eq!(fourth.to_string(), "generation 4");
     // What changes nothing is no change.
     assert_eq!(manager.remove_peer(host(2)), None);
-    assert_eq!(manager.transaction().commit().unwrap(), fourth);
+    assert_eq!(manager.generation(), fourth);
+}
+
+#[test]
+fn to_undo_a_transaction_that_changed_nothing_undoes_no_other() {
+    let manager = with_peers(0..3);
+    let before = configured(&manager);
+    let mut transaction = manager.transaction();
+    transaction.set_peer(host(0), with_keys(&[1]));
+    transaction.remove_peer(host(9));
+    let same = transaction.commit().unwrap();
+    manager.undo(same).unwrap();
+    assert_eq!(configured(&manager), before);
+    let empty = manager.transaction().commit().unwrap();
+    assert!(same < empty);
+    manager.undo(empty).unwrap();
+    assert_eq!(configured(&manager), before);
 }
 
 #[test]
@@ -193,6 +209,38 @@ fn progress_counts_what_is_attached_and_open() {
 }
 
 /// GoBGP and BIRD can be configured so.
+#[test]
+fn a_connection_may_begin_with_the_keys_from_before_its_syn_is_answered() {
+    let mut fleet = Fleet::default();
+    fleet.manager.set_peer(host(1), with_keys(&[1])).unwrap();
+    fleet.list(Kernel::new(Closed), Some(host(1)), None);
+    fleet.run(0..2);
+    let generation = fleet.manager.set_peer(host(1), with_keys(&[1, 2])).unwrap();
+    let progress = |fleet: &Fleet| fleet.manager.progress(generation);
+    fleet.models[0].is_connecting = true;
+    fleet.run(2..10);
+    assert!(progress(&fleet).is_held() && !progress(&fleet).has_moved());
+    // The peer has answered with the key that the SYN asked for, and holds no other.
+    let old = host(1).key(&mkt(1, 1, 1));
+    let model = &mut fleet.models[0];
+    (model.is_connecting, model.kernel.kind) = (false, Connection);
+    (model.kernel.current, model.far) =
+        (Some(old), Some((Kernel::connected(&mkt(1, 1, 1)), with_keys(&[1]))));
+    fleet.run(10..40);
+    assert!(!progress(&fleet).has_moved());
+    fleet.models[0].far.as_mut().unwrap().1 = with_keys(&[1, 2]);
+    fleet.run(40..72);
+    assert!(progress(&fleet).has_moved());
+
+    // A SYN that is sent after the change is signed with the preferred key.
+    let generation = fleet.manager.set_peer(host(2), with_keys(&[1])).unwrap();
+    fleet.list(Kernel::new(Closed), Some(host(2)), None);
+    fleet.run(72..74);
+    fleet.models[1].is_connecting = true;
+    fleet.run(74..121);
+    assert!(fleet.manager.progress(generation).has_moved());
+}
+
 #[test]
 fn a_peer_that_signs_with_the_new_key_and_asks_for_the_old_one_has_not_moved() {
     let mut fleet = Fleet::default();

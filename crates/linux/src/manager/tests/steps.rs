@@ -196,7 +196,10 @@ fn only_what_is_due_is_stepped() {
     expect(0, Some(&[0, 1, 2]), &[]);
     expect(0, None, &[]);
     expect(29, None, &[]);
+    // The same keys are no change for the connection.
     manager.set_peer(other, one_key(1, None, None)).unwrap();
+    expect(29, Some(&[2]), &[]);
+    manager.set_peer(other, one_key(2, None, None)).unwrap();
     expect(29, Some(&[1, 2]), &[]);
     assert!(manager.remove_peer(one).is_some() && manager.remove_peer(one).is_none());
     expect(29, Some(&[0, 2]), &[]);
