@@ -111,8 +111,8 @@
 //! are deleted or the socket is closed.
 //!
 //! # Features
-//! * `tokio`: [`TcpAoListener::bind_async`], [`TcpAoStream::connect_async`] and `accept`, which never block a task in the kernel;
-//!   [`Attachment::expired`], `KeyManager::reached`; and [`KeyManager::run_reporting`], a background task that installs and removes keys on
+//! * `tokio`: `TcpAoListener::bind_async`, `TcpAoStream::connect_async` and `accept`, which never block a task in the kernel;
+//!   `Attachment::expired`, `KeyManager::reached`; and `KeyManager::run_reporting`, a background task that installs and removes keys on
 //!   schedule.
 //! * `tracing`: logs key changes, failures and refused segments.
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], [`Policy`], and the ids
