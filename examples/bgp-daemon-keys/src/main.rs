@@ -127,7 +127,7 @@ impl Daemon {
         }
     }
 
-    /// Says which keys each session has, and how many segments were good and bad under each.
+    /// Says which keys each session has, how many segments were good and bad under each, and which sockets lack keys.
     fn status(&self) -> Result<()> {
         for (number, attachment) in &*self.sessions.lock().unwrap() {
             println!("session {number}: {:?}", attachment.state());
@@ -135,7 +135,9 @@ impl Daemon {
                 println!("{}: {} good, {} bad, in use: {}", key.name, key.good, key.bad, key.is_current);
             }
         }
-        println!("{}: end of status", self.keys.manager.generation());
+        let progress = self.keys.manager.progress(self.keys.manager.generation());
+        progress.not_held.iter().for_each(|socket| println!("not all keys on {socket}"));
+        println!("{}: end of status", progress.generation);
         Ok(())
     }
 }
