@@ -104,7 +104,6 @@ impl Both {
     fn step(&mut self, now: i64) {
         let outcome = self.kernel.apply(&self.chain, now);
         assert!(outcome.failed.is_empty() && outcome.overdue.is_empty(), "{:?}", outcome.failed);
-        self.has_insisted |= self.kernel.memory.insists_on(self.kernel.current.unwrap());
         self.userspace.replace_keys(&self.chain.mkts(at(now))).unwrap();
     }
 
@@ -113,6 +112,7 @@ impl Both {
     /// The kernel does not show requests for keys that it lacks. So its end cannot tell a peer that insists on an old key from one that has
     /// insisted on it and now asks for a key that this end lacks, and from then on such requests are not compared.
     fn receive(&mut self, signs: u8, asks: u8) -> bool {
+        self.has_insisted |= self.kernel.memory.insists_on(self.kernel.current.unwrap());
         let is_held = self.kernel.keys.iter().any(|key| key.name.send_id == KeyId(asks));
         let asks = if is_held || !self.has_insisted { asks } else { self.of_kernel().0 };
         let tcp = self.peer.send(signs, asks);
@@ -149,6 +149,8 @@ fn run(seed: u64) -> usize {
     while now < 80 * i64::from(KEYS) + 150 {
         now += random.i64(1..30);
         let ids = [1, 2, 3, KEYS, UNKNOWN];
+        // Both are stepped when the chain changes: the kernel's end acts on what segments show in steps alone, userspace at once.
+        both.step(now);
         let near = (now / 80 + 1).clamp(1, i64::from(KEYS)) as u8;
         for _ in 0..random.usize(0..4) {
             both.receive(random.u8(1..=KEYS), random.choice(ids).unwrap());
