@@ -9,6 +9,7 @@ use std::env::args;
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -21,7 +22,13 @@ use wireseal_linux::{Attachment, KeyId, KeyManager, MasterKey, Mkt, TcpAoAlgorit
 const LISTENER: Token = Token(usize::MAX - 1);
 const KEYS: Token = Token(usize::MAX - 2);
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    let Err(error) = run() else { return ExitCode::SUCCESS };
+    eprintln!("mio: {error}");
+    ExitCode::FAILURE
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let [local, network, secret] = &args().skip(1).collect::<Vec<_>>()[..] else {
         return Err("usage: mio ADDRESS:PORT NETWORK SECRET".into());
     };

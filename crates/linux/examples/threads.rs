@@ -8,6 +8,7 @@ use std::env::args;
 use std::error::Error;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
+use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +18,13 @@ use wireseal_linux::{Barrier, KeyId, KeyManager, MasterKey, Mkt, PeerName, TcpAo
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-fn main() -> Result<(), Failure> {
+fn main() -> ExitCode {
+    let Err(error) = run() else { return ExitCode::SUCCESS };
+    eprintln!("threads: {error}");
+    ExitCode::FAILURE
+}
+
+fn run() -> Result<(), Failure> {
     let arguments: Vec<String> = args().skip(1).collect();
     let [old, new, remotes @ ..] = &arguments[..] else {
         return Err("usage: threads OLD-SECRET NEW-SECRET ADDRESS:PORT...".into());
@@ -29,13 +36,16 @@ fn main() -> Result<(), Failure> {
     let chain = KeyChain::new("peers", vec![old.clone()])?;
     keys.set_peers(remotes.iter().map(|remote| (peer(remote), chain.clone())))?;
     keys.spawn(|report| {
-        for (action, error) in report.sockets.iter().flat_map(|socket| &socket.failed) {
-            println!("{action:?}: {error}");
+        for (_, error) in report.sockets.iter().flat_map(|socket| &socket.failed) {
+            println!("{error}");
         }
     })?;
     for remote in remotes.clone() {
         let keys = keys.clone();
-        thread::spawn(move || println!("{remote}: {:?}", session(&keys, remote)));
+        thread::spawn(move || match session(&keys, remote) {
+            Ok(()) => println!("{remote}: closed"),
+            Err(error) => println!("{remote}: {error}"),
+        });
     }
 
     println!("Enter changes the key");
@@ -47,7 +57,9 @@ fn main() -> Result<(), Failure> {
     }
     let generation = change.commit()?;
     let progress = keys.wait_until(generation, Barrier::Moved, Duration::from_secs(60));
-    println!("{progress:?}");
+    println!("{generation}: {} connections", progress.sockets);
+    progress.not_held.iter().for_each(|socket| println!("without the new key: {socket}"));
+    progress.not_moved.iter().for_each(|socket| println!("not using the new key: {socket}"));
     Ok(())
 }
 

@@ -263,6 +263,11 @@ pub enum Error {
     /// The descriptor is not the attached socket's.
     #[error("this is not the socket that was attached; detach that one, and attach this one")]
     AnotherSocket,
+    /// The manager has no descriptor of the socket: it was [let go](crate::Attachment::let_go).
+    #[error(
+        "the key manager has let go of the socket; read its keys with a descriptor of your own (seen_keys)"
+    )]
+    LetGo,
     /// Changing this key failed while the socket was being attached. Earlier changes stay; they let nothing unsigned through.
     #[error("{key}: {error}")]
     Key {

@@ -43,6 +43,7 @@
 //! | do that on another program's sockets, without keeping them open | [`KeyManager::attach_accepted`], [`Attachment::let_go`], [`KeyManager::step_with`] |
 //! | manage keys by hand | [`TcpAoSocket::add_key`], [`TcpAoSocket::set_rnext_key`], and after the peer has switched [`TcpAoSocket::delete_key`] |
 //! | see the keys, which of them are in use, and the counters | [`TcpAoSocket::keys`], [`TcpAoSocket::info`], [`NetworkCounters::read`] |
+//! | see the keys of an attached socket and their counters, without their secrets | [`Attachment::keys`] |
 //! | see the keys on another program's socket, without their secrets | [`TcpAoSocket::seen_keys`] |
 //! | know whether a device is in a VRF | [`vrf_of_device`] |
 //! | migrate from TCP-MD5 to TCP-AO peer by peer | [`TcpAoSocket::set_md5_key`], [`TcpAoSocket::delete_md5_key`] on the listening socket |
@@ -111,8 +112,8 @@
 //! are deleted or the socket is closed.
 //!
 //! # Features
-//! * `tokio`: [`TcpAoListener::bind_async`], [`TcpAoStream::connect_async`] and `accept`, which never block a task in the kernel;
-//!   [`Attachment::expired`], `KeyManager::reached`; and [`KeyManager::run_reporting`], a background task that installs and removes keys on
+//! * `tokio`: `TcpAoListener::bind_async`, `TcpAoStream::connect_async` and `accept`, which never block a task in the kernel;
+//!   `Attachment::expired`, `KeyManager::reached`; and `KeyManager::run_reporting`, a background task that installs and removes keys on
 //!   schedule.
 //! * `tracing`: logs key changes, failures and refused segments.
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], [`Policy`], and the ids

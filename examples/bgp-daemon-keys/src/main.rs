@@ -6,7 +6,6 @@ mod keys;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -19,7 +18,7 @@ use speaker::session::{Session, SessionConfig, State};
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::net::TcpListener;
 use tokio::time::sleep;
-use wireseal_linux::{Attachment, Barrier, Generation, StepReport, TcpAoSocket};
+use wireseal_linux::{Attachment, Barrier, Generation, StepReport};
 
 use crate::config::{Config, Peer};
 use crate::keys::{Connection, Keys};
@@ -30,8 +29,8 @@ const RETRY: Duration = Duration::from_secs(5);
 struct Daemon {
     config: Config,
     keys: Keys,
-    /// The sessions with keys, by the numbers of their attachments, with their sockets.
-    sessions: Mutex<BTreeMap<u64, (Attachment, OwnedFd)>>,
+    /// The sessions with keys, by the numbers of their attachments.
+    sessions: Mutex<BTreeMap<u64, Attachment>>,
 }
 
 #[tokio::main]
@@ -103,9 +102,7 @@ impl Daemon {
         let Config { local_as, router_id, hold_time, .. } = self.config;
         let expired = OptionFuture::from(attachment.as_ref().map(Attachment::expired));
         let number = attachment.as_ref().map(Attachment::number);
-        if let (Some(attachment), Ok(socket)) = (attachment, stream.as_fd().try_clone_to_owned()) {
-            self.sessions.lock().unwrap().insert(attachment.number(), (attachment, socket));
-        }
+        self.sessions.lock().unwrap().extend(number.zip(attachment));
         let export = Export { local_as, peer_as: remote_as, next_hops: [None, None] };
         let session = Session::start(stream, SessionConfig { export, router_id, hold_time });
         println!("{address}: connected");
@@ -130,15 +127,17 @@ impl Daemon {
         }
     }
 
-    /// Says which keys each session has, and how many segments were good and bad under each.
+    /// Says which keys each session has, how many segments were good and bad under each, and which sockets lack keys.
     fn status(&self) -> Result<()> {
-        for (attachment, socket) in self.sessions.lock().unwrap().values() {
-            println!("session {}: {:?}", attachment.number(), attachment.state());
-            for key in TcpAoSocket::new(socket).keys()? {
+        for (number, attachment) in &*self.sessions.lock().unwrap() {
+            println!("session {number}: {:?}", attachment.state());
+            for key in attachment.keys()? {
                 println!("{}: {} good, {} bad, in use: {}", key.name, key.good, key.bad, key.is_current);
             }
         }
-        println!("{}: end of status", self.keys.manager.generation());
+        let progress = self.keys.manager.progress(self.keys.manager.generation());
+        progress.not_held.iter().for_each(|socket| println!("not all keys on {socket}"));
+        println!("{}: end of status", progress.generation);
         Ok(())
     }
 }

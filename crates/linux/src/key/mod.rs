@@ -178,7 +178,8 @@ impl InstalledKey {
     /// # Errors
     /// [`Error::ForeignAlgorithm`], and [`Error::Io`] if no kernel writes such a key.
     fn from_kernel(key: &tcp_ao_getsockopt) -> Result<Self, Error> {
-        let SeenKey { name, algorithm, is_current, is_rnext } = SeenKey::from_kernel(key)?;
+        let SeenKey { name, algorithm, mac_length, options, is_current, is_rnext, good, bad } =
+            SeenKey::from_kernel(key)?;
         let Ok(algorithm) = algorithm.parse() else {
             return Err(Error::ForeignAlgorithm { name, algorithm });
         };
@@ -187,31 +188,36 @@ impl InstalledKey {
         Ok(Self {
             name,
             algorithm,
-            mac_length: usize::from(key.maclen),
-            options: match key.keyflags & EXCLUDE_OPT {
-                0 => OptionCoverage::Covered,
-                _ => OptionCoverage::Excluded,
-            },
+            mac_length,
+            options,
             is_current,
             is_rnext,
-            good: key.pkt_good,
-            bad: key.pkt_bad,
+            good,
+            bad,
             master_key: MasterKey::new(secret).ok(),
         })
     }
 }
 
-/// A key on the socket of any program, without its secret.
+/// A key on a socket, of whatever program, without its secret.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SeenKey {
     /// Identifies the key.
     pub name: KeyName,
     /// Its algorithm by the kernel's name, such as `cmac(aes)`: also one that Wireseal does not have.
     pub algorithm: String,
+    /// Octets of the MAC in the option.
+    pub mac_length: usize,
+    /// Whether the MAC covers the other options.
+    pub options: OptionCoverage,
     /// Whether this end signs with it.
     pub is_current: bool,
     /// Whether this end asks the peer to sign with it.
     pub is_rnext: bool,
+    /// Segments that verified under it on this socket.
+    pub good: u64,
+    /// Segments that failed under it on this socket.
+    pub bad: u64,
 }
 
 impl SeenKey {
@@ -231,8 +237,15 @@ impl SeenKey {
                 recv_id: KeyId(key.rcvid),
             },
             algorithm: String::from_utf8_lossy(&algorithm).into_owned(),
+            mac_length: usize::from(key.maclen),
+            options: match key.keyflags & EXCLUDE_OPT {
+                0 => OptionCoverage::Covered,
+                _ => OptionCoverage::Excluded,
+            },
             is_current: key.is_current() != 0,
             is_rnext: key.is_rnext() != 0,
+            good: key.pkt_good,
+            bad: key.pkt_bad,
         })
     }
 }

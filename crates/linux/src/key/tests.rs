@@ -213,9 +213,19 @@ fn keys_of_other_programs_are_named_and_not_guessed() {
     assert_eq!((name.send_id, algorithm.as_str()), (KeyId(100), "hmac(sha512)"));
     let mut kernel = returned("hmac(sha512)", b"a master key");
     kernel.set_is_current(1);
+    (kernel.pkt_good, kernel.pkt_bad, kernel.keyflags) = (7, 2, EXCLUDE_OPT);
     let seen = SeenKey::from_kernel(&kernel).unwrap();
-    assert_eq!((seen.name, seen.algorithm.as_str()), (*name, "hmac(sha512)"));
-    assert!(seen.is_current && !seen.is_rnext);
+    let expected = SeenKey {
+        name: *name,
+        algorithm: "hmac(sha512)".to_owned(),
+        mac_length: 12,
+        options: OptionCoverage::Excluded,
+        is_current: true,
+        is_rnext: false,
+        good: 7,
+        bad: 2,
+    };
+    assert_eq!(seen, expected);
     let empty = InstalledKey::from_kernel(&returned("hmac(sha1)", b"")).unwrap();
     assert!(!empty.is(&mkt(TcpAoAlgorithm::HmacSha1, b"\0")));
     let mut long = returned("hmac(sha1)", b"x");

@@ -58,7 +58,7 @@ pub use transaction::{PlannedSocket, Transaction};
 /// | will connect | with [`attach_connecting`](Self::attach_connecting) before `connect` | those of its peer, the preferred one as current and rnext key |
 /// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
 ///
-/// Then let a thread ([`spawn`](Self::spawn)) or with feature `tokio` a task ([`run_reporting`](Self::run_reporting)) take the steps, or
+/// Then let a thread ([`spawn`](Self::spawn)) or with feature `tokio` a task (`run_reporting`) take the steps, or
 /// call [`step_due`](Self::step_due) every second yourself. Neither thread nor task survives a fork. Take steps in the network namespace of
 /// the sockets, because a step looks up there which VRF a device is in.
 ///
@@ -95,7 +95,7 @@ pub use transaction::{PlannedSocket, Transaction};
 /// [`transaction`](Self::transaction) changes many peers at once, and has an example:
 /// - [`dry_run`](Transaction::dry_run) says beforehand what will be done on which socket, and changes nothing;
 /// - [`progress`](Self::progress) says which sockets have the keys of a generation, and which peers have moved to them;
-///   [`wait_until`](Self::wait_until), or with feature `tokio` [`reached`](Self::reached), waits until all have;
+///   [`wait_until`](Self::wait_until), or with feature `tokio` `reached`, waits until all have;
 /// - [`undo`](Self::undo) gives the peers the keys from before the newest change;
 /// - a [`Policy`] for a peer says what to do if its keys cannot be set or it does not move in time: go on trying, go back to its old keys, or
 ///   reset its connection or those of its cohort.

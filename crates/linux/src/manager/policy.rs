@@ -1,6 +1,7 @@
 //! What happens when a peer does not follow a change of its keys: a policy for each peer, and how a socket stands to its keys.
 
 use std::fmt;
+use std::sync::Arc;
 
 use wireseal_keys::Timestamp;
 
@@ -101,6 +102,8 @@ pub(super) struct Standing {
     pub(super) has_ended: bool,
     /// An action failed, or was left to the next step.
     pub(super) is_unsettled: bool,
+    /// The first action that failed in its last step, and why.
+    pub(super) error: Option<Arc<str>>,
     /// The peer of the connection does not sign with the preferred key, or does not ask for it as far as is known.
     pub(super) is_unmoved: bool,
     /// This end has chosen its key itself, and what the peer asks for is not known since.

@@ -1,5 +1,7 @@
 //! Progress: which sockets have the keys of a change, and which peers have moved to them; and waiting for it.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::manager::KeyManager;
@@ -29,7 +31,7 @@ pub struct Progress {
     pub is_undone: bool,
     /// How many sockets count: those attached, without connections that have ended and those of peers that hold their old keys.
     pub sockets: usize,
-    /// Sockets that lack keys or were not stepped since the change, or on which an action failed.
+    /// Sockets that lack keys or were not stepped since the change, or on which an action failed, with the reason.
     pub not_held: Vec<PendingSocket>,
     /// Connections whose peer does not sign with the preferred key, or does not ask for it, and sockets whose SYN was sent before the keys
     /// changed and is not answered yet. Connections whose keys have expired, and peers without a connection, do not count.
@@ -39,13 +41,25 @@ pub struct Progress {
     pub given_up: Vec<(PeerName, PolicyAction)>,
 }
 
-/// A socket that a change has not reached yet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A socket that a change has not reached yet. Its Display is one line, with the reason.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PendingSocket {
     /// The number of its [`Attachment`](crate::Attachment).
     pub attachment: u64,
     /// The peer of a connection, or of a socket that will connect; `None` for a socket that listens or will.
     pub peer: Option<PeerName>,
+    /// What failed first in the socket's last step, and why, without secrets. `None` if nothing did, or there was no step yet. If it was
+    /// not stepped since the change, this is about an earlier one.
+    pub error: Option<Arc<str>>,
+}
+
+impl fmt::Display for PendingSocket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { attachment, peer, error } = self;
+        write!(f, "socket {attachment}")?;
+        peer.map_or(Ok(()), |peer| write!(f, " with {peer}"))?;
+        error.as_ref().map_or(Ok(()), |error| write!(f, ": {error}"))
+    }
 }
 
 impl Progress {
@@ -92,13 +106,13 @@ impl Progress {
                 continue;
             }
             progress.sockets += 1;
-            let pending = PendingSocket { attachment: entry.number, peer };
+            let pending = || PendingSocket { attachment: entry.number, peer, error: standing.error.clone() };
             let is_stepped = state.last_change(entry).min(generation) <= entry.state.generation;
             if !is_stepped || standing.is_unsettled {
-                progress.not_held.push(pending);
+                progress.not_held.push(pending());
             }
             if standing.is_unmoved {
-                progress.not_moved.push(pending);
+                progress.not_moved.push(pending());
             }
         }
         progress
@@ -145,7 +159,7 @@ impl KeyManager {
         generation: Generation,
         barrier: Barrier,
     ) -> impl Future<Output = Progress> + Send + use<> {
-        let shared = std::sync::Arc::clone(&self.shared);
+        let shared = Arc::clone(&self.shared);
         async move {
             loop {
                 // Registered before the state is read, so that no step is missed.

@@ -77,6 +77,14 @@ impl SocketReport {
     }
 }
 
+/// An action that failed, or reading the keys if it is `None`, and why.
+pub(super) fn in_words((action, error): &(Option<Action>, Error)) -> String {
+    match action {
+        Some(action) => format!("cannot {action}: {error}"),
+        None => format!("its keys cannot be read: {error}"),
+    }
+}
+
 /// The last step's findings about an attached socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct SocketState {

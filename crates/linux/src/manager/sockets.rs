@@ -13,7 +13,7 @@ use crate::manager::look::{Attached, Identity};
 use crate::manager::peers::{Configured, PeerTable, check, overlapping};
 use crate::manager::policy::{OnFailure, Policy, PolicyAction, Standing};
 use crate::manager::report::SocketState;
-use crate::{Error, Generation, PeerName};
+use crate::{Error, Generation, PeerName, SeenKey};
 
 /// Shared by all handles and attachments of a manager.
 #[derive(Default)]
@@ -408,6 +408,17 @@ impl Attachment {
         let state = self.shared.state();
         let entry = state.position(self.number).map(|index| &state.sockets[index]);
         entry.map(|entry| entry.state).unwrap_or_default()
+    }
+
+    /// The keys on the socket now, without their secrets, which are wiped at once: for a task that shows sessions and does not have their
+    /// sockets. It reads them through the manager's own descriptor, and waits for a step of the socket that is in progress.
+    ///
+    /// # Errors
+    /// [`Error::LetGo`] after [`let_go`](Self::let_go), and those of [`TcpAoSocket::seen_keys`](crate::TcpAoSocket::seen_keys).
+    pub fn keys(&self) -> Result<Vec<SeenKey>, Error> {
+        let socket = self.shared.state().socket(self.number).ok_or(Error::LetGo)?;
+        let attached = lock(&socket);
+        if attached.is_let_go() { Err(Error::LetGo) } else { attached.socket().seen_keys() }
     }
 
     /// Closes the manager's descriptor of the socket, and keeps what the manager knows of it. [Steps](crate::KeyManager::step) then skip

@@ -12,7 +12,7 @@ use crate::manager::look::{Attached, Look};
 use crate::manager::peers::{Configured, PeerTable, longest, next_change};
 use crate::manager::plan::{Memory, SocketKind};
 use crate::manager::policy::Finding;
-use crate::manager::report::{Seen, SocketReport, SocketState, StepReport};
+use crate::manager::report::{Seen, SocketReport, SocketState, StepReport, in_words};
 use crate::manager::sockets::{Attachment, lock};
 use crate::{Error, Generation, PeerName, TcpAoSocket};
 
@@ -207,6 +207,7 @@ impl KeyManager {
         let expired = outcome.expired;
         let found = SocketState { peer, generation, expired, is_peer_behind, asks_for, counters };
         let mut report = SocketReport::new(number, kind, found, outcome, seen);
+        let error = report.failed.first().map(|failed| in_words(failed).into());
 
         let mut state = self.shared.state();
         let Some(index) = state.position(number) else { return Some(report) };
@@ -218,6 +219,7 @@ impl KeyManager {
         (entry.state, entry.next) = (found, next);
         let standing = &mut entry.standing;
         standing.record(finding, changed, now);
+        standing.error = error;
         if patience.is_some_and(|patience| standing.is_out_of(patience, now)) {
             failing.extend(peer);
         }

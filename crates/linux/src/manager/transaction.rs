@@ -13,6 +13,7 @@ use crate::manager::look::Attached;
 use crate::manager::peers::{Configured, PeerTable};
 use crate::manager::plan::{Action, Call, SocketKind};
 use crate::manager::policy::Policy;
+use crate::manager::report::in_words;
 use crate::manager::sockets::{Changes, Shared, State, lock};
 use crate::manager::step::{bring_in_line, find};
 use crate::{Error, Generation, InstalledKey, KeyName, PeerName, TcpAoSocket};
@@ -360,10 +361,7 @@ impl fmt::Display for PlannedSocket {
         }
         peer.map_or(Ok(()), |peer| write!(f, " with {peer}"))?;
         let mut parts: Vec<String> = actions.iter().map(Action::to_string).collect();
-        parts.extend(failed.iter().map(|(action, error)| match action {
-            Some(action) => format!("cannot {action}: {error}"),
-            None => format!("its keys cannot be read: {error}"),
-        }));
+        parts.extend(failed.iter().map(in_words));
         parts.extend(overdue.iter().map(|key| format!("the {key} stays, because it cannot be deleted")));
         if *expired {
             parts.push("no key is valid for sending".to_owned());

@@ -204,6 +204,24 @@ fn a_key_that_cannot_be_deleted_is_no_failure_but_is_not_held_either() {
 }
 
 #[test]
+fn a_socket_that_does_not_hold_the_keys_says_why() {
+    let no_memory = |call: &Call<'_>| matches!(call, Call::Add { key_id: 2, .. }).then_some(Error::NoMemory);
+    let (mut fleet, generation, _) = refused(OnFailure::Retry, no_memory);
+    let not_held = |fleet: &Fleet, of| fleet.manager.progress(of).not_held;
+    let pending = not_held(&fleet, generation);
+    let key = host(1).key(with_keys(&[2]).keys()[0].mkt());
+    let expected = format!("socket 0 with 10.0.0.1: cannot add the {key}: {}", Error::NoMemory);
+    assert_eq!(pending.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+    let same = not_held(&fleet, generation);
+    assert!(Arc::ptr_eq(pending[0].error.as_ref().unwrap(), same[0].error.as_ref().unwrap()), "no copy");
+    fleet.run(5..40);
+    assert!(fleet.manager.progress(generation).is_held());
+    // The next change waits for a step, and nothing has failed since the last.
+    let next = fleet.manager.set_peer(host(1), with_keys(&[2])).unwrap();
+    assert_eq!(not_held(&fleet, next)[0].to_string(), "socket 0 with 10.0.0.1");
+}
+
+#[test]
 fn a_failure_on_a_listener_concerns_the_peer_of_the_key() {
     for (on_failure, held, is_reset) in [
         (OnFailure::HoldOldKeys, true, false),

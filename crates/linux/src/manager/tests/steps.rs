@@ -141,6 +141,21 @@ fn a_dry_run_of_sockets_that_cannot_be_read_says_so() {
 }
 
 #[test]
+fn the_keys_of_a_socket_are_read_through_the_managers_descriptor() {
+    let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
+    let socket = listener();
+    let (_, attachment) = list(&manager, 0, None, &socket);
+    // The owner's descriptor is not needed.
+    drop(socket);
+    match attachment.keys() {
+        Ok(keys) => assert_eq!(keys, [], "the socket was listed without keys"),
+        Err(error) => assert!(matches!(error, Error::NotSupported), "{error}"),
+    }
+    attachment.let_go();
+    assert!(matches!(attachment.keys(), Err(Error::LetGo)));
+}
+
+#[test]
 fn a_thread_takes_steps_and_reports_them() {
     let manager = manager([(peer("127.0.0.1"), one_key(1, None, None))]);
     let (_, attachment) = list(&manager, 0, Some(peer("192.0.2.7")), &listener());
