@@ -389,7 +389,7 @@ impl KeyFile {
     }
 
     /// The chains for this end to sign and verify with; `end` is the one that the file belongs to. The key that the file prefers is
-    /// [preferred](KeyChain::with_preferred); of BIRD's keys, the deprecated ones come last.
+    /// [preferred](crate::KeyChain::with_preferred); of BIRD's keys, the deprecated ones come last.
     ///
     /// A chain cannot be used if a key cannot be an MKT or its lifetimes contradict each other, if its keys collide, or if another chain
     /// has its name, as when neighbors of a Cisco router use one chain both with and without TCP options. Such chains are left out:

@@ -13,10 +13,11 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::Key;
 use wireseal_tcp_ao::Mkt;
 
-use super::bgp::{ROUTES, SECRET, await_signed, evidence, key_chain};
+use super::bgp::{SECRET, await_signed, evidence, key_chain};
 use super::bird::{AS, Bird, HOLD_TIME, PEER_AS, tcp_ao};
 use super::kernels::open_socket;
 use super::manager::{chain, set_memory};
+use super::router_peer::ROUTES;
 use super::session::{End, SOME, Session as Connection, Setup, key, key_with};
 use crate::guest::Guest;
 use crate::row::prelude::*;
@@ -362,8 +363,12 @@ async fn mixed(lab: &Lab) -> Result<Evidence> {
 
     let remote = Port::South.at(Family::Ipv4, BGP);
     let socket = open_socket(&lab.north, Family::Ipv4, 0, Vec::new()).await?;
-    let md5 =
-        SetMd5Key { socket, remote: Port::South.address(Family::Ipv4).into(), secret: MD5_SECRET.to_owned() };
+    let md5 = SetMd5Key {
+        socket,
+        remote: Port::South.address(Family::Ipv4).into(),
+        vrf: None,
+        secret: MD5_SECRET.to_owned(),
+    };
     lab.north.call(md5).await?;
     lab.north.call(Connect { socket, remote }).await?;
     daemon.about(Port::North, Family::Ipv4, "connected").await?;
