@@ -245,7 +245,8 @@ impl<const N: usize> Connection<N> {
     /// Signs with the rnext key if the current one is accept-only and [may be left](Self::may_leave). Returns whether it did.
     #[cold]
     pub(super) fn leave_current_key(&mut self) -> bool {
-        let (current, rnext) = (self.current_key(), self.rnext_key());
+        let keys = self.key_in(self.current).zip(self.key_in(self.rnext));
+        let Some((current, rnext)) = keys else { return false };
         let leaves = current.accept_only && !rnext.accept_only;
         let leaves = leaves && self.may_leave(current, self.peer_uses_rnext_key());
         if leaves {
