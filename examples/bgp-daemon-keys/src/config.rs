@@ -42,7 +42,11 @@ pub struct Peer {
 impl Config {
     pub fn load(path: &Path) -> Result<Self> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        toml::from_str(&text).map_err(|error| anyhow!("{}: {}", path.display(), error.message()))
+        // Not the error's Display, which quotes the line, and so perhaps a secret.
+        let line = |at: usize| text[..at].matches('\n').count() + 1;
+        let place = |error: &toml::de::Error| error.span().map_or(0, |span| line(span.start));
+        toml::from_str(&text)
+            .map_err(|error| anyhow!("{}, line {}: {}", path.display(), place(&error), error.message()))
     }
 }
 

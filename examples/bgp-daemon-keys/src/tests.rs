@@ -30,7 +30,7 @@ fn a_mistake_is_named() {
         ("preferred = 1", "preferred = 2", "no key of the chain has this key id"),
     ] {
         let error = load(written, instead).err().unwrap();
-        assert!(error.contains("daemon.toml: ") && error.contains(wrong), "{error}");
+        assert!(error.contains("daemon.toml, line ") && error.contains(wrong), "{error}");
     }
 }
 
