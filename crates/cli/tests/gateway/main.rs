@@ -170,10 +170,11 @@ fn a_thousand_sessions_from_as_many_addresses_roll_over_and_survive_a_restart() 
     let sessions = net.sessions(1000);
     assert!(sessions.echoes());
     // Both keys at both ends, then the second preferred.
-    for gateway in [&gateway, &other] {
-        gateway.change_keys(&(first() + SECOND));
+    for keys in [first() + SECOND, first() + OVER + SECOND] {
+        for gateway in [&gateway, &other] {
+            gateway.change_keys(&keys);
+        }
     }
-    gateway.change_keys(&(first() + OVER + SECOND));
     assert!(sessions.echoes() && sessions.echoes());
     let keys = fs::read_to_string(gateway.keys()).unwrap();
     let log = gateway.end();
