@@ -133,6 +133,8 @@ impl GcmKey {
             unsafe { (self.kernel.open)(&self.blocks, packet) }
         });
         if !is_authentic {
+            // The text may be empty.
+            leak!("GCM: refused text", tag[0]);
             wipe(text);
         }
         is_authentic
@@ -141,7 +143,6 @@ impl GcmKey {
 
 #[cold]
 fn wipe(text: &mut [u8]) {
-    leak!("GCM: refused text", text[0]);
     text.fill(0);
 }
 
