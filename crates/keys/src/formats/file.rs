@@ -407,7 +407,7 @@ impl Chain {
         KeyChain::unchecked(name, self.description.clone(), self.accept_tolerance, preferred, keys).checked()
     }
 
-    /// The key that is used for sending whenever it may be: the first of those that are preferred.
+    /// The key to send with while its send lifetime lasts: the first preferred one.
     pub(crate) fn preferred(&self) -> Option<&ChainKey> {
         self.keys.iter().find(|key| key.preference == Preference::Preferred)
     }

@@ -100,7 +100,7 @@ pub(super) struct Limits {
 /// Which key an implementation signs with if several are valid, and the peer has not asked for one (RFC 5925 §7.3 leaves it open).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SendingRule {
-    /// The preferred one, or else the one whose send lifetime started last; of those that started together, the first.
+    /// The preferred one, or else the one whose send lifetime started last, or the first of several that started together.
     LatestStart,
     /// The one with the longest send lifetime; of equal ones, the first.
     LongestLifetime,

@@ -200,7 +200,7 @@ fn a_bound_sockets_place_is_its_interface() {
     assert_eq!(attached.look(|| false).unwrap().unwrap().device, None, "no peer asks for it");
 }
 
-/// Random changes of routers on three links with disjoint ids: a listener has the keys of those that it serves, whatever was before.
+/// Random changes of routers on three links with disjoint ids: a listener has the keys of its own link's routers, whatever it had before.
 fn change(seed: u64) {
     let mut random = Rng::with_seed(seed);
     let device = [None, Some(2)][random.usize(0..2)];

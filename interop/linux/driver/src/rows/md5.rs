@@ -11,6 +11,7 @@ use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_linux::IpCidr;
 use wireseal_tcp_ao::Mkt;
 
+use super::opening::check_rejected;
 use super::restrictions::check_refused;
 use crate::row::prelude::*;
 use crate::rows::session::{End, SOME, Session, Setup, key, key_with};
@@ -314,9 +315,7 @@ async fn reject_both(lab: &Lab) -> Result<Refusal> {
         let [one, other] = others(family)?;
         let socket = socket_with(lab, family.any(0), Some(one), Some(other)).await?;
         let remote = Port::Userspace.at(family, 179);
-        let error =
-            lab.north.call(Connect { socket, remote }).await.err().context("the kernel has connected")?;
-        ensure!(error.to_string().contains("os error 129"), "{error:#}");
+        check_rejected(lab, socket, remote).await?;
         rejected += 1;
     }
     ensure!(lab.wire.segments_from(Port::North) == 0, "the kernel has sent something");

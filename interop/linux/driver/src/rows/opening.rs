@@ -118,6 +118,14 @@ async fn open_with_network_keys(lab: &Lab) -> Result<Evidence> {
     Ok(evidence.with_figures(format!("{sessions} sessions")))
 }
 
+/// Checks that `connect` fails with EKEYREJECTED.
+pub async fn check_rejected(lab: &Lab, socket: u64, remote: SocketAddr) -> Result<()> {
+    let connected = lab.north.call(Connect { socket, remote }).await;
+    let error = connected.err().context("the kernel has connected")?;
+    ensure!(error.to_string().contains("os error 129"), "{error:#}");
+    Ok(())
+}
+
 async fn reject_other_networks(lab: &Lab) -> Result<Refusal> {
     let mut rejected = 0;
     for (family, network) in Family::ALL.into_iter().zip(["198.51.100.0/24", "2001:db8:1::/64"]) {
@@ -125,10 +133,7 @@ async fn reject_other_networks(lab: &Lab) -> Result<Refusal> {
         let keys = vec![Key { remote: network.parse()?, ..kernel_key(family, &mkt()?)? }];
         let socket = lab.north.call(Open { local: family.any(0), keys, required: false }).await?;
         let remote = Port::Userspace.at(family, USERSPACE_PORT);
-        let error =
-            lab.north.call(Connect { socket, remote }).await.err().context("the kernel has connected")?;
-        // EKEYREJECTED
-        ensure!(error.to_string().contains("os error 129"), "{error:#}");
+        check_rejected(lab, socket, remote).await?;
         rejected += 1;
     }
     ensure!(lab.wire.segments_from(Port::North) == 0, "the kernel has sent something");
