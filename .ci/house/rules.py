@@ -24,6 +24,7 @@ CRATES = {
 LIBRARIES = tuple(CRATES)
 PROTOCOLS = tuple(name for name in LIBRARIES if name not in ("wireseal-kernels", "wireseal-mac", "wireseal-aead"))
 CRATES |= {
+    "wireseal-c": ("wireseal-algorithms", "wireseal-aead", "wireseal-tcp-ao", "wireseal-keys", "wireseal-quic", "wireseal-linux"),
     "wireseal": LIBRARIES,
     "wireseal-interop-speaker": ("wireseal-tcp-ao", "wireseal-keys", "wireseal-smoltcp"),
     "router-peer": (*PROTOCOLS, "wireseal-interop-speaker"),
@@ -40,6 +41,8 @@ CRATES |= {
 UNSAFE = (
     "crates/kernels/",
     "crates/linux/src/sys.rs",
+    # Pointers that C gives.
+    "crates/c/src/",
     # Calls that the kernel refuses and crates/linux never makes.
     "interop/linux/guest/src/options.rs",
     # Calls of the C libraries that the benches compare with.

@@ -1,0 +1,55 @@
+//! libwireseal: TCP-AO (RFC 5925) and QUIC packet protection (RFC 9001, RFC 9369) for C.
+//!
+//! For C there is `include/wireseal.h`, which cbindgen makes from this crate's comments, and the page `docs/c.md`. In Rust, use the crates
+//! that this one wraps: `wireseal-tcp-ao`, `wireseal-linux`, `wireseal-quic`, `wireseal-aead`.
+//!
+//! | file | what C gets |
+//! |---|---|
+//! | `border.rs` | nothing: pointers become references, handles are checked, panics are caught |
+//! | `status.rs` | `enum wireseal_status`, and its texts |
+//!
+//! # Features
+//! `linux` (with `std`), `quic`, the algorithms and the backends are on by default. `--no-default-features` with the algorithms of the peers
+//! is the library for targets without an operating system: it needs neither std nor a heap, and a panic executes an illegal instruction.
+#![no_std]
+#![allow(non_camel_case_types, reason = "the names that C sees")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "what a caller must promise is the same for all functions, and stands at the top of the header"
+)]
+
+#[cfg(feature = "std")]
+extern crate std;
+
+mod border;
+mod status;
+
+pub use status::{wireseal_status, wireseal_status_text};
+
+/// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.
+#[cfg(all(not(feature = "std"), not(test)))]
+#[panic_handler]
+fn trap(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        // SAFETY: an instruction that no processor executes; control never comes back.
+        #[cfg(target_arch = "arm")]
+        unsafe {
+            core::arch::asm!("udf #0", options(noreturn, nomem, nostack));
+        }
+        // SAFETY: the same.
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        unsafe {
+            core::arch::asm!("ud2", options(noreturn, nomem, nostack));
+        }
+        // SAFETY: the same.
+        #[cfg(target_arch = "aarch64")]
+        unsafe {
+            core::arch::asm!("udf #0", options(noreturn, nomem, nostack));
+        }
+        // SAFETY: the same; all zeros is defined to be illegal.
+        #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+        unsafe {
+            core::arch::asm!("unimp", options(noreturn, nomem, nostack));
+        }
+    }
+}

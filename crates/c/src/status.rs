@@ -1,0 +1,157 @@
+//! What every function returns, and its text.
+
+use core::ffi::{CStr, c_char};
+
+/// What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
+///
+/// 1 to 39: the caller is at fault, or a limit of the caller's was reached. 40 to 59: who sent the segment. 60 to 99: the caller. 100 to
+/// 139: QUIC and AEADs. 140 on: Linux and key files.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum wireseal_status {
+    /// It worked.
+    Ok = 0,
+    /// A pointer is null that must not be.
+    NullPointer = 1,
+    /// Memory for a handle, or a buffer for a result, is too small.
+    TooSmall = 2,
+    /// A pointer is not aligned for what it points to.
+    Misaligned = 3,
+    /// The pointer is not to such a handle: it was never made, has ended, is of another kind, or was moved in memory.
+    NotAHandle = 4,
+    /// Another call is in the handle: of another thread, or the one that has called back. Nothing was done.
+    Busy = 5,
+    /// A fault in this library. The handle refuses everything from now on but its end.
+    Internal = 6,
+    /// A length is longer than any buffer, or than what the function takes.
+    TooLong = 7,
+    /// A number that says what to do, such as a version or a kind, has no meaning.
+    BadArgument = 8,
+    /// The version of an address is neither 4 nor 6, or a prefix is longer than the address.
+    BadAddress = 9,
+    /// No algorithm has this number.
+    UnknownAlgorithm = 10,
+    /// The algorithm was left out when the library was built.
+    NotBuiltIn = 11,
+    /// A master key is empty, has more than 80 octets, or fewer than its algorithm requires.
+    MasterKeyLength = 20,
+    /// A MAC has 4 to 16 octets.
+    MacLength = 21,
+    /// Another key for the same connections has this SendID or RecvID (RFC 5925 §3.1).
+    IdInUse = 22,
+    /// There is no room for another key.
+    TooManyKeys = 23,
+    /// There is no key to sign with.
+    NoKey = 24,
+    /// No key has this SendID or RecvID.
+    UnknownKey = 25,
+    /// The key is the current or the rnext key, and no other was named to take over.
+    KeyInUse = 26,
+    /// The key is the connection's last.
+    LastKey = 27,
+    /// There is no peer with this index.
+    NoSuchPeer = 28,
+    /// There is no room for another peer.
+    TooManyPeers = 29,
+    /// Another peer covers the same connections, neither is more specific, and two of their keys share an id.
+    PeersOverlap = 30,
+    /// Not an IP packet with a whole TCP segment.
+    Malformed = 40,
+    /// The TCP options are malformed, or break RFC 5925 §2.2.
+    BadOptions = 41,
+    /// It has no AO option.
+    Unsigned = 42,
+    /// No key has its KeyID.
+    UnknownKeyId = 43,
+    /// Its MAC does not have the key's length.
+    WrongMacLength = 44,
+    /// Its MAC is wrong: another key, another connection, or changed on the way.
+    BadMac = 45,
+    /// It belongs to another connection.
+    OtherConnection = 46,
+    /// It does not fit the connection's state.
+    WrongState = 47,
+    /// A checksum of TCP, ICMP or IPv4 is wrong.
+    Checksum = 48,
+    /// A verified SYN for a connection that is open: a replay, or the peer has restarted.
+    ConnectionExists = 49,
+    /// Of a protected connection whose handshake was not seen.
+    NoConnection = 50,
+    /// With a routing header that leads on, or a home address, to or from a protected address.
+    SourceRouted = 51,
+    /// No peer is configured for its connection.
+    NoPeer = 52,
+    /// The table of connections is full.
+    TableFull = 53,
+    /// A hard ICMP error about a protected connection (RFC 5925 §7.8).
+    Icmp = 54,
+    /// The options leave no room for AO.
+    NoRoom = 60,
+    /// The header has no AO option to fill in, or one of another length.
+    NoOption = 61,
+    /// The stack's segment has an AO or TCP-MD5 option already.
+    AlreadySigned = 62,
+    /// The signed packet would exceed the MTU, or the room before the packet.
+    TooLongForLink = 63,
+    /// The handshake is not complete.
+    NotEstablished = 80,
+    /// The octets are not a connection's state, or its keys are missing.
+    BadState = 81,
+}
+
+impl wireseal_status {
+    /// All of them, each with its text.
+    const TEXTS: &[(Self, &CStr)] = &[
+        (Self::Ok, c"it worked"),
+        (Self::NullPointer, c"a pointer is null that must not be"),
+        (Self::TooSmall, c"the memory or a buffer is too small"),
+        (Self::Misaligned, c"a pointer is not aligned for what it points to"),
+        (Self::NotAHandle, c"this is not such a handle: never made, ended, of another kind, or moved"),
+        (Self::Busy, c"another call is in the handle"),
+        (Self::Internal, c"a fault in libwireseal"),
+        (Self::TooLong, c"a length is too long"),
+        (Self::BadArgument, c"a number or a text has no meaning here"),
+        (Self::BadAddress, c"an address has a wrong version or prefix length"),
+        (Self::UnknownAlgorithm, c"no algorithm has this number"),
+        (Self::NotBuiltIn, c"the algorithm was left out of this build"),
+        (Self::MasterKeyLength, c"a master key is empty, too short or too long"),
+        (Self::MacLength, c"a MAC has 4 to 16 octets"),
+        (Self::IdInUse, c"another key for the same connections has this SendID or RecvID"),
+        (Self::TooManyKeys, c"there is no room for another key"),
+        (Self::NoKey, c"there is no key to sign with"),
+        (Self::UnknownKey, c"no key has this SendID or RecvID"),
+        (Self::KeyInUse, c"the key is in use, and no other was named to take over"),
+        (Self::LastKey, c"the key is the connection's last"),
+        (Self::NoSuchPeer, c"there is no peer with this index"),
+        (Self::TooManyPeers, c"there is no room for another peer"),
+        (Self::PeersOverlap, c"two peers cover the same connections, and share an id"),
+        (Self::Malformed, c"not an IP packet with a whole TCP segment"),
+        (Self::BadOptions, c"the TCP options are malformed, or break RFC 5925 section 2.2"),
+        (Self::Unsigned, c"the segment is unsigned"),
+        (Self::UnknownKeyId, c"no key has the segment's KeyID"),
+        (Self::WrongMacLength, c"the MAC does not have the key's length"),
+        (Self::BadMac, c"the MAC is wrong"),
+        (Self::OtherConnection, c"the segment belongs to another connection"),
+        (Self::WrongState, c"the segment does not fit the connection's state"),
+        (Self::Checksum, c"a checksum is wrong"),
+        (Self::ConnectionExists, c"a SYN for a connection that is open"),
+        (Self::NoConnection, c"a segment of a protected connection whose handshake was not seen"),
+        (Self::SourceRouted, c"a routing header leads on, or a home address, to or from a protected address"),
+        (Self::NoPeer, c"no peer is configured for the connection"),
+        (Self::TableFull, c"the table of connections is full"),
+        (Self::Icmp, c"an ICMP error about a protected connection"),
+        (Self::NoRoom, c"the options leave no room for AO"),
+        (Self::NoOption, c"the header has no AO option of this key's length to fill in"),
+        (Self::AlreadySigned, c"the segment is signed already"),
+        (Self::TooLongForLink, c"the signed packet is too long"),
+        (Self::NotEstablished, c"the connection is not established"),
+        (Self::BadState, c"the octets are not a connection's state, or its keys are missing"),
+    ];
+}
+
+/// The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_status_text(status: i32) -> *const c_char {
+    let found = wireseal_status::TEXTS.iter().find(|(known, _)| *known as i32 == status);
+    found.map_or(c"no status has this number", |(_, text)| *text).as_ptr()
+}
