@@ -126,7 +126,7 @@ impl wireseal_status {
         (Self::TooManyPeers, c"there is no room for another peer"),
         (Self::PeersOverlap, c"two peers cover the same connections, and share an id"),
         (Self::Malformed, c"not an IP packet with a whole TCP segment"),
-        (Self::BadOptions, c"the TCP options are malformed, or break RFC 5925 section 2.2"),
+        (Self::BadOptions, c"the TCP options are malformed, or break the rules of RFC 5925"),
         (Self::Unsigned, c"the segment is unsigned"),
         (Self::UnknownKeyId, c"no key has the segment's KeyID"),
         (Self::WrongMacLength, c"the MAC does not have the key's length"),
