@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agent::{
-    Amount, Attach, Close, Connect, Counted, Export, GetInfo, Key, NewManager, Open, Restore, Transfer,
+    Amount, Attach, Close, Connect, Counted, Export, GetInfo, Key, NewManager, Open, Reset, Restore, Transfer,
 };
 use speaker::stack::TcpStream;
 use tokio::time::timeout;
@@ -343,8 +343,8 @@ async fn connect_to_itself(lab: &Lab) -> Result<Evidence> {
             let info = lab.north.call(GetInfo { socket }).await?.context("the socket has no TCP-AO")?;
             info.counted.check_good("the socket").with_context(named)?;
             ensure!(info.required, "{ids:?}: the moved socket does not require TCP-AO");
-            // Closing it in order is the other end's business too, which is the same socket.
-            lab.north.call(Close { socket }).await?;
+            // Its FIN and what follows would go to itself, and be counted in the next row.
+            lab.north.call(Reset { socket }).await?;
             moved += 1;
         }
     }
