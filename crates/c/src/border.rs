@@ -119,7 +119,18 @@ unsafe fn checked<'a, H: Opaque>(handle: *const H) -> Result<&'a Handle<H::Value
 
 /// Enters a handle, in which nobody else may be.
 fn enter<T>(of: &Handle<T>) -> Result<(), Status> {
-    match of.state.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed) {
+    #[cfg(target_has_atomic = "8")]
+    let entered = of.state.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed);
+    // On one processor without atomic exchange, such as a Cortex-M0: only a callback, or an interrupt, can find the handle busy.
+    #[cfg(not(target_has_atomic = "8"))]
+    let entered = match of.state.load(Ordering::Acquire) {
+        FREE => {
+            of.state.store(BUSY, Ordering::Relaxed);
+            Ok(FREE)
+        }
+        found => Err(found),
+    };
+    match entered {
         Ok(_) => Ok(()),
         Err(BROKEN) => Err(Status::Internal),
         Err(_) => Err(Status::Busy),
