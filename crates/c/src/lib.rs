@@ -7,6 +7,9 @@
 //! |---|---|
 //! | `border.rs` | nothing: pointers become references, handles are checked, panics are caught |
 //! | `status.rs` | `enum wireseal_status`, and its texts |
+//! | `aead.rs` | AEADs over messages, and masks of packet numbers |
+//! | `quic_keys.rs` | QUIC's secrets and keys, and their limits |
+//! | `quic_packets.rs` | QUIC packets with the caller's numbers: seal, open, Retry |
 //!
 //! # Features
 //! `linux` (with `std`), `quic`, the algorithms and the backends are on by default. `--no-default-features` with the algorithms of the peers
@@ -21,10 +24,22 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+#[cfg(feature = "quic")]
+mod aead;
 mod border;
+#[cfg(feature = "quic")]
+mod quic_keys;
+#[cfg(feature = "quic")]
+mod quic_packets;
 mod status;
 
+#[cfg(feature = "quic")]
+pub use aead::*;
 pub use border::WIRESEAL_ALIGN;
+#[cfg(feature = "quic")]
+pub use quic_keys::*;
+#[cfg(feature = "quic")]
+pub use quic_packets::*;
 pub use status::{wireseal_status, wireseal_status_text};
 
 /// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.
