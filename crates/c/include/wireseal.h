@@ -43,6 +43,16 @@
 #include <stdint.h>
 
 /*
+ Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
+ */
+#define WIRESEAL_AEAD_KEY_SIZE 640
+
+/*
+ Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
+ */
+#define WIRESEAL_MASK_KEY_SIZE 384
+
+/*
  The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
  */
 #define WIRESEAL_ALIGN 64
@@ -73,6 +83,21 @@
  The most octets of a master key.
  */
 #define WIRESEAL_MASTER_KEY_MAX 80
+
+/*
+ Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
+ */
+#define WIRESEAL_QUIC_PACKET_KEY_SIZE 640
+
+/*
+ Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
+ */
+#define WIRESEAL_QUIC_HEADER_KEY_SIZE 384
+
+/*
+ No packet was opened yet, for wireseal_quic_open().
+ */
+#define WIRESEAL_QUIC_NONE UINT64_MAX
 
 /*
  The most octets that TCP-AO adds to a segment: the longest option, a multiple of four.
@@ -283,6 +308,58 @@ enum wireseal_status {
      The octets are not a connection's state, or its keys are missing.
      */
     WIRESEAL_STATUS_BAD_STATE = 81,
+    /*
+     A key or a secret does not have its algorithm's length.
+     */
+    WIRESEAL_STATUS_KEY_LENGTH = 100,
+    /*
+     Forged, damaged, or sealed with another key, number or associated data, which cannot be told apart. No plaintext is left.
+     */
+    WIRESEAL_STATUS_NOT_AUTHENTIC = 101,
+    /*
+     The packet is of another key phase than expected: open it with the keys of that phase.
+     */
+    WIRESEAL_STATUS_OTHER_PHASE = 102,
+    /*
+     The peer set a reserved bit: close the connection with PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
+     */
+    WIRESEAL_STATUS_RESERVED_BITS = 103,
+    /*
+     The payload is empty, but a packet has frames. Received: PROTOCOL_VIOLATION (RFC 9000 §12.4).
+     */
+    WIRESEAL_STATUS_NO_FRAMES = 104,
+    /*
+     Too short for a header protection sample. To seal, add PADDING frames; received, drop it (RFC 9001 §5.4.2).
+     */
+    WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE = 105,
+    /*
+     A packet number is above 2^62-1 (RFC 9000 §12.3).
+     */
+    WIRESEAL_STATUS_NUMBER_TOO_LARGE = 106,
+    /*
+     No QUIC version that is built in has this number.
+     */
+    WIRESEAL_STATUS_UNKNOWN_VERSION = 107,
+    /*
+     The octets are not a QUIC packet: it ends inside its header, before its own end, or has a connection ID above 20 octets.
+     */
+    WIRESEAL_STATUS_NOT_A_PACKET = 108,
+    /*
+     A Retry or a Version Negotiation packet, which no key protects.
+     */
+    WIRESEAL_STATUS_NOT_PROTECTED = 109,
+    /*
+     Not a Retry packet of this version.
+     */
+    WIRESEAL_STATUS_NOT_RETRY = 110,
+    /*
+     The integrity tag of a Retry packet is wrong (RFC 9001 §5.8).
+     */
+    WIRESEAL_STATUS_RETRY_TAG = 111,
+    /*
+     The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
+     */
+    WIRESEAL_STATUS_SAME_CONNECTION_ID = 112,
 };
 
 /*
@@ -418,6 +495,101 @@ enum wireseal_unmatched {
 };
 
 /*
+ An AEAD with nonces of 12 octets and tags of 16, by the number of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
+ */
+enum wireseal_aead_algorithm {
+    /*
+     AES-128-GCM; QUIC with SHA-256.
+     */
+    WIRESEAL_AEAD_ALGORITHM_AES128_GCM = 4865,
+    /*
+     AES-256-GCM; QUIC with SHA-384.
+     */
+    WIRESEAL_AEAD_ALGORITHM_AES256_GCM = 4866,
+    /*
+     ChaCha20-Poly1305; QUIC with SHA-256.
+     */
+    WIRESEAL_AEAD_ALGORITHM_CHACHA20_POLY1305 = 4867,
+    /*
+     AES-128-CCM; QUIC with SHA-256.
+     */
+    WIRESEAL_AEAD_ALGORITHM_AES128_CCM = 4868,
+};
+
+/*
+ A version of QUIC, by its number on the wire.
+ */
+enum wireseal_quic_version {
+    /*
+     Version 1 (RFC 9000, RFC 9001).
+     */
+    WIRESEAL_QUIC_VERSION_V1 = 1,
+    /*
+     Version 2 (RFC 9369).
+     */
+    WIRESEAL_QUIC_VERSION_V2 = 1798521807,
+};
+
+/*
+ An end of a connection.
+ */
+enum wireseal_quic_side {
+    /*
+     The end that opens the connection.
+     */
+    WIRESEAL_QUIC_SIDE_CLIENT = 0,
+    /*
+     The other.
+     */
+    WIRESEAL_QUIC_SIDE_SERVER = 1,
+};
+
+/*
+ The type of a packet that keys protect, which says which keys (RFC 9001 §4).
+ */
+enum wireseal_quic_packet_type {
+    /*
+     Long header; the keys of the initial secrets.
+     */
+    WIRESEAL_QUIC_PACKET_TYPE_INITIAL = 0,
+    /*
+     Long header; the keys of early data.
+     */
+    WIRESEAL_QUIC_PACKET_TYPE_ZERO_RTT = 1,
+    /*
+     Long header; the keys of the handshake.
+     */
+    WIRESEAL_QUIC_PACKET_TYPE_HANDSHAKE = 2,
+    /*
+     Short header; the keys of its phase.
+     */
+    WIRESEAL_QUIC_PACKET_TYPE_ONE_RTT = 3,
+};
+
+/*
+ The key phase that wireseal_quic_open() expects.
+ */
+enum wireseal_quic_phase {
+    /*
+     A key phase bit of 0, which long headers count as having.
+     */
+    WIRESEAL_QUIC_PHASE_ZERO = 0,
+    /*
+     A key phase bit of 1.
+     */
+    WIRESEAL_QUIC_PHASE_ONE = 1,
+    /*
+     Either.
+     */
+    WIRESEAL_QUIC_PHASE_ANY = 2,
+};
+
+/*
+ An AEAD key. Any number of threads can seal and open with one at the same time; nobody else may use it when it ends.
+ */
+struct wireseal_aead_key;
+
+/*
  One TCP connection's keys, sequence number extensions and counters (RFC 5925 §4.2 to §7.5), from the first SYN to TIME-WAIT, with
  room for WIRESEAL_MKTS keys.
 
@@ -425,6 +597,24 @@ enum wireseal_unmatched {
  one to wireseal_connection_verify() before TCP sees it. One thread at a time.
  */
 struct wireseal_connection;
+
+/*
+ A key for masks of packet numbers, as QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3) make them. Any number of threads can use one at
+ the same time; nobody else may use it when it ends.
+ */
+struct wireseal_mask_key;
+
+/*
+ A header protection key: one direction of one level, for all key phases (RFC 9001 §5.4 and §6.1). Any number of threads can use one at the
+ same time; nobody else may use it when it ends.
+ */
+struct wireseal_quic_header_key;
+
+/*
+ A packet protection key with its IV: one direction of one level, or of one key phase (RFC 9001 §5.3). Any number of threads can seal and open
+ with one at the same time; nobody else may use it when it ends.
+ */
+struct wireseal_quic_packet_key;
 
 /*
  TCP-AO between a TCP stack and its link. Pass every packet that the stack sends to wireseal_shim_outbound(), and every packet for it to
@@ -679,6 +869,96 @@ struct wireseal_packet {
 };
 
 /*
+ A packet that was opened: all of it is authentic.
+ */
+struct wireseal_quic_opened {
+    /*
+     The packet number.
+     */
+    uint64_t number;
+    /*
+     The octets of header, payload and tag. Behind them may be another packet of the datagram.
+     */
+    size_t packet_length;
+    /*
+     Where the payload starts, and the header ends.
+     */
+    size_t payload_offset;
+    /*
+     The octets of the payload: at least one.
+     */
+    size_t payload_length;
+    /*
+     The key phase bit of a short header; 0 for a long one.
+     */
+    uint8_t phase;
+};
+
+/*
+ What a packet says without keys. Nothing of it is authentic. Offsets are from the start of the packet.
+ */
+struct wireseal_quic_packet {
+    /*
+     The version of a long header; 0 for a short one.
+     */
+    uint32_t version;
+    /*
+     An enum wireseal_quic_packet_type.
+     */
+    uint32_t packet_type;
+    /*
+     The octets of the packet, tag included. Behind them may be another packet of the datagram.
+     */
+    size_t length;
+    /*
+     Where the destination connection ID starts.
+     */
+    size_t destination_id_offset;
+    /*
+     Its octets: at most 20 in a long header.
+     */
+    size_t destination_id_length;
+    /*
+     Where the source connection ID starts; 0 for a short header.
+     */
+    size_t source_id_offset;
+    /*
+     Its octets: at most 20.
+     */
+    size_t source_id_length;
+    /*
+     Where the token of an Initial packet starts; 0 if there is none.
+     */
+    size_t token_offset;
+    /*
+     Its octets.
+     */
+    size_t token_length;
+};
+
+/*
+ Where the parts of a verified Retry packet are, in octets from its start.
+ */
+struct wireseal_quic_retry {
+    /*
+     Where the source connection ID starts: it becomes the destination of all that the client sends, and the next Initial keys are of it.
+     */
+    size_t source_id_offset;
+    /*
+     Its octets: at most 20.
+     */
+    size_t source_id_length;
+    /*
+     Where the token starts, which the client returns.
+     */
+    size_t token_offset;
+    /*
+     Its octets: at least one.
+     */
+    size_t token_length;
+};
+
+/*
  What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
  */
 struct wireseal_kdf_context {
@@ -870,6 +1150,129 @@ struct wireseal_refusals {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/*
+ The octets of a key of an enum wireseal_aead_algorithm: 16 or 32; 0 if no algorithm has this number.
+ */
+size_t wireseal_aead_key_length(uint32_t algorithm);
+
+/*
+ The octets of a struct wireseal_aead_key.
+ */
+size_t wireseal_aead_key_size(void);
+
+/*
+ The alignment of a struct wireseal_aead_key.
+ */
+size_t wireseal_aead_key_align(void);
+
+/*
+ Makes a key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` has the length that
+ wireseal_aead_key_length() tells. The processor's instructions are found out here; nothing later can fail for want of them.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+ */
+enum wireseal_status wireseal_aead_key_new(void *memory,
+                                           size_t size,
+                                           uint32_t algorithm,
+                                           const uint8_t *octets,
+                                           size_t octets_length,
+                                           struct wireseal_aead_key **key);
+
+/*
+ Writes what computes the AEAD to `text`, with a zero at its end: Wireseal's own routines for the processor's instructions, or the name of a
+ library. 64 octets are enough.
+
+ Error: WIRESEAL_STATUS_TOO_SMALL.
+ */
+enum wireseal_status wireseal_aead_key_served_by(const struct wireseal_aead_key *key,
+                                                 char *text,
+                                                 size_t text_size);
+
+/*
+ Ends a key and wipes its memory.
+ */
+enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
+
+/*
+ Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may lie right behind the text. `aad` is authenticated, but not sent.
+
+ `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
+
+ Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+ */
+enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
+                                        const uint8_t *nonce,
+                                        const uint8_t *aad,
+                                        size_t aad_length,
+                                        uint8_t *text,
+                                        size_t text_length,
+                                        uint8_t *tag);
+
+/*
+ Seals like wireseal_aead_seal(), and writes the mask for the sample of 16 octets that begins `sample_offset` octets after the start of the
+ sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
+ it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
+
+ Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+ */
+enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
+                                                  const struct wireseal_mask_key *mask_key,
+                                                  const uint8_t *nonce,
+                                                  const uint8_t *aad,
+                                                  size_t aad_length,
+                                                  uint8_t *text,
+                                                  size_t text_length,
+                                                  size_t sample_offset,
+                                                  uint8_t *mask);
+
+/*
+ Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
+
+ Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+ */
+enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
+                                        const uint8_t *nonce,
+                                        const uint8_t *aad,
+                                        size_t aad_length,
+                                        uint8_t *text,
+                                        size_t text_length,
+                                        const uint8_t *tag);
+
+/*
+ The octets of a struct wireseal_mask_key.
+ */
+size_t wireseal_mask_key_size(void);
+
+/*
+ The alignment of a struct wireseal_mask_key.
+ */
+size_t wireseal_mask_key_align(void);
+
+/*
+ Makes a key for masks in `size` octets of `memory`. `algorithm` is the AEAD that seals the packets, and `octets` as long as its keys
+ (wireseal_aead_key_length()).
+
+ Errors: those of wireseal_aead_key_new().
+ */
+enum wireseal_status wireseal_mask_key_new(void *memory,
+                                           size_t size,
+                                           uint32_t algorithm,
+                                           const uint8_t *octets,
+                                           size_t octets_length,
+                                           struct wireseal_mask_key **key);
+
+/*
+ Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol says which bits it covers.
+ */
+enum wireseal_status wireseal_mask(const struct wireseal_mask_key *key,
+                                   const uint8_t *sample,
+                                   uint8_t *mask);
+
+/*
+ Ends a key for masks and wipes its memory.
+ */
+enum wireseal_status wireseal_mask_key_end(struct wireseal_mask_key *key);
 
 /*
  Octets of memory for a connection.
@@ -1097,6 +1500,230 @@ enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
                                                   uint64_t now_ms,
                                                   struct wireseal_packet *packets,
                                                   size_t count);
+
+/*
+ How many packets one key may seal (RFC 9001 §6.6): count them, and update the key before. UINT64_MAX if there is no limit
+ (ChaCha20-Poly1305), 0 if no enum wireseal_aead_algorithm has this number.
+ */
+uint64_t wireseal_quic_confidentiality_limit(uint32_t algorithm);
+
+/*
+ How many packets of a connection may fail with WIRESEAL_STATUS_NOT_AUTHENTIC, counted over all its keys, before it must be closed with
+ AEAD_LIMIT_REACHED (RFC 9001 §6.6). 0 if no enum wireseal_aead_algorithm has this number.
+ */
+uint64_t wireseal_quic_integrity_limit(uint32_t algorithm);
+
+/*
+ The octets of a traffic secret of an enum wireseal_aead_algorithm, those of its hash: 48 for AES-256-GCM, 32 for the others; 0 if no
+ algorithm has this number. Keys have wireseal_aead_key_length() octets.
+ */
+size_t wireseal_quic_secret_length(uint32_t algorithm);
+
+/*
+ Writes the secret of the Initial packets that `sender`, an enum wireseal_quic_side, sends to 32 octets at `secret` (RFC 9001 §5.2). Its
+ keys are of AES-128-GCM. `destination_id` is the destination connection ID of the client's first Initial packet, or the source connection ID
+ of the Retry packet that answered it. `version` is a version's number on the wire.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets; WIRESEAL_STATUS_BAD_ARGUMENT for `sender`.
+ */
+enum wireseal_status wireseal_quic_initial_secret(uint32_t version,
+                                                  const uint8_t *destination_id,
+                                                  size_t destination_id_length,
+                                                  uint32_t sender,
+                                                  uint8_t *secret);
+
+/*
+ Writes the secret of the next key phase to `secret_length` octets at `next` (RFC 9001 §6.1, RFC 9369 §3.3.2), which may be where `secret` is.
+ Only packet keys follow from it: the header key stays the one of the first secret.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH.
+ */
+enum wireseal_status wireseal_quic_next_secret(uint32_t version,
+                                               uint32_t algorithm,
+                                               const uint8_t *secret,
+                                               size_t secret_length,
+                                               uint8_t *next);
+
+/*
+ Writes the octets of the keys that follow from a secret (RFC 9001 §5.1), for stacks that keep IVs themselves or make keys of them later:
+ wireseal_aead_key_length() octets each at `key` and `header_protection_key`, and 12 at `iv`. Each of the three may be null.
+
+ Errors: those of wireseal_quic_next_secret().
+ */
+enum wireseal_status wireseal_quic_key_octets(uint32_t version,
+                                              uint32_t algorithm,
+                                              const uint8_t *secret,
+                                              size_t secret_length,
+                                              uint8_t *key,
+                                              uint8_t *iv,
+                                              uint8_t *header_protection_key);
+
+/*
+ The octets of a struct wireseal_quic_packet_key.
+ */
+size_t wireseal_quic_packet_key_size(void);
+
+/*
+ The alignment of a struct wireseal_quic_packet_key.
+ */
+size_t wireseal_quic_packet_key_align(void);
+
+/*
+ The octets of a struct wireseal_quic_header_key.
+ */
+size_t wireseal_quic_header_key_size(void);
+
+/*
+ The alignment of a struct wireseal_quic_header_key.
+ */
+size_t wireseal_quic_header_key_align(void);
+
+/*
+ Makes a packet key in `size` octets of `memory` from a traffic secret: TLS's, wireseal_quic_initial_secret()'s or
+ wireseal_quic_next_secret()'s. `version` is a version's number on the wire, `algorithm` an enum wireseal_aead_algorithm, and the secret has
+ wireseal_quic_secret_length() octets.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+ */
+enum wireseal_status wireseal_quic_packet_key_from_secret(void *memory,
+                                                          size_t size,
+                                                          uint32_t version,
+                                                          uint32_t algorithm,
+                                                          const uint8_t *secret,
+                                                          size_t secret_length,
+                                                          struct wireseal_quic_packet_key **key);
+
+/*
+ Makes a packet key from its own octets, as many as wireseal_aead_key_length() tells, and its IV of 12 octets.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+ */
+enum wireseal_status wireseal_quic_packet_key_new(void *memory,
+                                                  size_t size,
+                                                  uint32_t algorithm,
+                                                  const uint8_t *octets,
+                                                  size_t octets_length,
+                                                  const uint8_t *iv,
+                                                  struct wireseal_quic_packet_key **key);
+
+/*
+ Ends a packet key and wipes its memory.
+ */
+enum wireseal_status wireseal_quic_packet_key_end(struct wireseal_quic_packet_key *key);
+
+/*
+ Makes a header key from the first secret of its level, with the parameters and errors of wireseal_quic_packet_key_from_secret().
+ */
+enum wireseal_status wireseal_quic_header_key_from_secret(void *memory,
+                                                          size_t size,
+                                                          uint32_t version,
+                                                          uint32_t algorithm,
+                                                          const uint8_t *secret,
+                                                          size_t secret_length,
+                                                          struct wireseal_quic_header_key **key);
+
+/*
+ Makes a header key from its own octets, as many as wireseal_aead_key_length() tells.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+ */
+enum wireseal_status wireseal_quic_header_key_new(void *memory,
+                                                  size_t size,
+                                                  uint32_t algorithm,
+                                                  const uint8_t *octets,
+                                                  size_t octets_length,
+                                                  struct wireseal_quic_header_key **key);
+
+/*
+ Ends a header key and wipes its memory.
+ */
+enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_key *key);
+
+/*
+ Seals a whole packet in place: encrypts the payload, writes the tag and masks the header (RFC 9001 §5.3 and §5.4), in one pass over the packet
+ where the processor's instructions serve the key.
+
+ `packet` holds the header as it is authenticated, with reserved bits, key phase and packet number; the payload from `payload_offset` on; and
+ 16 octets of room for the tag, which `packet_length` and a long header's Length field include. The header ends with the packet number, whose
+ length is in the two low bits of the first octet. `number` is the whole packet number, and must never be used twice with the same key and
+ `path`: that would reveal both payloads and let anyone forge others. `path` is 0 but in draft-ietf-quic-multipath.
+
+ Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
+ WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
+ would start before the second octet.
+ */
+enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *packet_key,
+                                        const struct wireseal_quic_header_key *header_key,
+                                        uint32_t path,
+                                        uint64_t number,
+                                        uint8_t *packet,
+                                        size_t packet_length,
+                                        size_t payload_offset);
+
+/*
+ Opens the first packet of a datagram in place: removes the mask, decodes the packet number, decrypts, and checks the reserved bits and that
+ there are frames (RFC 9001 §5.5 and §9.5).
+
+ `destination_id_length` is the length of this end's connection IDs, which a short header does not say. `largest` is the largest number opened
+ so far in the packet's number space and `path`, or WIRESEAL_QUIC_NONE. `phase` is the enum wireseal_quic_phase that `packet_key` is for. Yours
+ are: the choice of keys by type and phase, duplicates, the order of key phases, the fixed bit, and the integrity limit.
+
+ Errors:
+   WIRESEAL_STATUS_NOT_AUTHENTIC: the payload is zeros, header and tag are as they were.
+   WIRESEAL_STATUS_OTHER_PHASE: nothing was changed, but `number` and `phase` are written to `opened`, and are not authentic. Call again with
+   the key of that phase.
+   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
+   WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE, WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION: drop the
+   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning. Nothing was changed.
+ */
+enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *packet_key,
+                                        const struct wireseal_quic_header_key *header_key,
+                                        uint32_t path,
+                                        uint8_t *datagram,
+                                        size_t datagram_length,
+                                        size_t destination_id_length,
+                                        uint64_t largest,
+                                        uint32_t phase,
+                                        struct wireseal_quic_opened *opened);
+
+/*
+ Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), to choose them. `destination_id_length` is the length of
+ this end's connection IDs, which a short header does not say. The datagram is not changed. The fixed bit is yours to check.
+
+ Errors: WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION.
+ */
+enum wireseal_status wireseal_quic_packet_read(uint8_t *datagram,
+                                               size_t datagram_length,
+                                               size_t destination_id_length,
+                                               struct wireseal_quic_packet *packet);
+
+/*
+ Writes the integrity tag of a Retry packet to 16 octets at `tag` (RFC 9001 §5.8, RFC 9369 §3.3.3). `retry` is the packet without its tag,
+ and `original_id` the destination connection ID of the Initial packet that it answers.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets.
+ */
+enum wireseal_status wireseal_quic_retry_tag(uint32_t version,
+                                             const uint8_t *original_id,
+                                             size_t original_id_length,
+                                             const uint8_t *retry,
+                                             size_t retry_length,
+                                             uint8_t *tag);
+
+/*
+ Verifies a Retry packet, which fills its datagram (RFC 9001 §5.8). `version` and `original_id`, the destination connection ID, are those of the
+ client's first Initial packet.
+
+ Errors, on which a client drops the packet (RFC 9000 §17.2.5.2): WIRESEAL_STATUS_NOT_RETRY, WIRESEAL_STATUS_NOT_A_PACKET,
+ WIRESEAL_STATUS_RETRY_TAG, WIRESEAL_STATUS_SAME_CONNECTION_ID. Also WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_TOO_LONG for an ID
+ above 20 octets.
+ */
+enum wireseal_status wireseal_quic_retry_verify(uint32_t version,
+                                                const uint8_t *original_id,
+                                                size_t original_id_length,
+                                                const uint8_t *datagram,
+                                                size_t datagram_length,
+                                                struct wireseal_quic_retry *retry);
 
 /*
  Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other

@@ -50,7 +50,8 @@ pub(crate) enum Kind {
     Attachment,
     AeadKey,
     MaskKey,
-    QuicKeys,
+    QuicPacketKey,
+    QuicHeaderKey,
 }
 
 /// A type that C knows by name only. A pointer to it leads to a [`Handle`] of `Value`.
@@ -224,12 +225,21 @@ where
     H::Value: Sync,
 {
     // SAFETY: the caller's promise.
-    let of = match unsafe { checked(handle) } {
-        Ok(of) => of,
-        Err(status) => return status,
-    };
+    guarded(|| call(unsafe { shared(handle)? }))
+}
+
+/// What is in a handle of a kind that is only ever [read](read), for a call that needs two of them.
+///
+/// # Safety
+/// As for [`read`].
+pub(crate) unsafe fn shared<'a, H: Opaque>(handle: *const H) -> Result<&'a H::Value, Status>
+where
+    H::Value: Sync,
+{
+    // SAFETY: the caller's promise.
+    let of = unsafe { checked(handle)? };
     // SAFETY: the tag says that the value was written, and nobody has a mutable reference to it: no function of this kind calls `with`.
-    guarded(|| call(unsafe { (*of.value.get()).assume_init_ref() }))
+    Ok(unsafe { (*of.value.get()).assume_init_ref() })
 }
 
 /// Ends a handle: drops its value, and sets its memory to zeros.
