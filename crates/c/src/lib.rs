@@ -60,6 +60,16 @@ pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
 
+/// A fault in a call, for the tests in C.
+///
+/// cbindgen:ignore
+#[cfg(wireseal_panics)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_panic(connection: *mut wireseal_connection) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    unsafe { border::with(connection, |_| panic!("a test wanted this panic")) }
+}
+
 /// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.
 #[cfg(all(not(feature = "std"), not(test)))]
 #[panic_handler]
