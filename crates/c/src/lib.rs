@@ -11,6 +11,9 @@
 //! | `connection.rs` | one connection's TCP-AO, for a TCP stack of one's own |
 //! | `segment.rs` | pure functions: a traffic key, one segment signed or verified |
 //! | `shim.rs`, `packet.rs`, `event.rs` | TCP-AO under a TCP stack that has none: its peers and connections, the packets, what an observer hears |
+//! | `aead.rs` | AEADs over messages, and masks of packet numbers |
+//! | `quic_keys.rs` | QUIC's secrets and keys, and their limits |
+//! | `quic_packets.rs` | QUIC packets with the caller's numbers: seal, open, Retry |
 //!
 //! # Features
 //! `linux` (with `std`), `quic`, the algorithms and the backends are on by default. `--no-default-features` with the algorithms of the peers
@@ -26,24 +29,46 @@
 extern crate std;
 
 mod address;
+#[cfg(feature = "quic")]
+mod aead;
 mod border;
 mod connection;
 mod event;
 mod mkt;
 mod packet;
+#[cfg(feature = "quic")]
+mod quic_keys;
+#[cfg(feature = "quic")]
+mod quic_packets;
 mod segment;
 mod shim;
 mod status;
 
 pub use address::*;
+#[cfg(feature = "quic")]
+pub use aead::*;
 pub use border::WIRESEAL_ALIGN;
 pub use connection::*;
 pub use event::*;
 pub use mkt::*;
 pub use packet::*;
+#[cfg(feature = "quic")]
+pub use quic_keys::*;
+#[cfg(feature = "quic")]
+pub use quic_packets::*;
 pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
+
+/// A fault in a call, for the tests in C.
+///
+/// cbindgen:ignore
+#[cfg(wireseal_panics)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_panic(connection: *mut wireseal_connection) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    unsafe { border::with(connection, |_| panic!("a test wanted this panic")) }
+}
 
 /// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.
 #[cfg(all(not(feature = "std"), not(test)))]
