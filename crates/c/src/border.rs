@@ -1,6 +1,6 @@
 //! The border between C and Rust: pointers become references and slices, handles are checked, panics become a status.
 //!
-//! Every exported function is one call of [`make`], [`with`], [`read`], [`end`] or [`guarded`], with a closure that does the work.
+//! Every exported function is one call of [`make`], [`with`], [`read`], [`take`], [`end`] or [`guarded`], with a closure that does the work.
 //!
 //! What C promises about each pointer that is not null, and what nothing here can check (the top of the header says it to C): it points to
 //! as many octets as its length says, which nobody else changes during the call, nor reads if the function writes them; a pointer to a
@@ -9,43 +9,73 @@
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use zeroize::Zeroize;
 
 use crate::status::wireseal_status as Status;
 
+/// The handle has ended.
+const ENDED: u8 = 0;
 /// Nobody is in the handle.
-const FREE: u8 = 0;
+const FREE: u8 = 1;
 /// A call is in the handle.
-const BUSY: u8 = 1;
+const BUSY: u8 = 2;
 /// A call has panicked: nobody knows what the value is worth.
-const BROKEN: u8 = 2;
+const BROKEN: u8 = 3;
+
+/// The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
+pub const WIRESEAL_ALIGN: usize = 64;
 
 /// A value of Rust in memory of C, with what tells it from other memory.
 #[repr(C)]
-pub(crate) struct Handle<T> {
+struct Handle<T> {
     /// The kind of the handle and its address, combined; zero when it has ended.
     tag: AtomicUsize,
     state: AtomicU8,
+    /// Octets of memory that end with it: its own, and those of what lies behind it.
+    size: AtomicUsize,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
-/// A type that C knows by name only.
+/// The kinds of handles.
+#[derive(Clone, Copy)]
+#[allow(dead_code, reason = "some are left out with their feature")]
+pub(crate) enum Kind {
+    Connection = 1,
+    Shim,
+    Chains,
+    Manager,
+    Attachment,
+    AeadKey,
+    MaskKey,
+    QuicKeys,
+}
+
+/// A type that C knows by name only. A pointer to it leads to a [`Handle`] of `Value`.
 ///
 /// # Safety
-/// The type is a `#[repr(transparent)]` struct around a [`Handle`] of `Value`, and `KIND` differs from that of all others.
+/// No other type has its `KIND`.
 pub(crate) unsafe trait Opaque: Sized {
     /// What is in the handle.
     type Value;
-    /// Tells the kinds of handles apart.
-    const KIND: usize;
+    /// Tells the handles apart.
+    const KIND: Kind;
+
+    /// Octets of the handle.
+    const SIZE: usize = size_of::<Handle<Self::Value>>();
+    /// The alignment of its memory.
+    const ALIGN: usize = {
+        assert!(align_of::<Handle<Self::Value>>() <= WIRESEAL_ALIGN);
+        align_of::<Handle<Self::Value>>()
+    };
 
     /// What the tag of a handle at this address is. Multiplied, so that neither zeros nor text nor a moved handle look like one.
     fn tag(address: *const Self) -> usize {
         // Odd, so that no two addresses give the same.
         const FACTOR: usize = 0x9e37_79b9_7f4a_7c15_u64 as usize;
-        (address.addr() ^ (Self::KIND << (usize::BITS - 8))).wrapping_mul(FACTOR) | 1
+        (address.addr() ^ ((Self::KIND as usize) << (usize::BITS - 8))).wrapping_mul(FACTOR) | 1
     }
 }
 
@@ -73,29 +103,48 @@ pub(crate) unsafe fn make<H: Opaque>(
     out: *mut *mut H,
     value: impl FnOnce() -> Result<H::Value, Status>,
 ) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe { make_with(memory, size, H::SIZE, out, |_| value()) }
+}
+
+/// [`make`] for a handle with something behind it: `needed` octets are its own and those, which follow at the address that `value` gets.
+///
+/// # Safety
+/// As for [`make`]; and `needed` is at least the handle's own size.
+pub(crate) unsafe fn make_with<H: Opaque>(
+    memory: *mut c_void,
+    size: usize,
+    needed: usize,
+    out: *mut *mut H,
+    value: impl FnOnce(NonNull<u8>) -> Result<H::Value, Status>,
+) -> Status {
     guarded(|| {
         // SAFETY: the caller's promise.
         let mut out = unsafe { place(out)? };
         out.write(core::ptr::null_mut());
-        let handle: *mut H = memory.cast();
-        if handle.is_null() {
-            return Err(Status::NullPointer);
+        let memory = NonNull::new(memory).ok_or(Status::NullPointer)?;
+        let handle: NonNull<Handle<H::Value>> = memory.cast();
+        if isize::try_from(size).is_err() {
+            return Err(Status::TooLong);
         }
-        if size < size_of::<H>() {
+        if size < needed {
             return Err(Status::TooSmall);
         }
-        if !handle.is_aligned() {
+        if !memory.as_ptr().addr().is_multiple_of(H::ALIGN) {
             return Err(Status::Misaligned);
         }
-        let value = value()?;
-        let of = Handle {
-            tag: AtomicUsize::new(H::tag(handle)),
-            state: AtomicU8::new(FREE),
-            value: UnsafeCell::new(MaybeUninit::new(value)),
-        };
-        // SAFETY: aligned, and as large as an `H`, which is a `Handle` and nothing else (`Opaque`).
-        unsafe { handle.cast::<Handle<H::Value>>().write(of) };
-        out.write(handle);
+        // SAFETY: the memory is large enough for the handle, and for what is behind it.
+        let value = value(unsafe { memory.cast::<u8>().add(H::SIZE) })?;
+        let place = handle.as_ptr();
+        // SAFETY: it is aligned and large enough for a `Handle`, whose fields these are. The value is written to its place at once, and not
+        // in a whole `Handle` that is copied there, because each copy of secrets stays somewhere on the stack.
+        unsafe {
+            (&raw mut (*place).value).write(UnsafeCell::new(MaybeUninit::new(value)));
+            (&raw mut (*place).size).write(AtomicUsize::new(needed));
+            (&raw mut (*place).state).write(AtomicU8::new(FREE));
+            (&raw mut (*place).tag).write(AtomicUsize::new(H::tag(place.cast())));
+        }
+        out.write(place.cast());
         Ok(())
     })
 }
@@ -108,30 +157,30 @@ unsafe fn checked<'a, H: Opaque>(handle: *const H) -> Result<&'a Handle<H::Value
     if handle.is_null() {
         return Err(Status::NullPointer);
     }
-    if !handle.is_aligned() {
+    let of: *const Handle<H::Value> = handle.cast();
+    if !of.is_aligned() {
         return Err(Status::NotAHandle);
     }
-    // SAFETY: aligned, and readable by the caller's promise. Any octets are a `Handle`: two atomics, and a cell that may be uninitialised.
-    let of = unsafe { &*handle.cast::<Handle<H::Value>>() };
+    // SAFETY: aligned, and readable by the caller's promise. Any octets are a `Handle`: integers, and a cell that may be uninitialised.
+    let of = unsafe { &*of };
     let is_one = of.tag.load(Ordering::Acquire) == H::tag(handle);
     if is_one { Ok(of) } else { Err(Status::NotAHandle) }
 }
 
-/// Enters a handle, in which nobody else may be.
-fn enter<T>(of: &Handle<T>) -> Result<(), Status> {
+/// Enters a handle that is in the state `from`, so that nobody else can. The error says why not.
+fn enter<T>(of: &Handle<T>, from: u8) -> Result<(), Status> {
     #[cfg(target_has_atomic = "8")]
-    let entered = of.state.compare_exchange(FREE, BUSY, Ordering::Acquire, Ordering::Relaxed);
+    let entered = of.state.compare_exchange(from, BUSY, Ordering::Acquire, Ordering::Relaxed);
     // On one processor without atomic exchange, such as a Cortex-M0: only a callback, or an interrupt, can find the handle busy.
     #[cfg(not(target_has_atomic = "8"))]
     let entered = match of.state.load(Ordering::Acquire) {
-        FREE => {
-            of.state.store(BUSY, Ordering::Relaxed);
-            Ok(FREE)
-        }
+        found if found == from => Ok(of.state.store(BUSY, Ordering::Relaxed)),
         found => Err(found),
     };
     match entered {
         Ok(_) => Ok(()),
+        // Another thread has ended it since its tag was read.
+        Err(ENDED) => Err(Status::NotAHandle),
         Err(BROKEN) => Err(Status::Internal),
         Err(_) => Err(Status::Busy),
     }
@@ -146,7 +195,7 @@ pub(crate) unsafe fn with<H: Opaque>(
     call: impl FnOnce(&mut H::Value) -> Result<(), Status>,
 ) -> Status {
     // SAFETY: the caller's promise.
-    let of = match unsafe { checked(handle) }.and_then(|of| enter(of).map(|()| of)) {
+    let of = match unsafe { checked(handle) }.and_then(|of| enter(of, FREE).map(|()| of)) {
         Ok(of) => of,
         Err(status) => return status,
     };
@@ -176,46 +225,110 @@ where
     guarded(|| call(unsafe { (*of.value.get()).assume_init_ref() }))
 }
 
-/// Ends a handle: drops its value, which wipes secrets, and sets its memory to zeros.
+/// Ends a handle: drops its value, and sets its memory to zeros.
 ///
 /// # Safety
 /// As for [`checked`].
 pub(crate) unsafe fn end<H: Opaque>(handle: *mut H) -> Status {
+    // SAFETY: the caller's promise; and `finish` calls with a value that was written and is not used again.
+    unsafe {
+        finish(handle, |value| {
+            value.assume_init_drop();
+            Ok(())
+        })
+    }
+}
+
+/// Ends a handle as [`end`] does, and gives its value away.
+///
+/// # Safety
+/// As for [`checked`].
+pub(crate) unsafe fn take<H: Opaque>(
+    handle: *mut H,
+    last: impl FnOnce(H::Value) -> Result<(), Status>,
+) -> Status {
+    // SAFETY: as for `end`.
+    unsafe { finish(handle, |value| last(value.assume_init_read())) }
+}
+
+/// Ends a handle: `last` gets its value, which is not used again, and then its memory is set to zeros. The value of a handle that has
+/// panicked is only wiped, because `last` might panic again.
+///
+/// # Safety
+/// As for [`checked`].
+unsafe fn finish<H: Opaque>(
+    handle: *mut H,
+    last: impl FnOnce(&mut MaybeUninit<H::Value>) -> Result<(), Status>,
+) -> Status {
     // SAFETY: the caller's promise.
     let of = match unsafe { checked(handle) } {
         Ok(of) => of,
         Err(status) => return status,
     };
-    match enter(of) {
-        Ok(()) => {}
-        // Its value is not dropped, because that might panic again; it is wiped all the same.
-        Err(Status::Internal) => {
-            of.tag.store(0, Ordering::Release);
-            // SAFETY: as below.
-            unsafe { wipe(handle) };
-            return Status::Ok;
-        }
+    let entered = match enter(of, FREE) {
+        Err(Status::Internal) => enter(of, BROKEN).map(|()| false),
+        entered => entered.map(|()| true),
+    };
+    let is_sound = match entered {
+        Ok(is_sound) => is_sound,
         Err(status) => return status,
-    }
+    };
     of.tag.store(0, Ordering::Release);
-    // SAFETY: the tag said that the value was written, and `enter` that nobody else uses it. It is not used again: the tag is gone.
-    let status = caught(|| {
-        unsafe { (*of.value.get()).assume_init_drop() };
-        Ok(())
-    });
-    // SAFETY: the memory was made by `make`, so it has the size of an `H`; nobody uses it as a value of Rust any more.
-    unsafe { wipe(handle) };
-    status.unwrap_or(Status::Internal)
+    let status = match is_sound {
+        // SAFETY: `enter` says that nobody else has a reference to it.
+        true => caught(|| last(unsafe { &mut *of.value.get() })).unwrap_or(Status::Internal),
+        false => Status::Ok,
+    };
+    let before = core::mem::offset_of!(Handle<H::Value>, value);
+    let rest = of.size.load(Ordering::Relaxed).saturating_sub(before);
+    let start = handle.cast::<MaybeUninit<u8>>().wrapping_add(before);
+    // SAFETY: `make_with` has checked that the memory has so many octets, and nobody uses them as values of Rust any more; `MaybeUninit`
+    // takes any.
+    unsafe { core::slice::from_raw_parts_mut(start, rest) }.zeroize();
+    of.size.store(0, Ordering::Relaxed);
+    of.state.store(ENDED, Ordering::Release);
+    status
 }
 
-/// Sets the memory of a handle to zeros.
-///
-/// # Safety
-/// It is an `H` that nobody uses any more.
-unsafe fn wipe<H>(handle: *mut H) {
-    // SAFETY: as many octets as an `H` has, which may be written as such; `MaybeUninit` takes any.
-    let octets = unsafe { core::slice::from_raw_parts_mut(handle.cast::<MaybeUninit<u8>>(), size_of::<H>()) };
-    octets.zeroize();
+/// An array behind a handle, in the memory that C has given for both.
+pub(crate) struct Array<T> {
+    start: NonNull<T>,
+    length: usize,
+}
+
+impl<T> Array<T> {
+    /// `length` items at `start`.
+    ///
+    /// # Safety
+    /// There is aligned memory for them, which nobody else uses before the array is dropped.
+    pub(crate) unsafe fn make(start: NonNull<T>, length: usize, item: impl Fn() -> T) -> Self {
+        for index in 0..length {
+            // SAFETY: the caller's promise.
+            unsafe { start.add(index).write(item()) };
+        }
+        Self { start, length }
+    }
+}
+
+impl<T> AsRef<[T]> for Array<T> {
+    fn as_ref(&self) -> &[T] {
+        // SAFETY: `make` has written so many items, and its caller left the memory to this array.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl<T> AsMut<[T]> for Array<T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        // SAFETY: as for `as_ref`.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
+    }
+}
+
+impl<T> Drop for Array<T> {
+    fn drop(&mut self) {
+        // SAFETY: the items are there, as for `as_ref`, and not used again.
+        unsafe { core::ptr::drop_in_place(self.as_mut()) };
+    }
 }
 
 /// The octets at `start`, which C gives for this call.
@@ -242,6 +355,15 @@ pub(crate) unsafe fn items<'a, T>(start: *const T, length: usize) -> Result<&'a 
 /// # Safety
 /// What C promises: a pointer that is not null points to `length` octets that nobody else uses during the call.
 pub(crate) unsafe fn octets_mut<'a>(start: *mut u8, length: usize) -> Result<&'a mut [u8], Status> {
+    // SAFETY: the caller's promise; any octet is a `u8`.
+    unsafe { items_mut(start, length) }
+}
+
+/// The structs at `start`, which the call may change.
+///
+/// # Safety
+/// As for [`octets_mut`], and any octets are a `T`.
+pub(crate) unsafe fn items_mut<'a, T>(start: *mut T, length: usize) -> Result<&'a mut [T], Status> {
     check(start, length)?;
     // SAFETY: not null, aligned and not too long, or empty; the rest is the caller's promise.
     Ok(if length == 0 { &mut [] } else { unsafe { core::slice::from_raw_parts_mut(start, length) } })
@@ -295,7 +417,6 @@ pub(crate) unsafe fn place<'a, T>(out: *mut T) -> Result<Place<'a, T>, Status> {
 ///
 /// # Safety
 /// As for [`place`].
-#[allow(dead_code, reason = "for functions with results that may be left out")]
 pub(crate) unsafe fn place_if_wanted<'a, T>(out: *mut T) -> Result<Option<Place<'a, T>>, Status> {
     // SAFETY: the caller's promise.
     if out.is_null() { Ok(None) } else { unsafe { place(out) }.map(Some) }

@@ -24,6 +24,7 @@ extern crate std;
 mod border;
 mod status;
 
+pub use border::WIRESEAL_ALIGN;
 pub use status::{wireseal_status, wireseal_status_text};
 
 /// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.
