@@ -42,9 +42,1264 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
+ */
+#define WIRESEAL_ALIGN 64
+
+/*
+ Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
+ needs.
+ */
+#define WIRESEAL_CONNECTION_SIZE 1024
+
+/*
+ Octets of the state that wireseal_connection_export() writes.
+ */
+#define WIRESEAL_STATE_LENGTH 165
+
+/*
+ In place of the id of a key: none.
+ */
+#define WIRESEAL_NO_KEY_ID -1
+
+/*
+ The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
+ overlap.
+ */
+#define WIRESEAL_MKTS 4
+
+/*
+ The most octets of a master key.
+ */
+#define WIRESEAL_MASTER_KEY_MAX 80
+
+/*
+ The most octets that TCP-AO adds to a segment: the longest option, a multiple of four.
+ */
+#define WIRESEAL_OPTION_ROOM 20
+
+/*
+ The most octets of a traffic key.
+ */
+#define WIRESEAL_TRAFFIC_KEY_MAX 32
+
+/*
+ Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
+ this library needs.
+ */
+#define WIRESEAL_SHIM_SIZE 1536
+
+/*
+ Octets that are enough for each of its peers.
+ */
+#define WIRESEAL_SHIM_PEER_SIZE 512
+
+/*
+ Octets that are enough for each of its connections.
+ */
+#define WIRESEAL_SHIM_CONNECTION_SIZE 1280
+
+/*
+ What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
+
+ 1 to 39: the caller is at fault, or a limit of the caller's was reached. 40 to 59: who sent the segment. 60 to 99: the caller. 100 to
+ 139: QUIC and AEADs. 140 on: Linux and key files.
+ */
+enum wireseal_status {
+    /*
+     It worked.
+     */
+    WIRESEAL_STATUS_OK = 0,
+    /*
+     A pointer is null that must not be.
+     */
+    WIRESEAL_STATUS_NULL_POINTER = 1,
+    /*
+     Memory for a handle, or a buffer for a result, is too small.
+     */
+    WIRESEAL_STATUS_TOO_SMALL = 2,
+    /*
+     A pointer is not aligned for what it points to.
+     */
+    WIRESEAL_STATUS_MISALIGNED = 3,
+    /*
+     The pointer is not to such a handle: it was never made, has ended, is of another kind, or was moved in memory.
+     */
+    WIRESEAL_STATUS_NOT_A_HANDLE = 4,
+    /*
+     Another call is in the handle: of another thread, or the one that has called back. Nothing was done.
+     */
+    WIRESEAL_STATUS_BUSY = 5,
+    /*
+     A fault in this library. The handle refuses everything from now on but its end.
+     */
+    WIRESEAL_STATUS_INTERNAL = 6,
+    /*
+     A length is longer than any buffer, or than what the function takes.
+     */
+    WIRESEAL_STATUS_TOO_LONG = 7,
+    /*
+     A number that says what to do, such as a version or a kind, has no meaning.
+     */
+    WIRESEAL_STATUS_BAD_ARGUMENT = 8,
+    /*
+     The version of an address is neither 4 nor 6, or a prefix is longer than the address.
+     */
+    WIRESEAL_STATUS_BAD_ADDRESS = 9,
+    /*
+     No algorithm has this number.
+     */
+    WIRESEAL_STATUS_UNKNOWN_ALGORITHM = 10,
+    /*
+     The algorithm was left out when the library was built.
+     */
+    WIRESEAL_STATUS_NOT_BUILT_IN = 11,
+    /*
+     A master key is empty, has more than 80 octets, or fewer than its algorithm requires.
+     */
+    WIRESEAL_STATUS_MASTER_KEY_LENGTH = 20,
+    /*
+     A MAC has 4 to 16 octets.
+     */
+    WIRESEAL_STATUS_MAC_LENGTH = 21,
+    /*
+     Another key for the same connections has this SendID or RecvID (RFC 5925 §3.1).
+     */
+    WIRESEAL_STATUS_ID_IN_USE = 22,
+    /*
+     There is no room for another key.
+     */
+    WIRESEAL_STATUS_TOO_MANY_KEYS = 23,
+    /*
+     There is no key to sign with.
+     */
+    WIRESEAL_STATUS_NO_KEY = 24,
+    /*
+     No key has this SendID or RecvID.
+     */
+    WIRESEAL_STATUS_UNKNOWN_KEY = 25,
+    /*
+     The key is the current or the rnext key, and no other was named to take over.
+     */
+    WIRESEAL_STATUS_KEY_IN_USE = 26,
+    /*
+     The key is the connection's last.
+     */
+    WIRESEAL_STATUS_LAST_KEY = 27,
+    /*
+     There is no peer with this index.
+     */
+    WIRESEAL_STATUS_NO_SUCH_PEER = 28,
+    /*
+     There is no room for another peer.
+     */
+    WIRESEAL_STATUS_TOO_MANY_PEERS = 29,
+    /*
+     Another peer covers the same connections, neither is more specific, and two of their keys share an id.
+     */
+    WIRESEAL_STATUS_PEERS_OVERLAP = 30,
+    /*
+     Not an IP packet with a whole TCP segment.
+     */
+    WIRESEAL_STATUS_MALFORMED = 40,
+    /*
+     The TCP options are malformed, or break RFC 5925 §2.2.
+     */
+    WIRESEAL_STATUS_BAD_OPTIONS = 41,
+    /*
+     It has no AO option.
+     */
+    WIRESEAL_STATUS_UNSIGNED = 42,
+    /*
+     No key has its KeyID.
+     */
+    WIRESEAL_STATUS_UNKNOWN_KEY_ID = 43,
+    /*
+     Its MAC does not have the key's length.
+     */
+    WIRESEAL_STATUS_WRONG_MAC_LENGTH = 44,
+    /*
+     Its MAC is wrong: another key, another connection, or changed on the way.
+     */
+    WIRESEAL_STATUS_BAD_MAC = 45,
+    /*
+     It belongs to another connection.
+     */
+    WIRESEAL_STATUS_OTHER_CONNECTION = 46,
+    /*
+     It does not fit the connection's state.
+     */
+    WIRESEAL_STATUS_WRONG_STATE = 47,
+    /*
+     A checksum of TCP, ICMP or IPv4 is wrong.
+     */
+    WIRESEAL_STATUS_CHECKSUM = 48,
+    /*
+     A verified SYN for a connection that is open: a replay, or the peer has restarted.
+     */
+    WIRESEAL_STATUS_CONNECTION_EXISTS = 49,
+    /*
+     Of a protected connection whose handshake was not seen.
+     */
+    WIRESEAL_STATUS_NO_CONNECTION = 50,
+    /*
+     With a routing header that leads on, or a home address, to or from a protected address.
+     */
+    WIRESEAL_STATUS_SOURCE_ROUTED = 51,
+    /*
+     No peer is configured for its connection.
+     */
+    WIRESEAL_STATUS_NO_PEER = 52,
+    /*
+     The table of connections is full.
+     */
+    WIRESEAL_STATUS_TABLE_FULL = 53,
+    /*
+     A hard ICMP error about a protected connection (RFC 5925 §7.8).
+     */
+    WIRESEAL_STATUS_ICMP = 54,
+    /*
+     The options leave no room for AO.
+     */
+    WIRESEAL_STATUS_NO_ROOM = 60,
+    /*
+     The header has no AO option to fill in, or one of another length.
+     */
+    WIRESEAL_STATUS_NO_OPTION = 61,
+    /*
+     The stack's segment has an AO or TCP-MD5 option already.
+     */
+    WIRESEAL_STATUS_ALREADY_SIGNED = 62,
+    /*
+     The signed packet would exceed the MTU, or the room before the packet.
+     */
+    WIRESEAL_STATUS_TOO_LONG_FOR_LINK = 63,
+    /*
+     The handshake is not complete.
+     */
+    WIRESEAL_STATUS_NOT_ESTABLISHED = 80,
+    /*
+     The octets are not a connection's state, or its keys are missing.
+     */
+    WIRESEAL_STATUS_BAD_STATE = 81,
+};
+
+/*
+ What happened.
+ */
+enum wireseal_event_kind {
+    /*
+     A packet was refused.
+     */
+    WIRESEAL_EVENT_KIND_REFUSED = 1,
+    /*
+     A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
+     */
+    WIRESEAL_EVENT_KIND_PASSED = 2,
+    /*
+     A protected connection was established, or adopted.
+     */
+    WIRESEAL_EVENT_KIND_OPENED = 3,
+    /*
+     An established connection has ended.
+     */
+    WIRESEAL_EVENT_KIND_ENDED = 4,
+    /*
+     A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
+     */
+    WIRESEAL_EVENT_KIND_HANDSHAKE_ENDED = 5,
+    /*
+     This end signs an established connection with another key from now on.
+     */
+    WIRESEAL_EVENT_KIND_KEY_SWITCHED = 6,
+    /*
+     The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
+     request.
+     */
+    WIRESEAL_EVENT_KIND_PEER_ON_OLD_KEY = 7,
+    /*
+     The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
+     for each key.
+     */
+    WIRESEAL_EVENT_KIND_PEER_INSISTS = 8,
+};
+
+/*
+ The direction of a packet.
+ */
+enum wireseal_direction {
+    /*
+     From the link to the stack.
+     */
+    WIRESEAL_DIRECTION_INBOUND = 1,
+    /*
+     From the stack to the link.
+     */
+    WIRESEAL_DIRECTION_OUTBOUND = 2,
+};
+
+/*
+ How a connection ended.
+ */
+enum wireseal_ending {
+    /*
+     It has not.
+     */
+    WIRESEAL_ENDING_NONE = 0,
+    /*
+     By FINs from both ends, or a reset.
+     */
+    WIRESEAL_ENDING_CLOSED = 1,
+    /*
+     A new connection of the same socket pair took its place.
+     */
+    WIRESEAL_ENDING_REPLACED = 2,
+    /*
+     A handshake made room in a full table.
+     */
+    WIRESEAL_ENDING_EVICTED = 3,
+    /*
+     It reached its time limit.
+     */
+    WIRESEAL_ENDING_EXPIRED = 4,
+    /*
+     It was exported or forgotten, or its peer was removed.
+     */
+    WIRESEAL_ENDING_FORGOTTEN = 5,
+    /*
+     Its last key was removed.
+     */
+    WIRESEAL_ENDING_NO_KEY = 6,
+};
+
+/*
+ A key derivation function and a MAC (RFC 5925 §3.1).
+ */
+enum wireseal_tcp_ao_algorithm {
+    /*
+     HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
+     */
+    WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1 = 1,
+    /*
+     AES-128-CMAC-96 (RFC 5926). The MAC has 12 octets.
+     */
+    WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC = 2,
+    /*
+     Linux's hmac(sha256), which no RFC defines. The MAC has 12 octets.
+     */
+    WIRESEAL_TCP_AO_ALGORITHM_LINUX_HMAC_SHA256 = 3,
+    /*
+     HMAC-SHA256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
+     */
+    WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA256_128 = 4,
+    /*
+     KMAC256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
+     */
+    WIRESEAL_TCP_AO_ALGORITHM_KMAC256_128 = 5,
+};
+
+/*
+ What to do with a segment of a connection without a configured peer.
+ */
+enum wireseal_unmatched {
+    /*
+     Drop and count it if it is received and signed: its sender expects it to be verified. Others pass unchanged.
+     */
+    WIRESEAL_UNMATCHED_DROP = 0,
+    /*
+     Pass it unchanged; the stack ignores the option.
+     */
+    WIRESEAL_UNMATCHED_PASS = 1,
+    /*
+     Drop and count it in both directions, signed or not.
+     */
+    WIRESEAL_UNMATCHED_DROP_ALL = 2,
+};
+
+/*
+ One TCP connection's keys, sequence number extensions and counters (RFC 5925 §4.2 to §7.5), from the first SYN to TIME-WAIT, with
+ room for WIRESEAL_MKTS keys.
+
+ Pass every outgoing segment to wireseal_connection_sign(), retransmissions, resets and TIME-WAIT's acknowledgments too, and every incoming
+ one to wireseal_connection_verify() before TCP sees it. One thread at a time.
+ */
+struct wireseal_connection;
+
+/*
+ TCP-AO between a TCP stack and its link. Pass every packet that the stack sends to wireseal_shim_outbound(), and every packet for it to
+ wireseal_shim_inbound(). Connections of its peers are signed and verified; everything else passes unchanged.
+
+ Tell the stack an MTU that is smaller by WIRESEAL_OPTION_ROOM, so that the option always fits. The shim adds the difference to the MSS that
+ the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
+ first, and so is Multipath TCP's MP_CAPABLE.
+
+ The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls, and must not go back. One
+ thread at a time.
+ */
+struct wireseal_shim;
+
+/*
+ An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
+ */
+struct wireseal_address {
+    /*
+     4 or 6.
+     */
+    uint8_t version;
+    /*
+     The address, in the order of the wire. IPv4 has the first four; the others are ignored.
+     */
+    uint8_t octets[16];
+};
+
+/*
+ One end of a connection.
+ */
+struct wireseal_endpoint {
+    /*
+     The address.
+     */
+    struct wireseal_address address;
+    /*
+     The port, in the processor's order of octets.
+     */
+    uint16_t port;
+};
+
+/*
+ The two ends of a connection, as one of them sees it. Both addresses are of one version.
+ */
+struct wireseal_pair {
+    /*
+     This end.
+     */
+    struct wireseal_endpoint local;
+    /*
+     The other end.
+     */
+    struct wireseal_endpoint remote;
+};
+
+/*
+ A master key tuple without its connection identifier. Set all to zero first: then what you do not set has its usual value.
+
+ Where an array of them is asked for, the first that is not accept-only is preferred for sending. No two share a SendID or a RecvID.
+ */
+struct wireseal_mkt {
+    /*
+     The KeyID in what this end sends under the key.
+     */
+    uint8_t send_id;
+    /*
+     The KeyID in what this end accepts under the key.
+     */
+    uint8_t recv_id;
+    /*
+     Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's own.
+     */
+    uint8_t mac_length;
+    /*
+     Not 0: the MAC covers no TCP options but AO's own. Both ends must agree.
+     */
+    uint8_t options_excluded;
+    /*
+     Not 0: this end signs with the key only while the peer asks for it, as outside the key's send lifetime. It accepts it either way.
+     */
+    uint8_t accept_only;
+    /*
+     Not 0: takes a master key that is shorter than the algorithm's specification requires.
+     */
+    uint8_t allow_short_master_key;
+    /*
+     An enum wireseal_tcp_ao_algorithm.
+     */
+    uint32_t algorithm;
+    /*
+     The secret. It is copied; wiping this one is up to you.
+     */
+    const uint8_t *master_key;
+    /*
+     Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
+     */
+    size_t master_key_length;
+};
+
+/*
+ What a verified segment was.
+ */
+struct wireseal_verified {
+    /*
+     The RecvID of the key that signed it.
+     */
+    uint8_t key_id;
+    /*
+     Whether it changed the key that this end signs with, and so perhaps what wireseal_connection_option_length() says.
+     */
+    bool current_key_changed;
+    /*
+     Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
+     */
+    bool makes_progress;
+};
+
+/*
+ Received segments by verdict, with the meaning that Linux gives these counters.
+ */
+struct wireseal_counters {
+    /*
+     Verified.
+     */
+    uint64_t good;
+    /*
+     A wrong MAC, a MAC of the wrong length, malformed options, or a segment that does not fit the connection's state.
+     */
+    uint64_t bad;
+    /*
+     A KeyID that no key has.
+     */
+    uint64_t key_not_found;
+    /*
+     Unsigned, although the connection is protected.
+     */
+    uint64_t required;
+    /*
+     ICMP errors that were ignored.
+     */
+    uint64_t dropped_icmp;
+};
+
+/*
+ What is known of a connection.
+ */
+struct wireseal_connection_info {
+    /*
+     The two ends.
+     */
+    struct wireseal_pair pair;
+    /*
+     Whether the handshake is complete: the traffic keys are derived, and the master keys are wiped.
+     */
+    bool is_established;
+    /*
+     Whether `local_isn` is known: not before the SYN-ACK of an end that was opened by its peer.
+     */
+    bool has_local_isn;
+    /*
+     Whether `remote_isn` is known: not before the SYN-ACK of an end that has opened the connection.
+     */
+    bool has_remote_isn;
+    /*
+     Whether `acknowledged` is known: not before a segment that acknowledges something.
+     */
+    bool has_acknowledged;
+    /*
+     Whether the peer has signed with the rnext key since this end asked for it: it has that key, and has moved on to it.
+     */
+    bool peer_uses_rnext_key;
+    /*
+     Whether the peer goes on asking for a key whose send lifetime is over at this end, while it signs with the next one itself.
+     */
+    bool peer_insists;
+    /*
+     The SendID of the key that this end signs with.
+     */
+    uint8_t current_key;
+    /*
+     The RecvID of the key that this end asks the peer to sign with.
+     */
+    uint8_t rnext_key;
+    /*
+     The RecvID of the key that the peer signs with; before its first segment, the one that it is asked for.
+     */
+    uint8_t peers_key;
+    /*
+     The SendID of the key that the peer asks for; WIRESEAL_NO_KEY_ID before its first segment. It is the current key, unless this end
+     does not have it, or has chosen another since.
+     */
+    int32_t asks_for;
+    /*
+     This end's initial sequence number.
+     */
+    uint32_t local_isn;
+    /*
+     The peer's.
+     */
+    uint32_t remote_isn;
+    /*
+     The sequence number after the last octet sent; SYN and FIN count as one.
+     */
+    uint32_t sent;
+    /*
+     How often the number wrapped on the way there (RFC 5925 §6.2).
+     */
+    uint32_t sent_sne;
+    /*
+     The highest verified sequence number; at first the peer's initial one.
+     */
+    uint32_t received;
+    /*
+     How often the number wrapped on the way there.
+     */
+    uint32_t received_sne;
+    /*
+     The acknowledgment number of the newest verified segment.
+     */
+    uint32_t acknowledged;
+    /*
+     Received segments.
+     */
+    struct wireseal_counters counters;
+};
+
+/*
+ One of many packets that a shim takes at once.
+ */
+struct wireseal_packet {
+    /*
+     The buffer. No two packets of one call share octets.
+     */
+    uint8_t *buffer;
+    /*
+     Octets of the buffer. The packet ends within it.
+     */
+    size_t size;
+    /*
+     Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
+     */
+    size_t offset;
+    /*
+     Octets of the packet after the call; 0 if it is to be dropped.
+     */
+    size_t length;
+    /*
+     An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
+     */
+    int32_t status;
+};
+
+/*
+ What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
+ */
+struct wireseal_kdf_context {
+    /*
+     The sender of the segments.
+     */
+    struct wireseal_endpoint source;
+    /*
+     Their receiver.
+     */
+    struct wireseal_endpoint destination;
+    /*
+     The sender's initial sequence number.
+     */
+    uint32_t source_isn;
+    /*
+     The receiver's; 0 for a SYN without ACK.
+     */
+    uint32_t destination_isn;
+};
+
+/*
+ How a shim works. Set all to zero but `mtu` for RFC 5925's defaults.
+ */
+struct wireseal_shim_config {
+    /*
+     The link's MTU: octets of the longest IP packet.
+     */
+    size_t mtu;
+    /*
+     The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+     */
+    size_t stack_mtu;
+    /*
+     An enum wireseal_unmatched.
+     */
+    uint32_t unmatched;
+    /*
+     Not 0: hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
+     */
+    uint8_t accept_icmp;
+    /*
+     Not 0: the device has checked the TCP, ICMP and IPv4 checksums of received packets, so the shim need not.
+     */
+    uint8_t checksums_are_checked;
+    /*
+     How long a handshake is kept that makes no progress, in milliseconds; 0 is 75 seconds.
+     */
+    uint32_t half_open_ms;
+    /*
+     How long an unanswered handshake cannot be evicted from a full table; 0 is 15 seconds.
+     */
+    uint32_t unanswered_ms;
+    /*
+     How long a handshake cannot be evicted by a peer that has none in the table; 0 is 2 seconds.
+     */
+    uint32_t turn_ms;
+    /*
+     How long a closed connection is kept, for late segments; 0 is 240 seconds.
+     */
+    uint32_t closed_ms;
+    /*
+     How long a connection is kept whose peer does not acknowledge this end's FIN; 0 is 240 seconds.
+     */
+    uint32_t fin_ms;
+    /*
+     How long an open connection without progress is kept; 0 is three hours.
+     */
+    uint32_t idle_ms;
+};
+
+/*
+ Something that happened to a packet or a connection. It has no secrets.
+ */
+struct wireseal_event {
+    /*
+     What happened.
+     */
+    enum wireseal_event_kind kind;
+    /*
+     Of a packet that was refused or passed: its direction.
+     */
+    enum wireseal_direction direction;
+    /*
+     Of a packet that was refused or passed: why it was, or would have been, refused.
+     */
+    enum wireseal_status reason;
+    /*
+     How the connection or handshake ended.
+     */
+    enum wireseal_ending ending;
+    /*
+     Whether a peer is configured for the connection.
+     */
+    bool has_peer;
+    /*
+     Whether the connection is known; not if the packet has no readable TCP header.
+     */
+    bool has_pair;
+    /*
+     The index of the peer.
+     */
+    size_t peer;
+    /*
+     The connection.
+     */
+    struct wireseal_pair pair;
+    /*
+     WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key before. _PEER_ON_OLD_KEY: the RecvID of the key that the peer uses.
+     _PEER_INSISTS: the SendID of the old key.
+     */
+    uint8_t from_key;
+    /*
+     WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key from now on. _PEER_ON_OLD_KEY: the RecvID of the key that was asked for.
+     */
+    uint8_t to_key;
+};
+
+/*
+ Receives the events of a shim; it may be null. It is called within the call that caused the event, in that thread, and must return: no
+ longjmp, no exception of C++. It cannot call into the same shim (WIRESEAL_STATUS_BUSY). `event` is gone when it returns. Be quick: an
+ attacker chooses how many packets are refused.
+ */
+typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
+
+/*
+ A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
+ */
+struct wireseal_network {
+    /*
+     Its first address: the bits after the prefix are zero.
+     */
+    struct wireseal_address address;
+    /*
+     Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+     */
+    uint8_t prefix_length;
+};
+
+/*
+ The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
+ longest remote prefix, then the longest local one, then the most ports.
+ */
+struct wireseal_connection_identifier {
+    /*
+     This end's addresses.
+     */
+    struct wireseal_network local;
+    /*
+     The other end's addresses.
+     */
+    struct wireseal_network remote;
+    /*
+     This end's port; 0 is any.
+     */
+    uint16_t local_port;
+    /*
+     The other end's port; 0 is any.
+     */
+    uint16_t remote_port;
+};
+
+/*
+ Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
+ */
+struct wireseal_refusals {
+    uint64_t malformed;
+    uint64_t checksum;
+    /*
+     Not authentic: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
+     */
+    uint64_t verify;
+    uint64_t connection_exists;
+    uint64_t no_connection;
+    uint64_t source_routed;
+    uint64_t no_peer;
+    uint64_t no_key;
+    uint64_t table_full;
+    uint64_t icmp;
+    /*
+     The stack's segment could not be signed.
+     */
+    uint64_t sign;
+    uint64_t no_room;
+    uint64_t already_signed;
+    uint64_t too_long_for_link;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/*
+ Octets of memory for a connection.
+ */
+size_t wireseal_connection_size(void);
+
+/*
+ The alignment of that memory, in octets.
+ */
+size_t wireseal_connection_align(void);
+
+/*
+ Makes a connection that this end opens, with a SYN of sequence number `isn`. The preferred one of `count` keys at `mkts` becomes the
+ current and the rnext key; WIRESEAL_STATUS_NO_KEY if all are accept-only or there is none.
+ */
+enum wireseal_status wireseal_connection_active(void *memory,
+                                                size_t size,
+                                                const struct wireseal_pair *pair,
+                                                uint32_t isn,
+                                                const struct wireseal_mkt *mkts,
+                                                size_t count,
+                                                struct wireseal_connection **connection);
+
+/*
+ Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that: a flood of forged
+ SYNs costs it no memory. Sign its SYN-ACK with the connection, which learns its initial sequence number from it.
+
+ `syn` is the SYN, TCP header and payload, and came from `source` to `destination`. The rnext key is the one that signed it, the current
+ key the one that it asks for, else the same.
+
+ A recorded SYN verifies again at any time: do not end an open connection because of one.
+
+ Errors: those of wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if it is no SYN, or has ACK or RST.
+ */
+enum wireseal_status wireseal_connection_passive(void *memory,
+                                                 size_t size,
+                                                 const struct wireseal_address *source,
+                                                 const struct wireseal_address *destination,
+                                                 const uint8_t *syn,
+                                                 size_t length,
+                                                 const struct wireseal_mkt *mkts,
+                                                 size_t count,
+                                                 struct wireseal_connection **connection);
+
+/*
+ Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
+ elsewhere: WIRESEAL_STATE_LENGTH octets at `state`, without secrets. Move the keys separately.
+
+ WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
+ */
+enum wireseal_status wireseal_connection_export(struct wireseal_connection *connection,
+                                                uint8_t *state,
+                                                size_t size);
+
+/*
+ Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
+ would soon differ.
+
+ WIRESEAL_STATUS_BAD_STATE if the octets are no state, or its current or rnext key is missing.
+ */
+enum wireseal_status wireseal_connection_import(void *memory,
+                                                size_t size,
+                                                const uint8_t *state,
+                                                size_t length,
+                                                const struct wireseal_mkt *mkts,
+                                                size_t count,
+                                                struct wireseal_connection **connection);
+
+/*
+ Ends a connection, and wipes its keys.
+ */
+enum wireseal_status wireseal_connection_end(struct wireseal_connection *connection);
+
+/*
+ Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of
+ four octets. Do so for each header anew, because the peer can change the current key with every segment.
+
+ `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
+ WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+ */
+enum wireseal_status wireseal_connection_append_ao(struct wireseal_connection *connection,
+                                                   uint8_t *options,
+                                                   size_t size,
+                                                   size_t used,
+                                                   size_t *new_used);
+
+/*
+ Octets that the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask again after every
+ wireseal_connection_verify(). Take them off the segment's data, never off the MSS that you advertise (RFC 9293 §3.7.1).
+ */
+enum wireseal_status wireseal_connection_option_length(struct wireseal_connection *connection,
+                                                       size_t *length);
+
+/*
+ Signs a TCP segment, header and payload, in place with the current key: fills ids and MAC into the AO option that
+ wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
+
+ Errors, after which segment and connection are unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS; _NO_OPTION if there is no AO option of
+ the current key's size; _OTHER_CONNECTION if the ports are others; _WRONG_STATE if the connection cannot send it now, such as a SYN when
+ it is established.
+ */
+enum wireseal_status wireseal_connection_sign(struct wireseal_connection *connection,
+                                              uint8_t *tcp,
+                                              size_t length);
+
+/*
+ Verifies a TCP segment, header and payload, that came from the connection's peer to this end; you have compared the addresses when you
+ looked for its connection. Learns from an authentic one: initial sequence number, extension, the key that the peer asks for. Windows
+ remain TCP's job: a replayed segment verifies again.
+
+ `verified` may be null. On these errors drop the segment, of which nothing was learned; the first six are counted:
+ WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _WRONG_STATE, _MALFORMED; _OTHER_CONNECTION if the
+ ports are others.
+ */
+enum wireseal_status wireseal_connection_verify(struct wireseal_connection *connection,
+                                                const uint8_t *tcp,
+                                                size_t length,
+                                                struct wireseal_verified *verified);
+
+/*
+ Adds a key, which the peer may now sign with. The current and the rnext key stay. Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and
+ those of the key itself; nothing changed.
+ */
+enum wireseal_status wireseal_connection_add_key(struct wireseal_connection *connection,
+                                                 const struct wireseal_mkt *mkt);
+
+/*
+ Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the one with the SendID `replacement` takes its
+ place; WIRESEAL_NO_KEY_ID if there is none. Do so once both ends have the replacement.
+
+ Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id, _LAST_KEY, _KEY_IN_USE without a replacement; nothing changed.
+ */
+enum wireseal_status wireseal_connection_remove_key(struct wireseal_connection *connection,
+                                                    uint8_t send_id,
+                                                    int32_t replacement);
+
+/*
+ Signs with the key of this SendID from the next segment on, without waiting for the peer to ask. WIRESEAL_STATUS_UNKNOWN_KEY.
+ */
+enum wireseal_status wireseal_connection_set_current_key(struct wireseal_connection *connection,
+                                                         uint8_t send_id);
+
+/*
+ Asks the peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_UNKNOWN_KEY.
+ */
+enum wireseal_status wireseal_connection_set_rnext_key(struct wireseal_connection *connection,
+                                                       uint8_t recv_id);
+
+/*
+ Replaces all keys in one step, to apply changes of a key chain or to replace a secret under the same ids. The preferred key becomes the
+ rnext key. The current key stays if there is one with its SendID that is not accept-only, else the preferred one takes its place. An
+ accept-only one, whose send lifetime is over, stays the current key until the peer has moved on from it.
+
+ WIRESEAL_STATUS_NO_KEY if none is to sign with; nothing changed.
+ */
+enum wireseal_status wireseal_connection_replace_keys(struct wireseal_connection *connection,
+                                                      const struct wireseal_mkt *mkts,
+                                                      size_t count);
+
+/*
+ Writes what is known of a connection to `*info`.
+ */
+enum wireseal_status wireseal_connection_info(struct wireseal_connection *connection,
+                                              struct wireseal_connection_info *info);
+
+/*
+ Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
+ (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
+ */
+enum wireseal_status wireseal_connection_ignores_icmp(struct wireseal_connection *connection,
+                                                      const uint8_t *packet,
+                                                      size_t length,
+                                                      bool *ignore);
+
+/*
+ Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
+
+ Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
+ WIRESEAL_UNMATCHED_DROP_ALL is configured.
+
+ Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
+ */
+enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
+                                           uint64_t now_ms,
+                                           uint8_t *packet,
+                                           size_t length,
+                                           size_t *offset,
+                                           size_t *new_length);
+
+/*
+ Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
+ `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
+
+ Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
+ configured.
+
+ WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
+ _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
+ */
+enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
+                                            uint64_t now_ms,
+                                            uint8_t *buffer,
+                                            size_t size,
+                                            size_t room,
+                                            size_t *offset,
+                                            size_t *new_length);
+
+/*
+ Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
+ time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
+
+ WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
+ long, or a packet starts behind it: then no packet was taken.
+ */
+enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
+                                                 uint64_t now_ms,
+                                                 struct wireseal_packet *packets,
+                                                 size_t count);
+
+/*
+ Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
+ wireseal_shim_inbound_batch().
+ */
+enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
+                                                  uint64_t now_ms,
+                                                  struct wireseal_packet *packets,
+                                                  size_t count);
+
+/*
+ Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other
+ implementations: no function takes one.
+
+ `size` octets at `traffic_key`, of which `*length` are written. WIRESEAL_STATUS_TOO_SMALL if the key is longer.
+ */
+enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
+                                          const struct wireseal_kdf_context *context,
+                                          uint8_t *traffic_key,
+                                          size_t size,
+                                          size_t *length);
+
+/*
+ Appends an AO option with a MAC of `mac_length` octets, all zeros, to the options of a TCP header, and pads it with NOPs to a multiple of
+ four octets. wireseal_segment_sign() fills it in.
+
+ `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
+ WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+ */
+enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
+                                                size_t size,
+                                                size_t used,
+                                                size_t mac_length,
+                                                size_t *new_used);
+
+/*
+ Signs a TCP segment, header and payload, in place: fills ids and MAC into the AO option that its header has.
+
+ `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign
+ with. The segment's ports are those of `context`, else WIRESEAL_STATUS_OTHER_CONNECTION. Compute the checksum afterwards. On an error the
+ segment is unchanged.
+ */
+enum wireseal_status wireseal_segment_sign(const struct wireseal_mkt *mkt,
+                                           const struct wireseal_kdf_context *context,
+                                           uint32_t sne,
+                                           uint8_t rnext_key_id,
+                                           uint8_t *tcp,
+                                           size_t length);
+
+/*
+ Verifies a TCP segment, header and payload, with that of the `count` keys at `mkts` whose RecvID is the segment's KeyID. `sne` is the
+ extension of its sequence number.
+
+ The index of the key goes to `*index`, which may be null. The segment's ports are those of `context`, else
+ WIRESEAL_STATUS_OTHER_CONNECTION. Other errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC.
+ */
+enum wireseal_status wireseal_segment_verify(const struct wireseal_mkt *mkts,
+                                             size_t count,
+                                             const struct wireseal_kdf_context *context,
+                                             uint32_t sne,
+                                             const uint8_t *tcp,
+                                             size_t length,
+                                             size_t *index);
+
+/*
+ Octets of memory for a shim with room for so many peers and, at one time, so many connections; 0 if no memory is that large. Give it more
+ connections than will be open and peers together, so that handshakes need not wait for one another.
+ */
+size_t wireseal_shim_size(size_t peers,
+                          size_t connections);
+
+/*
+ The alignment of that memory, in octets.
+ */
+size_t wireseal_shim_align(void);
+
+/*
+ Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+
+ `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
+ as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
+ */
+enum wireseal_status wireseal_shim_new(void *memory,
+                                       size_t size,
+                                       const struct wireseal_shim_config *config,
+                                       const uint8_t *hash_key,
+                                       size_t peers,
+                                       size_t connections,
+                                       struct wireseal_shim **shim);
+
+/*
+ Ends a shim, and wipes the keys of its peers and connections, all of its memory.
+ */
+enum wireseal_status wireseal_shim_end(struct wireseal_shim *shim);
+
+/*
+ Reports the shim's events to `observer`, with `context`, from now on. Both may be null; the shim keeps both pointers.
+ */
+enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
+                                                wireseal_observer observer,
+                                                void *context);
+
+/*
+ Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
+ index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+
+ Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
+ as specific, has one of their ids. Nothing changed.
+ */
+enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
+                                            const struct wireseal_connection_identifier *connections,
+                                            const struct wireseal_mkt *mkts,
+                                            size_t count,
+                                            size_t *index);
+
+/*
+ Removes a peer and forgets its connections. They are not protected any more, unless another peer covers them.
+ WIRESEAL_STATUS_NO_SUCH_PEER.
+ */
+enum wireseal_status wireseal_shim_remove_peer(struct wireseal_shim *shim, size_t index);
+
+/*
+ Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. With `count` 0 the peer stays
+ protected, its connections are forgotten, and nothing gets through.
+
+ Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, those of the keys; nothing changed.
+ */
+enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
+                                            size_t index,
+                                            const struct wireseal_mkt *mkts,
+                                            size_t count);
+
+/*
+ Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
+ then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
+ cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+ */
+enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
+                                                     size_t index,
+                                                     uint64_t until_ms);
+
+/*
+ Forgets connections that have ended, were never completed, or have been idle for hours. Call it once a minute, so that their keys do not
+ stay, and a peer that restarted on the same ports can connect again.
+ */
+enum wireseal_status wireseal_shim_expire(struct wireseal_shim *shim,
+                                          uint64_t now_ms);
+
+/*
+ Writes to `*counters` the verdicts on segments from all peers together, including segments of no connection.
+ */
+enum wireseal_status wireseal_shim_counters(struct wireseal_shim *shim, struct wireseal_counters *counters);
+
+/*
+ Writes to `*counters` the verdicts on segments from one peer. WIRESEAL_STATUS_NO_SUCH_PEER.
+ */
+enum wireseal_status wireseal_shim_peer_counters(struct wireseal_shim *shim,
+                                                 size_t index,
+                                                 struct wireseal_counters *counters);
+
+/*
+ Writes to `*refusals` how many packets were refused in one direction, an enum wireseal_direction. WIRESEAL_STATUS_BAD_ARGUMENT for another
+ number.
+ */
+enum wireseal_status wireseal_shim_refused(struct wireseal_shim *shim,
+                                           uint32_t direction,
+                                           struct wireseal_refusals *refusals);
+
+/*
+ Writes to `*refusals` how many packets passed unprotected in either direction, because mismatches are accepted, by what would have refused
+ them.
+ */
+enum wireseal_status wireseal_shim_passed(struct wireseal_shim *shim,
+                                          struct wireseal_refusals *refusals);
+
+/*
+ Writes what is known of a live connection to `*info`. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+ */
+enum wireseal_status wireseal_shim_connection(struct wireseal_shim *shim,
+                                              const struct wireseal_pair *pair,
+                                              struct wireseal_connection_info *info);
+
+/*
+ Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+ */
+enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
+                                                 const struct wireseal_pair *pair,
+                                                 uint8_t recv_id);
+
+/*
+ Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
+
+ WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
+ FIN or reset it. Nothing changed then.
+ */
+enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
+                                          const struct wireseal_pair *pair,
+                                          uint8_t *state,
+                                          size_t size);
+
+/*
+ Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
+ now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
+
+ Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has none to sign with, _TABLE_FULL.
+ */
+enum wireseal_status wireseal_shim_adopt(struct wireseal_shim *shim,
+                                         uint64_t now_ms,
+                                         const uint8_t *state,
+                                         size_t length,
+                                         const struct wireseal_mkt *mkts,
+                                         size_t count);
 
 /*
  The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.

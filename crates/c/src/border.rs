@@ -209,6 +209,7 @@ pub(crate) unsafe fn with<H: Opaque>(
 ///
 /// # Safety
 /// As for [`checked`]; and nobody ends the handle meanwhile.
+#[allow(dead_code, reason = "the keys that threads share are those of the feature quic")]
 pub(crate) unsafe fn read<H: Opaque>(
     handle: *const H,
     call: impl FnOnce(&H::Value) -> Result<(), Status>,

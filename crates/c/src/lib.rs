@@ -7,6 +7,10 @@
 //! |---|---|
 //! | `border.rs` | nothing: pointers become references, handles are checked, panics are caught |
 //! | `status.rs` | `enum wireseal_status`, and its texts |
+//! | `address.rs`, `mkt.rs` | addresses, socket pairs, networks, master key tuples |
+//! | `connection.rs` | one connection's TCP-AO, for a TCP stack of one's own |
+//! | `segment.rs` | pure functions: a traffic key, one segment signed or verified |
+//! | `shim.rs`, `packet.rs`, `event.rs` | TCP-AO under a TCP stack that has none: its peers and connections, the packets, what an observer hears |
 //!
 //! # Features
 //! `linux` (with `std`), `quic`, the algorithms and the backends are on by default. `--no-default-features` with the algorithms of the peers
@@ -21,10 +25,24 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+mod address;
 mod border;
+mod connection;
+mod event;
+mod mkt;
+mod packet;
+mod segment;
+mod shim;
 mod status;
 
+pub use address::*;
 pub use border::WIRESEAL_ALIGN;
+pub use connection::*;
+pub use event::*;
+pub use mkt::*;
+pub use packet::*;
+pub use segment::*;
+pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
 
 /// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.

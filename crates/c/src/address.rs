@@ -1,0 +1,117 @@
+//! Addresses, socket pairs and networks as C has them: octets as on the wire, numbers as the processor has them.
+
+use core::net::IpAddr;
+
+use cidr::{IpCidr, Ipv4Cidr, Ipv6Cidr};
+use wireseal_tcp_ao::{Endpoint, SocketPair};
+
+use crate::status::wireseal_status as Status;
+
+/// An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_address {
+    /// 4 or 6.
+    pub version: u8,
+    /// The address, in the order of the wire. IPv4 has the first four; the others are ignored.
+    pub octets: [u8; 16],
+}
+
+/// One end of a connection.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_endpoint {
+    /// The address.
+    pub address: wireseal_address,
+    /// The port, in the processor's order of octets.
+    pub port: u16,
+}
+
+/// The two ends of a connection, as one of them sees it. Both addresses are of one version.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_pair {
+    /// This end.
+    pub local: wireseal_endpoint,
+    /// The other end.
+    pub remote: wireseal_endpoint,
+}
+
+/// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_network {
+    /// Its first address: the bits after the prefix are zero.
+    pub address: wireseal_address,
+    /// Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+    pub prefix_length: u8,
+}
+
+impl TryFrom<&wireseal_address> for IpAddr {
+    type Error = Status;
+
+    fn try_from(address: &wireseal_address) -> Result<Self, Status> {
+        let [a, b, c, d, ..] = address.octets;
+        match address.version {
+            4 => Ok([a, b, c, d].into()),
+            6 => Ok(address.octets.into()),
+            _ => Err(Status::BadAddress),
+        }
+    }
+}
+
+impl From<IpAddr> for wireseal_address {
+    fn from(address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => {
+                let mut octets = [0; 16];
+                octets[..4].copy_from_slice(&address.octets());
+                Self { version: 4, octets }
+            }
+            IpAddr::V6(address) => Self { version: 6, octets: address.octets() },
+        }
+    }
+}
+
+impl TryFrom<&wireseal_endpoint> for Endpoint {
+    type Error = Status;
+
+    fn try_from(endpoint: &wireseal_endpoint) -> Result<Self, Status> {
+        Ok(Self::new(IpAddr::try_from(&endpoint.address)?, endpoint.port))
+    }
+}
+
+impl From<Endpoint> for wireseal_endpoint {
+    fn from(endpoint: Endpoint) -> Self {
+        Self { address: endpoint.address().into(), port: endpoint.port() }
+    }
+}
+
+impl TryFrom<&wireseal_pair> for SocketPair {
+    type Error = Status;
+
+    fn try_from(pair: &wireseal_pair) -> Result<Self, Status> {
+        let pair = Self { local: (&pair.local).try_into()?, remote: (&pair.remote).try_into()? };
+        let is_one_version = pair.local.address().is_ipv4() == pair.remote.address().is_ipv4();
+        is_one_version.then_some(pair).ok_or(Status::BadAddress)
+    }
+}
+
+impl From<SocketPair> for wireseal_pair {
+    fn from(pair: SocketPair) -> Self {
+        Self { local: pair.local.into(), remote: pair.remote.into() }
+    }
+}
+
+impl TryFrom<&wireseal_network> for IpCidr {
+    type Error = Status;
+
+    fn try_from(network: &wireseal_network) -> Result<Self, Status> {
+        let length = network.prefix_length;
+        let found = match IpAddr::try_from(&network.address)? {
+            IpAddr::V4(address) => Ipv4Cidr::new(address, length).map(Self::V4),
+            IpAddr::V6(address) => Ipv6Cidr::new(address, length).map(Self::V6),
+        };
+        found.map_err(|_| Status::BadAddress)
+    }
+}

@@ -1,0 +1,481 @@
+//! One connection's TCP-AO, for a TCP stack that calls for each segment.
+
+use core::ffi::c_void;
+use core::net::IpAddr;
+
+use wireseal_tcp_ao::{
+    Connection, ConnectionState, Counters, IcmpError, Isn, KeyId, Segment, SocketPair, StateError,
+};
+
+use crate::address::{wireseal_address, wireseal_pair};
+use crate::border::{self, Kind, Opaque, given, make, octets, octets_mut, place, place_if_wanted, with};
+use crate::mkt::{WIRESEAL_MKTS, mkts, wireseal_mkt};
+use crate::status::{wireseal_status, wireseal_status as Status};
+
+/// One TCP connection's keys, sequence number extensions and counters (RFC 5925 §4.2 to §7.5), from the first SYN to TIME-WAIT, with
+/// room for WIRESEAL_MKTS keys.
+///
+/// Pass every outgoing segment to wireseal_connection_sign(), retransmissions, resets and TIME-WAIT's acknowledgments too, and every incoming
+/// one to wireseal_connection_verify() before TCP sees it. One thread at a time.
+pub struct wireseal_connection(());
+
+// SAFETY: no other type has this kind.
+unsafe impl Opaque for wireseal_connection {
+    type Value = Connection<WIRESEAL_MKTS>;
+    const KIND: Kind = Kind::Connection;
+}
+
+/// Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
+/// needs.
+pub const WIRESEAL_CONNECTION_SIZE: usize = 1024;
+const _: () = assert!(wireseal_connection::SIZE <= WIRESEAL_CONNECTION_SIZE);
+
+/// Octets of the state that wireseal_connection_export() writes.
+pub const WIRESEAL_STATE_LENGTH: usize = 165;
+const _: () = assert!(WIRESEAL_STATE_LENGTH == ConnectionState::OCTETS);
+
+/// In place of the id of a key: none.
+pub const WIRESEAL_NO_KEY_ID: i32 = -1;
+
+/// Received segments by verdict, with the meaning that Linux gives these counters.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_counters {
+    /// Verified.
+    pub good: u64,
+    /// A wrong MAC, a MAC of the wrong length, malformed options, or a segment that does not fit the connection's state.
+    pub bad: u64,
+    /// A KeyID that no key has.
+    pub key_not_found: u64,
+    /// Unsigned, although the connection is protected.
+    pub required: u64,
+    /// ICMP errors that were ignored.
+    pub dropped_icmp: u64,
+}
+
+impl From<&Counters> for wireseal_counters {
+    fn from(counters: &Counters) -> Self {
+        let Counters { good, bad, key_not_found, required, dropped_icmp } = *counters;
+        Self { good, bad, key_not_found, required, dropped_icmp }
+    }
+}
+
+/// What is known of a connection.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_connection_info {
+    /// The two ends.
+    pub pair: wireseal_pair,
+    /// Whether the handshake is complete: the traffic keys are derived, and the master keys are wiped.
+    pub is_established: bool,
+    /// Whether `local_isn` is known: not before the SYN-ACK of an end that was opened by its peer.
+    pub has_local_isn: bool,
+    /// Whether `remote_isn` is known: not before the SYN-ACK of an end that has opened the connection.
+    pub has_remote_isn: bool,
+    /// Whether `acknowledged` is known: not before a segment that acknowledges something.
+    pub has_acknowledged: bool,
+    /// Whether the peer has signed with the rnext key since this end asked for it: it has that key, and has moved on to it.
+    pub peer_uses_rnext_key: bool,
+    /// Whether the peer goes on asking for a key whose send lifetime is over at this end, while it signs with the next one itself.
+    pub peer_insists: bool,
+    /// The SendID of the key that this end signs with.
+    pub current_key: u8,
+    /// The RecvID of the key that this end asks the peer to sign with.
+    pub rnext_key: u8,
+    /// The RecvID of the key that the peer signs with; before its first segment, the one that it is asked for.
+    pub peers_key: u8,
+    /// The SendID of the key that the peer asks for; WIRESEAL_NO_KEY_ID before its first segment. It is the current key, unless this end
+    /// does not have it, or has chosen another since.
+    pub asks_for: i32,
+    /// This end's initial sequence number.
+    pub local_isn: u32,
+    /// The peer's.
+    pub remote_isn: u32,
+    /// The sequence number after the last octet sent; SYN and FIN count as one.
+    pub sent: u32,
+    /// How often the number wrapped on the way there (RFC 5925 §6.2).
+    pub sent_sne: u32,
+    /// The highest verified sequence number; at first the peer's initial one.
+    pub received: u32,
+    /// How often the number wrapped on the way there.
+    pub received_sne: u32,
+    /// The acknowledgment number of the newest verified segment.
+    pub acknowledged: u32,
+    /// Received segments.
+    pub counters: wireseal_counters,
+}
+
+impl From<&Connection<WIRESEAL_MKTS>> for wireseal_connection_info {
+    fn from(connection: &Connection<WIRESEAL_MKTS>) -> Self {
+        let (local_isn, remote_isn) = (connection.local_isn(), connection.remote_isn());
+        let acknowledged = connection.newest_acknowledgment();
+        let ((sent_sne, sent), (received_sne, received)) =
+            (connection.highest_sent(), connection.highest_received());
+        Self {
+            pair: connection.pair().into(),
+            is_established: connection.is_established(),
+            has_local_isn: local_isn.is_some(),
+            has_remote_isn: remote_isn.is_some(),
+            has_acknowledged: acknowledged.is_some(),
+            peer_uses_rnext_key: connection.peer_uses_rnext_key(),
+            peer_insists: connection.peer_insists(),
+            current_key: connection.current_key().send_id.0,
+            rnext_key: connection.rnext_key().recv_id.0,
+            peers_key: connection.peers_key().recv_id.0,
+            asks_for: connection.asks_for().map_or(WIRESEAL_NO_KEY_ID, |KeyId(id)| id.into()),
+            local_isn: local_isn.unwrap_or(Isn::UNKNOWN).0,
+            remote_isn: remote_isn.unwrap_or(Isn::UNKNOWN).0,
+            sent: sent.0,
+            sent_sne: sent_sne.0,
+            received: received.0,
+            received_sne: received_sne.0,
+            acknowledged: acknowledged.map_or(0, |number| number.0),
+            counters: (&connection.counters()).into(),
+        }
+    }
+}
+
+/// What a verified segment was.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_verified {
+    /// The RecvID of the key that signed it.
+    pub key_id: u8,
+    /// Whether it changed the key that this end signs with, and so perhaps what wireseal_connection_option_length() says.
+    pub current_key_changed: bool,
+    /// Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
+    pub makes_progress: bool,
+}
+
+/// Octets of memory for a connection.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_connection_size() -> usize {
+    wireseal_connection::SIZE
+}
+
+/// The alignment of that memory, in octets.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_connection_align() -> usize {
+    wireseal_connection::ALIGN
+}
+
+/// Makes a connection that this end opens, with a SYN of sequence number `isn`. The preferred one of `count` keys at `mkts` becomes the
+/// current and the rnext key; WIRESEAL_STATUS_NO_KEY if all are accept-only or there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_active(
+    memory: *mut c_void,
+    size: usize,
+    pair: *const wireseal_pair,
+    isn: u32,
+    mkts: *const wireseal_mkt,
+    count: usize,
+    connection: *mut *mut wireseal_connection,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        make(memory, size, connection, || {
+            let pair = given(pair)?.try_into()?;
+            Ok(Connection::active(pair, Isn(isn), &self::mkts(mkts, count)?)?)
+        })
+    }
+}
+
+/// Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that: a flood of forged
+/// SYNs costs it no memory. Sign its SYN-ACK with the connection, which learns its initial sequence number from it.
+///
+/// `syn` is the SYN, TCP header and payload, and came from `source` to `destination`. The rnext key is the one that signed it, the current
+/// key the one that it asks for, else the same.
+///
+/// A recorded SYN verifies again at any time: do not end an open connection because of one.
+///
+/// Errors: those of wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if it is no SYN, or has ACK or RST.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_passive(
+    memory: *mut c_void,
+    size: usize,
+    source: *const wireseal_address,
+    destination: *const wireseal_address,
+    syn: *const u8,
+    length: usize,
+    mkts: *const wireseal_mkt,
+    count: usize,
+    connection: *mut *mut wireseal_connection,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        make(memory, size, connection, || {
+            let (source, destination): (IpAddr, IpAddr) =
+                (given(source)?.try_into()?, given(destination)?.try_into()?);
+            if source.to_canonical().is_ipv4() != destination.to_canonical().is_ipv4() {
+                return Err(Status::BadAddress);
+            }
+            let mkts = self::mkts(mkts, count)?;
+            let segment = Segment::from_tcp(source, destination, octets(syn, length)?)?;
+            Ok(Connection::passive(&mkts.verify_syn(segment)?))
+        })
+    }
+}
+
+/// Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
+/// elsewhere: WIRESEAL_STATE_LENGTH octets at `state`, without secrets. Move the keys separately.
+///
+/// WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_export(
+    connection: *mut wireseal_connection,
+    state: *mut u8,
+    size: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        // It stays established.
+        let checked = with(connection, |connection| {
+            octets_mut(state, size)?.get(..WIRESEAL_STATE_LENGTH).ok_or(Status::TooSmall)?;
+            connection.is_established().then_some(()).ok_or(Status::NotEstablished)
+        });
+        if checked != Status::Ok {
+            return checked;
+        }
+        border::take(connection, |connection| {
+            let octets = connection.export()?.to_octets();
+            octets_mut(state, octets.len())?.copy_from_slice(&octets);
+            Ok(())
+        })
+    }
+}
+
+/// Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
+/// would soon differ.
+///
+/// WIRESEAL_STATUS_BAD_STATE if the octets are no state, or its current or rnext key is missing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_import(
+    memory: *mut c_void,
+    size: usize,
+    state: *const u8,
+    length: usize,
+    mkts: *const wireseal_mkt,
+    count: usize,
+    connection: *mut *mut wireseal_connection,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe { make(memory, size, connection, || imported(state, length, mkts, count)) }
+}
+
+/// A connection of an exported state and its keys.
+///
+/// # Safety
+/// What C promises of each pointer.
+pub(crate) unsafe fn imported(
+    state: *const u8,
+    length: usize,
+    mkts: *const wireseal_mkt,
+    count: usize,
+) -> Result<Connection<WIRESEAL_MKTS>, Status> {
+    // SAFETY: the caller's promise.
+    let (state, mkts) = unsafe { (octets(state, length)?, self::mkts(mkts, count)?) };
+    Ok(Connection::import(&ConnectionState::from_octets(state)?, &mkts)?)
+}
+
+/// Ends a connection, and wipes its keys.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_end(connection: *mut wireseal_connection) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    unsafe { border::end(connection) }
+}
+
+/// Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of
+/// four octets. Do so for each header anew, because the peer can change the current key with every segment.
+///
+/// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
+/// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_append_ao(
+    connection: *mut wireseal_connection,
+    options: *mut u8,
+    size: usize,
+    used: usize,
+    new_used: *mut usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(connection, |connection| {
+            let (options, mut new_used) = (octets_mut(options, size)?, place(new_used)?);
+            new_used.write(connection.append_ao(options, used)?);
+            Ok(())
+        })
+    }
+}
+
+/// Octets that the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask again after every
+/// wireseal_connection_verify(). Take them off the segment's data, never off the MSS that you advertise (RFC 9293 §3.7.1).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_option_length(
+    connection: *mut wireseal_connection,
+    length: *mut usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(connection, |connection| {
+            place(length)?.write(connection.option_length());
+            Ok(())
+        })
+    }
+}
+
+/// Signs a TCP segment, header and payload, in place with the current key: fills ids and MAC into the AO option that
+/// wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
+///
+/// Errors, after which segment and connection are unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS; _NO_OPTION if there is no AO option of
+/// the current key's size; _OTHER_CONNECTION if the ports are others; _WRONG_STATE if the connection cannot send it now, such as a SYN when
+/// it is established.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_sign(
+    connection: *mut wireseal_connection,
+    tcp: *mut u8,
+    length: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe { with(connection, |connection| Ok(connection.sign(octets_mut(tcp, length)?)?)) }
+}
+
+/// Verifies a TCP segment, header and payload, that came from the connection's peer to this end; you have compared the addresses when you
+/// looked for its connection. Learns from an authentic one: initial sequence number, extension, the key that the peer asks for. Windows
+/// remain TCP's job: a replayed segment verifies again.
+///
+/// `verified` may be null. On these errors drop the segment, of which nothing was learned; the first six are counted:
+/// WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _WRONG_STATE, _MALFORMED; _OTHER_CONNECTION if the
+/// ports are others.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_verify(
+    connection: *mut wireseal_connection,
+    tcp: *const u8,
+    length: usize,
+    verified: *mut wireseal_verified,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(connection, |connection| {
+            let (tcp, out) = (octets(tcp, length)?, place_if_wanted(verified)?);
+            let SocketPair { local, remote } = connection.pair();
+            let segment = Segment::from_tcp(remote.address(), local.address(), tcp)?;
+            let verified = connection.verify(&segment)?;
+            if let Some(mut out) = out {
+                out.write(wireseal_verified {
+                    key_id: verified.key_id().0,
+                    current_key_changed: verified.current_key_changed(),
+                    makes_progress: verified.makes_progress(),
+                });
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Adds a key, which the peer may now sign with. The current and the rnext key stay. Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and
+/// those of the key itself; nothing changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_add_key(
+    connection: *mut wireseal_connection,
+    mkt: *const wireseal_mkt,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe { with(connection, |connection| Ok(connection.add_key(&given(mkt)?.read()?)?)) }
+}
+
+/// Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the one with the SendID `replacement` takes its
+/// place; WIRESEAL_NO_KEY_ID if there is none. Do so once both ends have the replacement.
+///
+/// Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id, _LAST_KEY, _KEY_IN_USE without a replacement; nothing changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_remove_key(
+    connection: *mut wireseal_connection,
+    send_id: u8,
+    replacement: i32,
+) -> wireseal_status {
+    let replacement = match replacement {
+        WIRESEAL_NO_KEY_ID => Ok(None),
+        id => u8::try_from(id).map(|id| Some(KeyId(id))).map_err(|_| Status::BadArgument),
+    };
+    // SAFETY: what C promises of the pointer.
+    unsafe { with(connection, |connection| Ok(connection.remove_key(KeyId(send_id), replacement?)?)) }
+}
+
+/// Signs with the key of this SendID from the next segment on, without waiting for the peer to ask. WIRESEAL_STATUS_UNKNOWN_KEY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_set_current_key(
+    connection: *mut wireseal_connection,
+    send_id: u8,
+) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    unsafe { with(connection, |connection| Ok(connection.set_current_key(KeyId(send_id))?)) }
+}
+
+/// Asks the peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_UNKNOWN_KEY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_set_rnext_key(
+    connection: *mut wireseal_connection,
+    recv_id: u8,
+) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    unsafe { with(connection, |connection| Ok(connection.set_rnext_key(KeyId(recv_id))?)) }
+}
+
+/// Replaces all keys in one step, to apply changes of a key chain or to replace a secret under the same ids. The preferred key becomes the
+/// rnext key. The current key stays if there is one with its SendID that is not accept-only, else the preferred one takes its place. An
+/// accept-only one, whose send lifetime is over, stays the current key until the peer has moved on from it.
+///
+/// WIRESEAL_STATUS_NO_KEY if none is to sign with; nothing changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_replace_keys(
+    connection: *mut wireseal_connection,
+    mkts: *const wireseal_mkt,
+    count: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe { with(connection, |connection| Ok(connection.replace_keys(&self::mkts(mkts, count)?)?)) }
+}
+
+/// Writes what is known of a connection to `*info`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_info(
+    connection: *mut wireseal_connection,
+    info: *mut wireseal_connection_info,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(connection, |connection| {
+            place(info)?.write((&*connection).into());
+            Ok(())
+        })
+    }
+}
+
+/// Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
+/// (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_ignores_icmp(
+    connection: *mut wireseal_connection,
+    packet: *const u8,
+    length: usize,
+    ignore: *mut bool,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(connection, |connection| {
+            let (packet, mut ignore) = (octets(packet, length)?, place(ignore)?);
+            let error = IcmpError::parse(packet).filter(|error| error.pair == connection.pair());
+            ignore.write(error.is_some_and(|error| connection.ignores_icmp(&error)));
+            Ok(())
+        })
+    }
+}
+
+impl From<StateError> for Status {
+    fn from(error: StateError) -> Self {
+        match error {
+            StateError::NotEstablished => Self::NotEstablished,
+            _ => Self::BadState,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Master key tuples as C has them (RFC 5925 §3.1).
+
+use wireseal_tcp_ao::{
+    KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, MktSet, OptionCoverage, TcpAoAlgorithm,
+};
+
+use crate::border::{items, octets};
+use crate::status::wireseal_status as Status;
+
+/// The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
+/// overlap.
+pub const WIRESEAL_MKTS: usize = 4;
+const _: () = assert!(WIRESEAL_MKTS == MKTS_PER_PEER);
+
+/// The most octets of a master key.
+pub const WIRESEAL_MASTER_KEY_MAX: usize = 80;
+const _: () = assert!(WIRESEAL_MASTER_KEY_MAX == wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH);
+
+/// A key derivation function and a MAC (RFC 5925 §3.1).
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum wireseal_tcp_ao_algorithm {
+    /// HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
+    HmacSha1 = 1,
+    /// AES-128-CMAC-96 (RFC 5926). The MAC has 12 octets.
+    Aes128Cmac = 2,
+    /// Linux's hmac(sha256), which no RFC defines. The MAC has 12 octets.
+    LinuxHmacSha256 = 3,
+    /// HMAC-SHA256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
+    HmacSha256_128 = 4,
+    /// KMAC256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
+    Kmac256_128 = 5,
+}
+
+impl wireseal_tcp_ao_algorithm {
+    /// The numbers with what they mean.
+    const ALL: [(Self, TcpAoAlgorithm); 5] = [
+        (Self::HmacSha1, TcpAoAlgorithm::HmacSha1),
+        (Self::Aes128Cmac, TcpAoAlgorithm::Aes128Cmac),
+        (Self::LinuxHmacSha256, TcpAoAlgorithm::LinuxHmacSha256),
+        (Self::HmacSha256_128, TcpAoAlgorithm::HmacSha256_128),
+        (Self::Kmac256_128, TcpAoAlgorithm::Kmac256_128),
+    ];
+}
+
+/// The algorithm that C names by this number.
+pub(crate) fn algorithm(number: u32) -> Result<TcpAoAlgorithm, Status> {
+    let found = wireseal_tcp_ao_algorithm::ALL.iter().find(|(known, _)| *known as u32 == number);
+    found.map(|(_, algorithm)| *algorithm).ok_or(Status::UnknownAlgorithm)
+}
+
+/// A master key tuple without its connection identifier. Set all to zero first: then what you do not set has its usual value.
+///
+/// Where an array of them is asked for, the first that is not accept-only is preferred for sending. No two share a SendID or a RecvID.
+#[repr(C)]
+pub struct wireseal_mkt {
+    /// The KeyID in what this end sends under the key.
+    pub send_id: u8,
+    /// The KeyID in what this end accepts under the key.
+    pub recv_id: u8,
+    /// Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's own.
+    pub mac_length: u8,
+    /// Not 0: the MAC covers no TCP options but AO's own. Both ends must agree.
+    pub options_excluded: u8,
+    /// Not 0: this end signs with the key only while the peer asks for it, as outside the key's send lifetime. It accepts it either way.
+    pub accept_only: u8,
+    /// Not 0: takes a master key that is shorter than the algorithm's specification requires.
+    pub allow_short_master_key: u8,
+    /// An enum wireseal_tcp_ao_algorithm.
+    pub algorithm: u32,
+    /// The secret. It is copied; wiping this one is up to you.
+    pub master_key: *const u8,
+    /// Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
+    pub master_key_length: usize,
+}
+
+impl wireseal_mkt {
+    /// The same in Rust.
+    ///
+    /// # Safety
+    /// What C promises: its master key has as many octets as it says.
+    pub(crate) unsafe fn read(&self) -> Result<Mkt, Status> {
+        let algorithm = algorithm(self.algorithm)?;
+        // SAFETY: the caller's promise.
+        let master_key = MasterKey::new(unsafe { octets(self.master_key, self.master_key_length)? })?;
+        let (send_id, recv_id) = (KeyId(self.send_id), KeyId(self.recv_id));
+        let mut mkt = match self.allow_short_master_key {
+            0 => Mkt::new(send_id, recv_id, algorithm, master_key)?,
+            _ => Mkt::with_short_master_key(send_id, recv_id, algorithm, master_key)?,
+        };
+        if self.mac_length != 0 {
+            mkt = mkt.with_mac_length(self.mac_length.into())?;
+        }
+        if self.options_excluded != 0 {
+            mkt = mkt.with_options(OptionCoverage::Excluded);
+        }
+        Ok(if self.accept_only != 0 { mkt.accept_only() } else { mkt })
+    }
+}
+
+/// The tuples that C gives in an array.
+///
+/// # Safety
+/// What C promises: so many at `start`, each as [`wireseal_mkt::read`] says.
+pub(crate) unsafe fn mkts(start: *const wireseal_mkt, count: usize) -> Result<MktSet<WIRESEAL_MKTS>, Status> {
+    let mut set = MktSet::new();
+    // SAFETY: the caller's promise.
+    for mkt in unsafe { items(start, count)? } {
+        // SAFETY: as above.
+        set.push(unsafe { mkt.read()? })?;
+    }
+    Ok(set)
+}
+
+impl From<MktError> for Status {
+    fn from(error: MktError) -> Self {
+        match error {
+            MktError::MasterKeyEmpty
+            | MktError::MasterKeyTooLong { .. }
+            | MktError::MasterKeyTooShort { .. } => Self::MasterKeyLength,
+            MktError::MacLength { .. } => Self::MacLength,
+            MktError::SendIdInUse(_) | MktError::RecvIdInUse(_) => Self::IdInUse,
+            MktError::TooMany { .. } => Self::TooManyKeys,
+            MktError::NotBuiltIn { .. } => Self::NotBuiltIn,
+            MktError::NoKey => Self::NoKey,
+            MktError::UnknownSendId(_) | MktError::UnknownRecvId(_) => Self::UnknownKey,
+            MktError::InUse(_) => Self::KeyInUse,
+            MktError::Last(_) => Self::LastKey,
+            // There is no other.
+            _ => Self::Internal,
+        }
+    }
+}

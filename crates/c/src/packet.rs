@@ -1,0 +1,184 @@
+//! Packets through a shim, one at a time and many at once.
+
+use core::ops::Range;
+use core::time::Duration;
+
+use wireseal_tcp_ao::shim::Refusal;
+
+use crate::border::{items_mut, octets_mut, place, with};
+use crate::shim::{Aligned, wireseal_shim};
+use crate::status::{wireseal_status, wireseal_status as Status};
+
+/// Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
+///
+/// Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
+/// WIRESEAL_UNMATCHED_DROP_ALL is configured.
+///
+/// Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_inbound(
+    shim: *mut wireseal_shim,
+    now_ms: u64,
+    packet: *mut u8,
+    length: usize,
+    offset: *mut usize,
+    new_length: *mut usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let (packet, mut offset, mut new_length) =
+                (octets_mut(packet, length)?, place(offset)?, place(new_length)?);
+            let found = shim.inbound(Duration::from_millis(now_ms), packet)?;
+            offset.write(found.start);
+            new_length.write(found.len());
+            Ok(())
+        })
+    }
+}
+
+/// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
+/// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
+///
+/// Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
+/// configured.
+///
+/// WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
+/// _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_outbound(
+    shim: *mut wireseal_shim,
+    now_ms: u64,
+    buffer: *mut u8,
+    size: usize,
+    room: usize,
+    offset: *mut usize,
+    new_length: *mut usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let (buffer, mut offset, mut new_length) =
+                (octets_mut(buffer, size)?, place(offset)?, place(new_length)?);
+            if room > size {
+                return Err(Status::BadArgument);
+            }
+            let found = shim.outbound(Duration::from_millis(now_ms), buffer, room)?;
+            offset.write(found.start);
+            new_length.write(found.len());
+            Ok(())
+        })
+    }
+}
+
+/// One of many packets that a shim takes at once.
+#[repr(C)]
+pub struct wireseal_packet {
+    /// The buffer. No two packets of one call share octets.
+    pub buffer: *mut u8,
+    /// Octets of the buffer. The packet ends within it.
+    pub size: usize,
+    /// Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
+    pub offset: usize,
+    /// Octets of the packet after the call; 0 if it is to be dropped.
+    pub length: usize,
+    /// An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
+    pub status: i32,
+}
+
+/// How many packets the shim computes MACs of at a time.
+const BATCH: usize = 16;
+
+impl wireseal_packet {
+    /// The buffer of each packet.
+    ///
+    /// # Safety
+    /// What C promises of the buffers.
+    unsafe fn buffers<'a>(packets: &[Self]) -> Result<[&'a mut [u8]; BATCH], Status> {
+        let mut buffers = [(); BATCH].map(|()| &mut [] as &mut [u8]);
+        for (place, packet) in buffers.iter_mut().zip(packets) {
+            // SAFETY: the caller's promise.
+            *place = unsafe { octets_mut(packet.buffer, packet.size)? };
+            if packet.offset > packet.size {
+                return Err(Status::BadArgument);
+            }
+        }
+        Ok(buffers)
+    }
+
+    /// Records the verdict. The place of the packet is counted from `start`.
+    fn conclude(&mut self, verdict: Result<Range<usize>, Refusal>, start: usize) {
+        (self.status, self.length) = match verdict {
+            Ok(found) => {
+                self.offset = start + found.start;
+                (Status::Ok as i32, found.len())
+            }
+            Err(refusal) => (Status::from(refusal) as i32, 0),
+        };
+    }
+}
+
+/// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
+/// time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
+///
+/// WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
+/// long, or a packet starts behind it: then no packet was taken.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_inbound_batch(
+    shim: *mut wireseal_shim,
+    now_ms: u64,
+    packets: *mut wireseal_packet,
+    count: usize,
+) -> wireseal_status {
+    let now = Duration::from_millis(now_ms);
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let packets = items_mut(packets, count)?;
+            for packets in packets.chunks(BATCH) {
+                wireseal_packet::buffers(packets)?;
+            }
+            for packets in packets.chunks_mut(BATCH) {
+                let mut buffers = wireseal_packet::buffers(packets)?;
+                for (buffer, packet) in buffers.iter_mut().zip(&*packets) {
+                    *buffer = core::mem::take(buffer).split_at_mut(packet.offset).1;
+                }
+                shim.inbound_batch(now, &mut buffers[..packets.len()], |index, verdict| {
+                    let packet = &mut packets[index];
+                    packet.conclude(verdict, packet.offset);
+                });
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
+/// wireseal_shim_inbound_batch().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_outbound_batch(
+    shim: *mut wireseal_shim,
+    now_ms: u64,
+    packets: *mut wireseal_packet,
+    count: usize,
+) -> wireseal_status {
+    let now = Duration::from_millis(now_ms);
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let packets = items_mut(packets, count)?;
+            for packets in packets.chunks(BATCH) {
+                wireseal_packet::buffers(packets)?;
+            }
+            for packets in packets.chunks_mut(BATCH) {
+                let mut rooms = packets.iter().map(|packet| packet.offset);
+                let mut buffers =
+                    wireseal_packet::buffers(packets)?.map(|buffer| (buffer, rooms.next().unwrap_or(0)));
+                shim.outbound_batch(now, &mut buffers[..packets.len()], |index, verdict| {
+                    packets[index].conclude(verdict, 0);
+                });
+            }
+            Ok(())
+        })
+    }
+}
