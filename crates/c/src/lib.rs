@@ -11,6 +11,10 @@
 //! | `connection.rs` | one connection's TCP-AO, for a TCP stack of one's own |
 //! | `segment.rs` | pure functions: a traffic key, one segment signed or verified |
 //! | `shim.rs`, `packet.rs`, `event.rs` | TCP-AO under a TCP stack that has none: its peers and connections, the packets, what an observer hears |
+//! | `keys.rs` | key chains, from files, texts and structs |
+//! | `linux.rs` | TCP-AO on Linux's sockets, call by call |
+//! | `manager.rs`, `peers.rs`, `report.rs` | Linux's key manager in an event loop: its steps and sockets, its peers, what it reports |
+//! | `heap.rs` | nothing: handles on the heap, and texts, which only Linux's part has |
 //!
 //! # Features
 //! `linux` (with `std`), `quic`, the algorithms and the backends are on by default. `--no-default-features` with the algorithms of the peers
@@ -29,8 +33,20 @@ mod address;
 mod border;
 mod connection;
 mod event;
+#[cfg(feature = "linux")]
+mod heap;
+#[cfg(feature = "linux")]
+mod keys;
+#[cfg(feature = "linux")]
+mod linux;
+#[cfg(feature = "linux")]
+mod manager;
 mod mkt;
 mod packet;
+#[cfg(feature = "linux")]
+mod peers;
+#[cfg(feature = "linux")]
+mod report;
 mod segment;
 mod shim;
 mod status;
@@ -39,8 +55,18 @@ pub use address::*;
 pub use border::WIRESEAL_ALIGN;
 pub use connection::*;
 pub use event::*;
+#[cfg(feature = "linux")]
+pub use keys::*;
+#[cfg(feature = "linux")]
+pub use linux::*;
+#[cfg(feature = "linux")]
+pub use manager::*;
 pub use mkt::*;
 pub use packet::*;
+#[cfg(feature = "linux")]
+pub use peers::*;
+#[cfg(feature = "linux")]
+pub use report::*;
 pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
