@@ -17,7 +17,8 @@
  * Handles
  *   A handle, such as a struct wireseal_connection, lies in memory that you give: ask wireseal_..._size() and wireseal_..._align() for its
  *   octets and alignment, or take the constants WIRESEAL_..._SIZE and WIRESEAL_ALIGN. Do not copy or move it. Its end wipes that memory, which
- *   is yours again. Handles of Linux's key manager and of key chains are on the heap instead; their end frees them.
+ *   is yours again. Handles of Linux's key manager and of key chains are on the heap instead; their end frees them. Such a pointer is a name
+ *   and leads nowhere: one that has ended, or never was one, is told whatever becomes of memory.
  *   A pointer that is no such handle is an error, WIRESEAL_STATUS_NOT_A_HANDLE: never made in zeroed memory, ended before, moved, or of
  *   another kind. After its memory is freed or used for something else, that cannot be told.
  *
@@ -74,6 +75,16 @@
 #define WIRESEAL_NO_KEY_ID -1
 
 /*
+ For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
+ */
+#define WIRESEAL_SOCKET_CURRENT 1
+
+/*
+ For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
+ */
+#define WIRESEAL_SOCKET_RNEXT 2
+
+/*
  The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
  overlap.
  */
@@ -83,6 +94,16 @@
  The most octets of a master key.
  */
 #define WIRESEAL_MASTER_KEY_MAX 80
+
+/*
+ For wireseal_manager_change(): changes nothing, and says what would be done.
+ */
+#define WIRESEAL_CHANGE_DRY_RUN 1
+
+/*
+ For wireseal_manager_change(): removes all peers that the changes do not name.
+ */
+#define WIRESEAL_CHANGE_REMOVE_OTHERS 2
 
 /*
  Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
@@ -360,6 +381,86 @@ enum wireseal_status {
      The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
      */
     WIRESEAL_STATUS_SAME_CONNECTION_ID = 112,
+    /*
+     The kernel has no TCP-AO.
+     */
+    WIRESEAL_STATUS_NOT_SUPPORTED = 140,
+    /*
+     No Linux has the algorithm, or this kernel was built without it.
+     */
+    WIRESEAL_STATUS_NOT_IN_KERNEL = 141,
+    /*
+     The operating system refused something. The message says what.
+     */
+    WIRESEAL_STATUS_SYSTEM = 142,
+    /*
+     The process lacks CAP_NET_ADMIN over the network namespace.
+     */
+    WIRESEAL_STATUS_NO_PERMISSION = 143,
+    /*
+     The kernel has no memory for it: raise net.core.optmem_max, or delete keys.
+     */
+    WIRESEAL_STATUS_NO_MEMORY = 144,
+    /*
+     Not a TCP socket over IPv4 or IPv6; Multipath TCP has no TCP-AO.
+     */
+    WIRESEAL_STATUS_NOT_A_TCP_SOCKET = 145,
+    /*
+     No kernel takes a key for this network on this socket.
+     */
+    WIRESEAL_STATUS_UNUSABLE_NETWORK = 146,
+    /*
+     A TCP-MD5 key is in the way of TCP-AO, or the other way round.
+     */
+    WIRESEAL_STATUS_OTHER_KIND_OF_KEY = 147,
+    /*
+     Linux does not delete this key. It stays in force until the socket is closed.
+     */
+    WIRESEAL_STATUS_KEY_STAYS = 148,
+    /*
+     The kernel refused the call. The message says why, as far as can be told.
+     */
+    WIRESEAL_STATUS_REFUSED_BY_KERNEL = 149,
+    /*
+     The connection was opened without TCP-AO. Close it.
+     */
+    WIRESEAL_STATUS_OPENED_UNSIGNED = 150,
+    /*
+     The connection ended before it was attached. Close it without reading from it.
+     */
+    WIRESEAL_STATUS_CONNECTION_ENDED = 151,
+    /*
+     The connection was opened with a key of another peer, or one that is not accepted any more. Close it without reading from it.
+     */
+    WIRESEAL_STATUS_WRONG_KEY = 152,
+    /*
+     The socket is attached to this manager already.
+     */
+    WIRESEAL_STATUS_ALREADY_ATTACHED = 153,
+    /*
+     A text is no peer: an address or a network, and its interface and VRF.
+     */
+    WIRESEAL_STATUS_NOT_A_PEER = 160,
+    /*
+     The same peer is given twice.
+     */
+    WIRESEAL_STATUS_PEER_TWICE = 161,
+    /*
+     Another thread has changed the manager's peers meanwhile. Call again.
+     */
+    WIRESEAL_STATUS_CHANGED_MEANWHILE = 162,
+    /*
+     Only the newest change can be undone.
+     */
+    WIRESEAL_STATUS_CANNOT_UNDO = 163,
+    /*
+     There is no key chain with this name.
+     */
+    WIRESEAL_STATUS_NO_SUCH_CHAIN = 170,
+    /*
+     A text of keys has a mistake, or keys do not fit together. The message says where.
+     */
+    WIRESEAL_STATUS_KEYS = 171,
 };
 
 /*
@@ -585,9 +686,94 @@ enum wireseal_quic_phase {
 };
 
 /*
+ What to do if the keys of a peer cannot be put on a socket, or the peer does not move to them.
+ */
+enum wireseal_on_failure {
+    /*
+     Try again in each step.
+     */
+    WIRESEAL_ON_FAILURE_RETRY = 0,
+    /*
+     Give the peer the keys from before the change again, until they are changed anew.
+     */
+    WIRESEAL_ON_FAILURE_HOLD_OLD_KEYS = 1,
+    /*
+     Reset this connection, signed.
+     */
+    WIRESEAL_ON_FAILURE_RESET_SESSION = 2,
+    /*
+     Reset all connections of all peers of the cohort.
+     */
+    WIRESEAL_ON_FAILURE_RESET_COHORT = 3,
+};
+
+/*
+ What happens to a peer in wireseal_manager_change().
+ */
+enum wireseal_peer_change_kind {
+    /*
+     It gets a chain: as a new peer, or in place of the chain that it has.
+     */
+    WIRESEAL_PEER_CHANGE_KIND_SET = 1,
+    /*
+     It is removed, if it is there, as by wireseal_manager_remove_peer().
+     */
+    WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
+    /*
+     It is kept out, as by wireseal_manager_block_peer().
+     */
+    WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
+    /*
+     Its keys stay; only its policy is set.
+     */
+    WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
+};
+
+/*
+ What a report is about.
+ */
+enum wireseal_report_kind {
+    /*
+     A socket that could not be looked at.
+     */
+    WIRESEAL_REPORT_KIND_UNKNOWN = 0,
+    /*
+     A socket that listens.
+     */
+    WIRESEAL_REPORT_KIND_LISTENER = 1,
+    /*
+     A socket that neither listens nor is connected; it may be connecting.
+     */
+    WIRESEAL_REPORT_KIND_CLOSED = 2,
+    /*
+     A connection.
+     */
+    WIRESEAL_REPORT_KIND_CONNECTION = 3,
+    /*
+     A connection that has ended: end its attachment, and close it.
+     */
+    WIRESEAL_REPORT_KIND_ENDED = 4,
+    /*
+     No socket: no key of the peer `state.peer` is valid for sending any more, so no connection with it can be opened. It is said once,
+     until the peer has a key again.
+     */
+    WIRESEAL_REPORT_KIND_PEER = 5,
+};
+
+/*
  An AEAD key. Any number of threads can seal and open with one at the same time; nobody else may use it when it ends.
  */
 struct wireseal_aead_key;
+
+/*
+ A socket on the list of a key manager. Any number of threads may use it at once. The handle is on the heap.
+ */
+struct wireseal_attachment;
+
+/*
+ Key chains, each with a name. Any number of threads may use them at once. The handle is on the heap.
+ */
+struct wireseal_chains;
 
 /*
  One TCP connection's keys, sequence number extensions and counters (RFC 5925 §4.2 to §7.5), from the first SYN to TIME-WAIT, with
@@ -597,6 +783,12 @@ struct wireseal_aead_key;
  one to wireseal_connection_verify() before TCP sees it. One thread at a time.
  */
 struct wireseal_connection;
+
+/*
+ A key manager: it has peers, each with a key chain, and puts the keys that are valid on the sockets that are attached to it, and takes them
+ away. Any number of threads may use it at once. The handle is on the heap.
+ */
+struct wireseal_manager;
 
 /*
  A key for masks of packet numbers, as QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3) make them. Any number of threads can use one at
@@ -843,6 +1035,257 @@ struct wireseal_connection_info {
 };
 
 /*
+ When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
+ */
+struct wireseal_lifetime {
+    /*
+     The first moment; 0 for no start.
+     */
+    int64_t from;
+    /*
+     The first moment after it; 0 for no end.
+     */
+    int64_t until;
+};
+
+/*
+ A key of a chain. Set all to zero first: then what you do not set has its usual value.
+ */
+struct wireseal_chain_key {
+    /*
+     Names the key within its chain, and is never sent.
+     */
+    uint64_t key_id;
+    /*
+     The key; accept_only is ignored, because the lifetimes decide.
+     */
+    struct wireseal_mkt mkt;
+    /*
+     When this end may choose to sign with it.
+     */
+    struct wireseal_lifetime send;
+    /*
+     When the peer may sign with it: it covers `send`.
+     */
+    struct wireseal_lifetime accept;
+};
+
+/*
+ What the running kernel can do.
+ */
+struct wireseal_linux_support {
+    /*
+     It has TCP-AO.
+     */
+    bool tcp_ao;
+    /*
+     It has TCP-MD5.
+     */
+    bool md5;
+    /*
+     The algorithms of TCP-AO with which it takes a key: 1 << WIRESEAL_TCP_AO_ALGORITHM_... for each.
+     */
+    uint32_t algorithms;
+    /*
+     Its release, as `uname -r` prints it.
+     */
+    char kernel[65];
+};
+
+/*
+ A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
+ */
+struct wireseal_network {
+    /*
+     Its first address: the bits after the prefix are zero.
+     */
+    struct wireseal_address address;
+    /*
+     Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+     */
+    uint8_t prefix_length;
+};
+
+/*
+ What identifies a key on a socket.
+ */
+struct wireseal_key_name {
+    /*
+     The peers that it is for.
+     */
+    struct wireseal_network remote;
+    /*
+     The KeyID in what this end sends.
+     */
+    uint8_t send_id;
+    /*
+     The KeyID in what this end accepts.
+     */
+    uint8_t recv_id;
+    /*
+     Not 0: it is only for connections in the VRF `vrf`.
+     */
+    uint8_t in_vrf;
+    /*
+     The index of the VRF device, or 0 for connections in no VRF.
+     */
+    uint32_t vrf;
+};
+
+/*
+ The state of TCP-AO on a socket.
+ */
+struct wireseal_socket_info {
+    /*
+     False: no key was ever put on the socket, and it never required TCP-AO; or the connection was opened without. The rest is zero, and the
+     ids are WIRESEAL_NO_KEY_ID.
+     */
+    bool has_tcp_ao;
+    /*
+     Unsigned segments are refused from peers without a key, too.
+     */
+    bool required;
+    /*
+     Hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
+     */
+    bool accept_icmps;
+    /*
+     The SendID of the current key, or WIRESEAL_NO_KEY_ID, as on a listening socket.
+     */
+    int32_t current_key;
+    /*
+     The RecvID of the rnext key, or WIRESEAL_NO_KEY_ID.
+     */
+    int32_t rnext_key;
+    /*
+     Received segments. A connection counts from its start, a listening socket those that no connection took.
+     */
+    struct wireseal_counters counters;
+};
+
+/*
+ A key on a socket, without its secret.
+ */
+struct wireseal_socket_key {
+    /*
+     What identifies it.
+     */
+    struct wireseal_key_name name;
+    /*
+     Linux's name of the algorithm, such as "cmac(aes)".
+     */
+    char algorithm[64];
+    /*
+     Octets of the MAC.
+     */
+    uint8_t mac_length;
+    /*
+     The MAC covers no TCP options but AO's own.
+     */
+    bool options_excluded;
+    /*
+     This end signs with it.
+     */
+    bool is_current;
+    /*
+     This end asks the peer to sign with it.
+     */
+    bool is_rnext;
+    /*
+     Segments that verified under it on this socket.
+     */
+    uint64_t good;
+    /*
+     Segments that failed under it on this socket.
+     */
+    uint64_t bad;
+};
+
+/*
+ What a manager's last step has found out about a socket.
+ */
+struct wireseal_socket_state {
+    /*
+     The number of its attachment. It is never used for another socket of the manager.
+     */
+    uint64_t attachment;
+    /*
+     The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it. Empty for a socket that listens.
+     */
+    char peer[96];
+    /*
+     The number of the newest change of the manager's peers when the step set the keys.
+     */
+    uint64_t generation;
+    /*
+     For a connection: shut it down, because no key is valid for sending now, or because its peer was removed. Its keys are still on the
+     socket, so that what you say last is signed.
+     */
+    bool expired;
+    /*
+     The peer has not signed with the key yet that it was asked for. If it has the key, it does so with its next segment.
+     */
+    bool is_peer_behind;
+    /*
+     Received segments. All zero before the first step, and if the socket has no TCP-AO.
+     */
+    struct wireseal_counters counters;
+};
+
+/*
+ A line for the log, without secrets.
+ */
+struct wireseal_line {
+    /*
+     One line, without a line end.
+     */
+    const char *text;
+    /*
+     Somebody should look at it. Other lines say what was done.
+     */
+    bool is_warning;
+};
+
+/*
+ What a step has found and done about one socket. It and what it points to last until the callback returns.
+ */
+struct wireseal_report {
+    /*
+     An enum wireseal_report_kind.
+     */
+    uint32_t kind;
+    /*
+     What wireseal_attachment_state() tells from now on.
+     */
+    struct wireseal_socket_state state;
+    /*
+     Segments since the last report whose MAC was wrong.
+     */
+    uint64_t refused_bad;
+    /*
+     Segments since the last report with a KeyID that no key has.
+     */
+    uint64_t refused_unknown;
+    /*
+     Unsigned segments since the last report.
+     */
+    uint64_t refused_unsigned;
+    /*
+     `line_count` lines for the log, or null.
+     */
+    const struct wireseal_line *lines;
+    /*
+     How many lines there are.
+     */
+    size_t line_count;
+};
+
+/*
+ Called for each report; `context` is what wireseal_manager_step() was given. It may call any function of the manager.
+ */
+typedef void (*wireseal_report_callback)(void *context, const struct wireseal_report *report);
+
+/*
  One of many packets that a shim takes at once.
  */
 struct wireseal_packet {
@@ -866,6 +1309,94 @@ struct wireseal_packet {
      An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
      */
     int32_t status;
+};
+
+/*
+ What a manager does if a peer does not follow a change of its keys. All zeros: it tries again.
+ */
+struct wireseal_policy {
+    /*
+     An enum wireseal_on_failure.
+     */
+    uint32_t on_failure;
+    /*
+     Within how many seconds the peer has to sign with the new key and to ask for it, since its connection has it: more than the interval of
+     its keepalives. 0: as long as it likes; then only a key that cannot be set is a failure.
+     */
+    uint32_t patience;
+    /*
+     The name that the peers of a cohort share, or null.
+     */
+    const char *cohort;
+};
+
+/*
+ A change of one peer. Set all to zero first.
+ */
+struct wireseal_peer_change {
+    /*
+     The peer, as wireseal_manager_set_peer() reads it.
+     */
+    const char *peer;
+    /*
+     An enum wireseal_peer_change_kind.
+     */
+    uint32_t kind;
+    /*
+     For WIRESEAL_PEER_CHANGE_KIND_SET: where the peer's chain is.
+     */
+    const struct wireseal_chains *chains;
+    /*
+     Its name; null for the only one.
+     */
+    const char *chain;
+    /*
+     The peer's policy from now on, or null, and it stays as it is.
+     */
+    const struct wireseal_policy *policy;
+};
+
+/*
+ Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
+ */
+typedef void (*wireseal_line_callback)(void *context, const char *line);
+
+/*
+ How far a change of a manager's peers has come, as the steps so far have found it.
+ */
+struct wireseal_progress {
+    /*
+     A later change was made. Ask about that one instead.
+     */
+    bool is_superseded;
+    /*
+     The change was undone.
+     */
+    bool is_undone;
+    /*
+     All sockets that count have the keys.
+     */
+    bool is_held;
+    /*
+     And the peer of each connection signs with its preferred key, and asks for it.
+     */
+    bool has_moved;
+    /*
+     How many sockets count: not connections that have ended, nor those of peers that hold their old keys.
+     */
+    size_t sockets;
+    /*
+     How many of them lack keys.
+     */
+    size_t not_held;
+    /*
+     How many of them have a peer that has not moved.
+     */
+    size_t not_moved;
+    /*
+     About how many peers a policy has acted since their last change.
+     */
+    size_t given_up;
 };
 
 /*
@@ -1083,20 +1614,6 @@ struct wireseal_event {
  attacker chooses how many packets are refused.
  */
 typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
-
-/*
- A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
- */
-struct wireseal_network {
-    /*
-     Its first address: the bits after the prefix are zero.
-     */
-    struct wireseal_address address;
-    /*
-     Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
-     */
-    uint8_t prefix_length;
-};
 
 /*
  The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
@@ -1448,6 +1965,359 @@ enum wireseal_status wireseal_connection_ignores_icmp(struct wireseal_connection
                                                       bool *ignore);
 
 /*
+ Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
+ BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.
+
+ `of_peer`: 0 if the file is this end's; else it is the peer's, whose SendIDs are this end's RecvIDs.
+ `message`: room for `message_size` octets, or null. After an error it has one line, with the file, line and column. After success it is
+ empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
+
+ WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
+ */
+enum wireseal_status wireseal_chains_from_file(const char *path,
+                                               uint8_t of_peer,
+                                               char *message,
+                                               size_t message_size,
+                                               struct wireseal_chains **chains);
+
+/*
+ Reads the key chains of a text, as wireseal_chains_from_file() reads those of a file.
+
+ `name`: what messages call the text. Its ending may tell the format, as in "keys.toml".
+ `octets`: `length` octets, UTF-8. They hold secrets: wipe them afterwards.
+ `format`: "toml", "json", "xml", "bird", "junos", "ios-xr", "ios-xe", "nx-os", "frr", "eos", "vrp", "sr-os", "sr-linux", "gobgp" or
+ "openconfig"; or null, if the name and the text tell.
+ */
+enum wireseal_status wireseal_chains_from_text(const char *name,
+                                               const uint8_t *octets,
+                                               size_t length,
+                                               const char *format,
+                                               uint8_t of_peer,
+                                               char *message,
+                                               size_t message_size,
+                                               struct wireseal_chains **chains);
+
+/*
+ Makes a chain of `count` keys. Ids that two keys share are an error, unless their accept lifetimes are apart.
+
+ `name`: the chain's. `accept_tolerance`: by how many seconds each accept lifetime is longer at each end, because clocks differ.
+ `preferred`: the key id of the key to sign with whenever that is valid; null, and the one whose send lifetime began last is.
+ `message`: as for wireseal_chains_from_file().
+
+ WIRESEAL_STATUS_KEYS, or what wireseal_connection_active() says of an MKT.
+ */
+enum wireseal_status wireseal_chains_from_keys(const char *name,
+                                               const struct wireseal_chain_key *keys,
+                                               size_t count,
+                                               uint32_t accept_tolerance,
+                                               const uint64_t *preferred,
+                                               char *message,
+                                               size_t message_size,
+                                               struct wireseal_chains **chains);
+
+/*
+ Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
+
+ `name`: room for `size` octets, with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
+ */
+enum wireseal_status wireseal_chains_name(const struct wireseal_chains *chains,
+                                          size_t index,
+                                          char *name,
+                                          size_t size);
+
+/*
+ Tells the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred
+ one first, those only for accepting last and accept-only. None, if no key is valid for sending: then nothing may get through.
+
+ `chain`: the chain's name; null for the only one.
+ `now`: seconds since 1970-01-01T00:00:00Z.
+ `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
+ wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+ `next_change`: when to ask again; INT64_MAX, if never. It may be null.
+ */
+enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
+                                        const char *chain,
+                                        int64_t now,
+                                        struct wireseal_mkt *mkts,
+                                        size_t room,
+                                        size_t *count,
+                                        int64_t *next_change);
+
+/*
+ Ends key chains, and wipes them once no call uses them any more. A manager that was given one keeps its own.
+ */
+enum wireseal_status wireseal_chains_end(struct wireseal_chains *chains);
+
+/*
+ Writes the keys of a text in another format.
+
+ `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text(). `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are
+ only read.
+ `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
+ many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
+ `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
+ */
+enum wireseal_status wireseal_keys_convert(const char *name,
+                                           const uint8_t *octets,
+                                           size_t length,
+                                           const char *from,
+                                           const char *to,
+                                           uint8_t *converted,
+                                           size_t size,
+                                           size_t *needed,
+                                           char *message,
+                                           size_t message_size);
+
+/*
+ Finds out what the kernel can do, on sockets of its own that never connect. Call it before you configure the first peer.
+
+ WIRESEAL_STATUS_SYSTEM if no socket can be made.
+ */
+enum wireseal_status wireseal_linux_probe(struct wireseal_linux_support *support);
+
+/*
+ Puts a key on a TCP socket. One that listens or has not connected takes keys for any peers, and should have them before; a connection takes
+ keys for its peer alone, and only if it was opened with TCP-AO.
+
+ `remote`: the peers that the key is for. `vrf`: null, or the index of the VRF device that it is for alone.
+ `flags`: WIRESEAL_SOCKET_CURRENT, WIRESEAL_SOCKET_RNEXT, both or 0.
+ `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+ */
+enum wireseal_status wireseal_socket_add_key(int fd,
+                                             const struct wireseal_network *remote,
+                                             const struct wireseal_mkt *mkt,
+                                             const uint32_t *vrf,
+                                             uint32_t flags,
+                                             char *message,
+                                             size_t message_size);
+
+/*
+ Deletes a key. If it is the current or the rnext key, others take over in the same step.
+
+ Except on a listening socket, the kernel waits some milliseconds until nothing uses the key any more.
+ `next_current`: null, or the SendID of the key to sign with from now on. `next_rnext`: null, or the RecvID of the key to ask the peer for.
+ Neither on a listening socket.
+ `message`: as for wireseal_socket_add_key().
+ WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection: then the others have taken over anyway.
+ */
+enum wireseal_status wireseal_socket_delete_key(int fd,
+                                                const struct wireseal_key_name *name,
+                                                const uint8_t *next_current,
+                                                const uint8_t *next_rnext,
+                                                char *message,
+                                                size_t message_size);
+
+/*
+ Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
+
+ `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_set_current_key(int fd,
+                                                     uint8_t send_id,
+                                                     char *message,
+                                                     size_t message_size);
+
+/*
+ Makes a key the rnext one, which this end asks the peer to sign with.
+
+ `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_set_rnext_key(int fd,
+                                                   uint8_t recv_id,
+                                                   char *message,
+                                                   size_t message_size);
+
+/*
+ Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
+
+ `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_set_required(int fd,
+                                                  uint8_t required,
+                                                  char *message,
+                                                  size_t message_size);
+
+/*
+ Tells the state of TCP-AO on a socket.
+
+ `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_info(int fd,
+                                          char *message,
+                                          size_t message_size,
+                                          struct wireseal_socket_info *info);
+
+/*
+ Lists the keys on a socket, of whatever program, without their secrets.
+
+ `keys`: room for `room` of them. `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+ `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_keys(int fd,
+                                          char *message,
+                                          size_t message_size,
+                                          struct wireseal_socket_key *keys,
+                                          size_t room,
+                                          size_t *count);
+
+/*
+ Resets a connection, signed, whatever other descriptors of it there are. Data that was not read is lost.
+
+ `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_reset(int fd, char *message, size_t message_size);
+
+/*
+ Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that has not moved to TCP-AO yet, or replaces the one for the same network.
+
+ `secret`: 1 to 80 octets. `vrf` and `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_set_md5_key(int fd,
+                                                 const struct wireseal_network *remote,
+                                                 const uint32_t *vrf,
+                                                 const uint8_t *secret,
+                                                 size_t secret_length,
+                                                 char *message,
+                                                 size_t message_size);
+
+/*
+ Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it before.
+
+ `vrf` and `message`: as for wireseal_socket_add_key().
+ */
+enum wireseal_status wireseal_socket_delete_md5_key(int fd,
+                                                    const struct wireseal_network *remote,
+                                                    const uint32_t *vrf,
+                                                    char *message,
+                                                    size_t message_size);
+
+/*
+ Makes a key manager. Make it after the process has forked for the last time, and in the network namespace of the sockets.
+
+ WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
+ */
+enum wireseal_status wireseal_manager_new(struct wireseal_manager **manager);
+
+/*
+ Ends a key manager. Take its descriptor out of your event loop before. The sockets keep the keys that they have; end the attachments, too.
+ */
+enum wireseal_status wireseal_manager_end(struct wireseal_manager *manager);
+
+/*
+ Tells the manager's descriptor, for poll(), epoll, libevent and the like. It is readable when a step is due: the time of a key has come, a
+ peer was changed (by whatever thread), the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
+
+ The descriptor stays the manager's: neither read from it nor close it.
+ */
+enum wireseal_status wireseal_manager_fd(const struct wireseal_manager *manager,
+                                         int *fd);
+
+/*
+ Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
+ the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
+ sleep for more than some seconds.
+ */
+enum wireseal_status wireseal_manager_deadline(const struct wireseal_manager *manager,
+                                               int64_t *unix_ms);
+
+/*
+ Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what it
+ has found and done about each. Afterwards the descriptor is readable only when the next step is due.
+
+ It may be called at any time, also when nothing is due: with every call it looks whether listening sockets have refused segments with a
+ wrong MAC, and reports them. It makes some system calls for each socket that needs a step.
+ Linux deletes a key from a connection only after some milliseconds, and the call waits for it, once for each such key. If your event loop
+ must not wait, call this function in a thread of its own that polls the descriptor and does nothing else: no other function waits for a
+ step, but for wireseal_manager_change() with WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys().
+
+ `report`: called for each report, after the step, in this thread; null, if you look at wireseal_attachment_state() instead. It must
+ return: no longjmp() out of it.
+ */
+enum wireseal_status wireseal_manager_step(const struct wireseal_manager *manager,
+                                           wireseal_report_callback report,
+                                           void *context);
+
+/*
+ Attaches a socket that listens, or will, and serves the manager's peers alone: it gets the keys of all of them, and requires TCP-AO of
+ everybody else. Attach it before listen(): a peer that connects before gets in unsigned.
+
+ The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
+ `message`: as for wireseal_manager_set_peer().
+ */
+enum wireseal_status wireseal_manager_attach_listener(const struct wireseal_manager *manager,
+                                                      int fd,
+                                                      char *message,
+                                                      size_t message_size,
+                                                      struct wireseal_attachment **attachment);
+
+/*
+ Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
+ peers are protected all the same.
+
+ Call wireseal_manager_attach_accepted() for every connection. WIRESEAL_STATUS_NO_PEER is a stranger, whom you may serve; on every other
+ error reset the connection.
+ `message` and the duplicate: as for wireseal_manager_attach_listener().
+ */
+enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager *manager,
+                                                   int fd,
+                                                   char *message,
+                                                   size_t message_size,
+                                                   struct wireseal_attachment **attachment);
+
+/*
+ Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
+ socket to it.
+
+ `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
+ `message` and the duplicate: as for wireseal_manager_attach_listener().
+ WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now: do not connect.
+ */
+enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_manager *manager,
+                                                        int fd,
+                                                        const struct wireseal_address *remote,
+                                                        uint32_t interface,
+                                                        char *message,
+                                                        size_t message_size,
+                                                        struct wireseal_attachment **attachment);
+
+/*
+ Attaches a connection that was accepted from `remote`. It gets its peer's keys, in place of those from the handshake.
+
+ On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
+ who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
+ `message` and the duplicate: as for wireseal_manager_attach_listener().
+ */
+enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_manager *manager,
+                                                      int fd,
+                                                      const struct wireseal_address *remote,
+                                                      char *message,
+                                                      size_t message_size,
+                                                      struct wireseal_attachment **attachment);
+
+/*
+ Tells what the manager's last step has found out about a socket. It makes no system call.
+ */
+enum wireseal_status wireseal_attachment_state(const struct wireseal_attachment *attachment,
+                                               struct wireseal_socket_state *state);
+
+/*
+ Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
+ is in progress.
+ */
+enum wireseal_status wireseal_attachment_keys(const struct wireseal_attachment *attachment,
+                                              char *message,
+                                              size_t message_size,
+                                              struct wireseal_socket_key *keys,
+                                              size_t room,
+                                              size_t *count);
+
+/*
+ Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
+ before you close your own. It does not wait for a step in progress, unless it closes the last descriptor of a socket that lingers.
+ */
+enum wireseal_status wireseal_attachment_end(struct wireseal_attachment *attachment);
+
+/*
  Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
 
  Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
@@ -1500,6 +2370,94 @@ enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
                                                   uint64_t now_ms,
                                                   struct wireseal_packet *packets,
                                                   size_t count);
+
+/*
+ Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
+ due at once.
+
+ `peer`: an address, or a network of peers that share the chain. After a % follows the name or the index of the interface, if the peer is on
+ one alone, and after " in VRF " the name or the index of a VRF device, if it is in one alone: "192.0.2.7", "2001:db8::/64",
+ "fe80::1%eth0", "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
+ `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
+ `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+ `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
+ */
+enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *manager,
+                                               const char *peer,
+                                               const struct wireseal_chains *chains,
+                                               const char *chain,
+                                               char *message,
+                                               size_t message_size,
+                                               uint64_t *generation);
+
+/*
+ Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+ and are reported as expired: shut them down.
+
+ On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
+ `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
+ */
+enum wireseal_status wireseal_manager_remove_peer(const struct wireseal_manager *manager,
+                                                  const char *peer,
+                                                  char *message,
+                                                  size_t message_size,
+                                                  uint64_t *generation);
+
+/*
+ Keeps a peer out that has lost its keys, or adds a peer without any: on listening sockets it has a key that nobody knows. Its connections
+ keep the keys that are in use, and are reported as expired: shut them down.
+
+ `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
+ */
+enum wireseal_status wireseal_manager_block_peer(const struct wireseal_manager *manager,
+                                                 const char *peer,
+                                                 char *message,
+                                                 size_t message_size,
+                                                 uint64_t *generation);
+
+/*
+ Changes several peers at once, or none: all of them, or on an error nothing. It takes effect with the next step, which is due at once.
+
+ `changes`: `count` of them, each of another peer.
+ `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a step
+ in progress, and changes nothing.
+ `plan`: called in a dry run with a line for each attached socket; else it may be null.
+ `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
+ WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed peers during the call: call again.
+ */
+enum wireseal_status wireseal_manager_change(const struct wireseal_manager *manager,
+                                             const struct wireseal_peer_change *changes,
+                                             size_t count,
+                                             uint32_t flags,
+                                             wireseal_line_callback plan,
+                                             void *context,
+                                             char *message,
+                                             size_t message_size,
+                                             uint64_t *generation);
+
+/*
+ Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
+
+ `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
+ `undoing`: the number of the new change; it may be null.
+ */
+enum wireseal_status wireseal_manager_undo(const struct wireseal_manager *manager,
+                                           uint64_t generation,
+                                           char *message,
+                                           size_t message_size,
+                                           uint64_t *undoing);
+
+/*
+ Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
+
+ `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
+ it may be null.
+ */
+enum wireseal_status wireseal_manager_progress(const struct wireseal_manager *manager,
+                                               uint64_t generation,
+                                               wireseal_line_callback pending,
+                                               void *context,
+                                               struct wireseal_progress *progress);
 
 /*
  How many packets one key may seal (RFC 9001 §6.6): count them, and update the key before. UINT64_MAX if there is no limit
