@@ -45,9 +45,6 @@ struct Handle<T> {
 pub(crate) enum Kind {
     Connection = 1,
     Shim,
-    Chains,
-    Manager,
-    Attachment,
     AeadKey,
     MaskKey,
     QuicPacketKey,

@@ -14,6 +14,10 @@
 //! | `aead.rs` | AEADs over messages, and masks of packet numbers |
 //! | `quic_keys.rs` | QUIC's secrets and keys, and their limits |
 //! | `quic_packets.rs` | QUIC packets with the caller's numbers: seal, open, Retry |
+//! | `keys.rs` | key chains, from files, texts and structs |
+//! | `linux.rs` | TCP-AO on Linux's sockets, call by call |
+//! | `manager.rs`, `peers.rs`, `report.rs` | Linux's key manager in an event loop: its steps and sockets, its peers, what it reports |
+//! | `heap.rs` | nothing: handles on the heap, and texts, which only Linux's part has |
 //!
 //! # Features
 //! `linux` (with `std`), `quic`, the algorithms and the backends are on by default. `--no-default-features` with the algorithms of the peers
@@ -34,12 +38,24 @@ mod aead;
 mod border;
 mod connection;
 mod event;
+#[cfg(feature = "linux")]
+mod heap;
+#[cfg(feature = "linux")]
+mod keys;
+#[cfg(feature = "linux")]
+mod linux;
+#[cfg(feature = "linux")]
+mod manager;
 mod mkt;
 mod packet;
+#[cfg(feature = "linux")]
+mod peers;
 #[cfg(feature = "quic")]
 mod quic_keys;
 #[cfg(feature = "quic")]
 mod quic_packets;
+#[cfg(feature = "linux")]
+mod report;
 mod segment;
 mod shim;
 mod status;
@@ -50,12 +66,22 @@ pub use aead::*;
 pub use border::WIRESEAL_ALIGN;
 pub use connection::*;
 pub use event::*;
+#[cfg(feature = "linux")]
+pub use keys::*;
+#[cfg(feature = "linux")]
+pub use linux::*;
+#[cfg(feature = "linux")]
+pub use manager::*;
 pub use mkt::*;
 pub use packet::*;
+#[cfg(feature = "linux")]
+pub use peers::*;
 #[cfg(feature = "quic")]
 pub use quic_keys::*;
 #[cfg(feature = "quic")]
 pub use quic_packets::*;
+#[cfg(feature = "linux")]
+pub use report::*;
 pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};

@@ -2,10 +2,7 @@
 #ifndef MISUSE_H
 #define MISUSE_H
 
-#include <stdio.h>
-#include <string.h>
-
-#include "wireseal.h"
+#include "connection.h"
 
 /*
  * MISUSED(STATUS, f(H(handle), P(pointer), ...)) makes the call once with null for each H and P, which has to be WIRESEAL_STATUS_NULL_POINTER;
@@ -76,7 +73,7 @@ static struct misuse {
 /* Memory for handles, more than any needs in these programs. */
 struct memory {
     uint8_t octets[1 << 16];
-} __attribute__((aligned(WIRESEAL_ALIGN)));
+} ALIGNED;
 
 /* Whether this pointer of the call is null this time. */
 static int is_null(void)

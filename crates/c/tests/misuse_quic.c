@@ -1,5 +1,4 @@
 /* QUIC and AEADs, misused. */
-#include "connection.h"
 #include "misuse.h"
 
 static const uint8_t octets[64] = {7};

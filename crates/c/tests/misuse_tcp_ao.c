@@ -1,8 +1,5 @@
 /* Connections, single segments and the shim, misused. */
-#include "connection.h"
 #include "misuse.h"
-
-enum { SYN = 0x02, ACK = 0x10 };
 
 static const uint8_t octets[64] = {7};
 /* Master keys that are wrong in one way each. */
@@ -38,19 +35,16 @@ enum { WRONG_MKTS = sizeof wrong_mkt_is / sizeof *wrong_mkt_is };
         }                                                                                                                       \
     } while (0)
 
-/* A header with ports and flags, and its AO option, signed. */
-static size_t header(struct wireseal_connection *connection, uint16_t from, uint16_t to, uint8_t sequence, uint8_t acknowledged, int flags, uint8_t *tcp)
+/* A header with its AO option, signed. */
+static size_t header(struct wireseal_connection *connection, struct wireseal_pair pair, uint8_t sequence, uint8_t acknowledged, uint8_t flags, uint8_t tcp[60])
 {
     size_t used = 0;
 
-    memset(tcp, 0, 60);
-    tcp[0] = (uint8_t)(from >> 8), tcp[1] = (uint8_t)from;
-    tcp[2] = (uint8_t)(to >> 8), tcp[3] = (uint8_t)to;
-    tcp[7] = sequence, tcp[11] = acknowledged, tcp[13] = (uint8_t)flags;
-    IS(OK, wireseal_connection_append_ao(connection, tcp + 20, 40, 0, &used));
-    tcp[12] = (uint8_t)((20 + used) / 4 << 4);
-    IS(OK, wireseal_connection_sign(connection, tcp, 20 + used));
-    return 20 + used;
+    tcp_header(tcp, pair, sequence, acknowledged, flags);
+    IS(OK, wireseal_connection_append_ao(connection, tcp + TCP_HEADER, 40, 0, &used));
+    tcp[12] = (uint8_t)((TCP_HEADER + used) / 4 << 4);
+    IS(OK, wireseal_connection_sign(connection, tcp, TCP_HEADER + used));
+    return TCP_HEADER + used;
 }
 
 static void connections(void)
@@ -90,7 +84,7 @@ static void connections(void)
     MISUSED(OK, wireseal_connection_option_length(H(active), P(&length)));
     HOLDS(length == 16);
 
-    length = header(active, 50000, 179, 10, 0, SYN, syn);
+    length = header(active, pair, 10, 0, SYN, syn);
     MISUSED(OK, wireseal_connection_sign(H(active), P(syn), length));
     for (index = 0; index < length; index++)
         HOLDS(wireseal_connection_sign(active, syn, index) != WIRESEAL_STATUS_OK);
@@ -102,7 +96,7 @@ static void connections(void)
     HOLDS(imported == NULL);
     MAKES(wireseal_connection_size(), passive,
           wireseal_connection_passive(P(AT(second)), misuse.size, P(&pair.local.address), P(&pair.remote.address), P(syn), length, P(mkts), 1, P(&passive)));
-    length = header(passive, 179, 50000, 20, 11, SYN | ACK, tcp);
+    length = header(passive, pair_of(pair.remote, pair.local), 20, 11, SYN | ACK, tcp);
     misuse.null = -1;
     MISUSED(OK, wireseal_connection_verify(H(active), P(tcp), length, &verified));
     HOLDS(verified.key_id == 100);
@@ -179,9 +173,8 @@ static void segments(void)
     IS(TOO_SMALL, wireseal_traffic_key(&mkt, &context, NULL, 0, &used));
     WRONG_MKTS_IN(wrong, wireseal_traffic_key(&wrong, &context, key, sizeof key, &used));
 
-    memset(tcp, 0, sizeof tcp);
-    tcp[0] = 50000 >> 8, tcp[1] = 50000 & 0xff, tcp[3] = 179, tcp[13] = SYN;
-    MISUSED(OK, wireseal_segment_append_ao(P(tcp + 20), 40, 0, 12, P(&used)));
+    tcp_header(tcp, a_pair(), 1, 0, SYN);
+    MISUSED(OK, wireseal_segment_append_ao(P(tcp + TCP_HEADER), 40, 0, 12, P(&used)));
     HOLDS(used == 16);
     tcp[12] = 9 << 4;
     IS(MAC_LENGTH, wireseal_segment_append_ao(key, sizeof key, 0, 3, &used));
@@ -221,18 +214,11 @@ void observe(void *context, const struct wireseal_event *event)
     observed++;
 }
 
-/* An IPv4 packet with a SYN of a_pair(), from this end or to it. The checksums are not looked at. */
-static size_t packet(int inbound, uint8_t *octets)
+/* A SYN from this end, or to it. */
+static size_t syn(int inbound, uint8_t *packet)
 {
-    static const uint8_t template_[40] = {0x45, 0, 0, 40,   0,          0,    0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2,    2,
-                                          0,    0, 0, 0,    0,          0,    0,    1, 0,  0, 0, 0, 0x50, SYN, 0xff, 0xff};
-    const uint16_t ports[2] = {50000, 179};
-
-    memcpy(octets, template_, sizeof template_);
-    octets[15] = (uint8_t)(1 + inbound), octets[19] = (uint8_t)(2 - inbound);
-    octets[20] = (uint8_t)(ports[inbound] >> 8), octets[21] = (uint8_t)ports[inbound];
-    octets[22] = (uint8_t)(ports[!inbound] >> 8), octets[23] = (uint8_t)ports[!inbound];
-    return sizeof template_;
+    const struct wireseal_pair pair = a_pair();
+    return packet_of(packet, inbound ? pair_of(pair.remote, pair.local) : pair, 1, 0, SYN, "");
 }
 
 static void shims(void)
@@ -254,7 +240,6 @@ static void shims(void)
 
     memset(&config, 0, sizeof config);
     config.mtu = 1500;
-    config.checksums_are_checked = 1;
     memset(&peer, 0, sizeof peer);
     peer.local.address = pair.local.address;
     peer.remote.address = pair.remote.address;
@@ -296,29 +281,29 @@ static void shims(void)
     /* Unsigned, and reported; no packet is too short or too long to be looked at. */
     MISUSED(OK, wireseal_shim_set_observer(H(shim), observe, &observed_shim));
     observed_shim = shim;
-    MISUSED(UNSIGNED, wireseal_shim_inbound(H(shim), 0, P(buffer), packet(1, buffer), P(&offset), P(&length)));
+    MISUSED(UNSIGNED, wireseal_shim_inbound(H(shim), 0, P(buffer), syn(1, buffer), P(&offset), P(&length)));
     HOLDS(observed == 1);
     IS(OK, wireseal_shim_set_observer(shim, NULL, NULL));
     for (index = 0; index < 40; index++) {
-        packet(1, buffer);
+        syn(1, buffer);
         HOLDS(wireseal_shim_inbound(shim, 0, buffer, index, &offset, &length) != WIRESEAL_STATUS_OK);
     }
     IS(TOO_LONG, wireseal_shim_inbound(shim, 0, buffer, (size_t)-1, &offset, &length));
-    MISUSED(OK, wireseal_shim_outbound(H(shim), 0, P(buffer), ROOM + packet(0, buffer + ROOM), ROOM, P(&offset), P(&length)));
+    MISUSED(OK, wireseal_shim_outbound(H(shim), 0, P(buffer), ROOM + syn(0, buffer + ROOM), ROOM, P(&offset), P(&length)));
     HOLDS(offset == ROOM - 16 && length == 56);
     IS(BAD_ARGUMENT, wireseal_shim_outbound(shim, 0, buffer, ROOM, ROOM + 1, &offset, &length));
     IS(BAD_ARGUMENT, wireseal_shim_outbound(shim, 0, buffer, ROOM, (size_t)-1, &offset, &length));
-    IS(TOO_LONG_FOR_LINK, wireseal_shim_outbound(shim, 0, buffer, packet(0, buffer), 0, &offset, &length));
+    IS(TOO_LONG_FOR_LINK, wireseal_shim_outbound(shim, 0, buffer, syn(0, buffer), 0, &offset, &length));
     for (index = 0; index < 40; index++) {
-        packet(0, buffer + ROOM);
+        syn(0, buffer + ROOM);
         HOLDS(wireseal_shim_outbound(shim, 0, buffer, ROOM + index, ROOM, &offset, &length) != WIRESEAL_STATUS_OK);
     }
 
     memset(packets, 0, sizeof packets);
-    packets[0].buffer = buffer, packets[0].size = packet(1, buffer);
+    packets[0].buffer = buffer, packets[0].size = syn(1, buffer);
     MISUSED(OK, wireseal_shim_inbound_batch(H(shim), 0, P(packets), 2));
     HOLDS(packets[0].status == WIRESEAL_STATUS_UNSIGNED && packets[0].length == 0 && packets[1].status == WIRESEAL_STATUS_MALFORMED);
-    packets[0].offset = ROOM, packets[0].size = ROOM + packet(0, buffer + ROOM);
+    packets[0].offset = ROOM, packets[0].size = ROOM + syn(0, buffer + ROOM);
     MISUSED(OK, wireseal_shim_outbound_batch(H(shim), 0, P(packets), 1));
     HOLDS(packets[0].status == WIRESEAL_STATUS_OK && packets[0].length == 56);
     packets[1].size = 1;

@@ -1,19 +1,14 @@
 /* Threads that share a handle: in a connection one works while the others are told so; keys of QUIC serve all at once. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "connection.h"
-
-#define HOLDS(condition) ((condition) ? (void)0 : (fprintf(stderr, "threads.c:%d: not so: %s\n", __LINE__, #condition), exit(1)))
 
 enum { THREADS = 4, CALLS = 5000 };
 
 static struct wireseal_connection *connection;
-/* From the peer's port 179 to 50000, without options: the connection counts it and refuses it. */
-static const uint8_t unsigned_segment[20] = {0, 179, 0xc3, 0x50, 0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 0xff, 0xff};
+/* From the peer: the connection counts it and refuses it. */
+static uint8_t unsigned_segment[TCP_HEADER];
 
 /* Calls until the connection has ended, or often enough. Returns how many calls were served. */
 static void *verify(void *unused)
@@ -25,7 +20,7 @@ static void *verify(void *unused)
         const enum wireseal_status status = wireseal_connection_verify(connection, unsigned_segment, sizeof unsigned_segment, NULL);
         if (status == WIRESEAL_STATUS_NOT_A_HANDLE)
             break;
-        HOLDS(status == WIRESEAL_STATUS_UNSIGNED || status == WIRESEAL_STATUS_BUSY);
+        CHECK(status == WIRESEAL_STATUS_UNSIGNED || status == WIRESEAL_STATUS_BUSY);
         served += status == WIRESEAL_STATUS_UNSIGNED;
     }
     return (void *)served;
@@ -46,18 +41,18 @@ static void *protect(void *first)
         packet[3] = (uint8_t)(number >> 8);
         packet[4] = (uint8_t)number;
         memset(packet + 5, (uint8_t)number, sizeof packet - 5);
-        HOLDS(wireseal_quic_seal(packet_key, header_key, 0, number, packet, sizeof packet, 5) == WIRESEAL_STATUS_OK);
-        HOLDS(wireseal_quic_open(packet_key, header_key, 0, packet, sizeof packet, 0, WIRESEAL_QUIC_NONE, WIRESEAL_QUIC_PHASE_ZERO, &opened) ==
+        CHECK(wireseal_quic_seal(packet_key, header_key, 0, number, packet, sizeof packet, 5) == WIRESEAL_STATUS_OK);
+        CHECK(wireseal_quic_open(packet_key, header_key, 0, packet, sizeof packet, 0, WIRESEAL_QUIC_NONE, WIRESEAL_QUIC_PHASE_ZERO, &opened) ==
               WIRESEAL_STATUS_OK);
-        HOLDS(opened.number == number && packet[opened.payload_offset] == (uint8_t)number);
+        CHECK(opened.number == number && packet[opened.payload_offset] == (uint8_t)number);
     }
     return NULL;
 }
 
 int main(void)
 {
-    static uint8_t packet_memory[WIRESEAL_QUIC_PACKET_KEY_SIZE] __attribute__((aligned(WIRESEAL_ALIGN)));
-    static uint8_t header_memory[WIRESEAL_QUIC_HEADER_KEY_SIZE] __attribute__((aligned(WIRESEAL_ALIGN)));
+    static uint8_t packet_memory[WIRESEAL_QUIC_PACKET_KEY_SIZE] ALIGNED;
+    static uint8_t header_memory[WIRESEAL_QUIC_HEADER_KEY_SIZE] ALIGNED;
     static const uint8_t secret[32] = {5};
     pthread_t threads[THREADS];
     struct wireseal_connection_info info;
@@ -66,33 +61,34 @@ int main(void)
 
     /* Each call that says it was served has been counted, and no other. */
     connection = a_connection();
+    tcp_header(unsigned_segment, pair_of(a_pair().remote, a_pair().local), 1, 2, ACK);
     for (thread = 0; thread < THREADS; thread++)
-        HOLDS(pthread_create(&threads[thread], NULL, verify, NULL) == 0);
+        CHECK(pthread_create(&threads[thread], NULL, verify, NULL) == 0);
     for (thread = 0; thread < THREADS; thread++) {
         void *result;
-        HOLDS(pthread_join(threads[thread], &result) == 0);
+        CHECK(pthread_join(threads[thread], &result) == 0);
         served += (size_t)result;
     }
-    HOLDS(wireseal_connection_info(connection, &info) == WIRESEAL_STATUS_OK);
-    HOLDS(served > 0 && info.counters.required == served);
+    CHECK(wireseal_connection_info(connection, &info) == WIRESEAL_STATUS_OK);
+    CHECK(served > 0 && info.counters.required == served);
 
     /* The end comes between two calls, never during one. The memory stays until the threads have ended. */
     for (thread = 0; thread < THREADS; thread++)
-        HOLDS(pthread_create(&threads[thread], NULL, verify, NULL) == 0);
+        CHECK(pthread_create(&threads[thread], NULL, verify, NULL) == 0);
     while ((ended = wireseal_connection_end(connection)) == WIRESEAL_STATUS_BUSY)
         continue;
-    HOLDS(ended == WIRESEAL_STATUS_OK);
+    CHECK(ended == WIRESEAL_STATUS_OK);
     for (thread = 0; thread < THREADS; thread++)
-        HOLDS(pthread_join(threads[thread], NULL) == 0);
-    HOLDS(wireseal_connection_end(connection) == WIRESEAL_STATUS_NOT_A_HANDLE);
+        CHECK(pthread_join(threads[thread], NULL) == 0);
+    CHECK(wireseal_connection_end(connection) == WIRESEAL_STATUS_NOT_A_HANDLE);
 
-    HOLDS(wireseal_quic_packet_key_from_secret(packet_memory, sizeof packet_memory, WIRESEAL_QUIC_VERSION_V1,
+    CHECK(wireseal_quic_packet_key_from_secret(packet_memory, sizeof packet_memory, WIRESEAL_QUIC_VERSION_V1,
                                                WIRESEAL_AEAD_ALGORITHM_AES128_GCM, secret, sizeof secret, &packet_key) == WIRESEAL_STATUS_OK);
-    HOLDS(wireseal_quic_header_key_from_secret(header_memory, sizeof header_memory, WIRESEAL_QUIC_VERSION_V1,
+    CHECK(wireseal_quic_header_key_from_secret(header_memory, sizeof header_memory, WIRESEAL_QUIC_VERSION_V1,
                                                WIRESEAL_AEAD_ALGORITHM_AES128_GCM, secret, sizeof secret, &header_key) == WIRESEAL_STATUS_OK);
     for (thread = 0; thread < THREADS; thread++)
-        HOLDS(pthread_create(&threads[thread], NULL, protect, (void *)(thread * 10000)) == 0);
+        CHECK(pthread_create(&threads[thread], NULL, protect, (void *)(thread * 10000)) == 0);
     for (thread = 0; thread < THREADS; thread++)
-        HOLDS(pthread_join(threads[thread], NULL) == 0);
+        CHECK(pthread_join(threads[thread], NULL) == 0);
     return 0;
 }

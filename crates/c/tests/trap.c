@@ -1,7 +1,6 @@
 /* In a library without an operating system a fault stops the processor. */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
-#include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
