@@ -49,6 +49,13 @@ pub(crate) fn algorithm(number: u32) -> Result<TcpAoAlgorithm, Status> {
     found.map(|(_, algorithm)| *algorithm).ok_or(Status::UnknownAlgorithm)
 }
 
+/// The number by which C names an algorithm.
+#[cfg(feature = "linux")]
+pub(crate) fn algorithm_number(algorithm: TcpAoAlgorithm) -> u32 {
+    let found = wireseal_tcp_ao_algorithm::ALL.iter().find(|(_, known)| *known == algorithm);
+    found.map_or(0, |(number, _)| *number as u32)
+}
+
 /// A master key tuple without its connection identifier. Set all to zero first: then what you do not set has its usual value.
 ///
 /// Where an array of them is asked for, the first that is not accept-only is preferred for sending. No two share a SendID or a RecvID.
@@ -75,6 +82,23 @@ pub struct wireseal_mkt {
 }
 
 impl wireseal_mkt {
+    /// The same for C, with the master key where it is.
+    #[cfg(feature = "linux")]
+    pub(crate) fn of(mkt: &Mkt, accept_only: bool) -> Self {
+        let (parameters, master_key) = (mkt.parameters(), mkt.master_key().expose_secret());
+        Self {
+            send_id: parameters.send_id.0,
+            recv_id: parameters.recv_id.0,
+            mac_length: u8::try_from(parameters.mac_length()).unwrap_or(0),
+            options_excluded: (parameters.options == OptionCoverage::Excluded).into(),
+            accept_only: accept_only.into(),
+            allow_short_master_key: (master_key.len() < parameters.algorithm.min_master_key_length()).into(),
+            algorithm: algorithm_number(parameters.algorithm),
+            master_key: master_key.as_ptr(),
+            master_key_length: master_key.len(),
+        }
+    }
+
     /// The same in Rust.
     ///
     /// # Safety

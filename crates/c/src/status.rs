@@ -123,6 +123,46 @@ pub enum wireseal_status {
     RetryTag = 111,
     /// The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
     SameConnectionId = 112,
+    /// The kernel has no TCP-AO.
+    NotSupported = 140,
+    /// No Linux has the algorithm, or this kernel was built without it.
+    NotInKernel = 141,
+    /// The operating system refused something. The message says what.
+    System = 142,
+    /// The process lacks CAP_NET_ADMIN over the network namespace.
+    NoPermission = 143,
+    /// The kernel has no memory for it: raise net.core.optmem_max, or delete keys.
+    NoMemory = 144,
+    /// Not a TCP socket over IPv4 or IPv6; Multipath TCP has no TCP-AO.
+    NotATcpSocket = 145,
+    /// No kernel takes a key for this network on this socket.
+    UnusableNetwork = 146,
+    /// A TCP-MD5 key is in the way of TCP-AO, or the other way round.
+    OtherKindOfKey = 147,
+    /// Linux does not delete this key. It stays in force until the socket is closed.
+    KeyStays = 148,
+    /// The kernel refused the call. The message says why, as far as can be told.
+    RefusedByKernel = 149,
+    /// The connection was opened without TCP-AO. Close it.
+    OpenedUnsigned = 150,
+    /// The connection ended before it was attached. Close it without reading from it.
+    ConnectionEnded = 151,
+    /// The connection was opened with a key of another peer, or one that is not accepted any more. Close it without reading from it.
+    WrongKey = 152,
+    /// The socket is attached to this manager already.
+    AlreadyAttached = 153,
+    /// A text is no peer: an address or a network, and its interface and VRF.
+    NotAPeer = 160,
+    /// The same peer is given twice.
+    PeerTwice = 161,
+    /// Another thread has changed the manager's peers meanwhile. Call again.
+    ChangedMeanwhile = 162,
+    /// Only the newest change can be undone.
+    CannotUndo = 163,
+    /// There is no key chain with this name.
+    NoSuchChain = 170,
+    /// A text of keys has a mistake, or keys do not fit together. The message says where.
+    Keys = 171,
 }
 
 impl wireseal_status {
@@ -185,6 +225,26 @@ impl wireseal_status {
         (Self::NotRetry, c"not a Retry packet of this version"),
         (Self::RetryTag, c"the integrity tag of the Retry packet is wrong"),
         (Self::SameConnectionId, c"the Retry packet does not change the connection ID"),
+        (Self::NotSupported, c"this kernel has no TCP-AO"),
+        (Self::NotInKernel, c"this kernel has no such algorithm"),
+        (Self::System, c"the operating system refused it"),
+        (Self::NoPermission, c"this needs CAP_NET_ADMIN over the network namespace"),
+        (Self::NoMemory, c"the kernel has no memory for it"),
+        (Self::NotATcpSocket, c"not a TCP socket"),
+        (Self::UnusableNetwork, c"Linux takes no key for this network on this socket"),
+        (Self::OtherKindOfKey, c"TCP-MD5 and TCP-AO are in each other's way"),
+        (Self::KeyStays, c"Linux does not delete this key"),
+        (Self::RefusedByKernel, c"the kernel refused it"),
+        (Self::OpenedUnsigned, c"the connection was opened without TCP-AO"),
+        (Self::ConnectionEnded, c"the connection ended before it was attached"),
+        (Self::WrongKey, c"the connection was opened with another peer's key, or an old one"),
+        (Self::AlreadyAttached, c"the socket is attached already"),
+        (Self::NotAPeer, c"this is no peer"),
+        (Self::PeerTwice, c"a peer is given twice"),
+        (Self::ChangedMeanwhile, c"another thread has changed the peers meanwhile"),
+        (Self::CannotUndo, c"only the newest change can be undone"),
+        (Self::NoSuchChain, c"there is no key chain with this name"),
+        (Self::Keys, c"a mistake in a text of keys, or keys that do not fit together"),
     ];
 }
 

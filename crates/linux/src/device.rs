@@ -104,8 +104,8 @@ fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-/// Reads an address or a network, in any VRF, and after a `%` the name or the index of an interface. The name is looked up in the calling
-/// thread's network namespace.
+/// Reads what Display writes: an address or a network, after a `%` the name or the index of an interface, and after ` in VRF ` the name or the
+/// index of a VRF device, or 0 for no VRF. Names are looked up in the calling thread's network namespace.
 impl FromStr for PeerName {
     type Err = Error;
 
@@ -114,19 +114,27 @@ impl FromStr for PeerName {
             text: text.to_owned(),
             because: because.to_string(),
         };
+        let (address, vrf) =
+            text.split_once(" in VRF ").map_or((text, None), |(address, of)| (address, Some(of)));
         let (network, interface) =
-            text.split_once('%').map_or((text, None), |(network, of)| (network, Some(of)));
+            address.split_once('%').map_or((address, None), |(network, of)| (network, Some(of)));
         let remote = network.parse().map_err(|error: NetworkParseError| refused(&error))?;
-        let interface = interface.map(|interface| match interface.parse() {
-            Ok(0) => Err(refused(&"no interface has the index 0")),
-            Ok(index) => Ok(index),
-            Err(_) if interface.is_empty() => Err(refused(&"the interface is missing")),
-            Err(_) => match Device::named(interface.as_bytes()) {
-                Ok(device) => Ok(device.index),
-                Err(error) => Err(refused(&format_args!("interface {interface:?}: {error}"))),
-            },
-        });
-        Ok(Self { interface: interface.transpose()?, ..Self::new(remote) })
+        let index = |what: &str, device: &str| {
+            if let Ok(index) = device.parse() {
+                return Ok(index);
+            }
+            if device.is_empty() {
+                return Err(refused(&format_args!("the {what} is missing")));
+            }
+            let named = Device::named(device.as_bytes());
+            Ok(named.map_err(|error| refused(&format_args!("{what} {device:?}: {error}")))?.index)
+        };
+        let interface = interface.map(|interface| index("interface", interface)).transpose()?;
+        if interface == Some(0) {
+            return Err(refused(&"no interface has the index 0"));
+        }
+        let vrf = vrf.map(|vrf| index("VRF", vrf)).transpose()?;
+        Ok(Self { vrf, interface, ..Self::new(remote) })
     }
 }
 
@@ -205,8 +213,11 @@ mod tests {
         ] {
             let peer: PeerName = text.parse().unwrap();
             assert_eq!(peer, PeerName { interface, ..network.parse().unwrap() }, "{text}");
-            let shown = peer.to_string();
-            assert_eq!(shown.parse::<PeerName>().unwrap(), peer, "{shown}");
+            for peer in [peer, PeerName { vrf: Some(0), ..peer }, PeerName { vrf: Some(u32::MAX), ..peer }] {
+                let shown = peer.to_string();
+                assert_eq!(shown.parse::<PeerName>().unwrap(), peer, "{shown}");
+            }
+            assert_eq!(format!("{peer} in VRF lo").parse::<PeerName>().unwrap().vrf, Some(lo));
         }
         for (text, expected) in [
             ("fe80::1%", "\"fe80::1%\" is no peer: the interface is missing; write"),
@@ -214,6 +225,8 @@ mod tests {
             ("fe80::1%no-such", "\"fe80::1%no-such\" is no peer: interface \"no-such\": No such device"),
             ("fe80::1%lo%lo", "\"fe80::1%lo%lo\" is no peer: interface \"lo%lo\": "),
             ("fe80::1%4294967296", "\"fe80::1%4294967296\" is no peer: interface "),
+            ("192.0.2.7 in VRF ", "\"192.0.2.7 in VRF \" is no peer: the VRF is missing; write"),
+            ("192.0.2.7 in VRF no-such", "\"192.0.2.7 in VRF no-such\" is no peer: VRF \"no-such\": No such"),
             ("fe80::g", "\"fe80::g\" is no peer: "),
             ("", "\"\" is no peer: "),
         ] {

@@ -33,6 +33,7 @@
 //! | choose the local address or the VRF of a connection | [`TcpAoStream::connect_from`], [`TcpAoListener::from_socket`] |
 //! | end sessions whose keys have expired | [`Attachment::state`], or with tokio `Attachment::expired` |
 //! | install and remove key chains' keys on sockets of my own | [`KeyManager::attach`], then [`KeyManager::spawn`] or [`KeyManager::step_due`] |
+//! | do that in an event loop (epoll, libevent, mio) | [`KeyManager::step_timer`] |
 //! | change the keys of many peers at once, and see beforehand what that does | [`KeyManager::transaction`], [`Transaction::dry_run`], [`Transaction::commit`] |
 //! | know which sockets have the new keys and which peers use them, or wait for it | [`KeyManager::progress`], [`KeyManager::wait_until`], or with tokio `KeyManager::reached` |
 //! | go back to the keys from before | [`KeyManager::undo`] |
@@ -154,7 +155,8 @@ pub use key::{InstalledKey, SeenKey, SocketKey, Successor};
 pub use listener::TcpAoListener;
 pub use manager::{
     Action, Attachment, Barrier, KeyManager, OnFailure, Origin, PendingSocket, PlannedSocket, Policy,
-    PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, Transaction,
+    PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, StepTimer,
+    Transaction,
 };
 pub use names::{Generation, KeyName, PeerName, Remote};
 pub use packet_filter::PacketFilter;

@@ -48,11 +48,24 @@ pub fn load_with_octets(path: &Path, format: Option<Format>) -> Result<(KeyFile,
 pub fn load_key_chains(path: &Path, end: End) -> Result<(KeyChains, KeyFile), Error> {
     let octets = octets(path).map_err(|error| Error::text(error.to_string()).in_file(path));
     let (octets, warning) = octets?;
-    let text = text(path, &octets)?;
+    let (chains, mut file) = read_key_chains(path, text(path, &octets)?, None, end)?;
+    file.warnings.extend(warning);
+    Ok((chains, file))
+}
+
+/// The same for a text, which errors call `path`. Without `format`, the name and the content decide.
+///
+/// # Errors
+/// Those of [`load_key_chains`].
+pub fn read_key_chains(
+    path: &Path,
+    text: &str,
+    format: Option<Format>,
+    end: End,
+) -> Result<(KeyChains, KeyFile), Error> {
+    let known = |text: &str| Ok(format.or_else(|| Format::of(path, text)).unwrap_or(Format::Toml));
     let read = || {
-        let mut file =
-            read_as(|text| Ok(Format::of(path, text).unwrap_or(Format::Toml)), text, false, Collide::No)?;
-        file.warnings.extend(warning);
+        let file = read_as(known, text, format.is_some(), Collide::No)?;
         Ok((file.key_chains(end)?, file))
     };
     read().map_err(|error: Error| error.in_file(path))

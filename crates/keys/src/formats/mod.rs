@@ -36,6 +36,8 @@ pub use file::{
     Skipped, Weight,
 };
 pub use format::{Format, Implementation, KeyFile};
-pub use load::{MAX_KEY_FILE, load, load_key_chains, load_with_octets, permission_warning, read, read_wiped};
+pub use load::{
+    MAX_KEY_FILE, load, load_key_chains, load_with_octets, permission_warning, read, read_key_chains, read_wiped,
+};
 pub use obscured::hexadecimal;
 pub use table::SendingRule;

@@ -1,16 +1,17 @@
-//! Steps by the system clock, in a thread or, with tokio, in a task.
+//! Steps by the system clock: in a thread, in an event loop of the caller's, or, with tokio, in a task.
 
-use std::io;
-use std::sync::Arc;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+use std::{fmt, io};
 
 use wireseal_keys::Timestamp;
 
 use crate::log::Log;
 use crate::manager::KeyManager;
 use crate::manager::report::StepReport;
-use crate::manager::sockets::{Clock, Shared, lock};
+use crate::manager::sockets::{Clock, Shared, Timer, lock};
 
 /// How often the clock is read. It may be set at any time, and a longer sleep would miss that.
 const TICK: Duration = Duration::from_secs(1);
@@ -26,17 +27,23 @@ impl KeyManager {
     /// [`TcpAoStream`](crate::TcpAoStream).
     ///
     /// # Errors
-    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if another thread or task of this manager reports its steps already, and as for
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if another thread, task or [timer](Self::step_timer) of this manager reports its
+    /// steps already, and as for
     /// [`std::thread::Builder::spawn`]; no thread was started then.
     pub fn spawn(&self, report: impl FnMut(StepReport) + Send + 'static) -> io::Result<JoinHandle<()>> {
+        let token = self.claim_alone()?;
+        self.start(token, |_| true, report)
+    }
+
+    /// # Errors
+    /// If steps are reported already.
+    fn claim_alone(&self) -> io::Result<Arc<()>> {
         let mut clock = lock(&self.shared.clock);
         if clock.is_reporting() {
-            let message = "another thread or task of this key manager reports its steps";
+            let message = "another thread, task or timer of this key manager reports its steps";
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
         }
-        let token = clock.claim_reporting();
-        drop(clock);
-        self.start(token, |_| true, report)
+        Ok(clock.claim_reporting())
     }
 
     /// Starts a thread that takes the steps that are due, unless a thread or a task of this manager does already. It ends when another
@@ -77,6 +84,94 @@ impl KeyManager {
             }
         };
         thread::Builder::new().name("tcp-ao keys".to_owned()).spawn(steps)
+    }
+}
+
+impl KeyManager {
+    /// Lets an event loop of yours take the steps: makes a descriptor for it that is readable when one is due, because the time has come or
+    /// peers have changed. Then call [`StepTimer::step`].
+    ///
+    /// The timer takes the place of [`spawn`](Self::spawn), and of the thread of [`TcpAoListener`](crate::TcpAoListener) and
+    /// [`TcpAoStream`](crate::TcpAoStream), until it is dropped. It does not survive a fork.
+    ///
+    /// # Errors
+    /// [`AlreadyExists`](io::ErrorKind::AlreadyExists) if a thread, a task or another timer of this manager reports its steps already, and
+    /// as for `timerfd_create`.
+    pub fn step_timer(&self) -> io::Result<StepTimer> {
+        let timer = Arc::new(Timer::new()?);
+        let token = self.claim_alone()?;
+        *lock(&self.shared.timer) = Arc::downgrade(&timer);
+        self.shared.set_timer();
+        Ok(StepTimer { manager: self.clone(), timer, log: Mutex::default(), _token: token })
+    }
+}
+
+/// Takes a [`KeyManager`]'s steps in an event loop ([`KeyManager::step_timer`]): watch its descriptor, and call [`step`](Self::step) when it is
+/// readable. Do not read from it.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use mio::unix::SourceFd;
+/// use mio::{Events, Interest, Poll, Token};
+/// use std::os::fd::{AsFd, AsRawFd};
+/// use wireseal_linux::KeyManager;
+///
+/// fn run(manager: &KeyManager) -> std::io::Result<()> {
+///     let timer = manager.step_timer()?;
+///     let (mut poll, mut events) = (Poll::new()?, Events::with_capacity(64));
+///     poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), Token(0), Interest::READABLE)?;
+///     loop {
+///         poll.poll(&mut events, None)?;
+///         if events.iter().any(|event| event.token() == Token(0)) {
+///             println!("{:?}", timer.step());
+///         }
+///     }
+/// }
+/// ```
+pub struct StepTimer {
+    manager: KeyManager,
+    timer: Arc<Timer>,
+    log: Mutex<Log>,
+    _token: Arc<()>,
+}
+
+impl StepTimer {
+    /// Takes a [step that is due](KeyManager::step_due) by the system clock, if one is, and logs it (feature `tracing`). Afterwards the
+    /// descriptor is readable only when the next one is due.
+    ///
+    /// It may be called at any time, by several threads. A step that deletes a key from a connection waits in the kernel for
+    /// [some milliseconds](KeyManager#what-waits-in-the-kernel): if your event loop must not, call this in a thread that watches the
+    /// descriptor alone. The descriptor does not show that a listener has refused segments with a wrong MAC; they are reported with the next
+    /// step, at least every 30 seconds.
+    #[must_use = "the report says which connections to shut down"]
+    pub fn step(&self) -> Option<StepReport> {
+        self.timer.clear();
+        let report = self.manager.step_due(Timestamp::now());
+        if let Some(report) = &report {
+            lock(&self.log).step(report);
+        }
+        self.manager.shared.set_timer();
+        report
+    }
+
+    /// When a step is due, for an event loop with timers instead of descriptors; a moment that has passed means at once. It changes with each
+    /// step, change of peers and attached socket.
+    #[must_use]
+    pub fn due(&self) -> Timestamp {
+        self.manager.shared.state().due()
+    }
+}
+
+impl AsFd for StepTimer {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.timer.0.as_fd()
+    }
+}
+
+impl fmt::Debug for StepTimer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StepTimer").field("due", &self.due()).finish_non_exhaustive()
     }
 }
 

@@ -38,6 +38,7 @@ use self::policy::{Finding, Standing};
 use self::sockets::{Entry, Shared, lock};
 use crate::{Error, InstalledKey, PeerName, Remote, TcpAoSocket};
 
+pub use background::StepTimer;
 pub use plan::{Action, Origin, SocketKind};
 pub use policy::{OnFailure, Policy, PolicyAction};
 pub use progress::{Barrier, PendingSocket, Progress};
@@ -58,8 +59,8 @@ pub use transaction::{PlannedSocket, Transaction};
 /// | will connect | with [`attach_connecting`](Self::attach_connecting) before `connect` | those of its peer, the preferred one as current and rnext key |
 /// | was accepted | with [`attach_accepted`](Self::attach_accepted) at once | those of its peer, in place of the keys from its handshake |
 ///
-/// Then let a thread ([`spawn`](Self::spawn)) or with feature `tokio` a task (`run_reporting`) take the steps, or
-/// call [`step_due`](Self::step_due) every second yourself. Neither thread nor task survives a fork. Take steps in the network namespace of
+/// Then let a thread ([`spawn`](Self::spawn)) or with feature `tokio` a task (`run_reporting`) take the steps, or take them in an event loop of
+/// your own, whose descriptor is a [`step_timer`](Self::step_timer), or call [`step_due`](Self::step_due) every second yourself. Neither thread nor task survives a fork. Take steps in the network namespace of
 /// the sockets, because a step looks up there which VRF a device is in.
 ///
 /// # Which peer a connection belongs to
@@ -250,6 +251,7 @@ impl KeyManager {
             state: SocketState { generation, ..SocketState::default() },
             standing: Standing::unsettled(),
             reset: None,
+            is_let_go: false,
         });
         let peers = Arc::clone(&state.peers);
         drop(state);

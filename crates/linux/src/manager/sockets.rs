@@ -1,11 +1,15 @@
 //! A manager's list of sockets, how a socket stays on it, and when each needs a step.
 
 use std::collections::HashSet;
-use std::fmt;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Thread;
 use std::time::Duration;
+use std::{fmt, io};
 
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use wireseal_keys::{KeyChain, Timestamp};
 
 use crate::manager::apply::IDLE;
@@ -20,6 +24,8 @@ use crate::{Error, Generation, PeerName, SeenKey};
 pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) clock: Mutex<Clock>,
+    /// The timer of an event loop. While it is locked the state may be locked, but not the other way round.
+    pub(super) timer: Mutex<Weak<Timer>>,
     /// Held for a whole step, so that no step undoes a later one. Lock it before any socket.
     pub(super) turn: Mutex<()>,
     /// Wakes threads that wait for progress: after a step, a change of the peers, and a detached socket.
@@ -72,6 +78,8 @@ pub(super) struct Entry {
     pub(super) standing: Standing,
     /// The next step resets the connection, because of a policy of this peer.
     pub(super) reset: Option<(PeerName, PolicyAction)>,
+    /// The manager has no descriptor of it.
+    pub(super) is_let_go: bool,
 }
 
 /// When the last step of all sockets was, and when the peers' chains next need one.
@@ -98,7 +106,12 @@ impl Pace {
 
     /// Whether all sockets need a step: the last one is long ago, or the clock went back.
     pub(super) fn is_long_ago(&self, now: Timestamp) -> bool {
-        self.last.is_none_or(|last| now < last || last.later_by(IDLE) <= now)
+        self.last.is_none_or(|last| now < last) || self.regular() <= now
+    }
+
+    /// When all sockets need a step, even if nothing changes.
+    fn regular(&self) -> Timestamp {
+        self.last.map_or(Timestamp::MIN, |last| last.later_by(IDLE))
     }
 }
 
@@ -295,6 +308,15 @@ impl State {
         !self.is_up_to_date(entry) || entry.next.is_some_and(|next| next <= now)
     }
 
+    /// When a step is due, as [`KeyManager::step_due`](crate::KeyManager::step_due) decides without looking at listeners. Sockets that were
+    /// let go wait for [`KeyManager::step_with`](crate::KeyManager::step_with).
+    pub(super) fn due(&self) -> Timestamp {
+        let held = self.sockets.iter().filter(|entry| !entry.is_let_go);
+        let changed = |entry: &Entry| if self.is_up_to_date(entry) { None } else { Some(Timestamp::MIN) };
+        let of_sockets = held.filter_map(|entry| changed(entry).or(entry.next));
+        of_sockets.chain(self.pace.next()).fold(self.pace.regular(), Timestamp::min)
+    }
+
     /// When the next step is due if nothing changes.
     pub(super) fn next_step(&self) -> Option<Timestamp> {
         self.sockets.iter().map(|entry| entry.next).chain([self.pace.next()]).flatten().min()
@@ -315,6 +337,15 @@ impl Shared {
         self.due.notify_one();
     }
 
+    /// Sets the timer of an event loop, if there is one, to when a step is due.
+    pub(super) fn set_timer(&self) {
+        // Locked until it is set, so that what is read first is not set last.
+        let timer = lock(&self.timer);
+        if let Some(timer) = timer.upgrade() {
+            timer.set(self.state().due());
+        }
+    }
+
     /// Wakes the thread or task that takes steps, and those that wait for progress, because peers were changed.
     pub(super) fn changed(&self) {
         self.wake();
@@ -327,8 +358,9 @@ impl Shared {
         self.expired.notify_waiters();
     }
 
-    /// Wakes threads and tasks that wait for progress.
+    /// Wakes threads and tasks that wait for progress, and sets the timer to when the next step is due.
     pub(super) fn progressed(&self) {
+        self.set_timer();
         self.progressed.notify_all();
         #[cfg(feature = "tokio")]
         self.progressed_task.notify_waiters();
@@ -337,6 +369,32 @@ impl Shared {
     /// Waits until there may be progress, for at most this long.
     pub(super) fn wait<'a>(&self, state: MutexGuard<'a, State>, most: Duration) -> MutexGuard<'a, State> {
         self.progressed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// A timer of the kernel's (`timerfd`), also readable when the clock was set.
+#[derive(Debug)]
+pub(super) struct Timer(pub(super) OwnedFd);
+
+impl Timer {
+    pub(super) fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        Ok(Self(timerfd_create(TimerfdClockId::Realtime, flags)?))
+    }
+
+    /// Makes it readable at this moment, or at once if that has passed.
+    pub(super) fn set(&self, due: Timestamp) {
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // Zero would stop it.
+        let it_value = Timespec { tv_sec: due.unix_seconds().max(0), tv_nsec: 1 };
+        let flags = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        // It fails for no timer and for a time below zero only.
+        let _ = timerfd_settime(&self.0, flags, &Itimerspec { it_interval: none, it_value });
+    }
+
+    /// Makes it unreadable. It fails if it is, or the clock was set.
+    pub(super) fn clear(&self) {
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
 
@@ -427,10 +485,12 @@ impl Attachment {
     /// This is for a supervisor of another program's sockets: closing the last descriptor closes a connection, so the supervisor must hold
     /// none. It waits for a step of the socket that is in progress.
     pub fn let_go(&self) {
-        let socket = self.shared.state().socket(self.number);
-        if let Some(socket) = socket {
-            lock(&socket).let_go();
-        }
+        let mut state = self.shared.state();
+        let Some(index) = state.position(self.number) else { return };
+        state.sockets[index].is_let_go = true;
+        let socket = Arc::clone(&state.sockets[index].socket);
+        drop(state);
+        lock(&socket).let_go();
     }
 }
 

@@ -128,10 +128,11 @@ impl KeyManager {
         let expired = expired.map(|(peer, _)| *peer).collect();
         let next_change = next_change(&peers, None, now);
         drop(peers);
-        self.finish_step();
         let mut state = self.shared.state();
         state.pace.no_later_than(next_change);
         let next_step = state.next_step().map(|next| next.max(now));
+        drop(state);
+        self.finish_step();
         StepReport { sockets, expired, next_step, generation }
     }
 

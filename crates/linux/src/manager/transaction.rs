@@ -46,7 +46,7 @@ impl KeyManager {
                 return Err(Error::PeerTwice(peer.canonical()));
             }
         }
-        transaction.replaces_all = true;
+        transaction.remove_others();
         transaction.commit_anyway()
     }
 
@@ -185,6 +185,11 @@ impl Transaction {
     /// Will remove a peer, if the manager has it. Returns whether that replaces an earlier change of the peer in this transaction.
     pub fn remove_peer(&mut self, peer: PeerName) -> bool {
         self.change(peer, None)
+    }
+
+    /// Will remove all peers that this transaction neither sets nor blocks, as [`KeyManager::set_peers`] does.
+    pub fn remove_others(&mut self) {
+        self.replaces_all = true;
     }
 
     fn change(&mut self, peer: PeerName, to: Option<(Arc<KeyChain>, bool)>) -> bool {

@@ -66,6 +66,7 @@ impl Fleet {
             state: SocketState { peer, generation, ..SocketState::default() },
             standing: Standing::default(),
             reset: None,
+            is_let_go: false,
         });
         drop(state);
         let attachment = Attachment { shared: Arc::clone(&self.manager.shared), number };

@@ -12,6 +12,7 @@ mod plan;
 mod policy;
 mod rotation;
 mod steps;
+mod timer;
 
 use std::net::IpAddr;
 use std::sync::Arc;

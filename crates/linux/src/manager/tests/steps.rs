@@ -15,7 +15,7 @@ use crate::manager::report::SocketState;
 use crate::manager::sockets::{Attachment, Entry, lock};
 
 /// Lists a socket by hand, because attaching needs a kernel with TCP-AO.
-fn list(
+pub(super) fn list(
     manager: &KeyManager,
     number: u64,
     peer: Option<PeerName>,
@@ -34,11 +34,12 @@ fn list(
         state: SocketState { peer, generation, ..SocketState::default() },
         standing: Standing::default(),
         reset: None,
+        is_let_go: false,
     });
     (socket, Attachment { shared: Arc::clone(&manager.shared), number })
 }
 
-fn listener() -> TcpListener {
+pub(super) fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").unwrap()
 }
 

@@ -6,9 +6,11 @@ mod bird;
 mod choice;
 mod closing;
 mod daemon_keys;
+mod echo;
 mod firmware;
 mod half_open;
 mod kernels;
+mod lwip;
 mod manager;
 mod matrix;
 mod md5;
@@ -75,6 +77,7 @@ pub fn all() -> Vec<Row> {
         firmware::sessions(),
         firmware::attacks(),
         firmware::quic(),
+        lwip::rows(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,328 @@
+//! Key chains: keys with lifetimes (RFC 8177), from files, from texts and from structs.
+
+use core::ffi::c_char;
+use core::mem::MaybeUninit;
+use std::format;
+use std::path::Path;
+use std::string::String;
+use std::vec::Vec;
+
+use wireseal_keys::{
+    End, Error, Format, Key, KeyChain, KeyChains, Lifetime, Timestamp, convert, load_key_chains, read,
+    read_key_chains,
+};
+
+use crate::border::{given, guarded, items, items_mut, octets, place, place_if_wanted};
+use crate::heap::{Message, OnHeap, end, keep, text, text_if_given, with};
+use crate::mkt::wireseal_mkt;
+use crate::status::{wireseal_status, wireseal_status as Status};
+
+/// Key chains, each with a name. Any number of threads may use them at once. The handle is on the heap.
+pub struct wireseal_chains(());
+
+impl OnHeap for wireseal_chains {
+    type Value = KeyChains;
+}
+
+/// When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_lifetime {
+    /// The first moment; 0 for no start.
+    pub from: i64,
+    /// The first moment after it; 0 for no end.
+    pub until: i64,
+}
+
+/// A key of a chain. Set all to zero first: then what you do not set has its usual value.
+#[repr(C)]
+pub struct wireseal_chain_key {
+    /// Names the key within its chain, and is never sent.
+    pub key_id: u64,
+    /// The key; accept_only is ignored, because the lifetimes decide.
+    pub mkt: wireseal_mkt,
+    /// When this end may choose to sign with it.
+    pub send: wireseal_lifetime,
+    /// When the peer may sign with it: it covers `send`.
+    pub accept: wireseal_lifetime,
+}
+
+impl TryFrom<wireseal_lifetime> for Lifetime {
+    type Error = Error;
+
+    fn try_from(lifetime: wireseal_lifetime) -> Result<Self, Error> {
+        let moment = |seconds: i64| (seconds != 0).then_some(Timestamp::from_unix_seconds(seconds));
+        Self::new(moment(lifetime.from), moment(lifetime.until))
+    }
+}
+
+impl From<&Error> for Status {
+    fn from(_: &Error) -> Self {
+        Self::Keys
+    }
+}
+
+/// Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
+/// BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.
+///
+/// `of_peer`: 0 if the file is this end's; else it is the peer's, whose SendIDs are this end's RecvIDs.
+/// `message`: room for `message_size` octets, or null. After an error it has one line, with the file, line and column. After success it is
+/// empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
+///
+/// WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_chains_from_file(
+    path: *const c_char,
+    of_peer: u8,
+    message: *mut c_char,
+    message_size: usize,
+    chains: *mut *mut wireseal_chains,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        keep(chains, || {
+            let (path, mut message) = (text(path)?, Message::at(message, message_size)?);
+            let (chains, file) = message.told(load_key_chains(Path::new(path), end_of(of_peer)))?;
+            message.write(remarks(file.warnings, &chains));
+            Ok(chains)
+        })
+    }
+}
+
+/// Reads the key chains of a text, as wireseal_chains_from_file() reads those of a file.
+///
+/// `name`: what messages call the text. Its ending may tell the format, as in "keys.toml".
+/// `octets`: `length` octets, UTF-8. They hold secrets: wipe them afterwards.
+/// `format`: "toml", "json", "xml", "bird", "junos", "ios-xr", "ios-xe", "nx-os", "frr", "eos", "vrp", "sr-os", "sr-linux", "gobgp" or
+/// "openconfig"; or null, if the name and the text tell.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_chains_from_text(
+    name: *const c_char,
+    octets: *const u8,
+    length: usize,
+    format: *const c_char,
+    of_peer: u8,
+    message: *mut c_char,
+    message_size: usize,
+    chains: *mut *mut wireseal_chains,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        keep(chains, || {
+            let name = Path::new(text(name)?);
+            let mut message = Message::at(message, message_size)?;
+            let text = utf_8(octets, length, &mut message)?;
+            let format = format_named(text_if_given(format)?, &mut message)?;
+            let read = read_key_chains(name, text, format, end_of(of_peer));
+            let (chains, file) = message.told(read)?;
+            message.write(remarks(file.warnings, &chains));
+            Ok(chains)
+        })
+    }
+}
+
+/// Makes a chain of `count` keys. Ids that two keys share are an error, unless their accept lifetimes are apart.
+///
+/// `name`: the chain's. `accept_tolerance`: by how many seconds each accept lifetime is longer at each end, because clocks differ.
+/// `preferred`: the key id of the key to sign with whenever that is valid; null, and the one whose send lifetime began last is.
+/// `message`: as for wireseal_chains_from_file().
+///
+/// WIRESEAL_STATUS_KEYS, or what wireseal_connection_active() says of an MKT.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_chains_from_keys(
+    name: *const c_char,
+    keys: *const wireseal_chain_key,
+    count: usize,
+    accept_tolerance: u32,
+    preferred: *const u64,
+    message: *mut c_char,
+    message_size: usize,
+    chains: *mut *mut wireseal_chains,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        keep(chains, || {
+            let (name, mut message) = (text(name)?, Message::at(message, message_size)?);
+            let preferred = if preferred.is_null() { None } else { Some(*given(preferred)?) };
+            let given = items(keys, count)?;
+            // All at once: a list that grew would leave secrets behind.
+            let mut keys = Vec::with_capacity(given.len());
+            for key in given {
+                let mkt = key.mkt.read()?;
+                let made =
+                    || Key::new(key.key_id, mkt).with_lifetimes(key.send.try_into()?, key.accept.try_into()?);
+                let made = made().map_err(|error| format!("key {}: {error}", key.key_id));
+                keys.push(made.map_err(|error| {
+                    message.write(error);
+                    Status::Keys
+                })?);
+            }
+            let chain = || {
+                let chain = KeyChain::new(name, keys)?.with_accept_tolerance(accept_tolerance)?;
+                let chain = match preferred {
+                    Some(key_id) => chain.with_preferred(key_id)?,
+                    None => chain,
+                };
+                KeyChains::new(Vec::from([chain]))
+            };
+            message.told(chain())
+        })
+    }
+}
+
+/// Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
+///
+/// `name`: room for `size` octets, with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_chains_name(
+    chains: *const wireseal_chains,
+    index: usize,
+    name: *mut c_char,
+    size: usize,
+) -> wireseal_status {
+    with(chains, |chains| {
+        // SAFETY: what C promises of `name`; `MaybeUninit` takes any octets.
+        let room: &mut [MaybeUninit<u8>] = unsafe { items_mut(name.cast(), size)? };
+        let chain = chains.chains().get(index).ok_or(Status::NoSuchChain)?;
+        let octets = chain.name().bytes().filter(|octet| *octet != 0).chain([0]);
+        if octets.clone().count() > room.len() {
+            return Err(Status::TooSmall);
+        }
+        for (place, octet) in room.iter_mut().zip(octets) {
+            place.write(octet);
+        }
+        Ok(())
+    })
+}
+
+/// Tells the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred
+/// one first, those only for accepting last and accept-only. None, if no key is valid for sending: then nothing may get through.
+///
+/// `chain`: the chain's name; null for the only one.
+/// `now`: seconds since 1970-01-01T00:00:00Z.
+/// `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
+/// wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+/// `next_change`: when to ask again; INT64_MAX, if never. It may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_chains_at(
+    chains: *const wireseal_chains,
+    chain: *const c_char,
+    now: i64,
+    mkts: *mut wireseal_mkt,
+    room: usize,
+    count: *mut usize,
+    next_change: *mut i64,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
+    with(chains, |chains| unsafe {
+        let chain = chain_named(chains, text_if_given(chain)?)?;
+        let room: &mut [MaybeUninit<wireseal_mkt>] = items_mut(mkts.cast(), room)?;
+        let (mut count, next_change) = (place(count)?, place_if_wanted(next_change)?);
+        let now = Timestamp::from_unix_seconds(now);
+        let (active, next) = (chain.at(now), chain.next_change(now));
+        let sendable = active.sendable().count();
+        // Without a key to sign with there is none to accept with, either.
+        let usable = if sendable == 0 { 0 } else { active.iter().count() };
+        if usable > room.len() {
+            return Err(Status::TooSmall);
+        }
+        for (index, (place, key)) in room.iter_mut().zip(active.iter().take(usable)).enumerate() {
+            place.write(wireseal_mkt::of(key.mkt(), index >= sendable));
+        }
+        count.write(usable);
+        next_change.into_iter().for_each(|mut place| {
+            place.write(next.map_or(i64::MAX, Timestamp::unix_seconds));
+        });
+        Ok(())
+    })
+}
+
+/// Ends key chains, and wipes them once no call uses them any more. A manager that was given one keeps its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_chains_end(chains: *mut wireseal_chains) -> wireseal_status {
+    end(chains)
+}
+
+/// Writes the keys of a text in another format.
+///
+/// `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text(). `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are
+/// only read.
+/// `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
+/// many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
+/// `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_keys_convert(
+    name: *const c_char,
+    octets: *const u8,
+    length: usize,
+    from: *const c_char,
+    to: *const c_char,
+    converted: *mut u8,
+    size: usize,
+    needed: *mut usize,
+    message: *mut c_char,
+    message_size: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
+    guarded(|| unsafe {
+        let (name, to, mut needed) = (text(name)?, text(to)?, place(needed)?);
+        let mut message = Message::at(message, message_size)?;
+        let room: &mut [MaybeUninit<u8>] = items_mut(converted.cast(), size)?;
+        let text = utf_8(octets, length, &mut message)?;
+        let from = format_named(text_if_given(from)?, &mut message)?;
+        let to = format_named(Some(to), &mut message)?.ok_or(Status::BadArgument)?;
+        let file = message.told(read(Path::new(name), text, from))?;
+        let conversion = message.told(convert(&file, to))?;
+        needed.write(conversion.text.len());
+        if conversion.text.len() > room.len() {
+            return Err(Status::TooSmall);
+        }
+        for (place, octet) in room.iter_mut().zip(conversion.text.bytes()) {
+            place.write(octet);
+        }
+        message.write(conversion.losses.join("\n"));
+        Ok(())
+    })
+}
+
+const fn end_of(of_peer: u8) -> End {
+    if of_peer == 0 { End::ThisEnd } else { End::Peer }
+}
+
+/// # Safety
+/// As for [`octets`].
+unsafe fn utf_8<'a>(start: *const u8, length: usize, message: &mut Message<'_>) -> Result<&'a str, Status> {
+    // SAFETY: the caller's promise.
+    let octets = unsafe { octets(start, length)? };
+    str::from_utf8(octets).map_err(|error| {
+        message.write(format!("not UTF-8 text, from octet {} on", error.valid_up_to()));
+        Status::Keys
+    })
+}
+
+fn format_named(name: Option<&str>, message: &mut Message<'_>) -> Result<Option<Format>, Status> {
+    let Some(name) = name else { return Ok(None) };
+    let found = Format::ALL.into_iter().find(|format| format.name() == name);
+    found.map(Some).ok_or_else(|| {
+        let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+        message.write(format!("{name:?} is no format of keys; these are: {}", names.join(", ")));
+        Status::BadArgument
+    })
+}
+
+/// The chain with this name, or the only one.
+pub(crate) fn chain_named<'a>(chains: &'a KeyChains, name: Option<&str>) -> Result<&'a KeyChain, Status> {
+    let found = match (name, chains.chains()) {
+        (Some(name), _) => chains.get(name),
+        (None, [only]) => Some(only),
+        (None, _) => None,
+    };
+    found.ok_or(Status::NoSuchChain)
+}
+
+/// Warnings, and the chains that cannot be used, a line for each.
+fn remarks(warnings: Vec<String>, chains: &KeyChains) -> String {
+    let unusable =
+        chains.unusable().iter().map(|(name, error)| format!("key chain {name:?} cannot be used: {error}"));
+    warnings.into_iter().chain(unusable).collect::<Vec<_>>().join("\n")
+}

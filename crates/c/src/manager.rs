@@ -1,0 +1,289 @@
+//! The key manager on Linux's sockets, for a daemon's own event loop: a descriptor that is readable when a step is due, and a deadline.
+
+use core::ffi::{c_char, c_int, c_void};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::sync::{Mutex, PoisonError};
+use std::vec::Vec;
+
+use wireseal_keys::Timestamp;
+use wireseal_linux::{Attachment, Error, KeyManager, PeerName, StepReport, StepTimer};
+
+use crate::address::wireseal_address;
+use crate::border::{given, items_mut, place};
+use crate::heap::{Message, OnHeap, end, keep, value, with};
+use crate::linux::{descriptor, list, wireseal_socket_key};
+use crate::report::{Report, wireseal_report_callback, wireseal_socket_state};
+use crate::status::{wireseal_status, wireseal_status as Status};
+
+/// A key manager: it has peers, each with a key chain, and puts the keys that are valid on the sockets that are attached to it, and takes them
+/// away. Any number of threads may use it at once. The handle is on the heap.
+pub struct wireseal_manager(());
+
+/// A socket on the list of a key manager. Any number of threads may use it at once. The handle is on the heap.
+pub struct wireseal_attachment(());
+
+pub(crate) struct Manager {
+    pub(crate) keys: KeyManager,
+    timer: StepTimer,
+    /// The peers of which C was told that they have no key to sign with.
+    expired: Mutex<Vec<PeerName>>,
+}
+
+impl OnHeap for wireseal_manager {
+    type Value = Manager;
+}
+
+impl OnHeap for wireseal_attachment {
+    type Value = Attachment;
+}
+
+/// Makes a key manager. Make it after the process has forked for the last time, and in the network namespace of the sockets.
+///
+/// WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_new(manager: *mut *mut wireseal_manager) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    unsafe {
+        keep(manager, || {
+            let keys = KeyManager::default();
+            let timer = keys.step_timer().map_err(|_| Status::System)?;
+            Ok(Manager { keys, timer, expired: Mutex::default() })
+        })
+    }
+}
+
+/// Ends a key manager. Take its descriptor out of your event loop before. The sockets keep the keys that they have; end the attachments, too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_end(manager: *mut wireseal_manager) -> wireseal_status {
+    end(manager)
+}
+
+/// Tells the manager's descriptor, for poll(), epoll, libevent and the like. It is readable when a step is due: the time of a key has come, a
+/// peer was changed (by whatever thread), the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
+///
+/// The descriptor stays the manager's: neither read from it nor close it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_fd(
+    manager: *const wireseal_manager,
+    fd: *mut c_int,
+) -> wireseal_status {
+    with(manager, |manager| {
+        // SAFETY: what C promises of the pointer.
+        let mut place = unsafe { place(fd)? };
+        place.write(manager.timer.as_fd().as_raw_fd());
+        Ok(())
+    })
+}
+
+/// Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
+/// the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
+/// sleep for more than some seconds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_deadline(
+    manager: *const wireseal_manager,
+    unix_ms: *mut i64,
+) -> wireseal_status {
+    with(manager, |manager| {
+        // SAFETY: what C promises of the pointer.
+        let mut place = unsafe { place(unix_ms)? };
+        place.write(manager.timer.due().unix_seconds() * 1000);
+        Ok(())
+    })
+}
+
+/// Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what it
+/// has found and done about each. Afterwards the descriptor is readable only when the next step is due.
+///
+/// It may be called at any time, also when nothing is due: with every call it looks whether listening sockets have refused segments with a
+/// wrong MAC, and reports them. It makes some system calls for each socket that needs a step.
+/// Linux deletes a key from a connection only after some milliseconds, and the call waits for it, once for each such key. If your event loop
+/// must not wait, call this function in a thread of its own that polls the descriptor and does nothing else: no other function waits for a
+/// step, but for wireseal_manager_change() with WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys().
+///
+/// `report`: called for each report, after the step, in this thread; null, if you look at wireseal_attachment_state() instead. It must
+/// return: no longjmp() out of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_step(
+    manager: *const wireseal_manager,
+    report: wireseal_report_callback,
+    context: *mut c_void,
+) -> wireseal_status {
+    with(manager, |manager| {
+        let Some(step) = manager.timer.step() else { return Ok(()) };
+        for of in manager.reports(&step) {
+            // SAFETY: what C promises of its callback.
+            unsafe { of.pass(report, context) };
+        }
+        Ok(())
+    })
+}
+
+/// Attaches a socket that listens, or will, and serves the manager's peers alone: it gets the keys of all of them, and requires TCP-AO of
+/// everybody else. Attach it before listen(): a peer that connects before gets in unsigned.
+///
+/// The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
+/// `message`: as for wireseal_manager_set_peer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_attach_listener(
+    manager: *const wireseal_manager,
+    fd: c_int,
+    message: *mut c_char,
+    message_size: usize,
+    attachment: *mut *mut wireseal_attachment,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer and of the descriptor.
+    unsafe {
+        attach(manager, fd, message, message_size, attachment, |manager, socket| {
+            Ok(manager.attach(&socket, Timestamp::now()))
+        })
+    }
+}
+
+/// Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
+/// peers are protected all the same.
+///
+/// Call wireseal_manager_attach_accepted() for every connection. WIRESEAL_STATUS_NO_PEER is a stranger, whom you may serve; on every other
+/// error reset the connection.
+/// `message` and the duplicate: as for wireseal_manager_attach_listener().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_attach_mixed(
+    manager: *const wireseal_manager,
+    fd: c_int,
+    message: *mut c_char,
+    message_size: usize,
+    attachment: *mut *mut wireseal_attachment,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer and of the descriptor.
+    unsafe {
+        attach(manager, fd, message, message_size, attachment, |manager, socket| {
+            Ok(manager.attach_mixed(&socket, Timestamp::now()))
+        })
+    }
+}
+
+/// Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
+/// socket to it.
+///
+/// `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
+/// `message` and the duplicate: as for wireseal_manager_attach_listener().
+/// WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now: do not connect.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_attach_connecting(
+    manager: *const wireseal_manager,
+    fd: c_int,
+    remote: *const wireseal_address,
+    interface: u32,
+    message: *mut c_char,
+    message_size: usize,
+    attachment: *mut *mut wireseal_attachment,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer and of the descriptor.
+    unsafe {
+        attach(manager, fd, message, message_size, attachment, |manager, socket| {
+            let remote = IpAddr::try_from(given(remote)?)?;
+            let remote = match remote {
+                IpAddr::V6(address) => SocketAddrV6::new(address, 0, 0, interface).into(),
+                IpAddr::V4(address) => SocketAddr::new(address.into(), 0),
+            };
+            Ok(manager.attach_connecting(&socket, remote, Timestamp::now()))
+        })
+    }
+}
+
+/// Attaches a connection that was accepted from `remote`. It gets its peer's keys, in place of those from the handshake.
+///
+/// On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
+/// who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
+/// `message` and the duplicate: as for wireseal_manager_attach_listener().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_attach_accepted(
+    manager: *const wireseal_manager,
+    fd: c_int,
+    remote: *const wireseal_address,
+    message: *mut c_char,
+    message_size: usize,
+    attachment: *mut *mut wireseal_attachment,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer and of the descriptor.
+    unsafe {
+        attach(manager, fd, message, message_size, attachment, |manager, socket| {
+            let remote = IpAddr::try_from(given(remote)?)?;
+            Ok(manager.attach_accepted(&socket, remote, Timestamp::now()))
+        })
+    }
+}
+
+/// Tells what the manager's last step has found out about a socket. It makes no system call.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_attachment_state(
+    attachment: *const wireseal_attachment,
+    state: *mut wireseal_socket_state,
+) -> wireseal_status {
+    with(attachment, |attachment| {
+        // SAFETY: what C promises of the pointer.
+        let mut place = unsafe { place(state)? };
+        place.write(wireseal_socket_state::of(attachment.number(), &attachment.state()));
+        Ok(())
+    })
+}
+
+/// Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
+/// is in progress.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_attachment_keys(
+    attachment: *const wireseal_attachment,
+    message: *mut c_char,
+    message_size: usize,
+    keys: *mut wireseal_socket_key,
+    room: usize,
+    count: *mut usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
+    with(attachment, |attachment| unsafe {
+        let (room, count) = (items_mut(keys.cast(), room)?, place(count)?);
+        let found = Message::at(message, message_size)?.told(attachment.keys())?;
+        list(&found, room, count)
+    })
+}
+
+/// Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
+/// before you close your own. It does not wait for a step in progress, unless it closes the last descriptor of a socket that lingers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_attachment_end(attachment: *mut wireseal_attachment) -> wireseal_status {
+    end(attachment)
+}
+
+impl Manager {
+    /// What to tell C about a step: its sockets, and the peers that have run out of keys since the one before.
+    fn reports(&self, step: &StepReport) -> Vec<Report> {
+        let mut told = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = step.expired.iter().filter(|peer| told.binary_search(peer).is_err());
+        let peers = new.map(|peer| Report::of_expired(*peer, step.generation));
+        let reports = step.sockets.iter().map(Report::of).chain(peers).collect();
+        told.clone_from(&step.expired);
+        reports
+    }
+}
+
+/// Attaches a socket, and tells C why that failed.
+///
+/// # Safety
+/// What C promises of each pointer; and that it does not close the descriptor meanwhile.
+unsafe fn attach(
+    manager: *const wireseal_manager,
+    fd: c_int,
+    message: *mut c_char,
+    message_size: usize,
+    attachment: *mut *mut wireseal_attachment,
+    call: impl FnOnce(&KeyManager, BorrowedFd<'_>) -> Result<Result<Attachment, Error>, Status>,
+) -> Status {
+    // SAFETY: the caller's promise.
+    unsafe {
+        keep(attachment, || {
+            let (manager, mut message) = (value(manager)?, Message::at(message, message_size)?);
+            let socket = message.told(descriptor(fd))?;
+            message.told(call(&manager.keys, socket)?)
+        })
+    }
+}

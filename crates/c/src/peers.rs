@@ -1,0 +1,347 @@
+//! The peers of a key manager: each change, many at once, with a dry run, an undo, and how far it has come.
+
+use core::ffi::{c_char, c_void};
+use std::string::String;
+
+use wireseal_keys::Timestamp;
+use wireseal_linux::{Error, Generation, KeyManager, OnFailure, PeerName, Policy, Transaction};
+
+use crate::border::{given, items, place, place_if_wanted};
+use crate::heap::{Message, text, text_if_given, value, with};
+use crate::keys::{chain_named, wireseal_chains};
+use crate::manager::wireseal_manager;
+use crate::report::{say, wireseal_line_callback};
+use crate::status::{wireseal_status, wireseal_status as Status};
+
+/// What happens to a peer in wireseal_manager_change().
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum wireseal_peer_change_kind {
+    /// It gets a chain: as a new peer, or in place of the chain that it has.
+    Set = 1,
+    /// It is removed, if it is there, as by wireseal_manager_remove_peer().
+    Remove = 2,
+    /// It is kept out, as by wireseal_manager_block_peer().
+    Block = 3,
+    /// Its keys stay; only its policy is set.
+    Keep = 4,
+}
+
+/// What to do if the keys of a peer cannot be put on a socket, or the peer does not move to them.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum wireseal_on_failure {
+    /// Try again in each step.
+    Retry = 0,
+    /// Give the peer the keys from before the change again, until they are changed anew.
+    HoldOldKeys = 1,
+    /// Reset this connection, signed.
+    ResetSession = 2,
+    /// Reset all connections of all peers of the cohort.
+    ResetCohort = 3,
+}
+
+/// What a manager does if a peer does not follow a change of its keys. All zeros: it tries again.
+#[repr(C)]
+pub struct wireseal_policy {
+    /// An enum wireseal_on_failure.
+    pub on_failure: u32,
+    /// Within how many seconds the peer has to sign with the new key and to ask for it, since its connection has it: more than the interval of
+    /// its keepalives. 0: as long as it likes; then only a key that cannot be set is a failure.
+    pub patience: u32,
+    /// The name that the peers of a cohort share, or null.
+    pub cohort: *const c_char,
+}
+
+/// A change of one peer. Set all to zero first.
+#[repr(C)]
+pub struct wireseal_peer_change {
+    /// The peer, as wireseal_manager_set_peer() reads it.
+    pub peer: *const c_char,
+    /// An enum wireseal_peer_change_kind.
+    pub kind: u32,
+    /// For WIRESEAL_PEER_CHANGE_KIND_SET: where the peer's chain is.
+    pub chains: *const wireseal_chains,
+    /// Its name; null for the only one.
+    pub chain: *const c_char,
+    /// The peer's policy from now on, or null, and it stays as it is.
+    pub policy: *const wireseal_policy,
+}
+
+/// For wireseal_manager_change(): changes nothing, and says what would be done.
+pub const WIRESEAL_CHANGE_DRY_RUN: u32 = 1;
+/// For wireseal_manager_change(): removes all peers that the changes do not name.
+pub const WIRESEAL_CHANGE_REMOVE_OTHERS: u32 = 2;
+
+/// How far a change of a manager's peers has come, as the steps so far have found it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct wireseal_progress {
+    /// A later change was made. Ask about that one instead.
+    pub is_superseded: bool,
+    /// The change was undone.
+    pub is_undone: bool,
+    /// All sockets that count have the keys.
+    pub is_held: bool,
+    /// And the peer of each connection signs with its preferred key, and asks for it.
+    pub has_moved: bool,
+    /// How many sockets count: not connections that have ended, nor those of peers that hold their old keys.
+    pub sockets: usize,
+    /// How many of them lack keys.
+    pub not_held: usize,
+    /// How many of them have a peer that has not moved.
+    pub not_moved: usize,
+    /// About how many peers a policy has acted since their last change.
+    pub given_up: usize,
+}
+
+/// Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
+/// due at once.
+///
+/// `peer`: an address, or a network of peers that share the chain. After a % follows the name or the index of the interface, if the peer is on
+/// one alone, and after " in VRF " the name or the index of a VRF device, if it is in one alone: "192.0.2.7", "2001:db8::/64",
+/// "fe80::1%eth0", "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
+/// `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
+/// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+/// `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_set_peer(
+    manager: *const wireseal_manager,
+    peer: *const c_char,
+    chains: *const wireseal_chains,
+    chain: *const c_char,
+    message: *mut c_char,
+    message_size: usize,
+    generation: *mut u64,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        change_peer(manager, peer, message, message_size, generation, |manager, peer| {
+            let chains = value(chains)?;
+            let chain = chain_named(&chains, text_if_given(chain)?)?.clone();
+            Ok(manager.set_peer(peer, chain))
+        })
+    }
+}
+
+/// Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+/// and are reported as expired: shut them down.
+///
+/// On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
+/// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_remove_peer(
+    manager: *const wireseal_manager,
+    peer: *const c_char,
+    message: *mut c_char,
+    message_size: usize,
+    generation: *mut u64,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        change_peer(manager, peer, message, message_size, generation, |manager, peer| {
+            Ok(Ok(manager.remove_peer(peer).unwrap_or_else(|| manager.generation())))
+        })
+    }
+}
+
+/// Keeps a peer out that has lost its keys, or adds a peer without any: on listening sockets it has a key that nobody knows. Its connections
+/// keep the keys that are in use, and are reported as expired: shut them down.
+///
+/// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_block_peer(
+    manager: *const wireseal_manager,
+    peer: *const c_char,
+    message: *mut c_char,
+    message_size: usize,
+    generation: *mut u64,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        change_peer(manager, peer, message, message_size, generation, |manager, peer| {
+            Ok(Ok(manager.block_peer(peer)))
+        })
+    }
+}
+
+/// Changes several peers at once, or none: all of them, or on an error nothing. It takes effect with the next step, which is due at once.
+///
+/// `changes`: `count` of them, each of another peer.
+/// `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a step
+/// in progress, and changes nothing.
+/// `plan`: called in a dry run with a line for each attached socket; else it may be null.
+/// `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
+/// WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed peers during the call: call again.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_change(
+    manager: *const wireseal_manager,
+    changes: *const wireseal_peer_change,
+    count: usize,
+    flags: u32,
+    plan: wireseal_line_callback,
+    context: *mut c_void,
+    message: *mut c_char,
+    message_size: usize,
+    generation: *mut u64,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    with(manager, |manager| unsafe {
+        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(generation)?);
+        if flags & !(WIRESEAL_CHANGE_DRY_RUN | WIRESEAL_CHANGE_REMOVE_OTHERS) != 0 {
+            return Err(Status::BadArgument);
+        }
+        let mut transaction = manager.keys.transaction();
+        for change in items(changes, count)? {
+            change.add_to(&mut transaction, &mut message)?;
+        }
+        if flags & WIRESEAL_CHANGE_REMOVE_OTHERS != 0 {
+            transaction.remove_others();
+        }
+        if flags & WIRESEAL_CHANGE_DRY_RUN != 0 {
+            for socket in message.told(transaction.dry_run(Timestamp::now()))? {
+                say(plan, context, socket);
+            }
+            return Ok(());
+        }
+        let made = message.told(transaction.commit())?;
+        place.into_iter().for_each(|mut place| place.write(made.number()));
+        Ok(())
+    })
+}
+
+/// Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
+///
+/// `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
+/// `undoing`: the number of the new change; it may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_undo(
+    manager: *const wireseal_manager,
+    generation: u64,
+    message: *mut c_char,
+    message_size: usize,
+    undoing: *mut u64,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    with(manager, |manager| unsafe {
+        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(undoing)?);
+        let made = message.told(manager.keys.undo(Generation::new(generation)))?;
+        place.into_iter().for_each(|mut place| place.write(made.number()));
+        Ok(())
+    })
+}
+
+/// Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
+///
+/// `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
+/// it may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_progress(
+    manager: *const wireseal_manager,
+    generation: u64,
+    pending: wireseal_line_callback,
+    context: *mut c_void,
+    progress: *mut wireseal_progress,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    with(manager, |manager| unsafe {
+        let mut place = place(progress)?;
+        let found = manager.keys.progress(Generation::new(generation));
+        place.write(wireseal_progress {
+            is_superseded: found.superseded_by.is_some(),
+            is_undone: found.is_undone,
+            is_held: found.is_held(),
+            has_moved: found.has_moved(),
+            sockets: found.sockets,
+            not_held: found.not_held.len(),
+            not_moved: found.not_moved.len(),
+            given_up: found.given_up.len(),
+        });
+        found
+            .not_held
+            .iter()
+            .for_each(|socket| say(pending, context, format_args!("{socket}: not all keys")));
+        found.not_moved.iter().for_each(|socket| say(pending, context, format_args!("{socket}: not moved")));
+        found
+            .given_up
+            .iter()
+            .for_each(|(peer, action)| say(pending, context, format_args!("{peer}: {action}")));
+        Ok(())
+    })
+}
+
+impl wireseal_peer_change {
+    /// Adds it to a transaction.
+    ///
+    /// # Safety
+    /// What C promises of its pointers.
+    unsafe fn add_to(&self, transaction: &mut Transaction, message: &mut Message<'_>) -> Result<(), Status> {
+        // SAFETY: the caller's promise.
+        let (name, policy) = unsafe {
+            let policy = if self.policy.is_null() { None } else { Some(given(self.policy)?.read()?) };
+            (text(self.peer)?, policy)
+        };
+        let peer: PeerName = message.told(name.parse())?;
+        let is_twice = match self.kind {
+            kind if kind == wireseal_peer_change_kind::Set as u32 => {
+                let chains = value(self.chains)?;
+                // SAFETY: the caller's promise.
+                let name = unsafe { text_if_given(self.chain)? };
+                transaction.set_peer(peer, chain_named(&chains, name)?.clone())
+            }
+            kind if kind == wireseal_peer_change_kind::Remove as u32 => transaction.remove_peer(peer),
+            kind if kind == wireseal_peer_change_kind::Block as u32 => transaction.block_peer(peer),
+            kind if kind == wireseal_peer_change_kind::Keep as u32 => false,
+            _ => return Err(Status::BadArgument),
+        };
+        if is_twice {
+            message.told(Err(Error::PeerTwice(peer)))?;
+        }
+        if let Some(policy) = policy {
+            transaction.set_policy(peer, policy);
+        }
+        Ok(())
+    }
+}
+
+impl wireseal_policy {
+    /// The same in Rust.
+    ///
+    /// # Safety
+    /// What C promises of its pointer.
+    unsafe fn read(&self) -> Result<Policy, Status> {
+        let on_failure = match self.on_failure {
+            0 => OnFailure::Retry,
+            1 => OnFailure::HoldOldKeys,
+            2 => OnFailure::ResetSession,
+            3 => OnFailure::ResetCohort,
+            _ => return Err(Status::BadArgument),
+        };
+        let patience = (self.patience != 0).then_some(self.patience);
+        // SAFETY: the caller's promise.
+        let cohort = unsafe { text_if_given(self.cohort)? };
+        Ok(Policy { on_failure, patience, cohort: cohort.map(String::from) })
+    }
+}
+
+/// Changes one peer, and tells C why that failed.
+///
+/// # Safety
+/// What C promises of each pointer.
+unsafe fn change_peer(
+    manager: *const wireseal_manager,
+    peer: *const c_char,
+    message: *mut c_char,
+    message_size: usize,
+    generation: *mut u64,
+    change: impl FnOnce(&KeyManager, PeerName) -> Result<Result<Generation, Error>, Status>,
+) -> Status {
+    // SAFETY: the caller's promise.
+    with(manager, |manager| unsafe {
+        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(generation)?);
+        let peer = message.told(text(peer)?.parse())?;
+        let made = message.told(change(&manager.keys, peer)?)?;
+        place.into_iter().for_each(|mut place| place.write(made.number()));
+        Ok(())
+    })
+}
