@@ -43,14 +43,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_AEAD_KEY_SIZE 640
-
-// Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_MASK_KEY_SIZE 384
-
 // The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
 #define WIRESEAL_ALIGN 64
+
+// The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
+// overlap.
+#define WIRESEAL_MKTS 4
+
+// The most octets of a master key.
+#define WIRESEAL_MASTER_KEY_MAX 80
 
 // Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
 // needs.
@@ -61,34 +62,6 @@
 
 // In place of the id of a key: none.
 #define WIRESEAL_NO_KEY_ID -1
-
-// For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
-#define WIRESEAL_SOCKET_CURRENT 1
-
-// For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
-#define WIRESEAL_SOCKET_RNEXT 2
-
-// The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
-// overlap.
-#define WIRESEAL_MKTS 4
-
-// The most octets of a master key.
-#define WIRESEAL_MASTER_KEY_MAX 80
-
-// For wireseal_manager_change(): changes nothing, and says what would be done.
-#define WIRESEAL_CHANGE_DRY_RUN 1
-
-// For wireseal_manager_change(): removes all peers that the changes do not name.
-#define WIRESEAL_CHANGE_REMOVE_OTHERS 2
-
-// Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_QUIC_PACKET_KEY_SIZE 640
-
-// Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_QUIC_HEADER_KEY_SIZE 384
-
-// No packet was opened yet, for wireseal_quic_open().
-#define WIRESEAL_QUIC_NONE UINT64_MAX
 
 // The most octets that TCP-AO adds to a segment: the longest option, a multiple of four.
 #define WIRESEAL_OPTION_ROOM 20
@@ -105,6 +78,33 @@
 
 // Octets that are enough for each of its connections.
 #define WIRESEAL_SHIM_CONNECTION_SIZE 1280
+
+// For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
+#define WIRESEAL_SOCKET_CURRENT 1
+
+// For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
+#define WIRESEAL_SOCKET_RNEXT 2
+
+// For wireseal_manager_change(): changes nothing, and says what would be done.
+#define WIRESEAL_CHANGE_DRY_RUN 1
+
+// For wireseal_manager_change(): removes all peers that the changes do not name.
+#define WIRESEAL_CHANGE_REMOVE_OTHERS 2
+
+// Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_QUIC_PACKET_KEY_SIZE 640
+
+// Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_QUIC_HEADER_KEY_SIZE 384
+
+// No packet was opened yet, for wireseal_quic_open().
+#define WIRESEAL_QUIC_NONE UINT64_MAX
+
+// Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_AEAD_KEY_SIZE 640
+
+// Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_MASK_KEY_SIZE 384
 
 // What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
 //
@@ -588,6 +588,129 @@ struct wireseal_connection_info {
     struct wireseal_counters counters;
 };
 
+// What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
+struct wireseal_kdf_context {
+    // The sender of the segments.
+    struct wireseal_endpoint source;
+    // Their receiver.
+    struct wireseal_endpoint destination;
+    // The sender's initial sequence number.
+    uint32_t source_isn;
+    // The receiver's; 0 for a SYN without ACK.
+    uint32_t destination_isn;
+};
+
+// How a shim works. Set all to zero but `mtu` for RFC 5925's defaults.
+struct wireseal_shim_config {
+    // The link's MTU: octets of the longest IP packet.
+    size_t mtu;
+    // The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+    size_t stack_mtu;
+    // An enum wireseal_unmatched.
+    uint32_t unmatched;
+    // Not 0: hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
+    uint8_t accept_icmp;
+    // Not 0: the device has checked the TCP, ICMP and IPv4 checksums of received packets, so the shim need not.
+    uint8_t checksums_are_checked;
+    // How long a handshake is kept that makes no progress, in milliseconds; 0 is 75 seconds.
+    uint32_t half_open_ms;
+    // How long an unanswered handshake cannot be evicted from a full table; 0 is 15 seconds.
+    uint32_t unanswered_ms;
+    // How long a handshake cannot be evicted by a peer that has none in the table; 0 is 2 seconds.
+    uint32_t turn_ms;
+    // How long a closed connection is kept, for late segments; 0 is 240 seconds.
+    uint32_t closed_ms;
+    // How long a connection is kept whose peer does not acknowledge this end's FIN; 0 is 240 seconds.
+    uint32_t fin_ms;
+    // How long an open connection without progress is kept; 0 is three hours.
+    uint32_t idle_ms;
+};
+
+// Something that happened to a packet or a connection. It has no secrets.
+struct wireseal_event {
+    // What happened.
+    enum wireseal_event_kind kind;
+    // Of a packet that was refused or passed: its direction.
+    enum wireseal_direction direction;
+    // Of a packet that was refused or passed: why it was, or would have been, refused.
+    enum wireseal_status reason;
+    // How the connection or handshake ended.
+    enum wireseal_ending ending;
+    // Whether a peer is configured for the connection.
+    bool has_peer;
+    // Whether the connection is known; not if the packet has no readable TCP header.
+    bool has_pair;
+    // The index of the peer.
+    size_t peer;
+    // The connection.
+    struct wireseal_pair pair;
+    // WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key before. _PEER_ON_OLD_KEY: the RecvID of the key that the peer uses.
+    // _PEER_INSISTS: the SendID of the old key.
+    uint8_t from_key;
+    // WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key from now on. _PEER_ON_OLD_KEY: the RecvID of the key that was asked for.
+    uint8_t to_key;
+};
+
+// Receives the events of a shim; it may be null. It is called within the call that caused the event, in that thread, and must return: no
+// longjmp, no exception of C++. It cannot call into the same shim (WIRESEAL_STATUS_BUSY). `event` is gone when it returns. Be quick: an
+// attacker chooses how many packets are refused.
+typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
+
+// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
+struct wireseal_network {
+    // Its first address: the bits after the prefix are zero.
+    struct wireseal_address address;
+    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+    uint8_t prefix_length;
+};
+
+// The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
+// longest remote prefix, then the longest local one, then the most ports.
+struct wireseal_connection_identifier {
+    // This end's addresses.
+    struct wireseal_network local;
+    // The other end's addresses.
+    struct wireseal_network remote;
+    // This end's port; 0 is any.
+    uint16_t local_port;
+    // The other end's port; 0 is any.
+    uint16_t remote_port;
+};
+
+// Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
+struct wireseal_refusals {
+    uint64_t malformed;
+    uint64_t checksum;
+    // Not authentic: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
+    uint64_t verify;
+    uint64_t connection_exists;
+    uint64_t no_connection;
+    uint64_t source_routed;
+    uint64_t no_peer;
+    uint64_t no_key;
+    uint64_t table_full;
+    uint64_t icmp;
+    // The stack's segment could not be signed.
+    uint64_t sign;
+    uint64_t no_room;
+    uint64_t already_signed;
+    uint64_t too_long_for_link;
+};
+
+// One of many packets that a shim takes at once.
+struct wireseal_packet {
+    // The buffer. No two packets of one call share octets.
+    uint8_t *buffer;
+    // Octets of the buffer. The packet ends within it.
+    size_t size;
+    // Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
+    size_t offset;
+    // Octets of the packet after the call; 0 if it is to be dropped.
+    size_t length;
+    // An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
+    int32_t status;
+};
+
 // When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
 struct wireseal_lifetime {
     // The first moment; 0 for no start.
@@ -618,14 +741,6 @@ struct wireseal_linux_support {
     uint32_t algorithms;
     // Its release, as `uname -r` prints it.
     char kernel[65];
-};
-
-// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
-struct wireseal_network {
-    // Its first address: the bits after the prefix are zero.
-    struct wireseal_address address;
-    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
-    uint8_t prefix_length;
 };
 
 // What identifies a key on a socket.
@@ -725,20 +840,6 @@ struct wireseal_report {
 // Called for each report; `context` is what wireseal_manager_step() was given. It may call any function of the manager.
 typedef void (*wireseal_report_callback)(void *context, const struct wireseal_report *report);
 
-// One of many packets that a shim takes at once.
-struct wireseal_packet {
-    // The buffer. No two packets of one call share octets.
-    uint8_t *buffer;
-    // Octets of the buffer. The packet ends within it.
-    size_t size;
-    // Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
-    size_t offset;
-    // Octets of the packet after the call; 0 if it is to be dropped.
-    size_t length;
-    // An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
-    int32_t status;
-};
-
 // What a manager does if a peer does not follow a change of its keys. All zeros: it tries again.
 struct wireseal_policy {
     // An enum wireseal_on_failure.
@@ -835,205 +936,12 @@ struct wireseal_quic_retry {
     size_t token_length;
 };
 
-// What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
-struct wireseal_kdf_context {
-    // The sender of the segments.
-    struct wireseal_endpoint source;
-    // Their receiver.
-    struct wireseal_endpoint destination;
-    // The sender's initial sequence number.
-    uint32_t source_isn;
-    // The receiver's; 0 for a SYN without ACK.
-    uint32_t destination_isn;
-};
-
-// How a shim works. Set all to zero but `mtu` for RFC 5925's defaults.
-struct wireseal_shim_config {
-    // The link's MTU: octets of the longest IP packet.
-    size_t mtu;
-    // The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
-    size_t stack_mtu;
-    // An enum wireseal_unmatched.
-    uint32_t unmatched;
-    // Not 0: hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
-    uint8_t accept_icmp;
-    // Not 0: the device has checked the TCP, ICMP and IPv4 checksums of received packets, so the shim need not.
-    uint8_t checksums_are_checked;
-    // How long a handshake is kept that makes no progress, in milliseconds; 0 is 75 seconds.
-    uint32_t half_open_ms;
-    // How long an unanswered handshake cannot be evicted from a full table; 0 is 15 seconds.
-    uint32_t unanswered_ms;
-    // How long a handshake cannot be evicted by a peer that has none in the table; 0 is 2 seconds.
-    uint32_t turn_ms;
-    // How long a closed connection is kept, for late segments; 0 is 240 seconds.
-    uint32_t closed_ms;
-    // How long a connection is kept whose peer does not acknowledge this end's FIN; 0 is 240 seconds.
-    uint32_t fin_ms;
-    // How long an open connection without progress is kept; 0 is three hours.
-    uint32_t idle_ms;
-};
-
-// Something that happened to a packet or a connection. It has no secrets.
-struct wireseal_event {
-    // What happened.
-    enum wireseal_event_kind kind;
-    // Of a packet that was refused or passed: its direction.
-    enum wireseal_direction direction;
-    // Of a packet that was refused or passed: why it was, or would have been, refused.
-    enum wireseal_status reason;
-    // How the connection or handshake ended.
-    enum wireseal_ending ending;
-    // Whether a peer is configured for the connection.
-    bool has_peer;
-    // Whether the connection is known; not if the packet has no readable TCP header.
-    bool has_pair;
-    // The index of the peer.
-    size_t peer;
-    // The connection.
-    struct wireseal_pair pair;
-    // WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key before. _PEER_ON_OLD_KEY: the RecvID of the key that the peer uses.
-    // _PEER_INSISTS: the SendID of the old key.
-    uint8_t from_key;
-    // WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key from now on. _PEER_ON_OLD_KEY: the RecvID of the key that was asked for.
-    uint8_t to_key;
-};
-
-// Receives the events of a shim; it may be null. It is called within the call that caused the event, in that thread, and must return: no
-// longjmp, no exception of C++. It cannot call into the same shim (WIRESEAL_STATUS_BUSY). `event` is gone when it returns. Be quick: an
-// attacker chooses how many packets are refused.
-typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
-
-// The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
-// longest remote prefix, then the longest local one, then the most ports.
-struct wireseal_connection_identifier {
-    // This end's addresses.
-    struct wireseal_network local;
-    // The other end's addresses.
-    struct wireseal_network remote;
-    // This end's port; 0 is any.
-    uint16_t local_port;
-    // The other end's port; 0 is any.
-    uint16_t remote_port;
-};
-
-// Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
-struct wireseal_refusals {
-    uint64_t malformed;
-    uint64_t checksum;
-    // Not authentic: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
-    uint64_t verify;
-    uint64_t connection_exists;
-    uint64_t no_connection;
-    uint64_t source_routed;
-    uint64_t no_peer;
-    uint64_t no_key;
-    uint64_t table_full;
-    uint64_t icmp;
-    // The stack's segment could not be signed.
-    uint64_t sign;
-    uint64_t no_room;
-    uint64_t already_signed;
-    uint64_t too_long_for_link;
-};
-
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-// The octets of a key of an enum wireseal_aead_algorithm: 16 or 32; 0 if no algorithm has this number.
-size_t wireseal_aead_key_length(uint32_t algorithm);
-
-// The octets of a struct wireseal_aead_key.
-size_t wireseal_aead_key_size(void);
-
-// The alignment of a struct wireseal_aead_key.
-size_t wireseal_aead_key_align(void);
-
-// Makes a key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` has the length that
-// wireseal_aead_key_length() tells. The processor's instructions are found out here; nothing later can fail for want of them.
-//
-// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
-enum wireseal_status wireseal_aead_key_new(void *memory,
-                                           size_t size,
-                                           uint32_t algorithm,
-                                           const uint8_t *octets,
-                                           size_t octets_length,
-                                           struct wireseal_aead_key **key);
-
-// Writes what computes the AEAD to `text`, with a zero at its end: Wireseal's own routines for the processor's instructions, or the name of a
-// library. 64 octets are enough.
-//
-// Error: WIRESEAL_STATUS_TOO_SMALL.
-enum wireseal_status wireseal_aead_key_served_by(const struct wireseal_aead_key *key,
-                                                 char *text,
-                                                 size_t text_size);
-
-// Ends a key and wipes its memory.
-enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
-
-// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may lie right behind the text. `aad` is authenticated, but not sent.
-//
-// `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
-//
-// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
-enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
-                                        const uint8_t *nonce,
-                                        const uint8_t *aad,
-                                        size_t aad_length,
-                                        uint8_t *text,
-                                        size_t text_length,
-                                        uint8_t *tag);
-
-// Seals like wireseal_aead_seal(), and writes the mask for the sample of 16 octets that begins `sample_offset` octets after the start of the
-// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
-// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
-//
-// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
-enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
-                                                  const struct wireseal_mask_key *mask_key,
-                                                  const uint8_t *nonce,
-                                                  const uint8_t *aad,
-                                                  size_t aad_length,
-                                                  uint8_t *text,
-                                                  size_t text_length,
-                                                  size_t sample_offset,
-                                                  uint8_t *mask);
-
-// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
-//
-// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
-enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
-                                        const uint8_t *nonce,
-                                        const uint8_t *aad,
-                                        size_t aad_length,
-                                        uint8_t *text,
-                                        size_t text_length,
-                                        const uint8_t *tag);
-
-// The octets of a struct wireseal_mask_key.
-size_t wireseal_mask_key_size(void);
-
-// The alignment of a struct wireseal_mask_key.
-size_t wireseal_mask_key_align(void);
-
-// Makes a key for masks in `size` octets of `memory`. `algorithm` is the AEAD that seals the packets, and `octets` as long as its keys
-// (wireseal_aead_key_length()).
-//
-// Errors: those of wireseal_aead_key_new().
-enum wireseal_status wireseal_mask_key_new(void *memory,
-                                           size_t size,
-                                           uint32_t algorithm,
-                                           const uint8_t *octets,
-                                           size_t octets_length,
-                                           struct wireseal_mask_key **key);
-
-// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol says which bits it covers.
-enum wireseal_status wireseal_mask(const struct wireseal_mask_key *key,
-                                   const uint8_t *sample,
-                                   uint8_t *mask);
-
-// Ends a key for masks and wipes its memory.
-enum wireseal_status wireseal_mask_key_end(struct wireseal_mask_key *key);
+// The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
+const char *wireseal_status_text(int32_t status);
 
 // Octets of memory for a connection.
 size_t wireseal_connection_size(void);
@@ -1171,6 +1079,213 @@ enum wireseal_status wireseal_connection_ignores_icmp(struct wireseal_connection
                                                       const uint8_t *packet,
                                                       size_t length,
                                                       bool *ignore);
+
+// Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other
+// implementations: no function takes one.
+//
+// `size` octets at `traffic_key`, of which `*length` are written. WIRESEAL_STATUS_TOO_SMALL if the key is longer.
+enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
+                                          const struct wireseal_kdf_context *context,
+                                          uint8_t *traffic_key,
+                                          size_t size,
+                                          size_t *length);
+
+// Appends an AO option with a MAC of `mac_length` octets, all zeros, to the options of a TCP header, and pads it with NOPs to a multiple of
+// four octets. wireseal_segment_sign() fills it in.
+//
+// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
+// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
+                                                size_t size,
+                                                size_t used,
+                                                size_t mac_length,
+                                                size_t *new_used);
+
+// Signs a TCP segment, header and payload, in place: fills ids and MAC into the AO option that its header has.
+//
+// `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign
+// with. The segment's ports are those of `context`, else WIRESEAL_STATUS_OTHER_CONNECTION. Compute the checksum afterwards. On an error the
+// segment is unchanged.
+enum wireseal_status wireseal_segment_sign(const struct wireseal_mkt *mkt,
+                                           const struct wireseal_kdf_context *context,
+                                           uint32_t sne,
+                                           uint8_t rnext_key_id,
+                                           uint8_t *tcp,
+                                           size_t length);
+
+// Verifies a TCP segment, header and payload, with that of the `count` keys at `mkts` whose RecvID is the segment's KeyID. `sne` is the
+// extension of its sequence number.
+//
+// The index of the key goes to `*index`, which may be null. The segment's ports are those of `context`, else
+// WIRESEAL_STATUS_OTHER_CONNECTION. Other errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC.
+enum wireseal_status wireseal_segment_verify(const struct wireseal_mkt *mkts,
+                                             size_t count,
+                                             const struct wireseal_kdf_context *context,
+                                             uint32_t sne,
+                                             const uint8_t *tcp,
+                                             size_t length,
+                                             size_t *index);
+
+// Octets of memory for a shim with room for so many peers and, at one time, so many connections; 0 if no memory is that large. Give it more
+// connections than will be open and peers together, so that handshakes need not wait for one another.
+size_t wireseal_shim_size(size_t peers,
+                          size_t connections);
+
+// The alignment of that memory, in octets.
+size_t wireseal_shim_align(void);
+
+// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+//
+// `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
+// as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
+enum wireseal_status wireseal_shim_new(void *memory,
+                                       size_t size,
+                                       const struct wireseal_shim_config *config,
+                                       const uint8_t *hash_key,
+                                       size_t peers,
+                                       size_t connections,
+                                       struct wireseal_shim **shim);
+
+// Ends a shim, and wipes the keys of its peers and connections, all of its memory.
+enum wireseal_status wireseal_shim_end(struct wireseal_shim *shim);
+
+// Reports the shim's events to `observer`, with `context`, from now on. Both may be null; the shim keeps both pointers.
+enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
+                                                wireseal_observer observer,
+                                                void *context);
+
+// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
+// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+//
+// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
+// as specific, has one of their ids. Nothing changed.
+enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
+                                            const struct wireseal_connection_identifier *connections,
+                                            const struct wireseal_mkt *mkts,
+                                            size_t count,
+                                            size_t *index);
+
+// Removes a peer and forgets its connections. They are not protected any more, unless another peer covers them.
+// WIRESEAL_STATUS_NO_SUCH_PEER.
+enum wireseal_status wireseal_shim_remove_peer(struct wireseal_shim *shim,
+                                               size_t index);
+
+// Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. With `count` 0 the peer stays
+// protected, its connections are forgotten, and nothing gets through.
+//
+// Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, those of the keys; nothing changed.
+enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
+                                            size_t index,
+                                            const struct wireseal_mkt *mkts,
+                                            size_t count);
+
+// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
+// then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
+// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
+                                                     size_t index,
+                                                     uint64_t until_ms);
+
+// Forgets connections that have ended, were never completed, or have been idle for hours. Call it once a minute, so that their keys do not
+// stay, and a peer that restarted on the same ports can connect again.
+enum wireseal_status wireseal_shim_expire(struct wireseal_shim *shim,
+                                          uint64_t now_ms);
+
+// Writes to `*counters` the verdicts on segments from all peers together, including segments of no connection.
+enum wireseal_status wireseal_shim_counters(struct wireseal_shim *shim,
+                                            struct wireseal_counters *counters);
+
+// Writes to `*counters` the verdicts on segments from one peer. WIRESEAL_STATUS_NO_SUCH_PEER.
+enum wireseal_status wireseal_shim_peer_counters(struct wireseal_shim *shim,
+                                                 size_t index,
+                                                 struct wireseal_counters *counters);
+
+// Writes to `*refusals` how many packets were refused in one direction, an enum wireseal_direction. WIRESEAL_STATUS_BAD_ARGUMENT for another
+// number.
+enum wireseal_status wireseal_shim_refused(struct wireseal_shim *shim,
+                                           uint32_t direction,
+                                           struct wireseal_refusals *refusals);
+
+// Writes to `*refusals` how many packets passed unprotected in either direction, because mismatches are accepted, by what would have refused
+// them.
+enum wireseal_status wireseal_shim_passed(struct wireseal_shim *shim,
+                                          struct wireseal_refusals *refusals);
+
+// Writes what is known of a live connection to `*info`. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+enum wireseal_status wireseal_shim_connection(struct wireseal_shim *shim,
+                                              const struct wireseal_pair *pair,
+                                              struct wireseal_connection_info *info);
+
+// Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
+                                                 const struct wireseal_pair *pair,
+                                                 uint8_t recv_id);
+
+// Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
+//
+// WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
+// FIN or reset it. Nothing changed then.
+enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
+                                          const struct wireseal_pair *pair,
+                                          uint8_t *state,
+                                          size_t size);
+
+// Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
+// now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
+//
+// Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has none to sign with, _TABLE_FULL.
+enum wireseal_status wireseal_shim_adopt(struct wireseal_shim *shim,
+                                         uint64_t now_ms,
+                                         const uint8_t *state,
+                                         size_t length,
+                                         const struct wireseal_mkt *mkts,
+                                         size_t count);
+
+// Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
+//
+// Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
+// WIRESEAL_UNMATCHED_DROP_ALL is configured.
+//
+// Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
+enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
+                                           uint64_t now_ms,
+                                           uint8_t *packet,
+                                           size_t length,
+                                           size_t *offset,
+                                           size_t *new_length);
+
+// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
+// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
+//
+// Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
+// configured.
+//
+// WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
+// _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
+enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
+                                            uint64_t now_ms,
+                                            uint8_t *buffer,
+                                            size_t size,
+                                            size_t room,
+                                            size_t *offset,
+                                            size_t *new_length);
+
+// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
+// time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
+//
+// WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
+// long, or a packet starts behind it: then no packet was taken.
+enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
+                                                 uint64_t now_ms,
+                                                 struct wireseal_packet *packets,
+                                                 size_t count);
+
+// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
+// wireseal_shim_inbound_batch().
+enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
+                                                  uint64_t now_ms,
+                                                  struct wireseal_packet *packets,
+                                                  size_t count);
 
 // Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
 // BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.
@@ -1465,52 +1580,6 @@ enum wireseal_status wireseal_attachment_keys(const struct wireseal_attachment *
 // before you close your own. It does not wait for a step in progress, unless it closes the last descriptor of a socket that lingers.
 enum wireseal_status wireseal_attachment_end(struct wireseal_attachment *attachment);
 
-// Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
-//
-// Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
-// WIRESEAL_UNMATCHED_DROP_ALL is configured.
-//
-// Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
-enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
-                                           uint64_t now_ms,
-                                           uint8_t *packet,
-                                           size_t length,
-                                           size_t *offset,
-                                           size_t *new_length);
-
-// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
-// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
-//
-// Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
-// configured.
-//
-// WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
-// _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
-enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
-                                            uint64_t now_ms,
-                                            uint8_t *buffer,
-                                            size_t size,
-                                            size_t room,
-                                            size_t *offset,
-                                            size_t *new_length);
-
-// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
-// time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
-//
-// WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
-// long, or a packet starts behind it: then no packet was taken.
-enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
-                                                 uint64_t now_ms,
-                                                 struct wireseal_packet *packets,
-                                                 size_t count);
-
-// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
-// wireseal_shim_inbound_batch().
-enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
-                                                  uint64_t now_ms,
-                                                  struct wireseal_packet *packets,
-                                                  size_t count);
-
 // Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
 // due at once.
 //
@@ -1769,169 +1838,100 @@ enum wireseal_status wireseal_quic_retry_verify(uint32_t version,
                                                 size_t datagram_length,
                                                 struct wireseal_quic_retry *retry);
 
-// Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other
-// implementations: no function takes one.
+// The octets of a key of an enum wireseal_aead_algorithm: 16 or 32; 0 if no algorithm has this number.
+size_t wireseal_aead_key_length(uint32_t algorithm);
+
+// The octets of a struct wireseal_aead_key.
+size_t wireseal_aead_key_size(void);
+
+// The alignment of a struct wireseal_aead_key.
+size_t wireseal_aead_key_align(void);
+
+// Makes a key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` has the length that
+// wireseal_aead_key_length() tells. The processor's instructions are found out here; nothing later can fail for want of them.
 //
-// `size` octets at `traffic_key`, of which `*length` are written. WIRESEAL_STATUS_TOO_SMALL if the key is longer.
-enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
-                                          const struct wireseal_kdf_context *context,
-                                          uint8_t *traffic_key,
-                                          size_t size,
-                                          size_t *length);
+// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+enum wireseal_status wireseal_aead_key_new(void *memory,
+                                           size_t size,
+                                           uint32_t algorithm,
+                                           const uint8_t *octets,
+                                           size_t octets_length,
+                                           struct wireseal_aead_key **key);
 
-// Appends an AO option with a MAC of `mac_length` octets, all zeros, to the options of a TCP header, and pads it with NOPs to a multiple of
-// four octets. wireseal_segment_sign() fills it in.
+// Writes what computes the AEAD to `text`, with a zero at its end: Wireseal's own routines for the processor's instructions, or the name of a
+// library. 64 octets are enough.
 //
-// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
-// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
-enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
-                                                size_t size,
-                                                size_t used,
-                                                size_t mac_length,
-                                                size_t *new_used);
+// Error: WIRESEAL_STATUS_TOO_SMALL.
+enum wireseal_status wireseal_aead_key_served_by(const struct wireseal_aead_key *key,
+                                                 char *text,
+                                                 size_t text_size);
 
-// Signs a TCP segment, header and payload, in place: fills ids and MAC into the AO option that its header has.
+// Ends a key and wipes its memory.
+enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
+
+// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may lie right behind the text. `aad` is authenticated, but not sent.
 //
-// `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign
-// with. The segment's ports are those of `context`, else WIRESEAL_STATUS_OTHER_CONNECTION. Compute the checksum afterwards. On an error the
-// segment is unchanged.
-enum wireseal_status wireseal_segment_sign(const struct wireseal_mkt *mkt,
-                                           const struct wireseal_kdf_context *context,
-                                           uint32_t sne,
-                                           uint8_t rnext_key_id,
-                                           uint8_t *tcp,
-                                           size_t length);
-
-// Verifies a TCP segment, header and payload, with that of the `count` keys at `mkts` whose RecvID is the segment's KeyID. `sne` is the
-// extension of its sequence number.
+// `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
 //
-// The index of the key goes to `*index`, which may be null. The segment's ports are those of `context`, else
-// WIRESEAL_STATUS_OTHER_CONNECTION. Other errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC.
-enum wireseal_status wireseal_segment_verify(const struct wireseal_mkt *mkts,
-                                             size_t count,
-                                             const struct wireseal_kdf_context *context,
-                                             uint32_t sne,
-                                             const uint8_t *tcp,
-                                             size_t length,
-                                             size_t *index);
+// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
+                                        const uint8_t *nonce,
+                                        const uint8_t *aad,
+                                        size_t aad_length,
+                                        uint8_t *text,
+                                        size_t text_length,
+                                        uint8_t *tag);
 
-// Octets of memory for a shim with room for so many peers and, at one time, so many connections; 0 if no memory is that large. Give it more
-// connections than will be open and peers together, so that handshakes need not wait for one another.
-size_t wireseal_shim_size(size_t peers,
-                          size_t connections);
-
-// The alignment of that memory, in octets.
-size_t wireseal_shim_align(void);
-
-// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+// Seals like wireseal_aead_seal(), and writes the mask for the sample of 16 octets that begins `sample_offset` octets after the start of the
+// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
+// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
 //
-// `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
-// as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
-enum wireseal_status wireseal_shim_new(void *memory,
-                                       size_t size,
-                                       const struct wireseal_shim_config *config,
-                                       const uint8_t *hash_key,
-                                       size_t peers,
-                                       size_t connections,
-                                       struct wireseal_shim **shim);
+// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
+                                                  const struct wireseal_mask_key *mask_key,
+                                                  const uint8_t *nonce,
+                                                  const uint8_t *aad,
+                                                  size_t aad_length,
+                                                  uint8_t *text,
+                                                  size_t text_length,
+                                                  size_t sample_offset,
+                                                  uint8_t *mask);
 
-// Ends a shim, and wipes the keys of its peers and connections, all of its memory.
-enum wireseal_status wireseal_shim_end(struct wireseal_shim *shim);
-
-// Reports the shim's events to `observer`, with `context`, from now on. Both may be null; the shim keeps both pointers.
-enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
-                                                wireseal_observer observer,
-                                                void *context);
-
-// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
-// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
 //
-// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
-// as specific, has one of their ids. Nothing changed.
-enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
-                                            const struct wireseal_connection_identifier *connections,
-                                            const struct wireseal_mkt *mkts,
-                                            size_t count,
-                                            size_t *index);
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
+                                        const uint8_t *nonce,
+                                        const uint8_t *aad,
+                                        size_t aad_length,
+                                        uint8_t *text,
+                                        size_t text_length,
+                                        const uint8_t *tag);
 
-// Removes a peer and forgets its connections. They are not protected any more, unless another peer covers them.
-// WIRESEAL_STATUS_NO_SUCH_PEER.
-enum wireseal_status wireseal_shim_remove_peer(struct wireseal_shim *shim,
-                                               size_t index);
+// The octets of a struct wireseal_mask_key.
+size_t wireseal_mask_key_size(void);
 
-// Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. With `count` 0 the peer stays
-// protected, its connections are forgotten, and nothing gets through.
+// The alignment of a struct wireseal_mask_key.
+size_t wireseal_mask_key_align(void);
+
+// Makes a key for masks in `size` octets of `memory`. `algorithm` is the AEAD that seals the packets, and `octets` as long as its keys
+// (wireseal_aead_key_length()).
 //
-// Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, those of the keys; nothing changed.
-enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
-                                            size_t index,
-                                            const struct wireseal_mkt *mkts,
-                                            size_t count);
+// Errors: those of wireseal_aead_key_new().
+enum wireseal_status wireseal_mask_key_new(void *memory,
+                                           size_t size,
+                                           uint32_t algorithm,
+                                           const uint8_t *octets,
+                                           size_t octets_length,
+                                           struct wireseal_mask_key **key);
 
-// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
-// then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
-// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
-enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
-                                                     size_t index,
-                                                     uint64_t until_ms);
+// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol says which bits it covers.
+enum wireseal_status wireseal_mask(const struct wireseal_mask_key *key,
+                                   const uint8_t *sample,
+                                   uint8_t *mask);
 
-// Forgets connections that have ended, were never completed, or have been idle for hours. Call it once a minute, so that their keys do not
-// stay, and a peer that restarted on the same ports can connect again.
-enum wireseal_status wireseal_shim_expire(struct wireseal_shim *shim,
-                                          uint64_t now_ms);
-
-// Writes to `*counters` the verdicts on segments from all peers together, including segments of no connection.
-enum wireseal_status wireseal_shim_counters(struct wireseal_shim *shim,
-                                            struct wireseal_counters *counters);
-
-// Writes to `*counters` the verdicts on segments from one peer. WIRESEAL_STATUS_NO_SUCH_PEER.
-enum wireseal_status wireseal_shim_peer_counters(struct wireseal_shim *shim,
-                                                 size_t index,
-                                                 struct wireseal_counters *counters);
-
-// Writes to `*refusals` how many packets were refused in one direction, an enum wireseal_direction. WIRESEAL_STATUS_BAD_ARGUMENT for another
-// number.
-enum wireseal_status wireseal_shim_refused(struct wireseal_shim *shim,
-                                           uint32_t direction,
-                                           struct wireseal_refusals *refusals);
-
-// Writes to `*refusals` how many packets passed unprotected in either direction, because mismatches are accepted, by what would have refused
-// them.
-enum wireseal_status wireseal_shim_passed(struct wireseal_shim *shim,
-                                          struct wireseal_refusals *refusals);
-
-// Writes what is known of a live connection to `*info`. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
-enum wireseal_status wireseal_shim_connection(struct wireseal_shim *shim,
-                                              const struct wireseal_pair *pair,
-                                              struct wireseal_connection_info *info);
-
-// Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
-enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
-                                                 const struct wireseal_pair *pair,
-                                                 uint8_t recv_id);
-
-// Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
-//
-// WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
-// FIN or reset it. Nothing changed then.
-enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
-                                          const struct wireseal_pair *pair,
-                                          uint8_t *state,
-                                          size_t size);
-
-// Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
-// now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
-//
-// Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has none to sign with, _TABLE_FULL.
-enum wireseal_status wireseal_shim_adopt(struct wireseal_shim *shim,
-                                         uint64_t now_ms,
-                                         const uint8_t *state,
-                                         size_t length,
-                                         const struct wireseal_mkt *mkts,
-                                         size_t count);
-
-// The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
-const char *wireseal_status_text(int32_t status);
+// Ends a key for masks and wipes its memory.
+enum wireseal_status wireseal_mask_key_end(struct wireseal_mask_key *key);
 
 #ifdef __cplusplus
 }  // extern "C"

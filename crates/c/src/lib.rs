@@ -32,33 +32,46 @@
 #[cfg(feature = "std")]
 extern crate std;
 
-mod address;
-#[cfg(feature = "quic")]
-mod aead;
 mod border;
-mod connection;
-mod event;
 #[cfg(feature = "linux")]
 mod heap;
+
+// In the order in which a reader of the header wants them; the empty lines keep it.
+mod status;
+
+mod address;
+mod mkt;
+
+mod connection;
+
+mod segment;
+
+mod shim;
+
+mod packet;
+
+mod event;
+
 #[cfg(feature = "linux")]
 mod keys;
+
 #[cfg(feature = "linux")]
 mod linux;
+
 #[cfg(feature = "linux")]
 mod manager;
-mod mkt;
-mod packet;
 #[cfg(feature = "linux")]
 mod peers;
+#[cfg(feature = "linux")]
+mod report;
+
 #[cfg(feature = "quic")]
 mod quic_keys;
 #[cfg(feature = "quic")]
 mod quic_packets;
-#[cfg(feature = "linux")]
-mod report;
-mod segment;
-mod shim;
-mod status;
+
+#[cfg(feature = "quic")]
+mod aead;
 
 pub use address::*;
 #[cfg(feature = "quic")]
