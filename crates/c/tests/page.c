@@ -3,6 +3,7 @@
 
 /* From target/c. */
 #include "page/connection.c"
+#include "page/daemon.c"
 #include "page/quic.c"
 #include "page/shim.c"
 
@@ -113,6 +114,37 @@ static void quic(void)
     CHECK(wireseal_quic_packet_key_end(keys.packet) == WIRESEAL_STATUS_OK && wireseal_quic_header_key_end(keys.header) == WIRESEAL_STATUS_OK);
 }
 
+void serve(int connection, struct wireseal_attachment *attachment)
+{
+    CHECK(wireseal_attachment_end(attachment) == WIRESEAL_STATUS_OK && close(connection) == 0);
+}
+
+/* Where the kernel has no TCP-AO the daemon says so, and does not listen. examples/c is tested where it has. */
+static void a_daemon(void)
+{
+    const char *const keys = "target/c/keys.toml";
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct wireseal_linux_support support;
+    struct wireseal_attachment *attachment;
+    FILE *const file = fopen(keys, "w");
+
+    CHECK(file != NULL && listener >= 0);
+    fputs("[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 100\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"first-secret\"\n", file);
+    CHECK(fclose(file) == 0);
+    CHECK(start("/no/such/file", "192.0.2.0/24", listener, &attachment) == -1 && strstr(message, "/no/such/file") != NULL);
+    CHECK(start(keys, "192.0.2.0/33", listener, &attachment) == -1 && strstr(message, "is no peer") != NULL);
+    OK(wireseal_linux_probe(&support));
+    if (support.tcp_ao) {
+        CHECK(start(keys, "192.0.2.0/24", listener, &attachment) == 0);
+        OK(wireseal_attachment_end(attachment));
+    } else {
+        CHECK(start(keys, "192.0.2.0/24", listener, &attachment) == -1 && strstr(message, "this kernel has no TCP-AO") != NULL);
+    }
+    turn(listener, 0);
+    OK(wireseal_manager_end(manager));
+    close(listener);
+}
+
 int main(void)
 {
     const struct wireseal_mkt mkt = an_mkt(100);
@@ -120,5 +152,6 @@ int main(void)
     stacks_of_ones_own(&mkt);
     under_a_stack(&mkt);
     quic();
+    a_daemon();
     return 0;
 }
