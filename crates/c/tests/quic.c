@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vectors.h"
+#include "quic_vectors.h"
 #include "wireseal.h"
 
 #define HOLDS(condition) ((condition) ? (void)0 : (fprintf(stderr, "quic.c:%d: not so: %s\n", __LINE__, #condition), exit(1)))
