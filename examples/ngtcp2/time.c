@@ -51,7 +51,7 @@ static void side_new(struct side *side, const struct crypto *crypto, uint32_t al
             !keys_derive(&open, algorithm, secret, secret_length, false, &count)) {
             die("no keys");
         }
-        seals(&seal.aead, seal.mask.native_handle);
+        set_header_key(&seal.aead, seal.mask.native_handle);
         side->seal = seal.aead;
         side->seal_mask = seal.mask;
         side->open = open.aead;

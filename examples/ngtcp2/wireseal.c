@@ -109,8 +109,8 @@ static bool keys_derive(struct keys *keys, uint32_t algorithm, const uint8_t *se
     return is_done;
 }
 
-/* From now on this packet key seals, and computes the masks of this header key. */
-static void seals(ngtcp2_crypto_aead_ctx *packet_key, void *header_key) {
+/* From now on this packet key, which seals, also computes the masks of this header key. */
+static void set_header_key(ngtcp2_crypto_aead_ctx *packet_key, void *header_key) {
     ((struct packet_key *)packet_key->native_handle)->header_key = header_key;
 }
 
@@ -164,7 +164,7 @@ static int install_initial(ngtcp2_conn *quic, const ngtcp2_cid *id, void *user_d
         keys_free(&send);
         return NGTCP2_ERR_CALLBACK_FAILURE;
     }
-    seals(&send.aead, send.mask.native_handle);
+    set_header_key(&send.aead, send.mask.native_handle);
     ngtcp2_conn_set_initial_crypto_ctx(quic, &context);
     if (ngtcp2_conn_install_initial_key(quic, &receive.aead, receive.iv, &receive.mask, &send.aead, send.iv, &send.mask,
                                         NONCE_LENGTH) != 0) {
@@ -233,10 +233,10 @@ static int on_secrets(gnutls_session_t tls, gnutls_record_encryption_level_t gnu
         if (!keys_derive(&keys, algorithm, send_secret, length, false, &used->sealed)) {
             error = -1;
         } else if (is_handshake) {
-            seals(&keys.aead, keys.mask.native_handle);
+            set_header_key(&keys.aead, keys.mask.native_handle);
             error = ngtcp2_conn_install_tx_handshake_key(quic, &keys.aead, keys.iv, NONCE_LENGTH, &keys.mask);
         } else {
-            seals(&keys.aead, usage->header_key = keys.mask.native_handle);
+            set_header_key(&keys.aead, usage->header_key = keys.mask.native_handle);
             error = ngtcp2_conn_install_tx_key(quic, send_secret, length, &keys.aead, keys.iv, NONCE_LENGTH, &keys.mask);
         }
         if (error != 0) keys_free(&keys);
@@ -267,7 +267,7 @@ static int on_update(ngtcp2_conn *quic, uint8_t *receive_secret, uint8_t *send_s
         keys_free(&send);
         return NGTCP2_ERR_CALLBACK_FAILURE;
     }
-    seals(&send.aead, usage->header_key);
+    set_header_key(&send.aead, usage->header_key);
     *receive_aead = receive.aead;
     *send_aead = send.aead;
     memcpy(receive_iv, receive.iv, NONCE_LENGTH);
@@ -286,7 +286,7 @@ static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead, const ngtcp
     if (header_key == NULL) {
         status = wireseal_aead_seal(packet_key->key, nonce, aad, aad_length, dest, length, dest + length);
     } else {
-        /* The sample starts four octets after the packet number's first (RFC 9001 section 5.4.2), whose length the header begins with. */
+        /* The sample starts four octets after the packet number's first (RFC 9001 §5.4.2), whose length the header begins with. */
         size_t sample_offset = 3 - (aad[0] & 3);
         status = wireseal_aead_seal_with_mask(packet_key->key, header_key->key, nonce, aad, aad_length, dest, length,
                                               sample_offset, header_key->mask);
