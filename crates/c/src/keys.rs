@@ -215,7 +215,7 @@ pub unsafe extern "C" fn wireseal_chains_at(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
     with(chains, |chains| unsafe {
-        let chain = chain_named(chains, text_if_given(chain)?)?;
+        let chain = chain_named(chains, text_if_given(chain)?, &mut Message::none())?;
         let room: &mut [MaybeUninit<wireseal_mkt>] = items_mut(mkts.cast(), room)?;
         let (mut count, next_change) = (place(count)?, place_if_wanted(next_change)?);
         let now = Timestamp::from_unix_seconds(now);
@@ -310,14 +310,23 @@ fn format_named(name: Option<&str>, message: &mut Message<'_>) -> Result<Option<
     })
 }
 
-/// The chain with this name, or the only one.
-pub(crate) fn chain_named<'a>(chains: &'a KeyChains, name: Option<&str>) -> Result<&'a KeyChain, Status> {
-    let found = match (name, chains.chains()) {
-        (Some(name), _) => chains.get(name),
-        (None, [only]) => Some(only),
-        (None, _) => None,
-    };
-    found.ok_or(Status::NoSuchChain)
+/// The chain with this name, or the only one; else C is told why there is none.
+pub(crate) fn chain_named<'a>(
+    chains: &'a KeyChains,
+    name: Option<&str>,
+    message: &mut Message<'_>,
+) -> Result<&'a KeyChain, Status> {
+    let unusable = |name: &str| chains.unusable().iter().find(|(unusable, _)| unusable == name);
+    match (name, chains.chains()) {
+        (None, [only]) => return Ok(only),
+        (None, several) => message.write(format!("there are {} key chains: name one", several.len())),
+        (Some(name), _) => match (chains.get(name), unusable(name)) {
+            (Some(chain), _) => return Ok(chain),
+            (None, Some((_, error))) => message.write(format!("key chain {name:?} cannot be used: {error}")),
+            (None, None) => message.write(format!("there is no key chain {name:?}")),
+        },
+    }
+    Err(Status::NoSuchChain)
 }
 
 /// Warnings, and the chains that cannot be used, a line for each.

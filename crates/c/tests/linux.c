@@ -362,6 +362,7 @@ static void peers(void)
     GIVES(NOT_A_PEER, wireseal_manager_set_peer(manager, "192.0.2.7/33", one, NULL, message, sizeof message, NULL));
     HOLDS(has("\"192.0.2.7/33\" is no peer"));
     GIVES(NO_SUCH_CHAIN, wireseal_manager_set_peer(manager, "192.0.2.7", one, "two", message, sizeof message, NULL));
+    HOLDS(has("there is no key chain \"two\""));
     GIVES(OK, wireseal_manager_set_peer(manager, "fe80::1%lo in VRF 0", one, NULL, message, sizeof message, &generation));
 
     memset(changes, 0, sizeof changes);
