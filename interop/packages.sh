@@ -5,11 +5,11 @@ fail() { printf '%s\n' "$*" >&2; exit 1; }
 
 # install_commands COMMAND:PACKAGE[,PACKAGE...]...
 #
-# Installs the packages with apt-get if the command is missing.
+# Installs the packages with apt-get if the command is missing. COMMAND may also be a file's path.
 install_commands() {
     local command missing=()
     for command in "$@"; do
-        command -v "${command%%:*}" >/dev/null || missing+=(${command#*:})
+        command -v "${command%%:*}" >/dev/null || [ -e "${command%%:*}" ] || missing+=(${command#*:})
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     missing=(${missing[@]//,/ })

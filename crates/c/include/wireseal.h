@@ -43,1330 +43,645 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
- */
+// The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
 #define WIRESEAL_ALIGN 64
 
-/*
- Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
- needs.
- */
-#define WIRESEAL_CONNECTION_SIZE 1024
-
-/*
- Octets of the state that wireseal_connection_export() writes.
- */
-#define WIRESEAL_STATE_LENGTH 165
-
-/*
- In place of the id of a key: none.
- */
-#define WIRESEAL_NO_KEY_ID -1
-
-/*
- For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
- */
-#define WIRESEAL_SOCKET_CURRENT 1
-
-/*
- For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
- */
-#define WIRESEAL_SOCKET_RNEXT 2
-
-/*
- The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
- overlap.
- */
+// The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
+// overlap.
 #define WIRESEAL_MKTS 4
 
-/*
- The most octets of a master key.
- */
+// The most octets of a master key.
 #define WIRESEAL_MASTER_KEY_MAX 80
 
-/*
- For wireseal_manager_change(): changes nothing, and says what would be done.
- */
-#define WIRESEAL_CHANGE_DRY_RUN 1
+// Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
+// needs.
+#define WIRESEAL_CONNECTION_SIZE 1024
 
-/*
- For wireseal_manager_change(): removes all peers that the changes do not name.
- */
-#define WIRESEAL_CHANGE_REMOVE_OTHERS 2
+// Octets of the state that wireseal_connection_export() writes.
+#define WIRESEAL_STATE_LENGTH 165
 
-/*
- The most octets that TCP-AO adds to a segment: the longest option, a multiple of four.
- */
+// In place of the id of a key: none.
+#define WIRESEAL_NO_KEY_ID -1
+
+// The most octets that TCP-AO adds to a segment: the longest option, a multiple of four.
 #define WIRESEAL_OPTION_ROOM 20
 
-/*
- The most octets of a traffic key.
- */
+// The most octets of a traffic key.
 #define WIRESEAL_TRAFFIC_KEY_MAX 32
 
-/*
- Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
- this library needs.
- */
+// Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
+// this library needs.
 #define WIRESEAL_SHIM_SIZE 1536
 
-/*
- Octets that are enough for each of its peers.
- */
+// Octets that are enough for each of its peers.
 #define WIRESEAL_SHIM_PEER_SIZE 512
 
-/*
- Octets that are enough for each of its connections.
- */
+// Octets that are enough for each of its connections.
 #define WIRESEAL_SHIM_CONNECTION_SIZE 1280
 
-/*
- What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
+// For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
+#define WIRESEAL_SOCKET_CURRENT 1
 
- 1 to 39: the caller is at fault, or a limit of the caller's was reached. 40 to 59: who sent the segment. 60 to 99: the caller. 100 to
- 139: QUIC and AEADs. 140 on: Linux and key files.
- */
+// For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
+#define WIRESEAL_SOCKET_RNEXT 2
+
+// For wireseal_manager_change(): changes nothing, and says what would be done.
+#define WIRESEAL_CHANGE_DRY_RUN 1
+
+// For wireseal_manager_change(): removes all peers that the changes do not name.
+#define WIRESEAL_CHANGE_REMOVE_OTHERS 2
+
+// Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_QUIC_PACKET_KEY_SIZE 640
+
+// Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_QUIC_HEADER_KEY_SIZE 384
+
+// No packet was opened yet, for wireseal_quic_open().
+#define WIRESEAL_QUIC_NONE UINT64_MAX
+
+// Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_AEAD_KEY_SIZE 640
+
+// Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
+#define WIRESEAL_MASK_KEY_SIZE 384
+
+// What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
+//
+// 1 to 39: the caller is at fault, or a limit of the caller's was reached. 40 to 59: who sent the segment. 60 to 99: the caller. 100 to
+// 139: QUIC and AEADs. 140 on: Linux and key files.
 enum wireseal_status {
-    /*
-     It worked.
-     */
+    // It worked.
     WIRESEAL_STATUS_OK = 0,
-    /*
-     A pointer is null that must not be.
-     */
+    // A pointer is null that must not be.
     WIRESEAL_STATUS_NULL_POINTER = 1,
-    /*
-     Memory for a handle, or a buffer for a result, is too small.
-     */
+    // Memory for a handle, or a buffer for a result, is too small.
     WIRESEAL_STATUS_TOO_SMALL = 2,
-    /*
-     A pointer is not aligned for what it points to.
-     */
+    // A pointer is not aligned for what it points to.
     WIRESEAL_STATUS_MISALIGNED = 3,
-    /*
-     The pointer is not to such a handle: it was never made, has ended, is of another kind, or was moved in memory.
-     */
+    // The pointer is not to such a handle: it was never made, has ended, is of another kind, or was moved in memory.
     WIRESEAL_STATUS_NOT_A_HANDLE = 4,
-    /*
-     Another call is in the handle: of another thread, or the one that has called back. Nothing was done.
-     */
+    // Another call is in the handle: of another thread, or the one that has called back. Nothing was done.
     WIRESEAL_STATUS_BUSY = 5,
-    /*
-     A fault in this library. The handle refuses everything from now on but its end.
-     */
+    // A fault in this library. The handle refuses everything from now on but its end.
     WIRESEAL_STATUS_INTERNAL = 6,
-    /*
-     A length is longer than any buffer, or than what the function takes.
-     */
+    // A length is longer than any buffer, or than what the function takes.
     WIRESEAL_STATUS_TOO_LONG = 7,
-    /*
-     A number that says what to do, such as a version or a kind, has no meaning.
-     */
+    // A number that says what to do, such as a version or a kind, has no meaning.
     WIRESEAL_STATUS_BAD_ARGUMENT = 8,
-    /*
-     The version of an address is neither 4 nor 6, or a prefix is longer than the address.
-     */
+    // The version of an address is neither 4 nor 6, or a prefix is longer than the address.
     WIRESEAL_STATUS_BAD_ADDRESS = 9,
-    /*
-     No algorithm has this number.
-     */
+    // No algorithm has this number.
     WIRESEAL_STATUS_UNKNOWN_ALGORITHM = 10,
-    /*
-     The algorithm was left out when the library was built.
-     */
+    // The algorithm was left out when the library was built.
     WIRESEAL_STATUS_NOT_BUILT_IN = 11,
-    /*
-     A master key is empty, has more than 80 octets, or fewer than its algorithm requires.
-     */
+    // A master key is empty, has more than 80 octets, or fewer than its algorithm requires.
     WIRESEAL_STATUS_MASTER_KEY_LENGTH = 20,
-    /*
-     A MAC has 4 to 16 octets.
-     */
+    // A MAC has 4 to 16 octets.
     WIRESEAL_STATUS_MAC_LENGTH = 21,
-    /*
-     Another key for the same connections has this SendID or RecvID (RFC 5925 §3.1).
-     */
+    // Another key for the same connections has this SendID or RecvID (RFC 5925 §3.1).
     WIRESEAL_STATUS_ID_IN_USE = 22,
-    /*
-     There is no room for another key.
-     */
+    // There is no room for another key.
     WIRESEAL_STATUS_TOO_MANY_KEYS = 23,
-    /*
-     There is no key to sign with.
-     */
+    // There is no key to sign with.
     WIRESEAL_STATUS_NO_KEY = 24,
-    /*
-     No key has this SendID or RecvID.
-     */
+    // No key has this SendID or RecvID.
     WIRESEAL_STATUS_UNKNOWN_KEY = 25,
-    /*
-     The key is the current or the rnext key, and no other was named to take over.
-     */
+    // The key is the current or the rnext key, and no other was named to take over.
     WIRESEAL_STATUS_KEY_IN_USE = 26,
-    /*
-     The key is the connection's last.
-     */
+    // The key is the connection's last.
     WIRESEAL_STATUS_LAST_KEY = 27,
-    /*
-     There is no peer with this index.
-     */
+    // There is no peer with this index.
     WIRESEAL_STATUS_NO_SUCH_PEER = 28,
-    /*
-     There is no room for another peer.
-     */
+    // There is no room for another peer.
     WIRESEAL_STATUS_TOO_MANY_PEERS = 29,
-    /*
-     Another peer covers the same connections, neither is more specific, and two of their keys share an id.
-     */
+    // Another peer covers the same connections, neither is more specific, and two of their keys share an id.
     WIRESEAL_STATUS_PEERS_OVERLAP = 30,
-    /*
-     Not an IP packet with a whole TCP segment.
-     */
+    // Not an IP packet with a whole TCP segment.
     WIRESEAL_STATUS_MALFORMED = 40,
-    /*
-     The TCP options are malformed, or break RFC 5925 §2.2.
-     */
+    // The TCP options are malformed, or break RFC 5925 §2.2.
     WIRESEAL_STATUS_BAD_OPTIONS = 41,
-    /*
-     It has no AO option.
-     */
+    // It has no AO option.
     WIRESEAL_STATUS_UNSIGNED = 42,
-    /*
-     No key has its KeyID.
-     */
+    // No key has its KeyID.
     WIRESEAL_STATUS_UNKNOWN_KEY_ID = 43,
-    /*
-     Its MAC does not have the key's length.
-     */
+    // Its MAC does not have the key's length.
     WIRESEAL_STATUS_WRONG_MAC_LENGTH = 44,
-    /*
-     Its MAC is wrong: another key, another connection, or changed on the way.
-     */
+    // Its MAC is wrong: another key, another connection, or changed on the way.
     WIRESEAL_STATUS_BAD_MAC = 45,
-    /*
-     It belongs to another connection.
-     */
+    // It belongs to another connection.
     WIRESEAL_STATUS_OTHER_CONNECTION = 46,
-    /*
-     It does not fit the connection's state.
-     */
+    // It does not fit the connection's state.
     WIRESEAL_STATUS_WRONG_STATE = 47,
-    /*
-     A checksum of TCP, ICMP or IPv4 is wrong.
-     */
+    // A checksum of TCP, ICMP or IPv4 is wrong.
     WIRESEAL_STATUS_CHECKSUM = 48,
-    /*
-     A verified SYN for a connection that is open: a replay, or the peer has restarted.
-     */
+    // A verified SYN for a connection that is open: a replay, or the peer has restarted.
     WIRESEAL_STATUS_CONNECTION_EXISTS = 49,
-    /*
-     Of a protected connection whose handshake was not seen.
-     */
+    // Of a protected connection whose handshake was not seen.
     WIRESEAL_STATUS_NO_CONNECTION = 50,
-    /*
-     With a routing header that leads on, or a home address, to or from a protected address.
-     */
+    // With a routing header that leads on, or a home address, to or from a protected address.
     WIRESEAL_STATUS_SOURCE_ROUTED = 51,
-    /*
-     No peer is configured for its connection.
-     */
+    // No peer is configured for its connection.
     WIRESEAL_STATUS_NO_PEER = 52,
-    /*
-     The table of connections is full.
-     */
+    // The table of connections is full.
     WIRESEAL_STATUS_TABLE_FULL = 53,
-    /*
-     A hard ICMP error about a protected connection (RFC 5925 §7.8).
-     */
+    // A hard ICMP error about a protected connection (RFC 5925 §7.8).
     WIRESEAL_STATUS_ICMP = 54,
-    /*
-     The options leave no room for AO.
-     */
+    // The options leave no room for AO.
     WIRESEAL_STATUS_NO_ROOM = 60,
-    /*
-     The header has no AO option to fill in, or one of another length.
-     */
+    // The header has no AO option to fill in, or one of another length.
     WIRESEAL_STATUS_NO_OPTION = 61,
-    /*
-     The stack's segment has an AO or TCP-MD5 option already.
-     */
+    // The stack's segment has an AO or TCP-MD5 option already.
     WIRESEAL_STATUS_ALREADY_SIGNED = 62,
-    /*
-     The signed packet would exceed the MTU, or the room before the packet.
-     */
+    // The signed packet would exceed the MTU, or the room before the packet.
     WIRESEAL_STATUS_TOO_LONG_FOR_LINK = 63,
-    /*
-     The handshake is not complete.
-     */
+    // The handshake is not complete.
     WIRESEAL_STATUS_NOT_ESTABLISHED = 80,
-    /*
-     The octets are not a connection's state, or its keys are missing.
-     */
+    // The octets are not a connection's state, or its keys are missing.
     WIRESEAL_STATUS_BAD_STATE = 81,
-    /*
-     The kernel has no TCP-AO.
-     */
+    // A key or a secret does not have its algorithm's length.
+    WIRESEAL_STATUS_KEY_LENGTH = 100,
+    // Forged, damaged, or sealed with another key, number or associated data, which cannot be told apart. No plaintext is left.
+    WIRESEAL_STATUS_NOT_AUTHENTIC = 101,
+    // The packet is of another key phase than expected: open it with the keys of that phase.
+    WIRESEAL_STATUS_OTHER_PHASE = 102,
+    // The peer set a reserved bit: close the connection with PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
+    WIRESEAL_STATUS_RESERVED_BITS = 103,
+    // The payload is empty, but a packet has frames. Received: PROTOCOL_VIOLATION (RFC 9000 §12.4).
+    WIRESEAL_STATUS_NO_FRAMES = 104,
+    // Too short for a header protection sample. To seal, add PADDING frames; received, drop it (RFC 9001 §5.4.2).
+    WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE = 105,
+    // A packet number is above 2^62-1 (RFC 9000 §12.3).
+    WIRESEAL_STATUS_NUMBER_TOO_LARGE = 106,
+    // No QUIC version that is built in has this number.
+    WIRESEAL_STATUS_UNKNOWN_VERSION = 107,
+    // The octets are not a QUIC packet: it ends inside its header, before its own end, or has a connection ID above 20 octets.
+    WIRESEAL_STATUS_NOT_A_PACKET = 108,
+    // A Retry or a Version Negotiation packet, which no key protects.
+    WIRESEAL_STATUS_NOT_PROTECTED = 109,
+    // Not a Retry packet of this version.
+    WIRESEAL_STATUS_NOT_RETRY = 110,
+    // The integrity tag of a Retry packet is wrong (RFC 9001 §5.8).
+    WIRESEAL_STATUS_RETRY_TAG = 111,
+    // The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
+    WIRESEAL_STATUS_SAME_CONNECTION_ID = 112,
+    // The kernel has no TCP-AO.
     WIRESEAL_STATUS_NOT_SUPPORTED = 140,
-    /*
-     No Linux has the algorithm, or this kernel was built without it.
-     */
+    // No Linux has the algorithm, or this kernel was built without it.
     WIRESEAL_STATUS_NOT_IN_KERNEL = 141,
-    /*
-     The operating system refused something. The message says what.
-     */
+    // The operating system refused something. The message says what.
     WIRESEAL_STATUS_SYSTEM = 142,
-    /*
-     The process lacks CAP_NET_ADMIN over the network namespace.
-     */
+    // The process lacks CAP_NET_ADMIN over the network namespace.
     WIRESEAL_STATUS_NO_PERMISSION = 143,
-    /*
-     The kernel has no memory for it: raise net.core.optmem_max, or delete keys.
-     */
+    // The kernel has no memory for it: raise net.core.optmem_max, or delete keys.
     WIRESEAL_STATUS_NO_MEMORY = 144,
-    /*
-     Not a TCP socket over IPv4 or IPv6; Multipath TCP has no TCP-AO.
-     */
+    // Not a TCP socket over IPv4 or IPv6; Multipath TCP has no TCP-AO.
     WIRESEAL_STATUS_NOT_A_TCP_SOCKET = 145,
-    /*
-     No kernel takes a key for this network on this socket.
-     */
+    // No kernel takes a key for this network on this socket.
     WIRESEAL_STATUS_UNUSABLE_NETWORK = 146,
-    /*
-     A TCP-MD5 key is in the way of TCP-AO, or the other way round.
-     */
+    // A TCP-MD5 key is in the way of TCP-AO, or the other way round.
     WIRESEAL_STATUS_OTHER_KIND_OF_KEY = 147,
-    /*
-     Linux does not delete this key. It stays in force until the socket is closed.
-     */
+    // Linux does not delete this key. It stays in force until the socket is closed.
     WIRESEAL_STATUS_KEY_STAYS = 148,
-    /*
-     The kernel refused the call. The message says why, as far as can be told.
-     */
+    // The kernel refused the call. The message says why, as far as can be told.
     WIRESEAL_STATUS_REFUSED_BY_KERNEL = 149,
-    /*
-     The connection was opened without TCP-AO. Close it.
-     */
+    // The connection was opened without TCP-AO. Close it.
     WIRESEAL_STATUS_OPENED_UNSIGNED = 150,
-    /*
-     The connection ended before it was attached. Close it without reading from it.
-     */
+    // The connection ended before it was attached. Close it without reading from it.
     WIRESEAL_STATUS_CONNECTION_ENDED = 151,
-    /*
-     The connection was opened with a key of another peer, or one that is not accepted any more. Close it without reading from it.
-     */
+    // The connection was opened with a key of another peer, or one that is not accepted any more. Close it without reading from it.
     WIRESEAL_STATUS_WRONG_KEY = 152,
-    /*
-     The socket is attached to this manager already.
-     */
+    // The socket is attached to this manager already.
     WIRESEAL_STATUS_ALREADY_ATTACHED = 153,
-    /*
-     A text is no peer: an address or a network, and its interface and VRF.
-     */
+    // A text is no peer: an address or a network, and its interface and VRF.
     WIRESEAL_STATUS_NOT_A_PEER = 160,
-    /*
-     The same peer is given twice.
-     */
+    // The same peer is given twice.
     WIRESEAL_STATUS_PEER_TWICE = 161,
-    /*
-     Another thread has changed the manager's peers meanwhile. Call again.
-     */
+    // Another thread has changed the manager's peers meanwhile. Call again.
     WIRESEAL_STATUS_CHANGED_MEANWHILE = 162,
-    /*
-     Only the newest change can be undone.
-     */
+    // Only the newest change can be undone.
     WIRESEAL_STATUS_CANNOT_UNDO = 163,
-    /*
-     There is no key chain with this name.
-     */
+    // There is no key chain with this name.
     WIRESEAL_STATUS_NO_SUCH_CHAIN = 170,
-    /*
-     A text of keys has a mistake, or keys do not fit together. The message says where.
-     */
+    // A text of keys has a mistake, or keys do not fit together. The message says where.
     WIRESEAL_STATUS_KEYS = 171,
 };
 
-/*
- What happened.
- */
+// What happened.
 enum wireseal_event_kind {
-    /*
-     A packet was refused.
-     */
+    // A packet was refused.
     WIRESEAL_EVENT_KIND_REFUSED = 1,
-    /*
-     A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
-     */
+    // A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
     WIRESEAL_EVENT_KIND_PASSED = 2,
-    /*
-     A protected connection was established, or adopted.
-     */
+    // A protected connection was established, or adopted.
     WIRESEAL_EVENT_KIND_OPENED = 3,
-    /*
-     An established connection has ended.
-     */
+    // An established connection has ended.
     WIRESEAL_EVENT_KIND_ENDED = 4,
-    /*
-     A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
-     */
+    // A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
     WIRESEAL_EVENT_KIND_HANDSHAKE_ENDED = 5,
-    /*
-     This end signs an established connection with another key from now on.
-     */
+    // This end signs an established connection with another key from now on.
     WIRESEAL_EVENT_KIND_KEY_SWITCHED = 6,
-    /*
-     The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
-     request.
-     */
+    // The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
+    // request.
     WIRESEAL_EVENT_KIND_PEER_ON_OLD_KEY = 7,
-    /*
-     The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
-     for each key.
-     */
+    // The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
+    // for each key.
     WIRESEAL_EVENT_KIND_PEER_INSISTS = 8,
 };
 
-/*
- The direction of a packet.
- */
+// The direction of a packet.
 enum wireseal_direction {
-    /*
-     From the link to the stack.
-     */
+    // From the link to the stack.
     WIRESEAL_DIRECTION_INBOUND = 1,
-    /*
-     From the stack to the link.
-     */
+    // From the stack to the link.
     WIRESEAL_DIRECTION_OUTBOUND = 2,
 };
 
-/*
- How a connection ended.
- */
+// How a connection ended.
 enum wireseal_ending {
-    /*
-     It has not.
-     */
+    // It has not.
     WIRESEAL_ENDING_NONE = 0,
-    /*
-     By FINs from both ends, or a reset.
-     */
+    // By FINs from both ends, or a reset.
     WIRESEAL_ENDING_CLOSED = 1,
-    /*
-     A new connection of the same socket pair took its place.
-     */
+    // A new connection of the same socket pair took its place.
     WIRESEAL_ENDING_REPLACED = 2,
-    /*
-     A handshake made room in a full table.
-     */
+    // A handshake made room in a full table.
     WIRESEAL_ENDING_EVICTED = 3,
-    /*
-     It reached its time limit.
-     */
+    // It reached its time limit.
     WIRESEAL_ENDING_EXPIRED = 4,
-    /*
-     It was exported or forgotten, or its peer was removed.
-     */
+    // It was exported or forgotten, or its peer was removed.
     WIRESEAL_ENDING_FORGOTTEN = 5,
-    /*
-     Its last key was removed.
-     */
+    // Its last key was removed.
     WIRESEAL_ENDING_NO_KEY = 6,
 };
 
-/*
- What to do if the keys of a peer cannot be put on a socket, or the peer does not move to them.
- */
-enum wireseal_on_failure {
-    /*
-     Try again in each step.
-     */
-    WIRESEAL_ON_FAILURE_RETRY = 0,
-    /*
-     Give the peer the keys from before the change again, until they are changed anew.
-     */
-    WIRESEAL_ON_FAILURE_HOLD_OLD_KEYS = 1,
-    /*
-     Reset this connection, signed.
-     */
-    WIRESEAL_ON_FAILURE_RESET_SESSION = 2,
-    /*
-     Reset all connections of all peers of the cohort.
-     */
-    WIRESEAL_ON_FAILURE_RESET_COHORT = 3,
-};
-
-/*
- What happens to a peer in wireseal_manager_change().
- */
-enum wireseal_peer_change_kind {
-    /*
-     It gets a chain: as a new peer, or in place of the chain that it has.
-     */
-    WIRESEAL_PEER_CHANGE_KIND_SET = 1,
-    /*
-     It is removed, if it is there, as by wireseal_manager_remove_peer().
-     */
-    WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
-    /*
-     It is kept out, as by wireseal_manager_block_peer().
-     */
-    WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
-    /*
-     Its keys stay; only its policy is set.
-     */
-    WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
-};
-
-/*
- What a report is about.
- */
-enum wireseal_report_kind {
-    /*
-     A socket that could not be looked at.
-     */
-    WIRESEAL_REPORT_KIND_UNKNOWN = 0,
-    /*
-     A socket that listens.
-     */
-    WIRESEAL_REPORT_KIND_LISTENER = 1,
-    /*
-     A socket that neither listens nor is connected; it may be connecting.
-     */
-    WIRESEAL_REPORT_KIND_CLOSED = 2,
-    /*
-     A connection.
-     */
-    WIRESEAL_REPORT_KIND_CONNECTION = 3,
-    /*
-     A connection that has ended: end its attachment, and close it.
-     */
-    WIRESEAL_REPORT_KIND_ENDED = 4,
-    /*
-     No socket: no key of the peer `state.peer` is valid for sending any more, so no connection with it can be opened. It is said once,
-     until the peer has a key again.
-     */
-    WIRESEAL_REPORT_KIND_PEER = 5,
-};
-
-/*
- A key derivation function and a MAC (RFC 5925 §3.1).
- */
+// A key derivation function and a MAC (RFC 5925 §3.1).
 enum wireseal_tcp_ao_algorithm {
-    /*
-     HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
-     */
+    // HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
     WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1 = 1,
-    /*
-     AES-128-CMAC-96 (RFC 5926). The MAC has 12 octets.
-     */
+    // AES-128-CMAC-96 (RFC 5926). The MAC has 12 octets.
     WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC = 2,
-    /*
-     Linux's hmac(sha256), which no RFC defines. The MAC has 12 octets.
-     */
+    // Linux's hmac(sha256), which no RFC defines. The MAC has 12 octets.
     WIRESEAL_TCP_AO_ALGORITHM_LINUX_HMAC_SHA256 = 3,
-    /*
-     HMAC-SHA256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
-     */
+    // HMAC-SHA256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
     WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA256_128 = 4,
-    /*
-     KMAC256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
-     */
+    // KMAC256-128 (draft-ietf-tcpm-tcp-ao-algs-07). The MAC has 16 octets, the master key at least 32.
     WIRESEAL_TCP_AO_ALGORITHM_KMAC256_128 = 5,
 };
 
-/*
- What to do with a segment of a connection without a configured peer.
- */
+// What to do with a segment of a connection without a configured peer.
 enum wireseal_unmatched {
-    /*
-     Drop and count it if it is received and signed: its sender expects it to be verified. Others pass unchanged.
-     */
+    // Drop and count it if it is received and signed: its sender expects it to be verified. Others pass unchanged.
     WIRESEAL_UNMATCHED_DROP = 0,
-    /*
-     Pass it unchanged; the stack ignores the option.
-     */
+    // Pass it unchanged; the stack ignores the option.
     WIRESEAL_UNMATCHED_PASS = 1,
-    /*
-     Drop and count it in both directions, signed or not.
-     */
+    // Drop and count it in both directions, signed or not.
     WIRESEAL_UNMATCHED_DROP_ALL = 2,
 };
 
-/*
- A socket on the list of a key manager. Any number of threads may use it at once. The handle is on the heap.
- */
+// An AEAD with nonces of 12 octets and tags of 16, by the number of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
+enum wireseal_aead_algorithm {
+    // AES-128-GCM; QUIC with SHA-256.
+    WIRESEAL_AEAD_ALGORITHM_AES128_GCM = 4865,
+    // AES-256-GCM; QUIC with SHA-384.
+    WIRESEAL_AEAD_ALGORITHM_AES256_GCM = 4866,
+    // ChaCha20-Poly1305; QUIC with SHA-256.
+    WIRESEAL_AEAD_ALGORITHM_CHACHA20_POLY1305 = 4867,
+    // AES-128-CCM; QUIC with SHA-256.
+    WIRESEAL_AEAD_ALGORITHM_AES128_CCM = 4868,
+};
+
+// A version of QUIC, by its number on the wire.
+enum wireseal_quic_version {
+    // Version 1 (RFC 9000, RFC 9001).
+    WIRESEAL_QUIC_VERSION_V1 = 1,
+    // Version 2 (RFC 9369).
+    WIRESEAL_QUIC_VERSION_V2 = 1798521807,
+};
+
+// An end of a connection.
+enum wireseal_quic_side {
+    // The end that opens the connection.
+    WIRESEAL_QUIC_SIDE_CLIENT = 0,
+    // The other.
+    WIRESEAL_QUIC_SIDE_SERVER = 1,
+};
+
+// The type of a packet that keys protect, which says which keys (RFC 9001 §4).
+enum wireseal_quic_packet_type {
+    // Long header; the keys of the initial secrets.
+    WIRESEAL_QUIC_PACKET_TYPE_INITIAL = 0,
+    // Long header; the keys of early data.
+    WIRESEAL_QUIC_PACKET_TYPE_ZERO_RTT = 1,
+    // Long header; the keys of the handshake.
+    WIRESEAL_QUIC_PACKET_TYPE_HANDSHAKE = 2,
+    // Short header; the keys of its phase.
+    WIRESEAL_QUIC_PACKET_TYPE_ONE_RTT = 3,
+};
+
+// The key phase that wireseal_quic_open() expects.
+enum wireseal_quic_phase {
+    // A key phase bit of 0, which long headers count as having.
+    WIRESEAL_QUIC_PHASE_ZERO = 0,
+    // A key phase bit of 1.
+    WIRESEAL_QUIC_PHASE_ONE = 1,
+    // Either.
+    WIRESEAL_QUIC_PHASE_ANY = 2,
+};
+
+// What to do if the keys of a peer cannot be put on a socket, or the peer does not move to them.
+enum wireseal_on_failure {
+    // Try again in each step.
+    WIRESEAL_ON_FAILURE_RETRY = 0,
+    // Give the peer the keys from before the change again, until they are changed anew.
+    WIRESEAL_ON_FAILURE_HOLD_OLD_KEYS = 1,
+    // Reset this connection, signed.
+    WIRESEAL_ON_FAILURE_RESET_SESSION = 2,
+    // Reset all connections of all peers of the cohort.
+    WIRESEAL_ON_FAILURE_RESET_COHORT = 3,
+};
+
+// What happens to a peer in wireseal_manager_change().
+enum wireseal_peer_change_kind {
+    // It gets a chain: as a new peer, or in place of the chain that it has.
+    WIRESEAL_PEER_CHANGE_KIND_SET = 1,
+    // It is removed, if it is there, as by wireseal_manager_remove_peer().
+    WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
+    // It is kept out, as by wireseal_manager_block_peer().
+    WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
+    // Its keys stay; only its policy is set.
+    WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
+};
+
+// What a report is about.
+enum wireseal_report_kind {
+    // A socket that could not be looked at.
+    WIRESEAL_REPORT_KIND_UNKNOWN = 0,
+    // A socket that listens.
+    WIRESEAL_REPORT_KIND_LISTENER = 1,
+    // A socket that neither listens nor is connected; it may be connecting.
+    WIRESEAL_REPORT_KIND_CLOSED = 2,
+    // A connection.
+    WIRESEAL_REPORT_KIND_CONNECTION = 3,
+    // A connection that has ended: end its attachment, and close it.
+    WIRESEAL_REPORT_KIND_ENDED = 4,
+    // No socket: no key of the peer `state.peer` is valid for sending any more, so no connection with it can be opened. It is said once,
+    // until the peer has a key again.
+    WIRESEAL_REPORT_KIND_PEER = 5,
+};
+
+// An AEAD key. Any number of threads can seal and open with one at the same time; nobody else may use it when it ends.
+struct wireseal_aead_key;
+
+// A socket on the list of a key manager. Any number of threads may use it at once. The handle is on the heap.
 struct wireseal_attachment;
 
-/*
- Key chains, each with a name. Any number of threads may use them at once. The handle is on the heap.
- */
+// Key chains, each with a name. Any number of threads may use them at once. The handle is on the heap.
 struct wireseal_chains;
 
-/*
- One TCP connection's keys, sequence number extensions and counters (RFC 5925 §4.2 to §7.5), from the first SYN to TIME-WAIT, with
- room for WIRESEAL_MKTS keys.
-
- Pass every outgoing segment to wireseal_connection_sign(), retransmissions, resets and TIME-WAIT's acknowledgments too, and every incoming
- one to wireseal_connection_verify() before TCP sees it. One thread at a time.
- */
+// One TCP connection's keys, sequence number extensions and counters (RFC 5925 §4.2 to §7.5), from the first SYN to TIME-WAIT, with
+// room for WIRESEAL_MKTS keys.
+//
+// Pass every outgoing segment to wireseal_connection_sign(), retransmissions, resets and TIME-WAIT's acknowledgments too, and every incoming
+// one to wireseal_connection_verify() before TCP sees it. One thread at a time.
 struct wireseal_connection;
 
-/*
- A key manager: it has peers, each with a key chain, and puts the keys that are valid on the sockets that are attached to it, and takes them
- away. Any number of threads may use it at once. The handle is on the heap.
- */
+// A key manager: it has peers, each with a key chain, and puts the keys that are valid on the sockets that are attached to it, and takes them
+// away. Any number of threads may use it at once. The handle is on the heap.
 struct wireseal_manager;
 
-/*
- TCP-AO between a TCP stack and its link. Pass every packet that the stack sends to wireseal_shim_outbound(), and every packet for it to
- wireseal_shim_inbound(). Connections of its peers are signed and verified; everything else passes unchanged.
+// A key for masks of packet numbers, as QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3) make them. Any number of threads can use one at
+// the same time; nobody else may use it when it ends.
+struct wireseal_mask_key;
 
- Tell the stack an MTU that is smaller by WIRESEAL_OPTION_ROOM, so that the option always fits. The shim adds the difference to the MSS that
- the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
- first, and so is Multipath TCP's MP_CAPABLE.
+// A header protection key: one direction of one level, for all key phases (RFC 9001 §5.4 and §6.1). Any number of threads can use one at the
+// same time; nobody else may use it when it ends.
+struct wireseal_quic_header_key;
 
- The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls, and must not go back. One
- thread at a time.
- */
+// A packet protection key with its IV: one direction of one level, or of one key phase (RFC 9001 §5.3). Any number of threads can seal and open
+// with one at the same time; nobody else may use it when it ends.
+struct wireseal_quic_packet_key;
+
+// TCP-AO between a TCP stack and its link. Pass every packet that the stack sends to wireseal_shim_outbound(), and every packet for it to
+// wireseal_shim_inbound(). Connections of its peers are signed and verified; everything else passes unchanged.
+//
+// Tell the stack an MTU that is smaller by WIRESEAL_OPTION_ROOM, so that the option always fits. The shim adds the difference to the MSS that
+// the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
+// first, and so is Multipath TCP's MP_CAPABLE.
+//
+// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls, and must not go back. One
+// thread at a time.
 struct wireseal_shim;
 
-/*
- An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
- */
+// An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
 struct wireseal_address {
-    /*
-     4 or 6.
-     */
+    // 4 or 6.
     uint8_t version;
-    /*
-     The address, in the order of the wire. IPv4 has the first four; the others are ignored.
-     */
+    // The address, in the order of the wire. IPv4 has the first four; the others are ignored.
     uint8_t octets[16];
 };
 
-/*
- One end of a connection.
- */
+// One end of a connection.
 struct wireseal_endpoint {
-    /*
-     The address.
-     */
+    // The address.
     struct wireseal_address address;
-    /*
-     The port, in the processor's order of octets.
-     */
+    // The port, in the processor's order of octets.
     uint16_t port;
 };
 
-/*
- The two ends of a connection, as one of them sees it. Both addresses are of one version.
- */
+// The two ends of a connection, as one of them sees it. Both addresses are of one version.
 struct wireseal_pair {
-    /*
-     This end.
-     */
+    // This end.
     struct wireseal_endpoint local;
-    /*
-     The other end.
-     */
+    // The other end.
     struct wireseal_endpoint remote;
 };
 
-/*
- A master key tuple without its connection identifier. Set all to zero first: then what you do not set has its usual value.
-
- Where an array of them is asked for, the first that is not accept-only is preferred for sending. No two share a SendID or a RecvID.
- */
+// A master key tuple without its connection identifier. Set all to zero first: then what you do not set has its usual value.
+//
+// Where an array of them is asked for, the first that is not accept-only is preferred for sending. No two share a SendID or a RecvID.
 struct wireseal_mkt {
-    /*
-     The KeyID in what this end sends under the key.
-     */
+    // The KeyID in what this end sends under the key.
     uint8_t send_id;
-    /*
-     The KeyID in what this end accepts under the key.
-     */
+    // The KeyID in what this end accepts under the key.
     uint8_t recv_id;
-    /*
-     Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's own.
-     */
+    // Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's own.
     uint8_t mac_length;
-    /*
-     Not 0: the MAC covers no TCP options but AO's own. Both ends must agree.
-     */
+    // Not 0: the MAC covers no TCP options but AO's own. Both ends must agree.
     uint8_t options_excluded;
-    /*
-     Not 0: this end signs with the key only while the peer asks for it, as outside the key's send lifetime. It accepts it either way.
-     */
+    // Not 0: this end signs with the key only while the peer asks for it, as outside the key's send lifetime. It accepts it either way.
     uint8_t accept_only;
-    /*
-     Not 0: takes a master key that is shorter than the algorithm's specification requires.
-     */
+    // Not 0: takes a master key that is shorter than the algorithm's specification requires.
     uint8_t allow_short_master_key;
-    /*
-     An enum wireseal_tcp_ao_algorithm.
-     */
+    // An enum wireseal_tcp_ao_algorithm.
     uint32_t algorithm;
-    /*
-     The secret. It is copied; wiping this one is up to you.
-     */
+    // The secret. It is copied; wiping this one is up to you.
     const uint8_t *master_key;
-    /*
-     Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
-     */
+    // Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
     size_t master_key_length;
 };
 
-/*
- What a verified segment was.
- */
+// What a verified segment was.
 struct wireseal_verified {
-    /*
-     The RecvID of the key that signed it.
-     */
+    // The RecvID of the key that signed it.
     uint8_t key_id;
-    /*
-     Whether it changed the key that this end signs with, and so perhaps what wireseal_connection_option_length() says.
-     */
+    // Whether it changed the key that this end signs with, and so perhaps what wireseal_connection_option_length() says.
     bool current_key_changed;
-    /*
-     Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
-     */
+    // Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
     bool makes_progress;
 };
 
-/*
- Received segments by verdict, with the meaning that Linux gives these counters.
- */
+// Received segments by verdict, with the meaning that Linux gives these counters.
 struct wireseal_counters {
-    /*
-     Verified.
-     */
+    // Verified.
     uint64_t good;
-    /*
-     A wrong MAC, a MAC of the wrong length, malformed options, or a segment that does not fit the connection's state.
-     */
+    // A wrong MAC, a MAC of the wrong length, malformed options, or a segment that does not fit the connection's state.
     uint64_t bad;
-    /*
-     A KeyID that no key has.
-     */
+    // A KeyID that no key has.
     uint64_t key_not_found;
-    /*
-     Unsigned, although the connection is protected.
-     */
+    // Unsigned, although the connection is protected.
     uint64_t required;
-    /*
-     ICMP errors that were ignored.
-     */
+    // ICMP errors that were ignored.
     uint64_t dropped_icmp;
 };
 
-/*
- What is known of a connection.
- */
+// What is known of a connection.
 struct wireseal_connection_info {
-    /*
-     The two ends.
-     */
+    // The two ends.
     struct wireseal_pair pair;
-    /*
-     Whether the handshake is complete: the traffic keys are derived, and the master keys are wiped.
-     */
+    // Whether the handshake is complete: the traffic keys are derived, and the master keys are wiped.
     bool is_established;
-    /*
-     Whether `local_isn` is known: not before the SYN-ACK of an end that was opened by its peer.
-     */
+    // Whether `local_isn` is known: not before the SYN-ACK of an end that was opened by its peer.
     bool has_local_isn;
-    /*
-     Whether `remote_isn` is known: not before the SYN-ACK of an end that has opened the connection.
-     */
+    // Whether `remote_isn` is known: not before the SYN-ACK of an end that has opened the connection.
     bool has_remote_isn;
-    /*
-     Whether `acknowledged` is known: not before a segment that acknowledges something.
-     */
+    // Whether `acknowledged` is known: not before a segment that acknowledges something.
     bool has_acknowledged;
-    /*
-     Whether the peer has signed with the rnext key since this end asked for it: it has that key, and has moved on to it.
-     */
+    // Whether the peer has signed with the rnext key since this end asked for it: it has that key, and has moved on to it.
     bool peer_uses_rnext_key;
-    /*
-     Whether the peer goes on asking for a key whose send lifetime is over at this end, while it signs with the next one itself.
-     */
+    // Whether the peer goes on asking for a key whose send lifetime is over at this end, while it signs with the next one itself.
     bool peer_insists;
-    /*
-     The SendID of the key that this end signs with.
-     */
+    // The SendID of the key that this end signs with.
     uint8_t current_key;
-    /*
-     The RecvID of the key that this end asks the peer to sign with.
-     */
+    // The RecvID of the key that this end asks the peer to sign with.
     uint8_t rnext_key;
-    /*
-     The RecvID of the key that the peer signs with; before its first segment, the one that it is asked for.
-     */
+    // The RecvID of the key that the peer signs with; before its first segment, the one that it is asked for.
     uint8_t peers_key;
-    /*
-     The SendID of the key that the peer asks for; WIRESEAL_NO_KEY_ID before its first segment. It is the current key, unless this end
-     does not have it, or has chosen another since.
-     */
+    // The SendID of the key that the peer asks for; WIRESEAL_NO_KEY_ID before its first segment. It is the current key, unless this end
+    // does not have it, or has chosen another since.
     int32_t asks_for;
-    /*
-     This end's initial sequence number.
-     */
+    // This end's initial sequence number.
     uint32_t local_isn;
-    /*
-     The peer's.
-     */
+    // The peer's.
     uint32_t remote_isn;
-    /*
-     The sequence number after the last octet sent; SYN and FIN count as one.
-     */
+    // The sequence number after the last octet sent; SYN and FIN count as one.
     uint32_t sent;
-    /*
-     How often the number wrapped on the way there (RFC 5925 §6.2).
-     */
+    // How often the number wrapped on the way there (RFC 5925 §6.2).
     uint32_t sent_sne;
-    /*
-     The highest verified sequence number; at first the peer's initial one.
-     */
+    // The highest verified sequence number; at first the peer's initial one.
     uint32_t received;
-    /*
-     How often the number wrapped on the way there.
-     */
+    // How often the number wrapped on the way there.
     uint32_t received_sne;
-    /*
-     The acknowledgment number of the newest verified segment.
-     */
+    // The acknowledgment number of the newest verified segment.
     uint32_t acknowledged;
-    /*
-     Received segments.
-     */
+    // Received segments.
     struct wireseal_counters counters;
 };
 
-/*
- When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
- */
-struct wireseal_lifetime {
-    /*
-     The first moment; 0 for no start.
-     */
-    int64_t from;
-    /*
-     The first moment after it; 0 for no end.
-     */
-    int64_t until;
-};
-
-/*
- A key of a chain. Set all to zero first: then what you do not set has its usual value.
- */
-struct wireseal_chain_key {
-    /*
-     Names the key within its chain, and is never sent.
-     */
-    uint64_t key_id;
-    /*
-     The key; accept_only is ignored, because the lifetimes decide.
-     */
-    struct wireseal_mkt mkt;
-    /*
-     When this end may choose to sign with it.
-     */
-    struct wireseal_lifetime send;
-    /*
-     When the peer may sign with it: it covers `send`.
-     */
-    struct wireseal_lifetime accept;
-};
-
-/*
- What the running kernel can do.
- */
-struct wireseal_linux_support {
-    /*
-     It has TCP-AO.
-     */
-    bool tcp_ao;
-    /*
-     It has TCP-MD5.
-     */
-    bool md5;
-    /*
-     The algorithms of TCP-AO with which it takes a key: 1 << WIRESEAL_TCP_AO_ALGORITHM_... for each.
-     */
-    uint32_t algorithms;
-    /*
-     Its release, as `uname -r` prints it.
-     */
-    char kernel[65];
-};
-
-/*
- A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
- */
-struct wireseal_network {
-    /*
-     Its first address: the bits after the prefix are zero.
-     */
-    struct wireseal_address address;
-    /*
-     Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
-     */
-    uint8_t prefix_length;
-};
-
-/*
- What identifies a key on a socket.
- */
-struct wireseal_key_name {
-    /*
-     The peers that it is for.
-     */
-    struct wireseal_network remote;
-    /*
-     The KeyID in what this end sends.
-     */
-    uint8_t send_id;
-    /*
-     The KeyID in what this end accepts.
-     */
-    uint8_t recv_id;
-    /*
-     Not 0: it is only for connections in the VRF `vrf`.
-     */
-    uint8_t in_vrf;
-    /*
-     The index of the VRF device, or 0 for connections in no VRF.
-     */
-    uint32_t vrf;
-};
-
-/*
- The state of TCP-AO on a socket.
- */
-struct wireseal_socket_info {
-    /*
-     False: no key was ever put on the socket, and it never required TCP-AO; or the connection was opened without. The rest is zero, and the
-     ids are WIRESEAL_NO_KEY_ID.
-     */
-    bool has_tcp_ao;
-    /*
-     Unsigned segments are refused from peers without a key, too.
-     */
-    bool required;
-    /*
-     Hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
-     */
-    bool accept_icmps;
-    /*
-     The SendID of the current key, or WIRESEAL_NO_KEY_ID, as on a listening socket.
-     */
-    int32_t current_key;
-    /*
-     The RecvID of the rnext key, or WIRESEAL_NO_KEY_ID.
-     */
-    int32_t rnext_key;
-    /*
-     Received segments. A connection counts from its start, a listening socket those that no connection took.
-     */
-    struct wireseal_counters counters;
-};
-
-/*
- A key on a socket, without its secret.
- */
-struct wireseal_socket_key {
-    /*
-     What identifies it.
-     */
-    struct wireseal_key_name name;
-    /*
-     Linux's name of the algorithm, such as "cmac(aes)".
-     */
-    char algorithm[64];
-    /*
-     Octets of the MAC.
-     */
-    uint8_t mac_length;
-    /*
-     The MAC covers no TCP options but AO's own.
-     */
-    bool options_excluded;
-    /*
-     This end signs with it.
-     */
-    bool is_current;
-    /*
-     This end asks the peer to sign with it.
-     */
-    bool is_rnext;
-    /*
-     Segments that verified under it on this socket.
-     */
-    uint64_t good;
-    /*
-     Segments that failed under it on this socket.
-     */
-    uint64_t bad;
-};
-
-/*
- What a manager's last step has found out about a socket.
- */
-struct wireseal_socket_state {
-    /*
-     The number of its attachment. It is never used for another socket of the manager.
-     */
-    uint64_t attachment;
-    /*
-     The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it. Empty for a socket that listens.
-     */
-    char peer[96];
-    /*
-     The number of the newest change of the manager's peers when the step set the keys.
-     */
-    uint64_t generation;
-    /*
-     For a connection: shut it down, because no key is valid for sending now, or because its peer was removed. Its keys are still on the
-     socket, so that what you say last is signed.
-     */
-    bool expired;
-    /*
-     The peer has not signed with the key yet that it was asked for. If it has the key, it does so with its next segment.
-     */
-    bool is_peer_behind;
-    /*
-     Received segments. All zero before the first step, and if the socket has no TCP-AO.
-     */
-    struct wireseal_counters counters;
-};
-
-/*
- A line for the log, without secrets.
- */
-struct wireseal_line {
-    /*
-     One line, without a line end.
-     */
-    const char *text;
-    /*
-     Somebody should look at it. Other lines say what was done.
-     */
-    bool is_warning;
-};
-
-/*
- What a step has found and done about one socket. It and what it points to last until the callback returns.
- */
-struct wireseal_report {
-    /*
-     An enum wireseal_report_kind.
-     */
-    uint32_t kind;
-    /*
-     What wireseal_attachment_state() tells from now on.
-     */
-    struct wireseal_socket_state state;
-    /*
-     Segments since the last report whose MAC was wrong.
-     */
-    uint64_t refused_bad;
-    /*
-     Segments since the last report with a KeyID that no key has.
-     */
-    uint64_t refused_unknown;
-    /*
-     Unsigned segments since the last report.
-     */
-    uint64_t refused_unsigned;
-    /*
-     `line_count` lines for the log, or null.
-     */
-    const struct wireseal_line *lines;
-    /*
-     How many lines there are.
-     */
-    size_t line_count;
-};
-
-/*
- Called for each report; `context` is what wireseal_manager_step() was given. It may call any function of the manager.
- */
-typedef void (*wireseal_report_callback)(void *context, const struct wireseal_report *report);
-
-/*
- One of many packets that a shim takes at once.
- */
-struct wireseal_packet {
-    /*
-     The buffer. No two packets of one call share octets.
-     */
-    uint8_t *buffer;
-    /*
-     Octets of the buffer. The packet ends within it.
-     */
-    size_t size;
-    /*
-     Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
-     */
-    size_t offset;
-    /*
-     Octets of the packet after the call; 0 if it is to be dropped.
-     */
-    size_t length;
-    /*
-     An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
-     */
-    int32_t status;
-};
-
-/*
- What a manager does if a peer does not follow a change of its keys. All zeros: it tries again.
- */
-struct wireseal_policy {
-    /*
-     An enum wireseal_on_failure.
-     */
-    uint32_t on_failure;
-    /*
-     Within how many seconds the peer has to sign with the new key and to ask for it, since its connection has it: more than the interval of
-     its keepalives. 0: as long as it likes; then only a key that cannot be set is a failure.
-     */
-    uint32_t patience;
-    /*
-     The name that the peers of a cohort share, or null.
-     */
-    const char *cohort;
-};
-
-/*
- A change of one peer. Set all to zero first.
- */
-struct wireseal_peer_change {
-    /*
-     The peer, as wireseal_manager_set_peer() reads it.
-     */
-    const char *peer;
-    /*
-     An enum wireseal_peer_change_kind.
-     */
-    uint32_t kind;
-    /*
-     For WIRESEAL_PEER_CHANGE_KIND_SET: where the peer's chain is.
-     */
-    const struct wireseal_chains *chains;
-    /*
-     Its name; null for the only one.
-     */
-    const char *chain;
-    /*
-     The peer's policy from now on, or null, and it stays as it is.
-     */
-    const struct wireseal_policy *policy;
-};
-
-/*
- Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
- */
-typedef void (*wireseal_line_callback)(void *context, const char *line);
-
-/*
- How far a change of a manager's peers has come, as the steps so far have found it.
- */
-struct wireseal_progress {
-    /*
-     A later change was made. Ask about that one instead.
-     */
-    bool is_superseded;
-    /*
-     The change was undone.
-     */
-    bool is_undone;
-    /*
-     All sockets that count have the keys.
-     */
-    bool is_held;
-    /*
-     And the peer of each connection signs with its preferred key, and asks for it.
-     */
-    bool has_moved;
-    /*
-     How many sockets count: not connections that have ended, nor those of peers that hold their old keys.
-     */
-    size_t sockets;
-    /*
-     How many of them lack keys.
-     */
-    size_t not_held;
-    /*
-     How many of them have a peer that has not moved.
-     */
-    size_t not_moved;
-    /*
-     About how many peers a policy has acted since their last change.
-     */
-    size_t given_up;
-};
-
-/*
- What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
- */
+// What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
 struct wireseal_kdf_context {
-    /*
-     The sender of the segments.
-     */
+    // The sender of the segments.
     struct wireseal_endpoint source;
-    /*
-     Their receiver.
-     */
+    // Their receiver.
     struct wireseal_endpoint destination;
-    /*
-     The sender's initial sequence number.
-     */
+    // The sender's initial sequence number.
     uint32_t source_isn;
-    /*
-     The receiver's; 0 for a SYN without ACK.
-     */
+    // The receiver's; 0 for a SYN without ACK.
     uint32_t destination_isn;
 };
 
-/*
- How a shim works. Set all to zero but `mtu` for RFC 5925's defaults.
- */
+// How a shim works. Set all to zero but `mtu` for RFC 5925's defaults.
 struct wireseal_shim_config {
-    /*
-     The link's MTU: octets of the longest IP packet.
-     */
+    // The link's MTU: octets of the longest IP packet.
     size_t mtu;
-    /*
-     The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
-     */
+    // The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
     size_t stack_mtu;
-    /*
-     An enum wireseal_unmatched.
-     */
+    // An enum wireseal_unmatched.
     uint32_t unmatched;
-    /*
-     Not 0: hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
-     */
+    // Not 0: hard ICMP errors about established connections reach the stack; RFC 5925 §7.8 advises against it.
     uint8_t accept_icmp;
-    /*
-     Not 0: the device has checked the TCP, ICMP and IPv4 checksums of received packets, so the shim need not.
-     */
+    // Not 0: the device has checked the TCP, ICMP and IPv4 checksums of received packets, so the shim need not.
     uint8_t checksums_are_checked;
-    /*
-     How long a handshake is kept that makes no progress, in milliseconds; 0 is 75 seconds.
-     */
+    // How long a handshake is kept that makes no progress, in milliseconds; 0 is 75 seconds.
     uint32_t half_open_ms;
-    /*
-     How long an unanswered handshake cannot be evicted from a full table; 0 is 15 seconds.
-     */
+    // How long an unanswered handshake cannot be evicted from a full table; 0 is 15 seconds.
     uint32_t unanswered_ms;
-    /*
-     How long a handshake cannot be evicted by a peer that has none in the table; 0 is 2 seconds.
-     */
+    // How long a handshake cannot be evicted by a peer that has none in the table; 0 is 2 seconds.
     uint32_t turn_ms;
-    /*
-     How long a closed connection is kept, for late segments; 0 is 240 seconds.
-     */
+    // How long a closed connection is kept, for late segments; 0 is 240 seconds.
     uint32_t closed_ms;
-    /*
-     How long a connection is kept whose peer does not acknowledge this end's FIN; 0 is 240 seconds.
-     */
+    // How long a connection is kept whose peer does not acknowledge this end's FIN; 0 is 240 seconds.
     uint32_t fin_ms;
-    /*
-     How long an open connection without progress is kept; 0 is three hours.
-     */
+    // How long an open connection without progress is kept; 0 is three hours.
     uint32_t idle_ms;
 };
 
-/*
- Something that happened to a packet or a connection. It has no secrets.
- */
+// Something that happened to a packet or a connection. It has no secrets.
 struct wireseal_event {
-    /*
-     What happened.
-     */
+    // What happened.
     enum wireseal_event_kind kind;
-    /*
-     Of a packet that was refused or passed: its direction.
-     */
+    // Of a packet that was refused or passed: its direction.
     enum wireseal_direction direction;
-    /*
-     Of a packet that was refused or passed: why it was, or would have been, refused.
-     */
+    // Of a packet that was refused or passed: why it was, or would have been, refused.
     enum wireseal_status reason;
-    /*
-     How the connection or handshake ended.
-     */
+    // How the connection or handshake ended.
     enum wireseal_ending ending;
-    /*
-     Whether a peer is configured for the connection.
-     */
+    // Whether a peer is configured for the connection.
     bool has_peer;
-    /*
-     Whether the connection is known; not if the packet has no readable TCP header.
-     */
+    // Whether the connection is known; not if the packet has no readable TCP header.
     bool has_pair;
-    /*
-     The index of the peer.
-     */
+    // The index of the peer.
     size_t peer;
-    /*
-     The connection.
-     */
+    // The connection.
     struct wireseal_pair pair;
-    /*
-     WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key before. _PEER_ON_OLD_KEY: the RecvID of the key that the peer uses.
-     _PEER_INSISTS: the SendID of the old key.
-     */
+    // WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key before. _PEER_ON_OLD_KEY: the RecvID of the key that the peer uses.
+    // _PEER_INSISTS: the SendID of the old key.
     uint8_t from_key;
-    /*
-     WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key from now on. _PEER_ON_OLD_KEY: the RecvID of the key that was asked for.
-     */
+    // WIRESEAL_EVENT_KIND_KEY_SWITCHED: the SendID of the key from now on. _PEER_ON_OLD_KEY: the RecvID of the key that was asked for.
     uint8_t to_key;
 };
 
-/*
- Receives the events of a shim; it may be null. It is called within the call that caused the event, in that thread, and must return: no
- longjmp, no exception of C++. It cannot call into the same shim (WIRESEAL_STATUS_BUSY). `event` is gone when it returns. Be quick: an
- attacker chooses how many packets are refused.
- */
+// Receives the events of a shim; it may be null. It is called within the call that caused the event, in that thread, and must return: no
+// longjmp, no exception of C++. It cannot call into the same shim (WIRESEAL_STATUS_BUSY). `event` is gone when it returns. Be quick: an
+// attacker chooses how many packets are refused.
 typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
 
-/*
- The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
- longest remote prefix, then the longest local one, then the most ports.
- */
+// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
+struct wireseal_network {
+    // Its first address: the bits after the prefix are zero.
+    struct wireseal_address address;
+    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+    uint8_t prefix_length;
+};
+
+// The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
+// longest remote prefix, then the longest local one, then the most ports.
 struct wireseal_connection_identifier {
-    /*
-     This end's addresses.
-     */
+    // This end's addresses.
     struct wireseal_network local;
-    /*
-     The other end's addresses.
-     */
+    // The other end's addresses.
     struct wireseal_network remote;
-    /*
-     This end's port; 0 is any.
-     */
+    // This end's port; 0 is any.
     uint16_t local_port;
-    /*
-     The other end's port; 0 is any.
-     */
+    // The other end's port; 0 is any.
     uint16_t remote_port;
 };
 
-/*
- Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
- */
+// Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
 struct wireseal_refusals {
     uint64_t malformed;
     uint64_t checksum;
-    /*
-     Not authentic: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
-     */
+    // Not authentic: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
     uint64_t verify;
     uint64_t connection_exists;
     uint64_t no_connection;
@@ -1375,33 +690,267 @@ struct wireseal_refusals {
     uint64_t no_key;
     uint64_t table_full;
     uint64_t icmp;
-    /*
-     The stack's segment could not be signed.
-     */
+    // The stack's segment could not be signed.
     uint64_t sign;
     uint64_t no_room;
     uint64_t already_signed;
     uint64_t too_long_for_link;
 };
 
+// One of many packets that a shim takes at once.
+struct wireseal_packet {
+    // The buffer. No two packets of one call share octets.
+    uint8_t *buffer;
+    // Octets of the buffer. The packet ends within it.
+    size_t size;
+    // Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
+    size_t offset;
+    // Octets of the packet after the call; 0 if it is to be dropped.
+    size_t length;
+    // An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
+    int32_t status;
+};
+
+// When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
+struct wireseal_lifetime {
+    // The first moment; 0 for no start.
+    int64_t from;
+    // The first moment after it; 0 for no end.
+    int64_t until;
+};
+
+// A key of a chain. Set all to zero first: then what you do not set has its usual value.
+struct wireseal_chain_key {
+    // Names the key within its chain, and is never sent.
+    uint64_t key_id;
+    // The key; accept_only is ignored, because the lifetimes decide.
+    struct wireseal_mkt mkt;
+    // When this end may choose to sign with it.
+    struct wireseal_lifetime send;
+    // When the peer may sign with it: it covers `send`.
+    struct wireseal_lifetime accept;
+};
+
+// What the running kernel can do.
+struct wireseal_linux_support {
+    // It has TCP-AO.
+    bool tcp_ao;
+    // It has TCP-MD5.
+    bool md5;
+    // The algorithms of TCP-AO with which it takes a key: 1 << WIRESEAL_TCP_AO_ALGORITHM_... for each.
+    uint32_t algorithms;
+    // Its release, as `uname -r` prints it.
+    char kernel[65];
+};
+
+// What identifies a key on a socket.
+struct wireseal_key_name {
+    // The peers that it is for.
+    struct wireseal_network remote;
+    // The KeyID in what this end sends.
+    uint8_t send_id;
+    // The KeyID in what this end accepts.
+    uint8_t recv_id;
+    // Not 0: it is only for connections in the VRF `vrf`.
+    uint8_t in_vrf;
+    // The index of the VRF device, or 0 for connections in no VRF.
+    uint32_t vrf;
+};
+
+// The state of TCP-AO on a socket.
+struct wireseal_socket_info {
+    // False: no key was ever put on the socket, and it never required TCP-AO; or the connection was opened without. The rest is zero, and the
+    // ids are WIRESEAL_NO_KEY_ID.
+    bool has_tcp_ao;
+    // Unsigned segments are refused from peers without a key, too.
+    bool required;
+    // Hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
+    bool accept_icmps;
+    // The SendID of the current key, or WIRESEAL_NO_KEY_ID, as on a listening socket.
+    int32_t current_key;
+    // The RecvID of the rnext key, or WIRESEAL_NO_KEY_ID.
+    int32_t rnext_key;
+    // Received segments. A connection counts from its start, a listening socket those that no connection took.
+    struct wireseal_counters counters;
+};
+
+// A key on a socket, without its secret.
+struct wireseal_socket_key {
+    // What identifies it.
+    struct wireseal_key_name name;
+    // Linux's name of the algorithm, such as "cmac(aes)".
+    char algorithm[64];
+    // Octets of the MAC.
+    uint8_t mac_length;
+    // The MAC covers no TCP options but AO's own.
+    bool options_excluded;
+    // This end signs with it.
+    bool is_current;
+    // This end asks the peer to sign with it.
+    bool is_rnext;
+    // Segments that verified under it on this socket.
+    uint64_t good;
+    // Segments that failed under it on this socket.
+    uint64_t bad;
+};
+
+// What a manager's last step has found out about a socket.
+struct wireseal_socket_state {
+    // The number of its attachment. It is never used for another socket of the manager.
+    uint64_t attachment;
+    // The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it. Empty for a socket that listens.
+    char peer[96];
+    // The number of the newest change of the manager's peers when the step set the keys.
+    uint64_t generation;
+    // For a connection: shut it down, because no key is valid for sending now, or because its peer was removed. Its keys are still on the
+    // socket, so that what you say last is signed.
+    bool expired;
+    // The peer has not signed with the key yet that it was asked for. If it has the key, it does so with its next segment.
+    bool is_peer_behind;
+    // Received segments. All zero before the first step, and if the socket has no TCP-AO.
+    struct wireseal_counters counters;
+};
+
+// A line for the log, without secrets.
+struct wireseal_line {
+    // One line, without a line end.
+    const char *text;
+    // Somebody should look at it. Other lines say what was done.
+    bool is_warning;
+};
+
+// What a step has found and done about one socket. It and what it points to last until the callback returns.
+struct wireseal_report {
+    // An enum wireseal_report_kind.
+    uint32_t kind;
+    // What wireseal_attachment_state() tells from now on.
+    struct wireseal_socket_state state;
+    // Segments since the last report whose MAC was wrong.
+    uint64_t refused_bad;
+    // Segments since the last report with a KeyID that no key has.
+    uint64_t refused_unknown;
+    // Unsigned segments since the last report.
+    uint64_t refused_unsigned;
+    // `line_count` lines for the log, or null.
+    const struct wireseal_line *lines;
+    // How many lines there are.
+    size_t line_count;
+};
+
+// Called for each report; `context` is what wireseal_manager_step() was given. It may call any function of the manager.
+typedef void (*wireseal_report_callback)(void *context, const struct wireseal_report *report);
+
+// What a manager does if a peer does not follow a change of its keys. All zeros: it tries again.
+struct wireseal_policy {
+    // An enum wireseal_on_failure.
+    uint32_t on_failure;
+    // Within how many seconds the peer has to sign with the new key and to ask for it, since its connection has it: more than the interval of
+    // its keepalives. 0: as long as it likes; then only a key that cannot be set is a failure.
+    uint32_t patience;
+    // The name that the peers of a cohort share, or null.
+    const char *cohort;
+};
+
+// A change of one peer. Set all to zero first.
+struct wireseal_peer_change {
+    // The peer, as wireseal_manager_set_peer() reads it.
+    const char *peer;
+    // An enum wireseal_peer_change_kind.
+    uint32_t kind;
+    // For WIRESEAL_PEER_CHANGE_KIND_SET: where the peer's chain is.
+    const struct wireseal_chains *chains;
+    // Its name; null for the only one.
+    const char *chain;
+    // The peer's policy from now on, or null, and it stays as it is.
+    const struct wireseal_policy *policy;
+};
+
+// Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
+typedef void (*wireseal_line_callback)(void *context, const char *line);
+
+// How far a change of a manager's peers has come, as the steps so far have found it.
+struct wireseal_progress {
+    // A later change was made. Ask about that one instead.
+    bool is_superseded;
+    // The change was undone.
+    bool is_undone;
+    // All sockets that count have the keys.
+    bool is_held;
+    // And the peer of each connection signs with its preferred key, and asks for it.
+    bool has_moved;
+    // How many sockets count: not connections that have ended, nor those of peers that hold their old keys.
+    size_t sockets;
+    // How many of them lack keys.
+    size_t not_held;
+    // How many of them have a peer that has not moved.
+    size_t not_moved;
+    // About how many peers a policy has acted since their last change.
+    size_t given_up;
+};
+
+// A packet that was opened: all of it is authentic.
+struct wireseal_quic_opened {
+    // The packet number.
+    uint64_t number;
+    // The octets of header, payload and tag. Behind them may be another packet of the datagram.
+    size_t packet_length;
+    // Where the payload starts, and the header ends.
+    size_t payload_offset;
+    // The octets of the payload: at least one.
+    size_t payload_length;
+    // The key phase bit of a short header; 0 for a long one.
+    uint8_t phase;
+};
+
+// What a packet says without keys. Nothing of it is authentic. Offsets are from the start of the packet.
+struct wireseal_quic_packet {
+    // The version of a long header; 0 for a short one.
+    uint32_t version;
+    // An enum wireseal_quic_packet_type.
+    uint32_t packet_type;
+    // The octets of the packet, tag included. Behind them may be another packet of the datagram.
+    size_t length;
+    // Where the destination connection ID starts.
+    size_t destination_id_offset;
+    // Its octets: at most 20 in a long header.
+    size_t destination_id_length;
+    // Where the source connection ID starts; 0 for a short header.
+    size_t source_id_offset;
+    // Its octets: at most 20.
+    size_t source_id_length;
+    // Where the token of an Initial packet starts; 0 if there is none.
+    size_t token_offset;
+    // Its octets.
+    size_t token_length;
+};
+
+// Where the parts of a verified Retry packet are, in octets from its start.
+struct wireseal_quic_retry {
+    // Where the source connection ID starts: it becomes the destination of all that the client sends, and the next Initial keys are of it.
+    size_t source_id_offset;
+    // Its octets: at most 20.
+    size_t source_id_length;
+    // Where the token starts, which the client returns.
+    size_t token_offset;
+    // Its octets: at least one.
+    size_t token_length;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
-/*
- Octets of memory for a connection.
- */
+// The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
+const char *wireseal_status_text(int32_t status);
+
+// Octets of memory for a connection.
 size_t wireseal_connection_size(void);
 
-/*
- The alignment of that memory, in octets.
- */
+// The alignment of that memory, in octets.
 size_t wireseal_connection_align(void);
 
-/*
- Makes a connection that this end opens, with a SYN of sequence number `isn`. The preferred one of `count` keys at `mkts` becomes the
- current and the rnext key; WIRESEAL_STATUS_NO_KEY if all are accept-only or there is none.
- */
+// Makes a connection that this end opens, with a SYN of sequence number `isn`. The preferred one of `count` keys at `mkts` becomes the
+// current and the rnext key; WIRESEAL_STATUS_NO_KEY if all are accept-only or there is none.
 enum wireseal_status wireseal_connection_active(void *memory,
                                                 size_t size,
                                                 const struct wireseal_pair *pair,
@@ -1410,17 +959,15 @@ enum wireseal_status wireseal_connection_active(void *memory,
                                                 size_t count,
                                                 struct wireseal_connection **connection);
 
-/*
- Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that: a flood of forged
- SYNs costs it no memory. Sign its SYN-ACK with the connection, which learns its initial sequence number from it.
-
- `syn` is the SYN, TCP header and payload, and came from `source` to `destination`. The rnext key is the one that signed it, the current
- key the one that it asks for, else the same.
-
- A recorded SYN verifies again at any time: do not end an open connection because of one.
-
- Errors: those of wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if it is no SYN, or has ACK or RST.
- */
+// Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that: a flood of forged
+// SYNs costs it no memory. Sign its SYN-ACK with the connection, which learns its initial sequence number from it.
+//
+// `syn` is the SYN, TCP header and payload, and came from `source` to `destination`. The rnext key is the one that signed it, the current
+// key the one that it asks for, else the same.
+//
+// A recorded SYN verifies again at any time: do not end an open connection because of one.
+//
+// Errors: those of wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if it is no SYN, or has ACK or RST.
 enum wireseal_status wireseal_connection_passive(void *memory,
                                                  size_t size,
                                                  const struct wireseal_address *source,
@@ -1431,22 +978,18 @@ enum wireseal_status wireseal_connection_passive(void *memory,
                                                  size_t count,
                                                  struct wireseal_connection **connection);
 
-/*
- Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
- elsewhere: WIRESEAL_STATE_LENGTH octets at `state`, without secrets. Move the keys separately.
-
- WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
- */
+// Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
+// elsewhere: WIRESEAL_STATE_LENGTH octets at `state`, without secrets. Move the keys separately.
+//
+// WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
 enum wireseal_status wireseal_connection_export(struct wireseal_connection *connection,
                                                 uint8_t *state,
                                                 size_t size);
 
-/*
- Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
- would soon differ.
-
- WIRESEAL_STATUS_BAD_STATE if the octets are no state, or its current or rnext key is missing.
- */
+// Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
+// would soon differ.
+//
+// WIRESEAL_STATUS_BAD_STATE if the octets are no state, or its current or rnext key is missing.
 enum wireseal_status wireseal_connection_import(void *memory,
                                                 size_t size,
                                                 const uint8_t *state,
@@ -1455,136 +998,315 @@ enum wireseal_status wireseal_connection_import(void *memory,
                                                 size_t count,
                                                 struct wireseal_connection **connection);
 
-/*
- Ends a connection, and wipes its keys.
- */
+// Ends a connection, and wipes its keys.
 enum wireseal_status wireseal_connection_end(struct wireseal_connection *connection);
 
-/*
- Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of
- four octets. Do so for each header anew, because the peer can change the current key with every segment.
-
- `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
- WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
- */
+// Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of
+// four octets. Do so for each header anew, because the peer can change the current key with every segment.
+//
+// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
+// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
 enum wireseal_status wireseal_connection_append_ao(struct wireseal_connection *connection,
                                                    uint8_t *options,
                                                    size_t size,
                                                    size_t used,
                                                    size_t *new_used);
 
-/*
- Octets that the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask again after every
- wireseal_connection_verify(). Take them off the segment's data, never off the MSS that you advertise (RFC 9293 §3.7.1).
- */
+// Octets that the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask again after every
+// wireseal_connection_verify(). Take them off the segment's data, never off the MSS that you advertise (RFC 9293 §3.7.1).
 enum wireseal_status wireseal_connection_option_length(struct wireseal_connection *connection,
                                                        size_t *length);
 
-/*
- Signs a TCP segment, header and payload, in place with the current key: fills ids and MAC into the AO option that
- wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
-
- Errors, after which segment and connection are unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS; _NO_OPTION if there is no AO option of
- the current key's size; _OTHER_CONNECTION if the ports are others; _WRONG_STATE if the connection cannot send it now, such as a SYN when
- it is established.
- */
+// Signs a TCP segment, header and payload, in place with the current key: fills ids and MAC into the AO option that
+// wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
+//
+// Errors, after which segment and connection are unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS; _NO_OPTION if there is no AO option of
+// the current key's size; _OTHER_CONNECTION if the ports are others; _WRONG_STATE if the connection cannot send it now, such as a SYN when
+// it is established.
 enum wireseal_status wireseal_connection_sign(struct wireseal_connection *connection,
                                               uint8_t *tcp,
                                               size_t length);
 
-/*
- Verifies a TCP segment, header and payload, that came from the connection's peer to this end; you have compared the addresses when you
- looked for its connection. Learns from an authentic one: initial sequence number, extension, the key that the peer asks for. Windows
- remain TCP's job: a replayed segment verifies again.
-
- `verified` may be null. On these errors drop the segment, of which nothing was learned; the first six are counted:
- WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _WRONG_STATE, _MALFORMED; _OTHER_CONNECTION if the
- ports are others.
- */
+// Verifies a TCP segment, header and payload, that came from the connection's peer to this end; you have compared the addresses when you
+// looked for its connection. Learns from an authentic one: initial sequence number, extension, the key that the peer asks for. Windows
+// remain TCP's job: a replayed segment verifies again.
+//
+// `verified` may be null. On these errors drop the segment, of which nothing was learned; the first six are counted:
+// WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _WRONG_STATE, _MALFORMED; _OTHER_CONNECTION if the
+// ports are others.
 enum wireseal_status wireseal_connection_verify(struct wireseal_connection *connection,
                                                 const uint8_t *tcp,
                                                 size_t length,
                                                 struct wireseal_verified *verified);
 
-/*
- Adds a key, which the peer may now sign with. The current and the rnext key stay. Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and
- those of the key itself; nothing changed.
- */
+// Adds a key, which the peer may now sign with. The current and the rnext key stay. Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and
+// those of the key itself; nothing changed.
 enum wireseal_status wireseal_connection_add_key(struct wireseal_connection *connection,
                                                  const struct wireseal_mkt *mkt);
 
-/*
- Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the one with the SendID `replacement` takes its
- place; WIRESEAL_NO_KEY_ID if there is none. Do so once both ends have the replacement.
-
- Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id, _LAST_KEY, _KEY_IN_USE without a replacement; nothing changed.
- */
+// Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the one with the SendID `replacement` takes its
+// place; WIRESEAL_NO_KEY_ID if there is none. Do so once both ends have the replacement.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id, _LAST_KEY, _KEY_IN_USE without a replacement; nothing changed.
 enum wireseal_status wireseal_connection_remove_key(struct wireseal_connection *connection,
                                                     uint8_t send_id,
                                                     int32_t replacement);
 
-/*
- Signs with the key of this SendID from the next segment on, without waiting for the peer to ask. WIRESEAL_STATUS_UNKNOWN_KEY.
- */
+// Signs with the key of this SendID from the next segment on, without waiting for the peer to ask. WIRESEAL_STATUS_UNKNOWN_KEY.
 enum wireseal_status wireseal_connection_set_current_key(struct wireseal_connection *connection,
                                                          uint8_t send_id);
 
-/*
- Asks the peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_UNKNOWN_KEY.
- */
+// Asks the peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_UNKNOWN_KEY.
 enum wireseal_status wireseal_connection_set_rnext_key(struct wireseal_connection *connection,
                                                        uint8_t recv_id);
 
-/*
- Replaces all keys in one step, to apply changes of a key chain or to replace a secret under the same ids. The preferred key becomes the
- rnext key. The current key stays if there is one with its SendID that is not accept-only, else the preferred one takes its place. An
- accept-only one, whose send lifetime is over, stays the current key until the peer has moved on from it.
-
- WIRESEAL_STATUS_NO_KEY if none is to sign with; nothing changed.
- */
+// Replaces all keys in one step, to apply changes of a key chain or to replace a secret under the same ids. The preferred key becomes the
+// rnext key. The current key stays if there is one with its SendID that is not accept-only, else the preferred one takes its place. An
+// accept-only one, whose send lifetime is over, stays the current key until the peer has moved on from it.
+//
+// WIRESEAL_STATUS_NO_KEY if none is to sign with; nothing changed.
 enum wireseal_status wireseal_connection_replace_keys(struct wireseal_connection *connection,
                                                       const struct wireseal_mkt *mkts,
                                                       size_t count);
 
-/*
- Writes what is known of a connection to `*info`.
- */
+// Writes what is known of a connection to `*info`.
 enum wireseal_status wireseal_connection_info(struct wireseal_connection *connection,
                                               struct wireseal_connection_info *info);
 
-/*
- Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
- (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
- */
+// Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
+// (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
 enum wireseal_status wireseal_connection_ignores_icmp(struct wireseal_connection *connection,
                                                       const uint8_t *packet,
                                                       size_t length,
                                                       bool *ignore);
 
-/*
- Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
- BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.
+// Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other
+// implementations: no function takes one.
+//
+// `size` octets at `traffic_key`, of which `*length` are written. WIRESEAL_STATUS_TOO_SMALL if the key is longer.
+enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
+                                          const struct wireseal_kdf_context *context,
+                                          uint8_t *traffic_key,
+                                          size_t size,
+                                          size_t *length);
 
- `of_peer`: 0 if the file is this end's; else it is the peer's, whose SendIDs are this end's RecvIDs.
- `message`: room for `message_size` octets, or null. After an error it has one line, with the file, line and column. After success it is
- empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
+// Appends an AO option with a MAC of `mac_length` octets, all zeros, to the options of a TCP header, and pads it with NOPs to a multiple of
+// four octets. wireseal_segment_sign() fills it in.
+//
+// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
+// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
+                                                size_t size,
+                                                size_t used,
+                                                size_t mac_length,
+                                                size_t *new_used);
 
- WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
- */
+// Signs a TCP segment, header and payload, in place: fills ids and MAC into the AO option that its header has.
+//
+// `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign
+// with. The segment's ports are those of `context`, else WIRESEAL_STATUS_OTHER_CONNECTION. Compute the checksum afterwards. On an error the
+// segment is unchanged.
+enum wireseal_status wireseal_segment_sign(const struct wireseal_mkt *mkt,
+                                           const struct wireseal_kdf_context *context,
+                                           uint32_t sne,
+                                           uint8_t rnext_key_id,
+                                           uint8_t *tcp,
+                                           size_t length);
+
+// Verifies a TCP segment, header and payload, with that of the `count` keys at `mkts` whose RecvID is the segment's KeyID. `sne` is the
+// extension of its sequence number.
+//
+// The index of the key goes to `*index`, which may be null. The segment's ports are those of `context`, else
+// WIRESEAL_STATUS_OTHER_CONNECTION. Other errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC.
+enum wireseal_status wireseal_segment_verify(const struct wireseal_mkt *mkts,
+                                             size_t count,
+                                             const struct wireseal_kdf_context *context,
+                                             uint32_t sne,
+                                             const uint8_t *tcp,
+                                             size_t length,
+                                             size_t *index);
+
+// Octets of memory for a shim with room for so many peers and, at one time, so many connections; 0 if no memory is that large. Give it more
+// connections than will be open and peers together, so that handshakes need not wait for one another.
+size_t wireseal_shim_size(size_t peers,
+                          size_t connections);
+
+// The alignment of that memory, in octets.
+size_t wireseal_shim_align(void);
+
+// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+//
+// `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
+// as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
+enum wireseal_status wireseal_shim_new(void *memory,
+                                       size_t size,
+                                       const struct wireseal_shim_config *config,
+                                       const uint8_t *hash_key,
+                                       size_t peers,
+                                       size_t connections,
+                                       struct wireseal_shim **shim);
+
+// Ends a shim, and wipes the keys of its peers and connections, all of its memory.
+enum wireseal_status wireseal_shim_end(struct wireseal_shim *shim);
+
+// Reports the shim's events to `observer`, with `context`, from now on. Both may be null; the shim keeps both pointers.
+enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
+                                                wireseal_observer observer,
+                                                void *context);
+
+// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
+// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+//
+// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
+// as specific, has one of their ids. Nothing changed.
+enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
+                                            const struct wireseal_connection_identifier *connections,
+                                            const struct wireseal_mkt *mkts,
+                                            size_t count,
+                                            size_t *index);
+
+// Removes a peer and forgets its connections. They are not protected any more, unless another peer covers them.
+// WIRESEAL_STATUS_NO_SUCH_PEER.
+enum wireseal_status wireseal_shim_remove_peer(struct wireseal_shim *shim,
+                                               size_t index);
+
+// Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. With `count` 0 the peer stays
+// protected, its connections are forgotten, and nothing gets through.
+//
+// Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, those of the keys; nothing changed.
+enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
+                                            size_t index,
+                                            const struct wireseal_mkt *mkts,
+                                            size_t count);
+
+// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
+// then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
+// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
+                                                     size_t index,
+                                                     uint64_t until_ms);
+
+// Forgets connections that have ended, were never completed, or have been idle for hours. Call it once a minute, so that their keys do not
+// stay, and a peer that restarted on the same ports can connect again.
+enum wireseal_status wireseal_shim_expire(struct wireseal_shim *shim,
+                                          uint64_t now_ms);
+
+// Writes to `*counters` the verdicts on segments from all peers together, including segments of no connection.
+enum wireseal_status wireseal_shim_counters(struct wireseal_shim *shim,
+                                            struct wireseal_counters *counters);
+
+// Writes to `*counters` the verdicts on segments from one peer. WIRESEAL_STATUS_NO_SUCH_PEER.
+enum wireseal_status wireseal_shim_peer_counters(struct wireseal_shim *shim,
+                                                 size_t index,
+                                                 struct wireseal_counters *counters);
+
+// Writes to `*refusals` how many packets were refused in one direction, an enum wireseal_direction. WIRESEAL_STATUS_BAD_ARGUMENT for another
+// number.
+enum wireseal_status wireseal_shim_refused(struct wireseal_shim *shim,
+                                           uint32_t direction,
+                                           struct wireseal_refusals *refusals);
+
+// Writes to `*refusals` how many packets passed unprotected in either direction, because mismatches are accepted, by what would have refused
+// them.
+enum wireseal_status wireseal_shim_passed(struct wireseal_shim *shim,
+                                          struct wireseal_refusals *refusals);
+
+// Writes what is known of a live connection to `*info`. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+enum wireseal_status wireseal_shim_connection(struct wireseal_shim *shim,
+                                              const struct wireseal_pair *pair,
+                                              struct wireseal_connection_info *info);
+
+// Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
+                                                 const struct wireseal_pair *pair,
+                                                 uint8_t recv_id);
+
+// Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
+//
+// WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
+// FIN or reset it. Nothing changed then.
+enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
+                                          const struct wireseal_pair *pair,
+                                          uint8_t *state,
+                                          size_t size);
+
+// Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
+// now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
+//
+// Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has none to sign with, _TABLE_FULL.
+enum wireseal_status wireseal_shim_adopt(struct wireseal_shim *shim,
+                                         uint64_t now_ms,
+                                         const uint8_t *state,
+                                         size_t length,
+                                         const struct wireseal_mkt *mkts,
+                                         size_t count);
+
+// Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
+//
+// Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
+// WIRESEAL_UNMATCHED_DROP_ALL is configured.
+//
+// Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
+enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
+                                           uint64_t now_ms,
+                                           uint8_t *packet,
+                                           size_t length,
+                                           size_t *offset,
+                                           size_t *new_length);
+
+// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
+// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
+//
+// Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
+// configured.
+//
+// WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
+// _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
+enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
+                                            uint64_t now_ms,
+                                            uint8_t *buffer,
+                                            size_t size,
+                                            size_t room,
+                                            size_t *offset,
+                                            size_t *new_length);
+
+// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
+// time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
+//
+// WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
+// long, or a packet starts behind it: then no packet was taken.
+enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
+                                                 uint64_t now_ms,
+                                                 struct wireseal_packet *packets,
+                                                 size_t count);
+
+// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
+// wireseal_shim_inbound_batch().
+enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
+                                                  uint64_t now_ms,
+                                                  struct wireseal_packet *packets,
+                                                  size_t count);
+
+// Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
+// BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.
+//
+// `of_peer`: 0 if the file is this end's; else it is the peer's, whose SendIDs are this end's RecvIDs.
+// `message`: room for `message_size` octets, or null. After an error it has one line, with the file, line and column. After success it is
+// empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
+//
+// WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
 enum wireseal_status wireseal_chains_from_file(const char *path,
                                                uint8_t of_peer,
                                                char *message,
                                                size_t message_size,
                                                struct wireseal_chains **chains);
 
-/*
- Reads the key chains of a text, as wireseal_chains_from_file() reads those of a file.
-
- `name`: what messages call the text. Its ending may tell the format, as in "keys.toml".
- `octets`: `length` octets, UTF-8. They hold secrets: wipe them afterwards.
- `format`: "toml", "json", "xml", "bird", "junos", "ios-xr", "ios-xe", "nx-os", "frr", "eos", "vrp", "sr-os", "sr-linux", "gobgp" or
- "openconfig"; or null, if the name and the text tell.
- */
+// Reads the key chains of a text, as wireseal_chains_from_file() reads those of a file.
+//
+// `name`: what messages call the text. Its ending may tell the format, as in "keys.toml".
+// `octets`: `length` octets, UTF-8. They hold secrets: wipe them afterwards.
+// `format`: "toml", "json", "xml", "bird", "junos", "ios-xr", "ios-xe", "nx-os", "frr", "eos", "vrp", "sr-os", "sr-linux", "gobgp" or
+// "openconfig"; or null, if the name and the text tell.
 enum wireseal_status wireseal_chains_from_text(const char *name,
                                                const uint8_t *octets,
                                                size_t length,
@@ -1594,15 +1316,13 @@ enum wireseal_status wireseal_chains_from_text(const char *name,
                                                size_t message_size,
                                                struct wireseal_chains **chains);
 
-/*
- Makes a chain of `count` keys. Ids that two keys share are an error, unless their accept lifetimes are apart.
-
- `name`: the chain's. `accept_tolerance`: by how many seconds each accept lifetime is longer at each end, because clocks differ.
- `preferred`: the key id of the key to sign with whenever that is valid; null, and the one whose send lifetime began last is.
- `message`: as for wireseal_chains_from_file().
-
- WIRESEAL_STATUS_KEYS, or what wireseal_connection_active() says of an MKT.
- */
+// Makes a chain of `count` keys. Ids that two keys share are an error, unless their accept lifetimes are apart.
+//
+// `name`: the chain's. `accept_tolerance`: by how many seconds each accept lifetime is longer at each end, because clocks differ.
+// `preferred`: the key id of the key to sign with whenever that is valid; null, and the one whose send lifetime began last is.
+// `message`: as for wireseal_chains_from_file().
+//
+// WIRESEAL_STATUS_KEYS, or what wireseal_connection_active() says of an MKT.
 enum wireseal_status wireseal_chains_from_keys(const char *name,
                                                const struct wireseal_chain_key *keys,
                                                size_t count,
@@ -1612,26 +1332,22 @@ enum wireseal_status wireseal_chains_from_keys(const char *name,
                                                size_t message_size,
                                                struct wireseal_chains **chains);
 
-/*
- Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
-
- `name`: room for `size` octets, with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
- */
+// Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
+//
+// `name`: room for `size` octets, with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
 enum wireseal_status wireseal_chains_name(const struct wireseal_chains *chains,
                                           size_t index,
                                           char *name,
                                           size_t size);
 
-/*
- Tells the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred
- one first, those only for accepting last and accept-only. None, if no key is valid for sending: then nothing may get through.
-
- `chain`: the chain's name; null for the only one.
- `now`: seconds since 1970-01-01T00:00:00Z.
- `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
- wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
- `next_change`: when to ask again; INT64_MAX, if never. It may be null.
- */
+// Tells the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred
+// one first, those only for accepting last and accept-only. None, if no key is valid for sending: then nothing may get through.
+//
+// `chain`: the chain's name; null for the only one.
+// `now`: seconds since 1970-01-01T00:00:00Z.
+// `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
+// wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+// `next_change`: when to ask again; INT64_MAX, if never. It may be null.
 enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
                                         const char *chain,
                                         int64_t now,
@@ -1640,20 +1356,16 @@ enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
                                         size_t *count,
                                         int64_t *next_change);
 
-/*
- Ends key chains, and wipes them once no call uses them any more. A manager that was given one keeps its own.
- */
+// Ends key chains, and wipes them once no call uses them any more. A manager that was given one keeps its own.
 enum wireseal_status wireseal_chains_end(struct wireseal_chains *chains);
 
-/*
- Writes the keys of a text in another format.
-
- `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text(). `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are
- only read.
- `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
- many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
- `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
- */
+// Writes the keys of a text in another format.
+//
+// `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text(). `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are
+// only read.
+// `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
+// many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
+// `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
 enum wireseal_status wireseal_keys_convert(const char *name,
                                            const uint8_t *octets,
                                            size_t length,
@@ -1665,21 +1377,17 @@ enum wireseal_status wireseal_keys_convert(const char *name,
                                            char *message,
                                            size_t message_size);
 
-/*
- Finds out what the kernel can do, on sockets of its own that never connect. Call it before you configure the first peer.
-
- WIRESEAL_STATUS_SYSTEM if no socket can be made.
- */
+// Finds out what the kernel can do, on sockets of its own that never connect. Call it before you configure the first peer.
+//
+// WIRESEAL_STATUS_SYSTEM if no socket can be made.
 enum wireseal_status wireseal_linux_probe(struct wireseal_linux_support *support);
 
-/*
- Puts a key on a TCP socket. One that listens or has not connected takes keys for any peers, and should have them before; a connection takes
- keys for its peer alone, and only if it was opened with TCP-AO.
-
- `remote`: the peers that the key is for. `vrf`: null, or the index of the VRF device that it is for alone.
- `flags`: WIRESEAL_SOCKET_CURRENT, WIRESEAL_SOCKET_RNEXT, both or 0.
- `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
- */
+// Puts a key on a TCP socket. One that listens or has not connected takes keys for any peers, and should have them before; a connection takes
+// keys for its peer alone, and only if it was opened with TCP-AO.
+//
+// `remote`: the peers that the key is for. `vrf`: null, or the index of the VRF device that it is for alone.
+// `flags`: WIRESEAL_SOCKET_CURRENT, WIRESEAL_SOCKET_RNEXT, both or 0.
+// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
 enum wireseal_status wireseal_socket_add_key(int fd,
                                              const struct wireseal_network *remote,
                                              const struct wireseal_mkt *mkt,
@@ -1688,15 +1396,13 @@ enum wireseal_status wireseal_socket_add_key(int fd,
                                              char *message,
                                              size_t message_size);
 
-/*
- Deletes a key. If it is the current or the rnext key, others take over in the same step.
-
- Except on a listening socket, the kernel waits some milliseconds until nothing uses the key any more.
- `next_current`: null, or the SendID of the key to sign with from now on. `next_rnext`: null, or the RecvID of the key to ask the peer for.
- Neither on a listening socket.
- `message`: as for wireseal_socket_add_key().
- WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection: then the others have taken over anyway.
- */
+// Deletes a key. If it is the current or the rnext key, others take over in the same step.
+//
+// Except on a listening socket, the kernel waits some milliseconds until nothing uses the key any more.
+// `next_current`: null, or the SendID of the key to sign with from now on. `next_rnext`: null, or the RecvID of the key to ask the peer for.
+// Neither on a listening socket.
+// `message`: as for wireseal_socket_add_key().
+// WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection: then the others have taken over anyway.
 enum wireseal_status wireseal_socket_delete_key(int fd,
                                                 const struct wireseal_key_name *name,
                                                 const uint8_t *next_current,
@@ -1704,52 +1410,42 @@ enum wireseal_status wireseal_socket_delete_key(int fd,
                                                 char *message,
                                                 size_t message_size);
 
-/*
- Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
-
- `message`: as for wireseal_socket_add_key().
- */
+// Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
+//
+// `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_set_current_key(int fd,
                                                      uint8_t send_id,
                                                      char *message,
                                                      size_t message_size);
 
-/*
- Makes a key the rnext one, which this end asks the peer to sign with.
-
- `message`: as for wireseal_socket_add_key().
- */
+// Makes a key the rnext one, which this end asks the peer to sign with.
+//
+// `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_set_rnext_key(int fd,
                                                    uint8_t recv_id,
                                                    char *message,
                                                    size_t message_size);
 
-/*
- Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
-
- `message`: as for wireseal_socket_add_key().
- */
+// Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
+//
+// `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_set_required(int fd,
                                                   uint8_t required,
                                                   char *message,
                                                   size_t message_size);
 
-/*
- Tells the state of TCP-AO on a socket.
-
- `message`: as for wireseal_socket_add_key().
- */
+// Tells the state of TCP-AO on a socket.
+//
+// `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_info(int fd,
                                           char *message,
                                           size_t message_size,
                                           struct wireseal_socket_info *info);
 
-/*
- Lists the keys on a socket, of whatever program, without their secrets.
-
- `keys`: room for `room` of them. `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
- `message`: as for wireseal_socket_add_key().
- */
+// Lists the keys on a socket, of whatever program, without their secrets.
+//
+// `keys`: room for `room` of them. `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+// `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_keys(int fd,
                                           char *message,
                                           size_t message_size,
@@ -1757,18 +1453,14 @@ enum wireseal_status wireseal_socket_keys(int fd,
                                           size_t room,
                                           size_t *count);
 
-/*
- Resets a connection, signed, whatever other descriptors of it there are. Data that was not read is lost.
-
- `message`: as for wireseal_socket_add_key().
- */
+// Resets a connection, signed, whatever other descriptors of it there are. Data that was not read is lost.
+//
+// `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_reset(int fd, char *message, size_t message_size);
 
-/*
- Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that has not moved to TCP-AO yet, or replaces the one for the same network.
-
- `secret`: 1 to 80 octets. `vrf` and `message`: as for wireseal_socket_add_key().
- */
+// Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that has not moved to TCP-AO yet, or replaces the one for the same network.
+//
+// `secret`: 1 to 80 octets. `vrf` and `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_set_md5_key(int fd,
                                                  const struct wireseal_network *remote,
                                                  const uint32_t *vrf,
@@ -1777,98 +1469,80 @@ enum wireseal_status wireseal_socket_set_md5_key(int fd,
                                                  char *message,
                                                  size_t message_size);
 
-/*
- Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it before.
-
- `vrf` and `message`: as for wireseal_socket_add_key().
- */
+// Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it before.
+//
+// `vrf` and `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_delete_md5_key(int fd,
                                                     const struct wireseal_network *remote,
                                                     const uint32_t *vrf,
                                                     char *message,
                                                     size_t message_size);
 
-/*
- Makes a key manager. Make it after the process has forked for the last time, and in the network namespace of the sockets.
-
- WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
- */
+// Makes a key manager. Make it after the process has forked for the last time, and in the network namespace of the sockets.
+//
+// WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
 enum wireseal_status wireseal_manager_new(struct wireseal_manager **manager);
 
-/*
- Ends a key manager. Take its descriptor out of your event loop before. The sockets keep the keys that they have; end the attachments, too.
- */
+// Ends a key manager. Take its descriptor out of your event loop before. The sockets keep the keys that they have; end the attachments, too.
 enum wireseal_status wireseal_manager_end(struct wireseal_manager *manager);
 
-/*
- Tells the manager's descriptor, for poll(), epoll, libevent and the like. It is readable when a step is due: the time of a key has come, a
- peer was changed (by whatever thread), the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
-
- The descriptor stays the manager's: neither read from it nor close it.
- */
+// Tells the manager's descriptor, for poll(), epoll, libevent and the like. It is readable when a step is due: the time of a key has come, a
+// peer was changed (by whatever thread), the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
+//
+// The descriptor stays the manager's: neither read from it nor close it.
 enum wireseal_status wireseal_manager_fd(const struct wireseal_manager *manager,
                                          int *fd);
 
-/*
- Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
- the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
- sleep for more than some seconds.
- */
+// Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
+// the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
+// sleep for more than some seconds.
 enum wireseal_status wireseal_manager_deadline(const struct wireseal_manager *manager,
                                                int64_t *unix_ms);
 
-/*
- Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what it
- has found and done about each. Afterwards the descriptor is readable only when the next step is due.
-
- It may be called at any time, also when nothing is due: with every call it looks whether listening sockets have refused segments with a
- wrong MAC, and reports them. It makes some system calls for each socket that needs a step.
- Linux deletes a key from a connection only after some milliseconds, and the call waits for it, once for each such key. If your event loop
- must not wait, call this function in a thread of its own that polls the descriptor and does nothing else: no other function waits for a
- step, but for wireseal_manager_change() with WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys().
-
- `report`: called for each report, after the step, in this thread; null, if you look at wireseal_attachment_state() instead. It must
- return: no longjmp() out of it.
- */
+// Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what it
+// has found and done about each. Afterwards the descriptor is readable only when the next step is due.
+//
+// It may be called at any time, also when nothing is due: with every call it looks whether listening sockets have refused segments with a
+// wrong MAC, and reports them. It makes some system calls for each socket that needs a step.
+// Linux deletes a key from a connection only after some milliseconds, and the call waits for it, once for each such key. If your event loop
+// must not wait, call this function in a thread of its own that polls the descriptor and does nothing else: no other function waits for a
+// step, but for wireseal_manager_change() with WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys().
+//
+// `report`: called for each report, after the step, in this thread; null, if you look at wireseal_attachment_state() instead. It must
+// return: no longjmp() out of it.
 enum wireseal_status wireseal_manager_step(const struct wireseal_manager *manager,
                                            wireseal_report_callback report,
                                            void *context);
 
-/*
- Attaches a socket that listens, or will, and serves the manager's peers alone: it gets the keys of all of them, and requires TCP-AO of
- everybody else. Attach it before listen(): a peer that connects before gets in unsigned.
-
- The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
- `message`: as for wireseal_manager_set_peer().
- */
+// Attaches a socket that listens, or will, and serves the manager's peers alone: it gets the keys of all of them, and requires TCP-AO of
+// everybody else. Attach it before listen(): a peer that connects before gets in unsigned.
+//
+// The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
+// `message`: as for wireseal_manager_set_peer().
 enum wireseal_status wireseal_manager_attach_listener(const struct wireseal_manager *manager,
                                                       int fd,
                                                       char *message,
                                                       size_t message_size,
                                                       struct wireseal_attachment **attachment);
 
-/*
- Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
- peers are protected all the same.
-
- Call wireseal_manager_attach_accepted() for every connection. WIRESEAL_STATUS_NO_PEER is a stranger, whom you may serve; on every other
- error reset the connection.
- `message` and the duplicate: as for wireseal_manager_attach_listener().
- */
+// Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
+// peers are protected all the same.
+//
+// Call wireseal_manager_attach_accepted() for every connection. WIRESEAL_STATUS_NO_PEER is a stranger, whom you may serve; on every other
+// error reset the connection.
+// `message` and the duplicate: as for wireseal_manager_attach_listener().
 enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager *manager,
                                                    int fd,
                                                    char *message,
                                                    size_t message_size,
                                                    struct wireseal_attachment **attachment);
 
-/*
- Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
- socket to it.
-
- `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
- `message` and the duplicate: as for wireseal_manager_attach_listener().
- WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now: do not connect.
- */
+// Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
+// socket to it.
+//
+// `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
+// `message` and the duplicate: as for wireseal_manager_attach_listener().
+// WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now: do not connect.
 enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_manager *manager,
                                                         int fd,
                                                         const struct wireseal_address *remote,
@@ -1877,13 +1551,11 @@ enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_ma
                                                         size_t message_size,
                                                         struct wireseal_attachment **attachment);
 
-/*
- Attaches a connection that was accepted from `remote`. It gets its peer's keys, in place of those from the handshake.
-
- On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
- who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
- `message` and the duplicate: as for wireseal_manager_attach_listener().
- */
+// Attaches a connection that was accepted from `remote`. It gets its peer's keys, in place of those from the handshake.
+//
+// On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
+// who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
+// `message` and the duplicate: as for wireseal_manager_attach_listener().
 enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_manager *manager,
                                                       int fd,
                                                       const struct wireseal_address *remote,
@@ -1891,16 +1563,12 @@ enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_mana
                                                       size_t message_size,
                                                       struct wireseal_attachment **attachment);
 
-/*
- Tells what the manager's last step has found out about a socket. It makes no system call.
- */
+// Tells what the manager's last step has found out about a socket. It makes no system call.
 enum wireseal_status wireseal_attachment_state(const struct wireseal_attachment *attachment,
                                                struct wireseal_socket_state *state);
 
-/*
- Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
- is in progress.
- */
+// Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
+// is in progress.
 enum wireseal_status wireseal_attachment_keys(const struct wireseal_attachment *attachment,
                                               char *message,
                                               size_t message_size,
@@ -1908,77 +1576,19 @@ enum wireseal_status wireseal_attachment_keys(const struct wireseal_attachment *
                                               size_t room,
                                               size_t *count);
 
-/*
- Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
- before you close your own. It does not wait for a step in progress, unless it closes the last descriptor of a socket that lingers.
- */
+// Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
+// before you close your own. It does not wait for a step in progress, unless it closes the last descriptor of a socket that lingers.
 enum wireseal_status wireseal_attachment_end(struct wireseal_attachment *attachment);
 
-/*
- Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
-
- Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
- WIRESEAL_UNMATCHED_DROP_ALL is configured.
-
- Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
- */
-enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
-                                           uint64_t now_ms,
-                                           uint8_t *packet,
-                                           size_t length,
-                                           size_t *offset,
-                                           size_t *new_length);
-
-/*
- Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
- `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
-
- Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
- configured.
-
- WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
- _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
- */
-enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
-                                            uint64_t now_ms,
-                                            uint8_t *buffer,
-                                            size_t size,
-                                            size_t room,
-                                            size_t *offset,
-                                            size_t *new_length);
-
-/*
- Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
- time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
-
- WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
- long, or a packet starts behind it: then no packet was taken.
- */
-enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
-                                                 uint64_t now_ms,
-                                                 struct wireseal_packet *packets,
-                                                 size_t count);
-
-/*
- Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
- wireseal_shim_inbound_batch().
- */
-enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
-                                                  uint64_t now_ms,
-                                                  struct wireseal_packet *packets,
-                                                  size_t count);
-
-/*
- Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
- due at once.
-
- `peer`: an address, or a network of peers that share the chain. After a % follows the name or the index of the interface, if the peer is on
- one alone, and after " in VRF " the name or the index of a VRF device, if it is in one alone: "192.0.2.7", "2001:db8::/64",
- "fe80::1%eth0", "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
- `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
- `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
- `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
- */
+// Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
+// due at once.
+//
+// `peer`: an address, or a network of peers that share the chain. After a % follows the name or the index of the interface, if the peer is on
+// one alone, and after " in VRF " the name or the index of a VRF device, if it is in one alone: "192.0.2.7", "2001:db8::/64",
+// "fe80::1%eth0", "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
+// `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
+// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+// `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
 enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *manager,
                                                const char *peer,
                                                const struct wireseal_chains *chains,
@@ -1987,41 +1597,35 @@ enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *ma
                                                size_t message_size,
                                                uint64_t *generation);
 
-/*
- Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
- and are reported as expired: shut them down.
-
- On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
- `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
- */
+// Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+// and are reported as expired: shut them down.
+//
+// On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
+// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 enum wireseal_status wireseal_manager_remove_peer(const struct wireseal_manager *manager,
                                                   const char *peer,
                                                   char *message,
                                                   size_t message_size,
                                                   uint64_t *generation);
 
-/*
- Keeps a peer out that has lost its keys, or adds a peer without any: on listening sockets it has a key that nobody knows. Its connections
- keep the keys that are in use, and are reported as expired: shut them down.
-
- `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
- */
+// Keeps a peer out that has lost its keys, or adds a peer without any: on listening sockets it has a key that nobody knows. Its connections
+// keep the keys that are in use, and are reported as expired: shut them down.
+//
+// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 enum wireseal_status wireseal_manager_block_peer(const struct wireseal_manager *manager,
                                                  const char *peer,
                                                  char *message,
                                                  size_t message_size,
                                                  uint64_t *generation);
 
-/*
- Changes several peers at once, or none: all of them, or on an error nothing. It takes effect with the next step, which is due at once.
-
- `changes`: `count` of them, each of another peer.
- `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a step
- in progress, and changes nothing.
- `plan`: called in a dry run with a line for each attached socket; else it may be null.
- `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
- WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed peers during the call: call again.
- */
+// Changes several peers at once, or none: all of them, or on an error nothing. It takes effect with the next step, which is due at once.
+//
+// `changes`: `count` of them, each of another peer.
+// `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a step
+// in progress, and changes nothing.
+// `plan`: called in a dry run with a line for each attached socket; else it may be null.
+// `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
+// WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed peers during the call: call again.
 enum wireseal_status wireseal_manager_change(const struct wireseal_manager *manager,
                                              const struct wireseal_peer_change *changes,
                                              size_t count,
@@ -2032,237 +1636,302 @@ enum wireseal_status wireseal_manager_change(const struct wireseal_manager *mana
                                              size_t message_size,
                                              uint64_t *generation);
 
-/*
- Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
-
- `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
- `undoing`: the number of the new change; it may be null.
- */
+// Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
+//
+// `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
+// `undoing`: the number of the new change; it may be null.
 enum wireseal_status wireseal_manager_undo(const struct wireseal_manager *manager,
                                            uint64_t generation,
                                            char *message,
                                            size_t message_size,
                                            uint64_t *undoing);
 
-/*
- Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
-
- `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
- it may be null.
- */
+// Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
+//
+// `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
+// it may be null.
 enum wireseal_status wireseal_manager_progress(const struct wireseal_manager *manager,
                                                uint64_t generation,
                                                wireseal_line_callback pending,
                                                void *context,
                                                struct wireseal_progress *progress);
 
-/*
- Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other
- implementations: no function takes one.
+// How many packets one key may seal (RFC 9001 §6.6): count them, and update the key before. UINT64_MAX if there is no limit
+// (ChaCha20-Poly1305), 0 if no enum wireseal_aead_algorithm has this number.
+uint64_t wireseal_quic_confidentiality_limit(uint32_t algorithm);
 
- `size` octets at `traffic_key`, of which `*length` are written. WIRESEAL_STATUS_TOO_SMALL if the key is longer.
- */
-enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
-                                          const struct wireseal_kdf_context *context,
-                                          uint8_t *traffic_key,
-                                          size_t size,
-                                          size_t *length);
+// How many packets of a connection may fail with WIRESEAL_STATUS_NOT_AUTHENTIC, counted over all its keys, before it must be closed with
+// AEAD_LIMIT_REACHED (RFC 9001 §6.6). 0 if no enum wireseal_aead_algorithm has this number.
+uint64_t wireseal_quic_integrity_limit(uint32_t algorithm);
 
-/*
- Appends an AO option with a MAC of `mac_length` octets, all zeros, to the options of a TCP header, and pads it with NOPs to a multiple of
- four octets. wireseal_segment_sign() fills it in.
+// The octets of a traffic secret of an enum wireseal_aead_algorithm, those of its hash: 48 for AES-256-GCM, 32 for the others; 0 if no
+// algorithm has this number. Keys have wireseal_aead_key_length() octets.
+size_t wireseal_quic_secret_length(uint32_t algorithm);
 
- `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
- WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
- */
-enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
-                                                size_t size,
-                                                size_t used,
-                                                size_t mac_length,
-                                                size_t *new_used);
+// Writes the secret of the Initial packets that `sender`, an enum wireseal_quic_side, sends to 32 octets at `secret` (RFC 9001 §5.2). Its
+// keys are of AES-128-GCM. `destination_id` is the destination connection ID of the client's first Initial packet, or the source connection ID
+// of the Retry packet that answered it. `version` is a version's number on the wire.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets; WIRESEAL_STATUS_BAD_ARGUMENT for `sender`.
+enum wireseal_status wireseal_quic_initial_secret(uint32_t version,
+                                                  const uint8_t *destination_id,
+                                                  size_t destination_id_length,
+                                                  uint32_t sender,
+                                                  uint8_t *secret);
 
-/*
- Signs a TCP segment, header and payload, in place: fills ids and MAC into the AO option that its header has.
+// Writes the secret of the next key phase to `secret_length` octets at `next` (RFC 9001 §6.1, RFC 9369 §3.3.2), which may be where `secret` is.
+// Only packet keys follow from it: the header key stays the one of the first secret.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH.
+enum wireseal_status wireseal_quic_next_secret(uint32_t version,
+                                               uint32_t algorithm,
+                                               const uint8_t *secret,
+                                               size_t secret_length,
+                                               uint8_t *next);
 
- `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign
- with. The segment's ports are those of `context`, else WIRESEAL_STATUS_OTHER_CONNECTION. Compute the checksum afterwards. On an error the
- segment is unchanged.
- */
-enum wireseal_status wireseal_segment_sign(const struct wireseal_mkt *mkt,
-                                           const struct wireseal_kdf_context *context,
-                                           uint32_t sne,
-                                           uint8_t rnext_key_id,
-                                           uint8_t *tcp,
-                                           size_t length);
+// Writes the octets of the keys that follow from a secret (RFC 9001 §5.1), for stacks that keep IVs themselves or make keys of them later:
+// wireseal_aead_key_length() octets each at `key` and `header_protection_key`, and 12 at `iv`. Each of the three may be null.
+//
+// Errors: those of wireseal_quic_next_secret().
+enum wireseal_status wireseal_quic_key_octets(uint32_t version,
+                                              uint32_t algorithm,
+                                              const uint8_t *secret,
+                                              size_t secret_length,
+                                              uint8_t *key,
+                                              uint8_t *iv,
+                                              uint8_t *header_protection_key);
 
-/*
- Verifies a TCP segment, header and payload, with that of the `count` keys at `mkts` whose RecvID is the segment's KeyID. `sne` is the
- extension of its sequence number.
+// The octets of a struct wireseal_quic_packet_key.
+size_t wireseal_quic_packet_key_size(void);
 
- The index of the key goes to `*index`, which may be null. The segment's ports are those of `context`, else
- WIRESEAL_STATUS_OTHER_CONNECTION. Other errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC.
- */
-enum wireseal_status wireseal_segment_verify(const struct wireseal_mkt *mkts,
-                                             size_t count,
-                                             const struct wireseal_kdf_context *context,
-                                             uint32_t sne,
-                                             const uint8_t *tcp,
-                                             size_t length,
-                                             size_t *index);
+// The alignment of a struct wireseal_quic_packet_key.
+size_t wireseal_quic_packet_key_align(void);
 
-/*
- Octets of memory for a shim with room for so many peers and, at one time, so many connections; 0 if no memory is that large. Give it more
- connections than will be open and peers together, so that handshakes need not wait for one another.
- */
-size_t wireseal_shim_size(size_t peers,
-                          size_t connections);
+// The octets of a struct wireseal_quic_header_key.
+size_t wireseal_quic_header_key_size(void);
 
-/*
- The alignment of that memory, in octets.
- */
-size_t wireseal_shim_align(void);
+// The alignment of a struct wireseal_quic_header_key.
+size_t wireseal_quic_header_key_align(void);
 
-/*
- Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+// Makes a packet key in `size` octets of `memory` from a traffic secret: TLS's, wireseal_quic_initial_secret()'s or
+// wireseal_quic_next_secret()'s. `version` is a version's number on the wire, `algorithm` an enum wireseal_aead_algorithm, and the secret has
+// wireseal_quic_secret_length() octets.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+enum wireseal_status wireseal_quic_packet_key_from_secret(void *memory,
+                                                          size_t size,
+                                                          uint32_t version,
+                                                          uint32_t algorithm,
+                                                          const uint8_t *secret,
+                                                          size_t secret_length,
+                                                          struct wireseal_quic_packet_key **key);
 
- `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
- as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
- */
-enum wireseal_status wireseal_shim_new(void *memory,
-                                       size_t size,
-                                       const struct wireseal_shim_config *config,
-                                       const uint8_t *hash_key,
-                                       size_t peers,
-                                       size_t connections,
-                                       struct wireseal_shim **shim);
+// Makes a packet key from its own octets, as many as wireseal_aead_key_length() tells, and its IV of 12 octets.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+enum wireseal_status wireseal_quic_packet_key_new(void *memory,
+                                                  size_t size,
+                                                  uint32_t algorithm,
+                                                  const uint8_t *octets,
+                                                  size_t octets_length,
+                                                  const uint8_t *iv,
+                                                  struct wireseal_quic_packet_key **key);
 
-/*
- Ends a shim, and wipes the keys of its peers and connections, all of its memory.
- */
-enum wireseal_status wireseal_shim_end(struct wireseal_shim *shim);
+// Ends a packet key and wipes its memory.
+enum wireseal_status wireseal_quic_packet_key_end(struct wireseal_quic_packet_key *key);
 
-/*
- Reports the shim's events to `observer`, with `context`, from now on. Both may be null; the shim keeps both pointers.
- */
-enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
-                                                wireseal_observer observer,
-                                                void *context);
+// Makes a header key from the first secret of its level, with the parameters and errors of wireseal_quic_packet_key_from_secret().
+enum wireseal_status wireseal_quic_header_key_from_secret(void *memory,
+                                                          size_t size,
+                                                          uint32_t version,
+                                                          uint32_t algorithm,
+                                                          const uint8_t *secret,
+                                                          size_t secret_length,
+                                                          struct wireseal_quic_header_key **key);
 
-/*
- Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
- index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+// Makes a header key from its own octets, as many as wireseal_aead_key_length() tells.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+enum wireseal_status wireseal_quic_header_key_new(void *memory,
+                                                  size_t size,
+                                                  uint32_t algorithm,
+                                                  const uint8_t *octets,
+                                                  size_t octets_length,
+                                                  struct wireseal_quic_header_key **key);
 
- Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
- as specific, has one of their ids. Nothing changed.
- */
-enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
-                                            const struct wireseal_connection_identifier *connections,
-                                            const struct wireseal_mkt *mkts,
-                                            size_t count,
-                                            size_t *index);
+// Ends a header key and wipes its memory.
+enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_key *key);
 
-/*
- Removes a peer and forgets its connections. They are not protected any more, unless another peer covers them.
- WIRESEAL_STATUS_NO_SUCH_PEER.
- */
-enum wireseal_status wireseal_shim_remove_peer(struct wireseal_shim *shim, size_t index);
+// Seals a whole packet in place: encrypts the payload, writes the tag and masks the header (RFC 9001 §5.3 and §5.4), in one pass over the packet
+// where the processor's instructions serve the key.
+//
+// `packet` holds the header as it is authenticated, with reserved bits, key phase and packet number; the payload from `payload_offset` on; and
+// 16 octets of room for the tag, which `packet_length` and a long header's Length field include. The header ends with the packet number, whose
+// length is in the two low bits of the first octet. `number` is the whole packet number, and must never be used twice with the same key and
+// `path`: that would reveal both payloads and let anyone forge others. `path` is 0 but in draft-ietf-quic-multipath.
+//
+// Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
+// WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
+// would start before the second octet.
+enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *packet_key,
+                                        const struct wireseal_quic_header_key *header_key,
+                                        uint32_t path,
+                                        uint64_t number,
+                                        uint8_t *packet,
+                                        size_t packet_length,
+                                        size_t payload_offset);
 
-/*
- Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. With `count` 0 the peer stays
- protected, its connections are forgotten, and nothing gets through.
+// Opens the first packet of a datagram in place: removes the mask, decodes the packet number, decrypts, and checks the reserved bits and that
+// there are frames (RFC 9001 §5.5 and §9.5).
+//
+// `destination_id_length` is the length of this end's connection IDs, which a short header does not say. `largest` is the largest number opened
+// so far in the packet's number space and `path`, or WIRESEAL_QUIC_NONE. `phase` is the enum wireseal_quic_phase that `packet_key` is for. Yours
+// are: the choice of keys by type and phase, duplicates, the order of key phases, the fixed bit, and the integrity limit.
+//
+// Errors:
+//   WIRESEAL_STATUS_NOT_AUTHENTIC: the payload is zeros, header and tag are as they were.
+//   WIRESEAL_STATUS_OTHER_PHASE: nothing was changed, but `number` and `phase` are written to `opened`, and are not authentic. Call again with
+//   the key of that phase.
+//   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
+//   WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE, WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION: drop the
+//   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning. Nothing was changed.
+enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *packet_key,
+                                        const struct wireseal_quic_header_key *header_key,
+                                        uint32_t path,
+                                        uint8_t *datagram,
+                                        size_t datagram_length,
+                                        size_t destination_id_length,
+                                        uint64_t largest,
+                                        uint32_t phase,
+                                        struct wireseal_quic_opened *opened);
 
- Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, those of the keys; nothing changed.
- */
-enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
-                                            size_t index,
-                                            const struct wireseal_mkt *mkts,
-                                            size_t count);
+// Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), to choose them. `destination_id_length` is the length of
+// this end's connection IDs, which a short header does not say. The datagram is not changed. The fixed bit is yours to check.
+//
+// Errors: WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION.
+enum wireseal_status wireseal_quic_packet_read(uint8_t *datagram,
+                                               size_t datagram_length,
+                                               size_t destination_id_length,
+                                               struct wireseal_quic_packet *packet);
 
-/*
- Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
- then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
- cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
- */
-enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
-                                                     size_t index,
-                                                     uint64_t until_ms);
+// Writes the integrity tag of a Retry packet to 16 octets at `tag` (RFC 9001 §5.8, RFC 9369 §3.3.3). `retry` is the packet without its tag,
+// and `original_id` the destination connection ID of the Initial packet that it answers.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets.
+enum wireseal_status wireseal_quic_retry_tag(uint32_t version,
+                                             const uint8_t *original_id,
+                                             size_t original_id_length,
+                                             const uint8_t *retry,
+                                             size_t retry_length,
+                                             uint8_t *tag);
 
-/*
- Forgets connections that have ended, were never completed, or have been idle for hours. Call it once a minute, so that their keys do not
- stay, and a peer that restarted on the same ports can connect again.
- */
-enum wireseal_status wireseal_shim_expire(struct wireseal_shim *shim,
-                                          uint64_t now_ms);
+// Verifies a Retry packet, which fills its datagram (RFC 9001 §5.8). `version` and `original_id`, the destination connection ID, are those of the
+// client's first Initial packet.
+//
+// Errors, on which a client drops the packet (RFC 9000 §17.2.5.2): WIRESEAL_STATUS_NOT_RETRY, WIRESEAL_STATUS_NOT_A_PACKET,
+// WIRESEAL_STATUS_RETRY_TAG, WIRESEAL_STATUS_SAME_CONNECTION_ID. Also WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_TOO_LONG for an ID
+// above 20 octets.
+enum wireseal_status wireseal_quic_retry_verify(uint32_t version,
+                                                const uint8_t *original_id,
+                                                size_t original_id_length,
+                                                const uint8_t *datagram,
+                                                size_t datagram_length,
+                                                struct wireseal_quic_retry *retry);
 
-/*
- Writes to `*counters` the verdicts on segments from all peers together, including segments of no connection.
- */
-enum wireseal_status wireseal_shim_counters(struct wireseal_shim *shim, struct wireseal_counters *counters);
+// The octets of a key of an enum wireseal_aead_algorithm: 16 or 32; 0 if no algorithm has this number.
+size_t wireseal_aead_key_length(uint32_t algorithm);
 
-/*
- Writes to `*counters` the verdicts on segments from one peer. WIRESEAL_STATUS_NO_SUCH_PEER.
- */
-enum wireseal_status wireseal_shim_peer_counters(struct wireseal_shim *shim,
-                                                 size_t index,
-                                                 struct wireseal_counters *counters);
+// The octets of a struct wireseal_aead_key.
+size_t wireseal_aead_key_size(void);
 
-/*
- Writes to `*refusals` how many packets were refused in one direction, an enum wireseal_direction. WIRESEAL_STATUS_BAD_ARGUMENT for another
- number.
- */
-enum wireseal_status wireseal_shim_refused(struct wireseal_shim *shim,
-                                           uint32_t direction,
-                                           struct wireseal_refusals *refusals);
+// The alignment of a struct wireseal_aead_key.
+size_t wireseal_aead_key_align(void);
 
-/*
- Writes to `*refusals` how many packets passed unprotected in either direction, because mismatches are accepted, by what would have refused
- them.
- */
-enum wireseal_status wireseal_shim_passed(struct wireseal_shim *shim,
-                                          struct wireseal_refusals *refusals);
+// Makes a key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` has the length that
+// wireseal_aead_key_length() tells. The processor's instructions are found out here; nothing later can fail for want of them.
+//
+// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+enum wireseal_status wireseal_aead_key_new(void *memory,
+                                           size_t size,
+                                           uint32_t algorithm,
+                                           const uint8_t *octets,
+                                           size_t octets_length,
+                                           struct wireseal_aead_key **key);
 
-/*
- Writes what is known of a live connection to `*info`. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
- */
-enum wireseal_status wireseal_shim_connection(struct wireseal_shim *shim,
-                                              const struct wireseal_pair *pair,
-                                              struct wireseal_connection_info *info);
+// Writes what computes the AEAD to `text`, with a zero at its end: Wireseal's own routines for the processor's instructions, or the name of a
+// library. 64 octets are enough.
+//
+// Error: WIRESEAL_STATUS_TOO_SMALL.
+enum wireseal_status wireseal_aead_key_served_by(const struct wireseal_aead_key *key,
+                                                 char *text,
+                                                 size_t text_size);
 
-/*
- Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
- */
-enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
-                                                 const struct wireseal_pair *pair,
-                                                 uint8_t recv_id);
+// Ends a key and wipes its memory.
+enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
 
-/*
- Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
+// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may lie right behind the text. `aad` is authenticated, but not sent.
+//
+// `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
+//
+// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
+                                        const uint8_t *nonce,
+                                        const uint8_t *aad,
+                                        size_t aad_length,
+                                        uint8_t *text,
+                                        size_t text_length,
+                                        uint8_t *tag);
 
- WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
- FIN or reset it. Nothing changed then.
- */
-enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
-                                          const struct wireseal_pair *pair,
-                                          uint8_t *state,
-                                          size_t size);
+// Seals like wireseal_aead_seal(), and writes the mask for the sample of 16 octets that begins `sample_offset` octets after the start of the
+// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
+// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
+//
+// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
+                                                  const struct wireseal_mask_key *mask_key,
+                                                  const uint8_t *nonce,
+                                                  const uint8_t *aad,
+                                                  size_t aad_length,
+                                                  uint8_t *text,
+                                                  size_t text_length,
+                                                  size_t sample_offset,
+                                                  uint8_t *mask);
 
-/*
- Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
- now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
+// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
+//
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
+                                        const uint8_t *nonce,
+                                        const uint8_t *aad,
+                                        size_t aad_length,
+                                        uint8_t *text,
+                                        size_t text_length,
+                                        const uint8_t *tag);
 
- Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has none to sign with, _TABLE_FULL.
- */
-enum wireseal_status wireseal_shim_adopt(struct wireseal_shim *shim,
-                                         uint64_t now_ms,
-                                         const uint8_t *state,
-                                         size_t length,
-                                         const struct wireseal_mkt *mkts,
-                                         size_t count);
+// The octets of a struct wireseal_mask_key.
+size_t wireseal_mask_key_size(void);
 
-/*
- The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
- */
-const char *wireseal_status_text(int32_t status);
+// The alignment of a struct wireseal_mask_key.
+size_t wireseal_mask_key_align(void);
+
+// Makes a key for masks in `size` octets of `memory`. `algorithm` is the AEAD that seals the packets, and `octets` as long as its keys
+// (wireseal_aead_key_length()).
+//
+// Errors: those of wireseal_aead_key_new().
+enum wireseal_status wireseal_mask_key_new(void *memory,
+                                           size_t size,
+                                           uint32_t algorithm,
+                                           const uint8_t *octets,
+                                           size_t octets_length,
+                                           struct wireseal_mask_key **key);
+
+// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol says which bits it covers.
+enum wireseal_status wireseal_mask(const struct wireseal_mask_key *key,
+                                   const uint8_t *sample,
+                                   uint8_t *mask);
+
+// Ends a key for masks and wipes its memory.
+enum wireseal_status wireseal_mask_key_end(struct wireseal_mask_key *key);
 
 #ifdef __cplusplus
 }  // extern "C"

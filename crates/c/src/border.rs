@@ -47,7 +47,8 @@ pub(crate) enum Kind {
     Shim,
     AeadKey,
     MaskKey,
-    QuicKeys,
+    QuicPacketKey,
+    QuicHeaderKey,
 }
 
 /// A type that C knows by name only. A pointer to it leads to a [`Handle`] of `Value`.
@@ -94,6 +95,7 @@ fn caught(call: impl FnOnce() -> Result<(), Status>) -> Option<Status> {
 ///
 /// # Safety
 /// What C promises: `memory` points to `size` octets that can be written, `out` to a pointer.
+#[allow(dead_code, reason = "for the handles of the features linux and quic")]
 pub(crate) unsafe fn make<H: Opaque>(
     memory: *mut c_void,
     size: usize,
@@ -101,19 +103,26 @@ pub(crate) unsafe fn make<H: Opaque>(
     value: impl FnOnce() -> Result<H::Value, Status>,
 ) -> Status {
     // SAFETY: the caller's promise.
-    unsafe { make_with(memory, size, H::SIZE, out, |_| value()) }
+    unsafe {
+        make_in_place(memory, size, H::SIZE, out, |place, _| {
+            place.write(value()?);
+            Ok(())
+        })
+    }
 }
 
-/// [`make`] for a handle with something behind it: `needed` octets are its own and those, which follow at the address that `value` gets.
+/// [`make`] for a large value, or a handle with something behind it: `value` writes the value to its place, so that it is not copied there,
+/// which costs stack, on which each copy of a secret stays. `needed` octets are the handle's own and those behind it, which follow at the
+/// address that `value` gets.
 ///
 /// # Safety
-/// As for [`make`]; and `needed` is at least the handle's own size.
-pub(crate) unsafe fn make_with<H: Opaque>(
+/// As for [`make`]; `needed` is at least the handle's own size, and `value` writes the value if it succeeds.
+pub(crate) unsafe fn make_in_place<H: Opaque>(
     memory: *mut c_void,
     size: usize,
     needed: usize,
     out: *mut *mut H,
-    value: impl FnOnce(NonNull<u8>) -> Result<H::Value, Status>,
+    value: impl FnOnce(&mut MaybeUninit<H::Value>, NonNull<u8>) -> Result<(), Status>,
 ) -> Status {
     guarded(|| {
         // SAFETY: the caller's promise.
@@ -130,13 +139,11 @@ pub(crate) unsafe fn make_with<H: Opaque>(
         if !memory.as_ptr().addr().is_multiple_of(H::ALIGN) {
             return Err(Status::Misaligned);
         }
-        // SAFETY: the memory is large enough for the handle, and for what is behind it.
-        let value = value(unsafe { memory.cast::<u8>().add(H::SIZE) })?;
         let place = handle.as_ptr();
-        // SAFETY: it is aligned and large enough for a `Handle`, whose fields these are. The value is written to its place at once, and not
-        // in a whole `Handle` that is copied there, because each copy of secrets stays somewhere on the stack.
+        // SAFETY: the memory is aligned, and large enough for the handle, whose fields these are, and for what is behind it.
         unsafe {
-            (&raw mut (*place).value).write(UnsafeCell::new(MaybeUninit::new(value)));
+            let cell = UnsafeCell::raw_get(&raw const (*place).value);
+            value(&mut *cell, memory.cast::<u8>().add(H::SIZE))?;
             (&raw mut (*place).size).write(AtomicUsize::new(needed));
             (&raw mut (*place).state).write(AtomicU8::new(FREE));
             (&raw mut (*place).tag).write(AtomicUsize::new(H::tag(place.cast())));
@@ -215,12 +222,21 @@ where
     H::Value: Sync,
 {
     // SAFETY: the caller's promise.
-    let of = match unsafe { checked(handle) } {
-        Ok(of) => of,
-        Err(status) => return status,
-    };
+    guarded(|| call(unsafe { shared(handle)? }))
+}
+
+/// What is in a handle of a kind that is only ever [read](read), for a call that needs two of them.
+///
+/// # Safety
+/// As for [`read`].
+pub(crate) unsafe fn shared<'a, H: Opaque>(handle: *const H) -> Result<&'a H::Value, Status>
+where
+    H::Value: Sync,
+{
+    // SAFETY: the caller's promise.
+    let of = unsafe { checked(handle)? };
     // SAFETY: the tag says that the value was written, and nobody has a mutable reference to it: no function of this kind calls `with`.
-    guarded(|| call(unsafe { (*of.value.get()).assume_init_ref() }))
+    Ok(unsafe { (*of.value.get()).assume_init_ref() })
 }
 
 /// Ends a handle: drops its value, and sets its memory to zeros.
@@ -280,7 +296,7 @@ unsafe fn finish<H: Opaque>(
     let before = core::mem::offset_of!(Handle<H::Value>, value);
     let rest = of.size.load(Ordering::Relaxed).saturating_sub(before);
     let start = handle.cast::<MaybeUninit<u8>>().wrapping_add(before);
-    // SAFETY: `make_with` has checked that the memory has so many octets, and nobody uses them as values of Rust any more; `MaybeUninit`
+    // SAFETY: `make_in_place` has checked that the memory has so many octets, and nobody uses them as values of Rust any more; `MaybeUninit`
     // takes any.
     unsafe { core::slice::from_raw_parts_mut(start, rest) }.zeroize();
     of.size.store(0, Ordering::Relaxed);

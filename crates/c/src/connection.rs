@@ -8,7 +8,9 @@ use wireseal_tcp_ao::{
 };
 
 use crate::address::{wireseal_address, wireseal_pair};
-use crate::border::{self, Kind, Opaque, given, make, octets, octets_mut, place, place_if_wanted, with};
+use crate::border::{
+    self, Kind, Opaque, given, make_in_place, octets, octets_mut, place, place_if_wanted, with,
+};
 use crate::mkt::{WIRESEAL_MKTS, mkts, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -173,9 +175,10 @@ pub unsafe extern "C" fn wireseal_connection_active(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        make(memory, size, connection, || {
+        make_in_place(memory, size, wireseal_connection::SIZE, connection, |place, _| {
             let pair = given(pair)?.try_into()?;
-            Ok(Connection::active(pair, Isn(isn), &self::mkts(mkts, count)?)?)
+            place.write(Connection::active(pair, Isn(isn), &self::mkts(mkts, count)?)?);
+            Ok(())
         })
     }
 }
@@ -203,7 +206,7 @@ pub unsafe extern "C" fn wireseal_connection_passive(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        make(memory, size, connection, || {
+        make_in_place(memory, size, wireseal_connection::SIZE, connection, |place, _| {
             let (source, destination): (IpAddr, IpAddr) =
                 (given(source)?.try_into()?, given(destination)?.try_into()?);
             if source.to_canonical().is_ipv4() != destination.to_canonical().is_ipv4() {
@@ -211,7 +214,8 @@ pub unsafe extern "C" fn wireseal_connection_passive(
             }
             let mkts = self::mkts(mkts, count)?;
             let segment = Segment::from_tcp(source, destination, octets(syn, length)?)?;
-            Ok(Connection::passive(&mkts.verify_syn(segment)?))
+            place.write(Connection::passive(&mkts.verify_syn(segment)?));
+            Ok(())
         })
     }
 }
@@ -259,7 +263,12 @@ pub unsafe extern "C" fn wireseal_connection_import(
     connection: *mut *mut wireseal_connection,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
-    unsafe { make(memory, size, connection, || imported(state, length, mkts, count)) }
+    unsafe {
+        make_in_place(memory, size, wireseal_connection::SIZE, connection, |place, _| {
+            place.write(imported(state, length, mkts, count)?);
+            Ok(())
+        })
+    }
 }
 
 /// A connection of an exported state and its keys.

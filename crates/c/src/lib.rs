@@ -11,6 +11,9 @@
 //! | `connection.rs` | one connection's TCP-AO, for a TCP stack of one's own |
 //! | `segment.rs` | pure functions: a traffic key, one segment signed or verified |
 //! | `shim.rs`, `packet.rs`, `event.rs` | TCP-AO under a TCP stack that has none: its peers and connections, the packets, what an observer hears |
+//! | `aead.rs` | AEADs over messages, and masks of packet numbers |
+//! | `quic_keys.rs` | QUIC's secrets and keys, and their limits |
+//! | `quic_packets.rs` | QUIC packets with the caller's numbers: seal, open, Retry |
 //! | `keys.rs` | key chains, from files, texts and structs |
 //! | `linux.rs` | TCP-AO on Linux's sockets, call by call |
 //! | `manager.rs`, `peers.rs`, `report.rs` | Linux's key manager in an event loop: its steps and sockets, its peers, what it reports |
@@ -29,29 +32,50 @@
 #[cfg(feature = "std")]
 extern crate std;
 
-mod address;
 mod border;
-mod connection;
-mod event;
 #[cfg(feature = "linux")]
 mod heap;
+
+// In the order in which a reader of the header wants them; the empty lines keep it.
+mod status;
+
+mod address;
+mod mkt;
+
+mod connection;
+
+mod segment;
+
+mod shim;
+
+mod packet;
+
+mod event;
+
 #[cfg(feature = "linux")]
 mod keys;
+
 #[cfg(feature = "linux")]
 mod linux;
+
 #[cfg(feature = "linux")]
 mod manager;
-mod mkt;
-mod packet;
 #[cfg(feature = "linux")]
 mod peers;
 #[cfg(feature = "linux")]
 mod report;
-mod segment;
-mod shim;
-mod status;
+
+#[cfg(feature = "quic")]
+mod quic_keys;
+#[cfg(feature = "quic")]
+mod quic_packets;
+
+#[cfg(feature = "quic")]
+mod aead;
 
 pub use address::*;
+#[cfg(feature = "quic")]
+pub use aead::*;
 pub use border::WIRESEAL_ALIGN;
 pub use connection::*;
 pub use event::*;
@@ -65,11 +89,25 @@ pub use mkt::*;
 pub use packet::*;
 #[cfg(feature = "linux")]
 pub use peers::*;
+#[cfg(feature = "quic")]
+pub use quic_keys::*;
+#[cfg(feature = "quic")]
+pub use quic_packets::*;
 #[cfg(feature = "linux")]
 pub use report::*;
 pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
+
+/// A fault in a call, for the tests in C.
+///
+/// cbindgen:ignore
+#[cfg(wireseal_panics)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_connection_panic(connection: *mut wireseal_connection) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    unsafe { border::with(connection, |_| panic!("a test wanted this panic")) }
+}
 
 /// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.
 #[cfg(all(not(feature = "std"), not(test)))]

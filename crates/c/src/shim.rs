@@ -10,7 +10,7 @@ use wireseal_tcp_ao::shim::{
 use wireseal_tcp_ao::{ConnectionIdentifier, ConnectionState, KeyId, Peer, PeerError};
 
 use crate::address::{wireseal_network, wireseal_pair};
-use crate::border::{self, Array, Kind, Opaque, given, make_with, octets_mut, place, with};
+use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_mut, place, with};
 use crate::connection::{WIRESEAL_STATE_LENGTH, imported, wireseal_connection_info, wireseal_counters};
 use crate::event::{CObserver, wireseal_direction, wireseal_observer};
 use crate::mkt::{mkts, wireseal_mkt};
@@ -239,7 +239,7 @@ pub unsafe extern "C" fn wireseal_shim_new(
     // SAFETY: what C promises of each pointer. The memory behind the handle is aligned for connections, whose slots have a multiple of the
     // peers' alignment, and large enough for both.
     unsafe {
-        make_with(memory, size, needed, shim, |behind| {
+        make_in_place(memory, size, needed, shim, |place, behind| {
             let config = given(config)?.try_into()?;
             let hash_key = match hash_key.is_null() {
                 #[cfg(feature = "std")]
@@ -251,7 +251,8 @@ pub unsafe extern "C" fn wireseal_shim_new(
             let table = Array::make(connection_slots, connections, || ShimSlot::EMPTY);
             let peers = Array::make(peer_slots, peers, || PeerSlot::EMPTY);
             let observer = CObserver { call: None, context: core::ptr::null_mut() };
-            Ok(Aligned(Shim::new(config, hash_key, peers, table)?.with_observer(observer)))
+            place.write(Aligned(Shim::new(config, hash_key, peers, table)?.with_observer(observer)));
+            Ok(())
         })
     }
 }

@@ -97,6 +97,32 @@ pub enum wireseal_status {
     NotEstablished = 80,
     /// The octets are not a connection's state, or its keys are missing.
     BadState = 81,
+    /// A key or a secret does not have its algorithm's length.
+    KeyLength = 100,
+    /// Forged, damaged, or sealed with another key, number or associated data, which cannot be told apart. No plaintext is left.
+    NotAuthentic = 101,
+    /// The packet is of another key phase than expected: open it with the keys of that phase.
+    OtherPhase = 102,
+    /// The peer set a reserved bit: close the connection with PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
+    ReservedBits = 103,
+    /// The payload is empty, but a packet has frames. Received: PROTOCOL_VIOLATION (RFC 9000 §12.4).
+    NoFrames = 104,
+    /// Too short for a header protection sample. To seal, add PADDING frames; received, drop it (RFC 9001 §5.4.2).
+    TooShortForSample = 105,
+    /// A packet number is above 2^62-1 (RFC 9000 §12.3).
+    NumberTooLarge = 106,
+    /// No QUIC version that is built in has this number.
+    UnknownVersion = 107,
+    /// The octets are not a QUIC packet: it ends inside its header, before its own end, or has a connection ID above 20 octets.
+    NotAPacket = 108,
+    /// A Retry or a Version Negotiation packet, which no key protects.
+    NotProtected = 109,
+    /// Not a Retry packet of this version.
+    NotRetry = 110,
+    /// The integrity tag of a Retry packet is wrong (RFC 9001 §5.8).
+    RetryTag = 111,
+    /// The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
+    SameConnectionId = 112,
     /// The kernel has no TCP-AO.
     NotSupported = 140,
     /// No Linux has the algorithm, or this kernel was built without it.
@@ -186,6 +212,19 @@ impl wireseal_status {
         (Self::TooLongForLink, c"the signed packet is too long"),
         (Self::NotEstablished, c"the connection is not established"),
         (Self::BadState, c"the octets are not a connection's state, or its keys are missing"),
+        (Self::KeyLength, c"a key or a secret does not have its algorithm's length"),
+        (Self::NotAuthentic, c"the packet or message is not authentic"),
+        (Self::OtherPhase, c"the packet is of another key phase"),
+        (Self::ReservedBits, c"the peer set a reserved bit (PROTOCOL_VIOLATION)"),
+        (Self::NoFrames, c"the payload is empty, and a packet needs a frame (PROTOCOL_VIOLATION)"),
+        (Self::TooShortForSample, c"the packet is too short for a header protection sample"),
+        (Self::NumberTooLarge, c"a packet number is above 2^62-1"),
+        (Self::UnknownVersion, c"no QUIC version that is built in has this number"),
+        (Self::NotAPacket, c"the octets are not a QUIC packet"),
+        (Self::NotProtected, c"no key protects a Retry or a Version Negotiation packet"),
+        (Self::NotRetry, c"not a Retry packet of this version"),
+        (Self::RetryTag, c"the integrity tag of the Retry packet is wrong"),
+        (Self::SameConnectionId, c"the Retry packet does not change the connection ID"),
         (Self::NotSupported, c"this kernel has no TCP-AO"),
         (Self::NotInKernel, c"this kernel has no such algorithm"),
         (Self::System, c"the operating system refused it"),

@@ -7,6 +7,7 @@
 //! | task | call |
 //! |---|---|
 //! | both keys from a secret of TLS | [`Keys::new`](crate::Keys::new), then [`Keys::into_parts`](crate::Keys::into_parts) |
+//! | secrets and the octets of keys, for a stack that stores them itself | [`initial_secrets`], [`TrafficSecret::octets`], [`KeyOctets::derive`] |
 //! | seal a whole packet and mask its header | [`PacketKey::seal_packet`] |
 //! | remove the mask, choose the key, open | [`HeaderKey::unmask`], [`Unmasked::open_by`] |
 //! | each step alone, for a stack that separates them | [`PacketKey::seal`], [`PacketKey::open`], [`HeaderKey::protect`], [`HeaderKey::unprotect`] |
@@ -43,9 +44,13 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
+use core::fmt;
+
 use wireseal_aead::Backend;
 use wireseal_algorithms::AeadAlgorithm;
+use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::codec::ConnectionId;
 use crate::error::{KeyError, OpenError, SealError};
 use crate::header::{self, SAMPLE_LENGTH};
 use crate::keys::Keys;
@@ -72,6 +77,78 @@ impl TrafficSecret {
     #[must_use]
     pub fn peek_next(&self, version: Version) -> Self {
         self.following(version)
+    }
+
+    /// The octets of the secret: 48 for AES-256-GCM, 32 for the others.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        self.as_octets()
+    }
+}
+
+/// The secrets of the client's and of the server's Initial packets (RFC 9001 §5.2, RFC 9369 §3.3.1), for AES-128-GCM. Anyone who sees the
+/// packets can derive them.
+#[must_use]
+pub fn initial_secrets(version: Version, destination: &ConnectionId) -> [TrafficSecret; 2] {
+    TrafficSecret::initial(version, destination)
+}
+
+/// The octets of the keys of one direction (RFC 9001 §5.1), for a stack whose interface carries them as octets. Wiped on drop.
+pub struct KeyOctets {
+    algorithm: AeadAlgorithm,
+    /// Keys shorter than 32 octets are followed by zeros.
+    key: [u8; 32],
+    iv: [u8; 12],
+    header_protection: [u8; 32],
+}
+
+impl KeyOctets {
+    /// Derives them with the labels of the version (RFC 9001 §5.1, RFC 9369 §3.3.2). After a key update the header protection key stays the
+    /// one of the first secret (RFC 9001 §6.1).
+    #[must_use]
+    pub fn derive(version: Version, secret: &TrafficSecret) -> Self {
+        let (algorithm, labels, expander) = (secret.algorithm(), version.labels(), secret.expander());
+        let mut octets = Self { algorithm, key: [0; 32], iv: [0; 12], header_protection: [0; 32] };
+        expander.expand(labels.key, &mut octets.key[..algorithm.key_length()]);
+        expander.expand(labels.iv, &mut octets.iv);
+        let length = algorithm.header_protection_key_length();
+        expander.expand(labels.header_protection, &mut octets.header_protection[..length]);
+        octets
+    }
+
+    /// The packet protection key: [`AeadAlgorithm::key_length`] octets.
+    #[must_use]
+    pub fn key(&self) -> &[u8] {
+        &self.key[..self.algorithm.key_length()]
+    }
+
+    /// The IV, which the packet number is combined with.
+    #[must_use]
+    pub const fn iv(&self) -> &[u8; 12] {
+        &self.iv
+    }
+
+    /// The header protection key: [`AeadAlgorithm::header_protection_key_length`] octets.
+    #[must_use]
+    pub fn header_protection_key(&self) -> &[u8] {
+        &self.header_protection[..self.algorithm.header_protection_key_length()]
+    }
+}
+
+impl Drop for KeyOctets {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.iv.zeroize();
+        self.header_protection.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for KeyOctets {}
+
+/// Without the octets.
+impl fmt::Debug for KeyOctets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyOctets").field("algorithm", &self.algorithm).finish_non_exhaustive()
     }
 }
 

@@ -70,9 +70,14 @@ impl TrafficSecret {
         next
     }
 
+    /// The secret without the zeros after it.
+    pub(crate) fn as_octets(&self) -> &[u8] {
+        &self.octets[..self.algorithm.secret_length()]
+    }
+
     /// HKDF keyed with the secret.
     pub(crate) fn expander(&self) -> Expander {
-        let secret = &self.octets[..self.algorithm.secret_length()];
+        let secret = self.as_octets();
         let prk = match self.algorithm {
             AeadAlgorithm::Aes256Gcm => Prk::Sha384(Hkdf::from_prk(secret).expect(HASH_LONG)),
             AeadAlgorithm::Aes128Gcm | AeadAlgorithm::ChaCha20Poly1305 | AeadAlgorithm::Aes128Ccm => {

@@ -30,6 +30,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "crates/cli/tests/gateway/roll.rs",
         "two_ends_that_follow_the_plan_lose_nothing",
     ),
+    ("c.md", "", "crates/c/tests/installed", "cargo-c"),
     ("daemons/bird.md", "", DAEMON_PAGES, "page-bird"),
     ("daemons/bmp.md", "", DAEMON_PAGES, "page-bmp"),
     ("daemons/exabgp.md", "", DAEMON_PAGES, "page-exabgp"),

@@ -1,7 +1,7 @@
 //! Keys and their derivation (RFC 9001 §5.1 and §5.2, RFC 9369 §3.3 and §4.1).
 
 use hex_literal::hex;
-use wireseal_quic::hazmat::{HeaderKey, PacketKey};
+use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey, initial_secrets};
 use wireseal_quic::{
     AeadAlgorithm, Backend, ConnectionId, InitialKeys, KeyError, Keys, LongType, NumberLength, OpenError,
     PacketNumberCounter, PacketType, Protected, Sealer, TrafficSecret, Version,
@@ -58,6 +58,27 @@ fn q_03_the_next_secret_is_there_beside_the_present_one() {
         ] {
             assert!(opens(Keys::with_backend(backend, version, PacketType::OneRtt, secret), &packet));
         }
+    }
+}
+
+/// For stacks that carry secrets and keys as octets.
+#[test]
+fn q_03_the_octets_of_secrets_and_keys_are_those_of_the_labels() {
+    for Suite { version, algorithm, .. } in suites() {
+        let initial = initial_secrets(version, &destination());
+        for (secret, side) in initial.iter().zip([Side::Client, Side::Server]) {
+            assert_eq!(secret.octets(), initial_secret(version, &destination(), side));
+            assert_eq!(secret.algorithm(), AeadAlgorithm::Aes128Gcm);
+        }
+        let octets = &[0x5a; 48][..algorithm.secret_length()];
+        let secret = TrafficSecret::new(algorithm, octets).unwrap();
+        assert_eq!(secret.octets(), octets);
+        let keys = KeyOctets::derive(version, &secret);
+        let wanted = |purpose, length| expand_label(octets, &label(version, purpose), length);
+        assert_eq!(keys.key(), wanted("key", algorithm.key_length()));
+        assert_eq!(keys.iv().as_slice(), wanted("iv", 12));
+        let length = algorithm.header_protection_key_length();
+        assert_eq!(keys.header_protection_key(), wanted("hp", length));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use wireseal_quic::hazmat::{HeaderKey, PacketKey};
+use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRtt,
     PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, TrafficSecret, Version,
@@ -88,9 +88,10 @@ fn q_47_no_debug_shows_a_secret() {
         let keys = suite.keys_for(Side::Client, PacketType::OneRtt);
         let sealer = suite.sealer();
         let early = suite.early(Side::Client, PacketNumberCounter::new());
-        let values: [&dyn Debug; 10] = [
+        let values: [&dyn Debug; 11] = [
             &early,
             &secret,
+            &KeyOctets::derive(version, &secret),
             &suite.secret(Side::Client).peek_next(version),
             &packet_key,
             &header_key,
@@ -143,6 +144,7 @@ fn q_47_secrets_are_wiped() {
     is_wiped::<TrafficSecret>();
     is_wiped::<PacketKey>();
     is_wiped::<HeaderKey>();
+    is_wiped::<KeyOctets>();
     // These types do not implement it, but their fields wipe themselves on drop.
     assert!(std::mem::needs_drop::<Keys>());
     assert!(std::mem::needs_drop::<InitialKeys>());

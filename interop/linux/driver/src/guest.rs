@@ -29,13 +29,15 @@ const DUMPED: u32 = 128;
 
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Result<Value, String>>>>>;
 
-/// Files that the guests and the microcontroller need.
+/// Files that the guests and the other hosts need.
 #[derive(Clone, Debug)]
 pub struct Setting {
     /// Directory for recordings and logs; it also has the guests' kernels and file systems.
     pub state: PathBuf,
     /// The image of the microcontroller.
     pub image: PathBuf,
+    /// The program of examples/lwip.
+    pub lwip: PathBuf,
 }
 
 /// A kind of guest: the name of its kernel and file system, and its memory in MiB.

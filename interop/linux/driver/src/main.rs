@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `wire` | the switch between all machines: it records, loses and forges frames |
 //! | `guest` | a virtual machine and the line to the agent in it |
-//! | `firmware` | a microcontroller and its console |
+//! | `echo_host` | a microcontroller, or lwIP, and its console |
 //! | `userspace`, `carrier` | the driver's own TCP stack, and a TCP that takes over a kernel's connection |
 //! | `lab` | what all rows share |
 //! | `wait` | polling |
@@ -13,7 +13,7 @@
 //! | `rows` | the rows and their negative twins |
 
 mod carrier;
-mod firmware;
+mod echo_host;
 mod guest;
 mod lab;
 mod row;
@@ -73,8 +73,11 @@ async fn run() -> Result<bool> {
     if is_full {
         chosen.extend(&rows);
     }
-    let setting =
-        Setting { state: variable("WIRESEAL_LAB_STATE")?, image: variable("WIRESEAL_LAB_FIRMWARE")? };
+    let setting = Setting {
+        state: variable("WIRESEAL_LAB_STATE")?,
+        image: variable("WIRESEAL_LAB_FIRMWARE")?,
+        lwip: variable("WIRESEAL_LAB_LWIP")?,
+    };
     let versions = fs::read_to_string(variable("WIRESEAL_LAB_VERSIONS")?)?;
     let started = Instant::now();
     let lab = Lab::start(setting, variable("WIRESEAL_LAB_JUDGE")?).await?;

@@ -1,29 +1,24 @@
 //! The microcontroller of examples/firmware: its sessions with the first guest's kernel, an attacker's packets, and a QUIC packet.
 
 use std::fs;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::Path;
 
-use agent::{Amount, Connect, Counted, Finish, GetInfo, Key, Open, SetKeys, Transfer};
+use agent::{Connect, Counted};
 use etherparse::{IpNumber, Ipv4Header, PacketBuilder, ether_type};
 use serde_json::Value;
 use speaker::forge::{Forgery, correct_checksum};
-use speaker::protection::mirrored;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{Mkt, SocketPair};
 
-use crate::firmware::Firmware;
+use crate::echo_host::EchoHost;
 use crate::row::prelude::*;
+use crate::rows::echo::{Session, check_used, kernel_socket};
 use crate::rows::session::{key, key_with};
-use crate::verify::verify;
 use crate::wire::inject;
 
-/// The port of the board's echo service (RFC 862).
-const ECHO: SocketAddr = Port::Firmware.at(Family::Ipv4, 7);
 /// Octets there and back.
 const SOME: u64 = 64 << 10;
-/// Octets there and back between two checks of the keys.
-const PIECE: u64 = 8 << 10;
 
 /// The board's keys, as configured there.
 fn keys() -> Result<[Mkt; 2]> {
@@ -54,76 +49,33 @@ pub fn sessions() -> Vec<Row> {
     ]
 }
 
-/// An established connection of the kernel's with the board.
-pub struct Session<'a> {
-    pub lab: &'a Lab,
-    pub firmware: Firmware,
-    pub pair: SocketPair,
-    socket: u64,
-    before: Counted,
-    carried: u64,
-}
-
-impl<'a> Session<'a> {
-    /// Starts the board, and opens a connection from a socket with these keys, the first of which is preferred. All are written as the
-    /// board's.
-    pub async fn open(lab: &'a Lab, mkts: &[Mkt]) -> Result<Self> {
-        let (firmware, socket, before) = prepare(lab, mkts).await?;
-        let local = lab.north.call(Connect { socket, remote: ECHO }).await?;
-        let pair = SocketPair { local: ECHO.into(), remote: local.into() };
-        Ok(Self { lab, firmware, pair, socket, before, carried: 0 })
-    }
-
-    /// Sends this many octets, and checks that they come back.
-    pub async fn echo(&mut self, octets: u64) -> Result<()> {
-        let amount = Amount { octets, seed: 7, from: self.carried };
-        self.lab.north.call(Transfer { socket: self.socket, send: amount, receive: amount }).await?;
-        self.carried += octets;
-        Ok(())
-    }
-
-    /// Waits until everything is acknowledged and nothing more is sent.
-    pub async fn quiet(&self) -> Result<()> {
-        self.lab.quiet(self.pair, [Port::Firmware, Port::North]).await
-    }
-
-    /// Closes it, and accounts for all segments; besides good ones, the board must have counted these.
-    pub async fn close(self, beside: Counted) -> Result<Evidence> {
-        let Self { lab, firmware, socket, before, .. } = self;
-        lab.north.call(Finish { socket }).await?;
-        while !lab.is_still([Port::Firmware, Port::North]).await? {}
-        let to = |port| lab.wire.segments_from(port);
-        let report = firmware.report().await?;
-        let board = report.counted.check("the board", &Counted::good(to(Port::North)).plus(&beside))?;
-        let kernel = lab.north.counters().await?.since(&before);
-        let kernel = kernel.check("the kernel", &Counted::good(to(Port::Firmware)))?;
-        let recording = lab.wire.take_recording();
-        let wire = verify(lab, &recording, &keys()?)?;
-        wire.check_all_verified()?;
-        let counters = vec![("kernel".into(), kernel.to_string()), ("firmware".into(), board.to_string())];
-        let figures = format!("deepest stack {} octets", report.stack);
-        Ok(Evidence { counters, wire, recording, figures, ..Evidence::default() })
-    }
-}
-
 /// A board, and a socket with these keys.
-async fn prepare(lab: &Lab, mkts: &[Mkt]) -> Result<(Firmware, u64, Counted)> {
+async fn prepare(lab: &Lab, mkts: &[Mkt]) -> Result<(EchoHost, u64, Counted)> {
     lab.clear().await?;
-    let firmware = Firmware::boot(lab, fastrand::u64(..)).await?;
+    let firmware = EchoHost::boot_firmware(lab, fastrand::u64(..)).await?;
     let before = lab.north.counters().await?;
-    let key = |mkt: &Mkt| anyhow::Ok(Key::new(ECHO.ip(), &mirrored(mkt)?)?);
-    let mut keys: Vec<Key> = mkts.iter().map(key).collect::<Result<_>>()?;
-    keys[0].is_preferred = true;
-    let local = Port::North.at(Family::Ipv4, 0);
-    let socket = lab.north.call(Open { local, keys, required: true }).await?;
+    let socket = kernel_socket(lab, Family::Ipv4, Port::Firmware, mkts).await?;
     Ok((firmware, socket, before))
 }
 
+/// A session with a board, from a socket with these keys.
+async fn open<'a>(lab: &'a Lab, mkts: &[Mkt]) -> Result<Session<'a>> {
+    let (firmware, socket, before) = prepare(lab, mkts).await?;
+    Session::open(lab, firmware, Family::Ipv4, socket, before).await
+}
+
+/// Closes a session, with what the board's stack needed; besides good segments, the board must have counted these.
+async fn close(session: Session<'_>, beside: Counted) -> Result<Evidence> {
+    let (evidence, report) = session.close(&keys()?, beside).await?;
+    let stack = report.figure("stack")?;
+    Ok(evidence.with_figures(format!("deepest stack {stack} octets")))
+}
+
 async fn echo(lab: &Lab, number: usize) -> Result<Evidence> {
-    let mut session = Session::open(lab, &keys()?[number..=number]).await?;
+    let mut session = open(lab, &keys()?[number..=number]).await?;
     session.echo(SOME).await?;
     session.quiet().await?;
-    session.close(Counted::default()).await
+    close(session, Counted::default()).await
 }
 
 /// The kernel's SYNs do not verify.
@@ -132,70 +84,34 @@ async fn with_another_secret(lab: &Lab, number: usize) -> Result<Refusal> {
     let secret = format!("secret of key {}, 32 octetS", number + 1);
     let mkt = key_with(number as u8 + 1, parameters.algorithm, &secret)?;
     let (firmware, socket, _) = prepare(lab, &[mkt]).await?;
-    let connect = lab.north.call(Connect { socket, remote: ECHO });
+    let connect = lab.north.call(Connect { socket, remote: firmware.service(Family::Ipv4) });
     let counted = refused(firmware.await_counted(&Counted::bad(2)), connect).await?;
-    ensure!(firmware.report().await?.connections == 0, "the board keeps something of a refused SYN");
+    let kept = firmware.report().await?.figure("connections")?;
+    ensure!(kept == 0, "the board keeps something of a refused SYN");
     Ok(Refusal::by("firmware", &counted))
 }
 
 async fn roll_over(lab: &Lab) -> Result<Evidence> {
-    let mkts = keys()?;
-    let mut session = Session::open(lab, &mkts).await?;
+    let [first, second] = &keys()?;
+    let mut session = open(lab, &keys()?).await?;
     session.echo(SOME).await?;
-    for turn in [1, 0, 1, 0] {
-        // First the kernel follows the board, then the board follows the kernel.
-        session.firmware.roll_over().await?;
-        carry_until(&mut session, async |session| {
-            let info = session.lab.north.call(GetInfo { socket: session.socket }).await?;
-            Ok(info.and_then(|info| info.current_key) == Some(mkts[turn].recv_id().0))
-        })
-        .await?;
-        let rnext = Some(mkts[turn].send_id().0);
-        lab.north.call(SetKeys { socket: session.socket, current: None, rnext }).await?;
-        carry_until(&mut session, async |session| {
-            let id = |segment: wireseal_tcp_ao::Segment<'_>| Some(segment.ao_option().ok()??.key_id);
-            let last = session
-                .lab
-                .wire
-                .look(|recording| recording.segments_from(Port::Firmware).last().and_then(id));
-            Ok(last == Some(mkts[turn].send_id()))
-        })
-        .await?;
-    }
+    session.roll_over(&[second, first, second, first]).await?;
     session.quiet().await?;
-    let evidence = session.close(Counted::default()).await?;
-    for id in mkts.iter().flat_map(|mkt| [mkt.send_id(), mkt.recv_id()]) {
-        ensure!(evidence.wire.by_key.contains_key(&id.0), "nothing was sent with KeyID {id}");
-    }
+    let evidence = close(session, Counted::default()).await?;
+    check_used(&evidence, &keys()?)?;
     let figures = format!("4 rollovers each way, {}", evidence.figures);
     Ok(evidence.with_figures(figures))
-}
-
-/// Sends pieces there and back until this holds.
-async fn carry_until(
-    session: &mut Session<'_>,
-    is_so: impl AsyncFn(&Session<'_>) -> Result<bool>,
-) -> Result<()> {
-    for _ in 0..20 {
-        session.echo(PIECE).await?;
-        if is_so(session).await? {
-            return session.echo(PIECE).await;
-        }
-    }
-    bail!("the end does not change its key")
 }
 
 /// The board asks for the second key, and segments under it do not verify.
 async fn roll_to_another_secret(lab: &Lab) -> Result<Refusal> {
     let [first, second] = keys()?;
     let other = key_with(2, second.parameters().algorithm, "another secret of key 2, 32 octets")?;
-    let mut session = Session::open(lab, &[first, other]).await?;
+    let mut session = open(lab, &[first, other]).await?;
     session.echo(SOME).await?;
     session.quiet().await?;
-    session.firmware.roll_over().await?;
-    let amount = Amount { octets: SOME, seed: 7, from: session.carried };
-    let transfer = lab.north.call(Transfer { socket: session.socket, send: amount, receive: amount });
-    let counted = refused(session.firmware.await_counted(&Counted::bad(2)), transfer).await?;
+    session.host.roll_over().await?;
+    let counted = session.until_refused(SOME, session.host.await_counted(&Counted::bad(2))).await?;
     let counted = Counted { bad: counted.bad, ..Counted::default() };
     Ok(Refusal::by("firmware", &counted))
 }
@@ -266,7 +182,7 @@ fn packets(pair: SocketPair, next: &[u8], file: &[u8]) -> Result<[Vec<u8>; 3]> {
 }
 
 async fn open_used(lab: &Lab) -> Result<Session<'_>> {
-    let mut session = Session::open(lab, &[key(1, TcpAoAlgorithm::HmacSha1)?]).await?;
+    let mut session = open(lab, &[key(1, TcpAoAlgorithm::HmacSha1)?]).await?;
     session.echo(4096).await?;
     session.quiet().await?;
     Ok(session)
@@ -274,7 +190,7 @@ async fn open_used(lab: &Lab) -> Result<Session<'_>> {
 
 async fn replay(lab: &Lab) -> Result<Evidence> {
     let mut session = open_used(lab).await?;
-    let before = session.firmware.report().await?;
+    let before = session.host.report().await?;
     // Sent in the kernel's name.
     let pair = session.pair.reversed();
     let mkt = key(1, TcpAoAlgorithm::HmacSha1)?;
@@ -294,13 +210,15 @@ async fn replay(lab: &Lab) -> Result<Evidence> {
     }
     session.echo(4096).await?;
     session.quiet().await?;
-    let report = session.firmware.report().await?;
+    let report = session.host.report().await?;
     let counted = report.counted.since(&before.counted);
-    let refused = report.refused - before.refused + report.unreadable - before.unreadable;
+    let grown = |name| anyhow::Ok(report.figure(name)? - before.figure(name)?);
+    // Refused packets, whether or not counted above, and frames that could not be read.
+    let refused = grown("refused")? + grown("unreadable")?;
     ensure!(counted.bad > 0 && counted.required > 0, "the board has counted {counted}");
     ensure!(refused as usize * 2 > sent, "{refused} of {sent} refused");
     let beside = Counted { good: 0, ..report.counted };
-    let evidence = session.close(beside).await?;
+    let evidence = close(session, beside).await?;
     let figures = format!("{sent} packets, {refused} refused, {}", evidence.figures);
     Ok(evidence.with_figures(figures))
 }
@@ -314,7 +232,7 @@ async fn unsigned(lab: &Lab) -> Result<Refusal> {
             .look(|recording| Forgery::next(recording.packets(), pair)?.carrying(b"octets").unsigned())?;
         inject(&lab.wire, pair, &packet)?;
     }
-    let counted = session.firmware.await_counted(&Counted::required(3)).await?;
+    let counted = session.host.await_counted(&Counted::required(3)).await?;
     session.echo(4096).await?;
     Ok(Refusal::of("firmware: required", counted.required))
 }
@@ -344,7 +262,7 @@ fn initial() -> Result<Vec<u8>> {
 }
 
 /// Sends a datagram to the board; returns what its console says about it.
-async fn send(lab: &Lab, firmware: &Firmware, datagram: &[u8]) -> Result<String> {
+async fn send(lab: &Lab, firmware: &EchoHost, datagram: &[u8]) -> Result<String> {
     let (from, to) = (Port::Host, Port::Firmware);
     let mut frame =
         [&to.hardware_address()[..], &from.hardware_address(), &ether_type::IPV4.0.to_be_bytes()].concat();
@@ -357,7 +275,7 @@ async fn send(lab: &Lab, firmware: &Firmware, datagram: &[u8]) -> Result<String>
 
 async fn open_initial(lab: &Lab) -> Result<Evidence> {
     lab.clear().await?;
-    let firmware = Firmware::boot(lab, 1).await?;
+    let firmware = EchoHost::boot_firmware(lab, 1).await?;
     let initial = initial()?;
     for (datagram, wanted) in [(&initial[..], OPENED), (&initial[..40], NOT_OPENED), (&initial, OPENED)] {
         let said = send(lab, &firmware, datagram).await?;
@@ -370,7 +288,7 @@ async fn open_initial(lab: &Lab) -> Result<Evidence> {
 
 async fn open_changed(lab: &Lab) -> Result<Refusal> {
     lab.clear().await?;
-    let firmware = Firmware::boot(lab, 1).await?;
+    let firmware = EchoHost::boot_firmware(lab, 1).await?;
     let mut initial = initial()?;
     initial[600] ^= 1;
     let said = send(lab, &firmware, &initial).await?;

@@ -7,9 +7,11 @@ mod c_daemon;
 mod choice;
 mod closing;
 mod daemon_keys;
+mod echo;
 mod firmware;
 mod half_open;
 mod kernels;
+mod lwip;
 mod manager;
 mod matrix;
 mod md5;
@@ -77,6 +79,7 @@ pub fn all() -> Vec<Row> {
         firmware::sessions(),
         firmware::attacks(),
         firmware::quic(),
+        lwip::rows(),
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,289 @@
+//! AEADs over messages in place, and masks of packet numbers, for protocols that have their own packets.
+
+use core::ffi::{c_char, c_void};
+
+use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey, MaskKey};
+
+use crate::border::{self, Kind, Opaque};
+use crate::status::{wireseal_status, wireseal_status as Status};
+
+/// An AEAD with nonces of 12 octets and tags of 16, by the number of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum wireseal_aead_algorithm {
+    /// AES-128-GCM; QUIC with SHA-256.
+    Aes128Gcm = 0x1301,
+    /// AES-256-GCM; QUIC with SHA-384.
+    Aes256Gcm = 0x1302,
+    /// ChaCha20-Poly1305; QUIC with SHA-256.
+    Chacha20Poly1305 = 0x1303,
+    /// AES-128-CCM; QUIC with SHA-256.
+    Aes128Ccm = 0x1304,
+}
+
+/// The algorithm with this number.
+pub(crate) fn algorithm(number: u32) -> Result<AeadAlgorithm, Status> {
+    let suite = u16::try_from(number).ok();
+    suite.and_then(AeadAlgorithm::from_tls_cipher_suite).ok_or(Status::UnknownAlgorithm)
+}
+
+/// The `N` octets at `start`, which C gives for this call.
+///
+/// # Safety
+/// As for [`border::octets`].
+pub(crate) unsafe fn array<'a, const N: usize>(start: *const u8) -> Result<&'a [u8; N], Status> {
+    // SAFETY: the caller's promise; octets have no alignment.
+    unsafe { border::given(start.cast()) }
+}
+
+fn status_of(error: AeadError) -> Status {
+    match error {
+        AeadError::KeyLength { .. } => Status::KeyLength,
+        AeadError::TooLong { .. } => Status::TooLong,
+        AeadError::NoRoomForTag { .. } => Status::TooSmall,
+        AeadError::SampleOutside { .. } => Status::TooShortForSample,
+        AeadError::Truncated { .. } | AeadError::NotAuthentic => Status::NotAuthentic,
+        _ => Status::BadArgument,
+    }
+}
+
+/// An AEAD key. Any number of threads can seal and open with one at the same time; nobody else may use it when it ends.
+pub struct wireseal_aead_key(());
+
+// SAFETY: no other type has this kind.
+unsafe impl Opaque for wireseal_aead_key {
+    type Value = AeadKey;
+    const KIND: Kind = Kind::AeadKey;
+}
+
+/// Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
+pub const WIRESEAL_AEAD_KEY_SIZE: usize = 640;
+/// Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
+pub const WIRESEAL_MASK_KEY_SIZE: usize = 384;
+
+const _: () = assert!(wireseal_aead_key::SIZE <= WIRESEAL_AEAD_KEY_SIZE);
+const _: () = assert!(wireseal_mask_key::SIZE <= WIRESEAL_MASK_KEY_SIZE);
+
+/// The octets of a key of an enum wireseal_aead_algorithm: 16 or 32; 0 if no algorithm has this number.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_aead_key_length(algorithm: u32) -> usize {
+    self::algorithm(algorithm).map_or(0, AeadAlgorithm::key_length)
+}
+
+/// The octets of a struct wireseal_aead_key.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_aead_key_size() -> usize {
+    wireseal_aead_key::SIZE
+}
+
+/// The alignment of a struct wireseal_aead_key.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_aead_key_align() -> usize {
+    wireseal_aead_key::ALIGN
+}
+
+/// Makes a key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` has the length that
+/// wireseal_aead_key_length() tells. The processor's instructions are found out here; nothing later can fail for want of them.
+///
+/// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_key_new(
+    memory: *mut c_void,
+    size: usize,
+    algorithm: u32,
+    octets: *const u8,
+    octets_length: usize,
+    key: *mut *mut wireseal_aead_key,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::make(memory, size, key, || {
+            AeadKey::new(self::algorithm(algorithm)?, border::octets(octets, octets_length)?)
+                .map_err(status_of)
+        })
+    }
+}
+
+/// Writes what computes the AEAD to `text`, with a zero at its end: Wireseal's own routines for the processor's instructions, or the name of a
+/// library. 64 octets are enough.
+///
+/// Error: WIRESEAL_STATUS_TOO_SMALL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_key_served_by(
+    key: *const wireseal_aead_key,
+    text: *mut c_char,
+    text_size: usize,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::read(key, |key| write_text(key.served_by(), border::octets_mut(text.cast(), text_size)?))
+    }
+}
+
+/// Writes a text and a zero.
+pub(crate) fn write_text(text: &str, into: &mut [u8]) -> Result<(), Status> {
+    let into = into.get_mut(..=text.len()).ok_or(Status::TooSmall)?;
+    into[..text.len()].copy_from_slice(text.as_bytes());
+    into[text.len()] = 0;
+    Ok(())
+}
+
+/// Ends a key and wipes its memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_key_end(key: *mut wireseal_aead_key) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe { border::end(key) }
+}
+
+/// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may lie right behind the text. `aad` is authenticated, but not sent.
+///
+/// `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
+///
+/// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_seal(
+    key: *const wireseal_aead_key,
+    nonce: *const u8,
+    aad: *const u8,
+    aad_length: usize,
+    text: *mut u8,
+    text_length: usize,
+    tag: *mut u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::read(key, |key| {
+            let mut tag = border::place(tag.cast::<[u8; 16]>())?;
+            let text = border::octets_mut(text, text_length)?;
+            let sealed = key.seal_detached(array(nonce)?, border::octets(aad, aad_length)?, text);
+            tag.write(sealed.map_err(status_of)?);
+            Ok(())
+        })
+    }
+}
+
+/// Seals like wireseal_aead_seal(), and writes the mask for the sample of 16 octets that begins `sample_offset` octets after the start of the
+/// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
+/// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
+///
+/// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
+    key: *const wireseal_aead_key,
+    mask_key: *const wireseal_mask_key,
+    nonce: *const u8,
+    aad: *const u8,
+    aad_length: usize,
+    text: *mut u8,
+    text_length: usize,
+    sample_offset: usize,
+    mask: *mut u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    border::guarded(|| unsafe {
+        let mut mask = border::place(mask.cast::<[u8; 5]>())?;
+        let length = text_length.checked_add(AeadAlgorithm::TAG_LENGTH).ok_or(Status::TooLong)?;
+        let message = border::octets_mut(text, length)?;
+        let (key, mask_key) = (border::shared(key)?, border::shared(mask_key)?);
+        let sealed = key.seal_with_mask(
+            mask_key,
+            array(nonce)?,
+            border::octets(aad, aad_length)?,
+            message,
+            sample_offset,
+        );
+        mask.write(sealed.map_err(status_of)?);
+        Ok(())
+    })
+}
+
+/// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
+///
+/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_open(
+    key: *const wireseal_aead_key,
+    nonce: *const u8,
+    aad: *const u8,
+    aad_length: usize,
+    text: *mut u8,
+    text_length: usize,
+    tag: *const u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::read(key, |key| {
+            let text = border::octets_mut(text, text_length)?;
+            let aad = border::octets(aad, aad_length)?;
+            key.open_detached(array(nonce)?, aad, text, array(tag)?).map_err(status_of)
+        })
+    }
+}
+
+/// A key for masks of packet numbers, as QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3) make them. Any number of threads can use one at
+/// the same time; nobody else may use it when it ends.
+pub struct wireseal_mask_key(());
+
+// SAFETY: no other type has this kind.
+unsafe impl Opaque for wireseal_mask_key {
+    type Value = MaskKey;
+    const KIND: Kind = Kind::MaskKey;
+}
+
+/// The octets of a struct wireseal_mask_key.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_mask_key_size() -> usize {
+    wireseal_mask_key::SIZE
+}
+
+/// The alignment of a struct wireseal_mask_key.
+#[unsafe(no_mangle)]
+pub extern "C" fn wireseal_mask_key_align() -> usize {
+    wireseal_mask_key::ALIGN
+}
+
+/// Makes a key for masks in `size` octets of `memory`. `algorithm` is the AEAD that seals the packets, and `octets` as long as its keys
+/// (wireseal_aead_key_length()).
+///
+/// Errors: those of wireseal_aead_key_new().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_mask_key_new(
+    memory: *mut c_void,
+    size: usize,
+    algorithm: u32,
+    octets: *const u8,
+    octets_length: usize,
+    key: *mut *mut wireseal_mask_key,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::make(memory, size, key, || {
+            MaskKey::new(self::algorithm(algorithm)?, border::octets(octets, octets_length)?)
+                .map_err(status_of)
+        })
+    }
+}
+
+/// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol says which bits it covers.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_mask(
+    key: *const wireseal_mask_key,
+    sample: *const u8,
+    mask: *mut u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::read(key, |key| {
+            let mut mask = border::place(mask.cast::<[u8; 5]>())?;
+            mask.write(key.mask(array(sample)?));
+            Ok(())
+        })
+    }
+}
+
+/// Ends a key for masks and wipes its memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_mask_key_end(key: *mut wireseal_mask_key) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe { border::end(key) }
+}

@@ -1,0 +1,32 @@
+/* In a library without an operating system a fault stops the processor. */
+#define _POSIX_C_SOURCE 200809L
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "connection.h"
+
+/* Rust's core for this machine names it, since it can unwind elsewhere. Firmware's cores do not. */
+#ifdef __cplusplus
+extern "C"
+#endif
+void rust_eh_personality(void);
+void rust_eh_personality(void)
+{
+}
+
+int main(void)
+{
+    int status = 0;
+    const pid_t child = fork();
+
+    if (child == 0)
+        _exit(wireseal_connection_panic(a_connection()) == WIRESEAL_STATUS_INTERNAL);
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return 2;
+    if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGILL) {
+        fprintf(stderr, "trap.c: the fault ended with %d, not by SIGILL\n", status);
+        return 1;
+    }
+    return 0;
+}
