@@ -3,6 +3,7 @@
 
 /* From target/c. */
 #include "page/connection.c"
+#include "page/daemon.c"
 #include "page/quic.c"
 #include "page/shim.c"
 
@@ -113,12 +114,33 @@ static void quic(void)
     CHECK(wireseal_quic_packet_key_end(keys.packet) == WIRESEAL_STATUS_OK && wireseal_quic_header_key_end(keys.header) == WIRESEAL_STATUS_OK);
 }
 
+/* The file's keys reach the manager; a mistake is named. */
+static void in_a_daemon(void)
+{
+    static const char path[] = "target/c/page/keys.toml";
+    const struct wireseal_address remote = a_pair().remote.address;
+    struct wireseal_attachment *attachment;
+    FILE *keys = fopen(path, "w");
+
+    CHECK(keys != NULL);
+    fputs("[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"for this test\"\n", keys);
+    fclose(keys);
+    CHECK(wireseal_manager_new(&manager) == WIRESEAL_STATUS_OK);
+    CHECK(load(path, "192.0.2.7", "core"));
+    CHECK(!load(path, "192.0.2.7", "edge") && strstr(message, "there is no key chain \"edge\"") != NULL);
+    on_step();
+    CHECK(!protect_listener(-1, &attachment) && attachment == NULL && strstr(message, "Bad file descriptor") != NULL);
+    CHECK(!protect_accepted(-1, &remote, &attachment) && attachment == NULL);
+    CHECK(wireseal_manager_end(manager) == WIRESEAL_STATUS_OK);
+}
+
 int main(void)
 {
     const struct wireseal_mkt mkt = an_mkt(100);
 
     stacks_of_ones_own(&mkt);
     under_a_stack(&mkt);
+    in_a_daemon();
     quic();
     return 0;
 }
