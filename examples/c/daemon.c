@@ -380,7 +380,7 @@ int main(int count, char **arguments)
     if (status == WIRESEAL_STATUS_OK)
         status = load(arguments[1]);
     if (status != WIRESEAL_STATUS_OK)
-        fail(arguments[1], reason(status));
+        fail("keys", reason(status));
     polled[0].fd = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
     wireseal_manager_fd(manager, &polled[1].fd);
     polled[2].fd = listen_to_peers();

@@ -137,13 +137,15 @@ mod two {
         message: &mut Message<'_>,
     ) -> Result<KeyChains, Status> {
         let ending = Path::new(name).extension().and_then(|ending| ending.to_str());
-        match format.or(ending) {
+        match (format, ending) {
             _ if of_peer != 0 => Err(left_out(message)),
-            Some("json") => message.told(KeyChains::from_json(text).map_err(|error| InFile(name, error))),
-            None | Some("toml") => {
+            (Some("json"), _) | (None, Some("json")) => {
+                message.told(KeyChains::from_json(text).map_err(|error| InFile(name, error)))
+            }
+            (Some("toml"), _) | (None, _) => {
                 message.told(KeyChains::from_toml(text).map_err(|error| InFile(name, error)))
             }
-            Some(_) => Err(left_out(message)),
+            (Some(_), _) => Err(left_out(message)),
         }
     }
 
