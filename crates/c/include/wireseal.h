@@ -32,7 +32,7 @@
  *
  * Secrets
  *   Keys are wiped when their handle ends, and when they are replaced. Your own copies of them, such as the octets that a struct wireseal_mkt
- *   points to, are yours to wipe.
+ *   points to, are yours to wipe. Parts of keys that a call leaves on the stack are not wiped.
  */
 
 

@@ -111,30 +111,35 @@ pub unsafe extern "C" fn wireseal_connection_panic(connection: *mut wireseal_con
     unsafe { border::with(connection, |_| panic!("a test wanted this panic")) }
 }
 
-/// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor traps.
+/// A panic is a fault in this library. Without std nothing can unwind, and nothing may go on: the processor executes an illegal instruction.
 #[cfg(all(not(feature = "std"), not(test)))]
 #[panic_handler]
 fn trap(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: no processor executes it, so control never comes back.
+    #[cfg(any(target_arch = "arm", target_arch = "aarch64"))]
+    unsafe {
+        core::arch::asm!("udf #0", options(noreturn, nomem, nostack))
+    }
+    // SAFETY: the same.
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    unsafe {
+        core::arch::asm!("ud2", options(noreturn, nomem, nostack))
+    }
+    // SAFETY: the same.
+    #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+    unsafe {
+        core::arch::asm!("unimp", options(noreturn, nomem, nostack))
+    }
+    // Elsewhere Rust has no assembly, or Wireseal has not been tried.
+    #[cfg(not(any(
+        target_arch = "arm",
+        target_arch = "aarch64",
+        target_arch = "x86",
+        target_arch = "x86_64",
+        target_arch = "riscv32",
+        target_arch = "riscv64"
+    )))]
     loop {
-        // SAFETY: an instruction that no processor executes; control never comes back.
-        #[cfg(target_arch = "arm")]
-        unsafe {
-            core::arch::asm!("udf #0", options(noreturn, nomem, nostack));
-        }
-        // SAFETY: the same.
-        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-        unsafe {
-            core::arch::asm!("ud2", options(noreturn, nomem, nostack));
-        }
-        // SAFETY: the same.
-        #[cfg(target_arch = "aarch64")]
-        unsafe {
-            core::arch::asm!("udf #0", options(noreturn, nomem, nostack));
-        }
-        // SAFETY: the same; all zeros is defined to be illegal.
-        #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
-        unsafe {
-            core::arch::asm!("unimp", options(noreturn, nomem, nostack));
-        }
+        core::hint::spin_loop();
     }
 }

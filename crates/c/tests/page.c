@@ -114,24 +114,35 @@ static void quic(void)
     CHECK(wireseal_quic_packet_key_end(keys.packet) == WIRESEAL_STATUS_OK && wireseal_quic_header_key_end(keys.header) == WIRESEAL_STATUS_OK);
 }
 
-/* The file's keys reach the manager; a mistake is named. */
-static void in_a_daemon(void)
+void serve(int connection, struct wireseal_attachment *attachment)
 {
-    static const char path[] = "target/c/page/keys.toml";
-    const struct wireseal_address remote = a_pair().remote.address;
-    struct wireseal_attachment *attachment;
-    FILE *keys = fopen(path, "w");
+    CHECK(wireseal_attachment_end(attachment) == WIRESEAL_STATUS_OK && close(connection) == 0);
+}
 
-    CHECK(keys != NULL);
-    fputs("[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"for this test\"\n", keys);
-    fclose(keys);
-    CHECK(wireseal_manager_new(&manager) == WIRESEAL_STATUS_OK);
-    CHECK(load(path, "192.0.2.7", "core"));
-    CHECK(!load(path, "192.0.2.7", "edge") && strstr(message, "there is no key chain \"edge\"") != NULL);
-    on_step();
-    CHECK(!protect_listener(-1, &attachment) && attachment == NULL && strstr(message, "Bad file descriptor") != NULL);
-    CHECK(!protect_accepted(-1, &remote, &attachment) && attachment == NULL);
-    CHECK(wireseal_manager_end(manager) == WIRESEAL_STATUS_OK);
+/* Where the kernel has no TCP-AO the daemon says so, and does not listen. examples/c is tested where it has. */
+static void a_daemon(void)
+{
+    const char *const keys = "target/c/keys.toml";
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct wireseal_linux_support support;
+    struct wireseal_attachment *attachment;
+    FILE *const file = fopen(keys, "w");
+
+    CHECK(file != NULL && listener >= 0);
+    fputs("[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 100\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"first-secret\"\n", file);
+    CHECK(fclose(file) == 0);
+    CHECK(start("/no/such/file", "192.0.2.0/24", listener, &attachment) == -1 && strstr(message, "/no/such/file") != NULL);
+    CHECK(start(keys, "192.0.2.0/33", listener, &attachment) == -1 && strstr(message, "is no peer") != NULL);
+    OK(wireseal_linux_probe(&support));
+    if (support.tcp_ao) {
+        CHECK(start(keys, "192.0.2.0/24", listener, &attachment) == 0);
+        OK(wireseal_attachment_end(attachment));
+    } else {
+        CHECK(start(keys, "192.0.2.0/24", listener, &attachment) == -1 && strstr(message, "this kernel has no TCP-AO") != NULL);
+    }
+    turn(listener, 0);
+    OK(wireseal_manager_end(manager));
+    close(listener);
 }
 
 int main(void)
@@ -140,7 +151,7 @@ int main(void)
 
     stacks_of_ones_own(&mkt);
     under_a_stack(&mkt);
-    in_a_daemon();
     quic();
+    a_daemon();
     return 0;
 }

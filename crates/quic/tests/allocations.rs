@@ -9,14 +9,19 @@ mod support;
 use allocation_counter::measure;
 use support::{DESTINATION, Draft, PROBE_TIMEOUT, Side, destination, protected, suites};
 use wireseal_quic::{
-    ConnectionId, InitialKeys, LongHeader, LongType, NumberLength, OneRttSealer, OpenError, Outgoing,
-    PacketNumberCounter, PacketType, Protected, ReceiveSpace, ShortHeader, TrafficSecret,
+    AeadAlgorithm, ConnectionId, InitialKeys, LongHeader, LongType, NumberLength, OneRttSealer, OpenError,
+    Outgoing, PacketNumberCounter, PacketType, Protected, ReceiveSpace, ShortHeader, TrafficSecret,
 };
 
 /// Runs it twice, because libraries detect the processor the first time.
-fn assert_allocates_nothing(what: &str, mut run: impl FnMut()) {
+fn assert_allocates_nothing(what: &str, run: impl FnMut()) {
+    assert_allocates(false, what, run);
+}
+
+fn assert_allocates(something: bool, what: &str, mut run: impl FnMut()) {
     run();
-    assert_eq!(measure(run).count_total, 0, "{what}");
+    let count = measure(run).count_total;
+    assert_eq!(count > 0, something, "{what}: {count}");
 }
 
 #[test]
@@ -59,11 +64,13 @@ fn q_49_sealing_and_opening_allocate_nothing() {
 }
 
 #[test]
-fn q_49_keys_and_their_updates_allocate_nothing() {
+fn q_49_keys_and_their_updates_allocate_nothing_but_the_keys_of_aws_lc_rs() {
     for suite in suites() {
+        let is_aws_lc_rs = suite.backend.name() == "aws-lc-rs";
+        let is_on_heap = is_aws_lc_rs && suite.algorithm != AeadAlgorithm::Aes128Ccm;
         let [mut client, mut server] = suite.ends();
         let mut draft = Draft::short(NumberLength::Four, &[7; 1200]);
-        assert_allocates_nothing("key update", || {
+        assert_allocates(is_on_heap, "key update", || {
             client.one_rtt.initiate_update(client.time).unwrap();
             for _ in 0..2 {
                 let number = client.one_rtt.seal(draft.outgoing()).unwrap();
@@ -81,7 +88,8 @@ fn q_49_keys_and_their_updates_allocate_nothing() {
         assert_eq!((client.one_rtt.generation(), server.one_rtt.generation()), (2, 2));
         let secret =
             || TrafficSecret::new(suite.algorithm, &[7; 48][..suite.algorithm.secret_length()]).unwrap();
-        assert_allocates_nothing("keys of a connection", || {
+        // Keys of Initial packets are of AES-128-GCM.
+        assert_allocates(is_aws_lc_rs, "keys of a connection", || {
             drop(InitialKeys::with_backend(suite.backend, suite.version, &destination()));
             let counter = PacketNumberCounter::new();
             drop(OneRttSealer::with_backend(suite.backend, suite.version, secret(), secret(), counter));

@@ -313,14 +313,16 @@ async fn with_caller(lab: &Lab) -> Result<(u64, u16)> {
     let caller = Setup::with_keys(FAMILY, End::Userspace, &[]).userspace(lab)?;
     let mut stream = caller.connect(End::Kernel.port().at(FAMILY, port)).await?;
     stream.write_all(&agent::Pattern::of(UNSIGNED).take(64)).await?;
-    let has_sent = |recording: &Recording| {
+    let end_of_data = |recording: &Recording| {
         let mut sent = recording.delivered_from(Port::Userspace);
-        sent.any(|segment| !segment.payload().is_empty()).then_some(())
+        sent.find(|segment| !segment.payload().is_empty()).map(|segment| segment.end())
     };
-    lab.wire.await_recorded("what the caller sends", has_sent).await?;
+    let end = lab.wire.await_recorded("what the caller sends", end_of_data).await?;
     stream.abort();
+    // Linux answers a reset before the end of what it has received with a challenge, and obeys the reset that follows (RFC 5961 §3.2).
     let is_reset = |recording: &Recording| {
-        recording.delivered_from(Port::Userspace).any(|segment| segment.flags().rst()).then_some(())
+        let mut sent = recording.delivered_from(Port::Userspace);
+        sent.any(|segment| segment.flags().rst() && segment.sequence() == end).then_some(())
     };
     lab.wire.await_recorded("the caller's reset", is_reset).await?;
     lab.take_in(Port::North).await?;
