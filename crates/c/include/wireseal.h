@@ -1295,6 +1295,8 @@ enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
 // empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
 //
 // WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
+// Without the feature `formats`, TOML and JSON (a name that ends in .json) of this end are read; for others it is
+// WIRESEAL_STATUS_NOT_BUILT_IN.
 enum wireseal_status wireseal_chains_from_file(const char *path,
                                                uint8_t of_peer,
                                                char *message,
@@ -1366,6 +1368,7 @@ enum wireseal_status wireseal_chains_end(struct wireseal_chains *chains);
 // `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
 // many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
 // `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
+// WIRESEAL_STATUS_NOT_BUILT_IN without the feature `formats`.
 enum wireseal_status wireseal_keys_convert(const char *name,
                                            const uint8_t *octets,
                                            size_t length,

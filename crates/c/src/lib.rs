@@ -14,7 +14,7 @@
 //! | `aead.rs` | AEADs over messages, and masks of packet numbers |
 //! | `quic_keys.rs` | QUIC's secrets and keys, and their limits |
 //! | `quic_packets.rs` | QUIC packets with the caller's numbers: seal, open, Retry |
-//! | `keys.rs` | key chains, from files, texts and structs |
+//! | `keys.rs`, `formats.rs` | key chains, from files, texts and structs |
 //! | `linux.rs` | TCP-AO on Linux's sockets, call by call |
 //! | `manager.rs`, `peers.rs`, `report.rs` | Linux's key manager in an event loop: its steps and sockets, its peers, what it reports |
 //! | `heap.rs` | nothing: handles on the heap, and texts, which only Linux's part has |
@@ -33,6 +33,8 @@
 extern crate std;
 
 mod border;
+#[cfg(feature = "linux")]
+mod formats;
 #[cfg(feature = "linux")]
 mod heap;
 
