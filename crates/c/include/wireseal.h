@@ -28,7 +28,8 @@
  *
  * Faults in the library
  *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and the handle refuses all further calls but
- *   its end. In a library that was built without an operating system, the processor traps instead.
+ *   its end. Handles that any number of threads may use go on: no call changes them, so none can leave them half changed. In a library that
+ *   was built without an operating system, the processor traps instead.
  *
  * Secrets
  *   Keys are wiped when their handle ends, and when they are replaced. Your own copies of them, such as the octets that a struct wireseal_mkt
@@ -78,6 +79,9 @@
 
 // Octets that are enough for each of its connections.
 #define WIRESEAL_SHIM_CONNECTION_SIZE 1280
+
+// The smallest MTU that a stack can be told: what every link carries (RFC 791 §3.2).
+#define WIRESEAL_STACK_MTU_MIN 68
 
 // For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
 #define WIRESEAL_SOCKET_CURRENT 1
@@ -469,8 +473,8 @@ struct wireseal_quic_packet_key;
 // the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
 // first, and so is Multipath TCP's MP_CAPABLE.
 //
-// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls, and must not go back. One
-// thread at a time.
+// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls. It must not go back: what has
+// a time limit, a mode of wireseal_shim_accept_mismatches() too, is then kept for longer by as much. One thread at a time.
 struct wireseal_shim;
 
 // An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
@@ -604,7 +608,7 @@ struct wireseal_kdf_context {
 struct wireseal_shim_config {
     // The link's MTU: octets of the longest IP packet.
     size_t mtu;
-    // The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+    // The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
     size_t stack_mtu;
     // An enum wireseal_unmatched.
     uint32_t unmatched;
@@ -708,7 +712,7 @@ struct wireseal_packet {
     // Octets of the packet after the call; 0 if it is to be dropped.
     size_t length;
     // An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
-    int32_t status;
+    uint32_t status;
 };
 
 // When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
@@ -1134,7 +1138,8 @@ size_t wireseal_shim_size(size_t peers,
 // The alignment of that memory, in octets.
 size_t wireseal_shim_align(void);
 
-// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers. WIRESEAL_STATUS_BAD_ARGUMENT for what
+// the configuration cannot have.
 //
 // `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
 // as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
@@ -1157,7 +1162,8 @@ enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
 // Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
 // index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
 //
-// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
+// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
+// would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
 // as specific, has one of their ids. Nothing changed.
 enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
                                             const struct wireseal_connection_identifier *connections,
@@ -1181,7 +1187,8 @@ enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
 
 // Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
 // then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
-// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). Once `now_ms` of a call has reached `until_ms` it stays
+// over, even if that clock goes back. 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
 enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
                                                      size_t index,
                                                      uint64_t until_ms);
@@ -1274,7 +1281,8 @@ enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
 // time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
 //
 // WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
-// long, or a packet starts behind it: then no packet was taken.
+// long, or a packet starts behind it: then no packet was taken. After these, as after any other error of the call, all packets are to be
+// dropped: each has the status of the call, and the length 0.
 enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
                                                  uint64_t now_ms,
                                                  struct wireseal_packet *packets,

@@ -209,7 +209,8 @@ pub(crate) unsafe fn with<H: Opaque>(
     status.unwrap_or(Status::Internal)
 }
 
-/// Reads what is in a handle, of a kind that is only ever [read](read) until its [end](end): from any number of threads.
+/// Reads what is in a handle, of a kind that is only ever [read](read) until its [end](end): from any number of threads. After a panic it can
+/// be read again, because nothing can have changed it.
 ///
 /// # Safety
 /// As for [`checked`]; and nobody ends the handle meanwhile.

@@ -14,6 +14,7 @@ use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_mut,
 use crate::connection::{WIRESEAL_STATE_LENGTH, imported, wireseal_connection_info, wireseal_counters};
 use crate::event::{CObserver, wireseal_direction, wireseal_observer};
 use crate::mkt::{mkts, wireseal_mkt};
+use crate::segment::WIRESEAL_OPTION_ROOM;
 use crate::status::{wireseal_status, wireseal_status as Status};
 
 /// TCP-AO between a TCP stack and its link. Pass every packet that the stack sends to wireseal_shim_outbound(), and every packet for it to
@@ -23,8 +24,8 @@ use crate::status::{wireseal_status, wireseal_status as Status};
 /// the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
 /// first, and so is Multipath TCP's MP_CAPABLE.
 ///
-/// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls, and must not go back. One
-/// thread at a time.
+/// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls. It must not go back: what has
+/// a time limit, a mode of wireseal_shim_accept_mismatches() too, is then kept for longer by as much. One thread at a time.
 pub struct wireseal_shim(());
 
 /// Aligned as the slots behind it.
@@ -51,6 +52,9 @@ const _: () = assert!(size_of::<ShimSlot>() <= WIRESEAL_SHIM_CONNECTION_SIZE);
 const _: () = assert!(wireseal_shim::ALIGN >= align_of::<ShimSlot>());
 const _: () = assert!(align_of::<ShimSlot>() >= align_of::<PeerSlot>());
 
+/// The smallest MTU that a stack can be told: what every link carries (RFC 791 §3.2).
+pub const WIRESEAL_STACK_MTU_MIN: usize = 68;
+
 /// What to do with a segment of a connection without a configured peer.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,7 +73,7 @@ pub enum wireseal_unmatched {
 pub struct wireseal_shim_config {
     /// The link's MTU: octets of the longest IP packet.
     pub mtu: usize,
-    /// The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+    /// The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
     pub stack_mtu: usize,
     /// An enum wireseal_unmatched.
     pub unmatched: u32,
@@ -102,10 +106,11 @@ impl TryFrom<&wireseal_shim_config> for ShimConfig {
         ];
         let unmatched = known.iter().find(|(number, _)| *number as u32 == config.unmatched);
         let unmatched = unmatched.map(|(_, unmatched)| *unmatched).ok_or(Status::BadArgument)?;
-        if config.mtu == 0 || config.stack_mtu > config.mtu {
+        let usual = Self::new(config.mtu);
+        let stack_mtu = if config.stack_mtu == 0 { usual.stack_mtu } else { config.stack_mtu };
+        if stack_mtu < WIRESEAL_STACK_MTU_MIN || stack_mtu > config.mtu.saturating_sub(WIRESEAL_OPTION_ROOM) {
             return Err(Status::BadArgument);
         }
-        let usual = Self::new(config.mtu);
         let limit = |milliseconds: u32, usual| match milliseconds {
             0 => usual,
             given => Duration::from_millis(given.into()),
@@ -119,7 +124,7 @@ impl TryFrom<&wireseal_shim_config> for ShimConfig {
             idle: limit(config.idle_ms, usual.limits.idle),
         };
         Ok(Self {
-            stack_mtu: if config.stack_mtu == 0 { usual.stack_mtu } else { config.stack_mtu },
+            stack_mtu,
             unmatched,
             accept_icmp: config.accept_icmp != 0,
             check_checksum: config.checksums_are_checked == 0,
@@ -219,7 +224,8 @@ pub extern "C" fn wireseal_shim_align() -> usize {
     wireseal_shim::ALIGN
 }
 
-/// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+/// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers. WIRESEAL_STATUS_BAD_ARGUMENT for what
+/// the configuration cannot have.
 ///
 /// `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
 /// as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
@@ -283,7 +289,8 @@ pub unsafe extern "C" fn wireseal_shim_set_observer(
 /// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
 /// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
 ///
-/// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
+/// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
+/// would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
 /// as specific, has one of their ids. Nothing changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_add_peer(
@@ -331,7 +338,8 @@ pub unsafe extern "C" fn wireseal_shim_set_mkts(
 
 /// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
 /// then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
-/// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+/// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). Once `now_ms` of a call has reached `until_ms` it stays
+/// over, even if that clock goes back. 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_accept_mismatches(
     shim: *mut wireseal_shim,
@@ -512,6 +520,7 @@ impl From<PeerError> for Status {
             PeerError::Overlap { .. } => Self::PeersOverlap,
             PeerError::NoSuchPeer(_) => Self::NoSuchPeer,
             PeerError::TooMany { .. } => Self::TooManyPeers,
+            PeerError::NoConnection(_) => Self::BadAddress,
             // There is no other.
             _ => Self::Internal,
         }

@@ -254,10 +254,13 @@ static void shims(void)
     IS(TOO_SMALL, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, (size_t)-1, &shim));
     config.unmatched = 3;
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
-    config.unmatched = WIRESEAL_UNMATCHED_DROP, config.stack_mtu = 1501;
+    config.unmatched = WIRESEAL_UNMATCHED_DROP, config.stack_mtu = 1481;
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
-    config.stack_mtu = config.mtu = 0;
+    config.stack_mtu = WIRESEAL_STACK_MTU_MIN - 1;
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
+    config.stack_mtu = 0;
+    for (config.mtu = 0; config.mtu < WIRESEAL_STACK_MTU_MIN + ROOM; config.mtu++)
+        IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
     HOLDS(shim == NULL);
     config.mtu = 1500;
     IS(OK, wireseal_shim_new(&memory, sizeof memory, &config, NULL, 2, 3, &shim));
@@ -272,6 +275,14 @@ static void shims(void)
     IS(BAD_ADDRESS, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
     wrong_peer = peer, wrong_peer.local.address.version = 255;
     IS(BAD_ADDRESS, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
+    /* 2000::/3 has no IPv4 address; ::/0 has all. */
+    wrong_peer = peer, wrong_peer.local.address.version = 6, wrong_peer.local.prefix_length = 3;
+    memset(wrong_peer.local.address.octets, 0, 16);
+    wrong_peer.local.address.octets[0] = 0x20;
+    IS(BAD_ADDRESS, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
+    wrong_peer.local.address.octets[0] = 0, wrong_peer.local.prefix_length = 0;
+    IS(OK, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
+    IS(OK, wireseal_shim_remove_peer(shim, index));
     MISUSED(OK, wireseal_shim_set_mkts(H(shim), peer_index, P(mkts), 2));
     IS(NO_SUCH_PEER, wireseal_shim_set_mkts(shim, (size_t)-1, mkts, 2));
     WRONG_MKTS_IN(mkt, wireseal_shim_set_mkts(shim, peer_index, &mkt, 1));
@@ -314,6 +325,15 @@ static void shims(void)
     IS(BAD_ARGUMENT, wireseal_shim_outbound_batch(shim, 0, packets, 2));
     IS(TOO_LONG, wireseal_shim_inbound_batch(shim, 0, packets, (size_t)-1));
     IS(OK, wireseal_shim_inbound_batch(shim, 0, NULL, 0));
+    /* If the call fails as a whole, no packet goes on. */
+    for (index = 0; index < 4; index++) {
+        struct wireseal_shim *const no_shim = index < 2 ? NULL : shim;
+        const uint32_t wanted = index < 2 ? WIRESEAL_STATUS_NULL_POINTER : WIRESEAL_STATUS_BAD_ARGUMENT;
+
+        packets[0].status = packets[1].status = WIRESEAL_STATUS_OK, packets[0].length = packets[1].length = 1;
+        is((enum wireseal_status)wanted, (index % 2 ? wireseal_shim_outbound_batch : wireseal_shim_inbound_batch)(no_shim, 0, packets, 2), "batch", __FILE__, __LINE__);
+        HOLDS(packets[0].status == wanted && packets[0].length == 0 && packets[1].status == wanted && packets[1].length == 0);
+    }
 
     MISUSED(OK, wireseal_shim_counters(H(shim), P(&counters)));
     HOLDS(counters.required == 2 && counters.good == 0);

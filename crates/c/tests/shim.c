@@ -226,14 +226,14 @@ static void batches(struct end *a, struct end *b)
         packets[at].buffer = buffers[at].octets;
         packets[at].size = buffers[at].start + buffers[at].length;
         packets[at].offset = buffers[at].start;
-        packets[at].status = -1;
+        packets[at].status = WIRESEAL_STATUS_OK;
     }
     packets[COUNT - 1].offset = packets[COUNT - 1].size + 1;
     EXPECT(WIRESEAL_STATUS_BAD_ARGUMENT, wireseal_shim_outbound_batch(a->shim, now, packets, COUNT));
     packets[COUNT - 1].offset = buffers[COUNT - 1].start;
     packets[COUNT - 1].buffer = NULL;
     EXPECT(WIRESEAL_STATUS_NULL_POINTER, wireseal_shim_outbound_batch(a->shim, now, packets, COUNT));
-    CHECK(packets[0].status == -1);
+    CHECK(packets[0].status == WIRESEAL_STATUS_NULL_POINTER && packets[0].length == 0);
     packets[COUNT - 1].buffer = buffers[COUNT - 1].octets;
     OK(wireseal_shim_outbound_batch(a->shim, now, packets, UNSIGNED));
     packets[UNSIGNED].length = packets[UNSIGNED].size - packets[UNSIGNED].offset;
@@ -296,6 +296,13 @@ static void mismatches(struct end *a, struct end *b)
     CHECK(passed.verify == 1);
     now += 1000;
     EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
+    /* It stays over, also on a clock that goes back. */
+    now -= 1000;
+    EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
+    OK(wireseal_shim_accept_mismatches(b->shim, b->peer, now + 1000));
+    OK(wireseal_shim_expire(b->shim, now + 1000));
+    EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
+    now += 1000;
     EXPECT(WIRESEAL_STATUS_NO_SUCH_PEER, wireseal_shim_accept_mismatches(b->shim, 1, now));
     b->received = a->sent;
 }
