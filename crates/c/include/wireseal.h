@@ -46,6 +46,25 @@
 // The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
 #define WIRESEAL_ALIGN 64
 
+// The version that this header is of: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() tells that of
+// the library which the program runs with.
+#define WIRESEAL_VERSION_MAJOR 0
+
+// The second number; until 1.0 it is another for every change that breaks programs.
+#define WIRESEAL_VERSION_MINOR 1
+
+// The third number.
+#define WIRESEAL_VERSION_PATCH 0
+
+// In wireseal_features(): keys on Linux's sockets, key chains from files, and the key manager.
+#define WIRESEAL_FEATURE_LINUX 1
+
+// In wireseal_features(): QUIC and AEADs.
+#define WIRESEAL_FEATURE_QUIC 2
+
+// In wireseal_features(): an operating system, so that a fault in the library is a status and does not trap.
+#define WIRESEAL_FEATURE_STD 4
+
 // The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
 // overlap.
 #define WIRESEAL_MKTS 4
@@ -265,6 +284,8 @@ enum wireseal_status {
     WIRESEAL_STATUS_NO_SUCH_CHAIN = 170,
     // A text of keys has a mistake, or keys do not fit together. The message says where.
     WIRESEAL_STATUS_KEYS = 171,
+    // Never returned: it makes the enum 32 bits wide with every compiler.
+    WIRESEAL_STATUS_MAX = 2147483647,
 };
 
 // What happened.
@@ -941,7 +962,14 @@ extern "C" {
 #endif // __cplusplus
 
 // The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
-const char *wireseal_status_text(int32_t status);
+const char *wireseal_status_text(uint32_t status);
+
+// The library's version, such as "0.1.0".
+const char *wireseal_version(void);
+
+// What the library was built with: the sum of the constants WIRESEAL_FEATURE_... . A key says whether its algorithm was left out
+// (WIRESEAL_STATUS_NOT_BUILT_IN).
+uint32_t wireseal_features(void);
 
 // Octets of memory for a connection.
 size_t wireseal_connection_size(void);
@@ -1295,6 +1323,8 @@ enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
 // empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
 //
 // WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
+// Without the feature `formats`, TOML and JSON (a name that ends in .json) of this end are read; for others it is
+// WIRESEAL_STATUS_NOT_BUILT_IN.
 enum wireseal_status wireseal_chains_from_file(const char *path,
                                                uint8_t of_peer,
                                                char *message,
@@ -1366,6 +1396,7 @@ enum wireseal_status wireseal_chains_end(struct wireseal_chains *chains);
 // `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
 // many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
 // `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
+// WIRESEAL_STATUS_NOT_BUILT_IN without the feature `formats`.
 enum wireseal_status wireseal_keys_convert(const char *name,
                                            const uint8_t *octets,
                                            size_t length,

@@ -147,6 +147,11 @@ impl Message<'_> {
         Ok(message)
     }
 
+    /// No room: nobody wants to know.
+    pub(crate) const fn none() -> Self {
+        Self(&mut [])
+    }
+
     /// Writes a text and a zero, as much as there is room for.
     pub(crate) fn write(&mut self, text: impl fmt::Display) {
         let mut written = String::new();

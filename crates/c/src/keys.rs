@@ -3,16 +3,12 @@
 use core::ffi::c_char;
 use core::mem::MaybeUninit;
 use std::format;
-use std::path::Path;
-use std::string::String;
 use std::vec::Vec;
 
-use wireseal_keys::{
-    End, Error, Format, Key, KeyChain, KeyChains, Lifetime, Timestamp, convert, load_key_chains, read,
-    read_key_chains,
-};
+use wireseal_keys::{Error, Key, KeyChain, KeyChains, Lifetime, Timestamp};
 
 use crate::border::{given, guarded, items, items_mut, octets, place, place_if_wanted};
+use crate::formats::{Converted, chains_of_file, chains_of_text, converted as converted_text};
 use crate::heap::{Message, OnHeap, end, keep, text, text_if_given, with};
 use crate::mkt::wireseal_mkt;
 use crate::status::{wireseal_status, wireseal_status as Status};
@@ -70,6 +66,8 @@ impl From<&Error> for Status {
 /// empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
 ///
 /// WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
+/// Without the feature `formats`, TOML and JSON (a name that ends in .json) of this end are read; for others it is
+/// WIRESEAL_STATUS_NOT_BUILT_IN.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_from_file(
     path: *const c_char,
@@ -82,9 +80,7 @@ pub unsafe extern "C" fn wireseal_chains_from_file(
     unsafe {
         keep(chains, || {
             let (path, mut message) = (text(path)?, Message::at(message, message_size)?);
-            let (chains, file) = message.told(load_key_chains(Path::new(path), end_of(of_peer)))?;
-            message.write(remarks(file.warnings, &chains));
-            Ok(chains)
+            chains_of_file(path, of_peer, &mut message)
         })
     }
 }
@@ -109,14 +105,10 @@ pub unsafe extern "C" fn wireseal_chains_from_text(
     // SAFETY: what C promises of each pointer.
     unsafe {
         keep(chains, || {
-            let name = Path::new(text(name)?);
+            let (name, format) = (text(name)?, text_if_given(format)?);
             let mut message = Message::at(message, message_size)?;
             let text = utf_8(octets, length, &mut message)?;
-            let format = format_named(text_if_given(format)?, &mut message)?;
-            let read = read_key_chains(name, text, format, end_of(of_peer));
-            let (chains, file) = message.told(read)?;
-            message.write(remarks(file.warnings, &chains));
-            Ok(chains)
+            chains_of_text(name, text, format, of_peer, &mut message)
         })
     }
 }
@@ -215,7 +207,7 @@ pub unsafe extern "C" fn wireseal_chains_at(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
     with(chains, |chains| unsafe {
-        let chain = chain_named(chains, text_if_given(chain)?)?;
+        let chain = chain_named(chains, text_if_given(chain)?, &mut Message::none())?;
         let room: &mut [MaybeUninit<wireseal_mkt>] = items_mut(mkts.cast(), room)?;
         let (mut count, next_change) = (place(count)?, place_if_wanted(next_change)?);
         let now = Timestamp::from_unix_seconds(now);
@@ -250,6 +242,7 @@ pub unsafe extern "C" fn wireseal_chains_end(chains: *mut wireseal_chains) -> wi
 /// `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
 /// many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
 /// `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
+/// WIRESEAL_STATUS_NOT_BUILT_IN without the feature `formats`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_keys_convert(
     name: *const c_char,
@@ -265,28 +258,21 @@ pub unsafe extern "C" fn wireseal_keys_convert(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
     guarded(|| unsafe {
-        let (name, to, mut needed) = (text(name)?, text(to)?, place(needed)?);
-        let mut message = Message::at(message, message_size)?;
+        let (name, to, from) = (text(name)?, text(to)?, text_if_given(from)?);
+        let (mut needed, mut message) = (place(needed)?, Message::at(message, message_size)?);
         let room: &mut [MaybeUninit<u8>] = items_mut(converted.cast(), size)?;
         let text = utf_8(octets, length, &mut message)?;
-        let from = format_named(text_if_given(from)?, &mut message)?;
-        let to = format_named(Some(to), &mut message)?.ok_or(Status::BadArgument)?;
-        let file = message.told(read(Path::new(name), text, from))?;
-        let conversion = message.told(convert(&file, to))?;
-        needed.write(conversion.text.len());
-        if conversion.text.len() > room.len() {
+        let Converted { text, losses } = converted_text(name, text, from, to, &mut message)?;
+        needed.write(text.len());
+        if text.len() > room.len() {
             return Err(Status::TooSmall);
         }
-        for (place, octet) in room.iter_mut().zip(conversion.text.bytes()) {
+        for (place, octet) in room.iter_mut().zip(text.bytes()) {
             place.write(octet);
         }
-        message.write(conversion.losses.join("\n"));
+        message.write(losses);
         Ok(())
     })
-}
-
-const fn end_of(of_peer: u8) -> End {
-    if of_peer == 0 { End::ThisEnd } else { End::Peer }
 }
 
 /// # Safety
@@ -300,29 +286,21 @@ unsafe fn utf_8<'a>(start: *const u8, length: usize, message: &mut Message<'_>) 
     })
 }
 
-fn format_named(name: Option<&str>, message: &mut Message<'_>) -> Result<Option<Format>, Status> {
-    let Some(name) = name else { return Ok(None) };
-    let found = Format::ALL.into_iter().find(|format| format.name() == name);
-    found.map(Some).ok_or_else(|| {
-        let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
-        message.write(format!("{name:?} is no format of keys; these are: {}", names.join(", ")));
-        Status::BadArgument
-    })
-}
-
-/// The chain with this name, or the only one.
-pub(crate) fn chain_named<'a>(chains: &'a KeyChains, name: Option<&str>) -> Result<&'a KeyChain, Status> {
-    let found = match (name, chains.chains()) {
-        (Some(name), _) => chains.get(name),
-        (None, [only]) => Some(only),
-        (None, _) => None,
-    };
-    found.ok_or(Status::NoSuchChain)
-}
-
-/// Warnings, and the chains that cannot be used, a line for each.
-fn remarks(warnings: Vec<String>, chains: &KeyChains) -> String {
-    let unusable =
-        chains.unusable().iter().map(|(name, error)| format!("key chain {name:?} cannot be used: {error}"));
-    warnings.into_iter().chain(unusable).collect::<Vec<_>>().join("\n")
+/// The chain with this name, or the only one; else C is told why there is none.
+pub(crate) fn chain_named<'a>(
+    chains: &'a KeyChains,
+    name: Option<&str>,
+    message: &mut Message<'_>,
+) -> Result<&'a KeyChain, Status> {
+    let unusable = |name: &str| chains.unusable().iter().find(|(unusable, _)| unusable == name);
+    match (name, chains.chains()) {
+        (None, [only]) => return Ok(only),
+        (None, several) => message.write(format!("there are {} key chains: name one", several.len())),
+        (Some(name), _) => match (chains.get(name), unusable(name)) {
+            (Some(chain), _) => return Ok(chain),
+            (None, Some((_, error))) => message.write(format!("key chain {name:?} cannot be used: {error}")),
+            (None, None) => message.write(format!("there is no key chain {name:?}")),
+        },
+    }
+    Err(Status::NoSuchChain)
 }

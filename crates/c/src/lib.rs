@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `border.rs` | nothing: pointers become references, handles are checked, panics are caught |
 //! | `status.rs` | `enum wireseal_status`, and its texts |
+//! | `version.rs` | the library's version, and what it was built with |
 //! | `address.rs`, `mkt.rs` | addresses, socket pairs, networks, master key tuples |
 //! | `connection.rs` | one connection's TCP-AO, for a TCP stack of one's own |
 //! | `segment.rs` | pure functions: a traffic key, one segment signed or verified |
@@ -14,7 +15,7 @@
 //! | `aead.rs` | AEADs over messages, and masks of packet numbers |
 //! | `quic_keys.rs` | QUIC's secrets and keys, and their limits |
 //! | `quic_packets.rs` | QUIC packets with the caller's numbers: seal, open, Retry |
-//! | `keys.rs` | key chains, from files, texts and structs |
+//! | `keys.rs`, `formats.rs` | key chains, from files, texts and structs |
 //! | `linux.rs` | TCP-AO on Linux's sockets, call by call |
 //! | `manager.rs`, `peers.rs`, `report.rs` | Linux's key manager in an event loop: its steps and sockets, its peers, what it reports |
 //! | `heap.rs` | nothing: handles on the heap, and texts, which only Linux's part has |
@@ -34,10 +35,14 @@ extern crate std;
 
 mod border;
 #[cfg(feature = "linux")]
+mod formats;
+#[cfg(feature = "linux")]
 mod heap;
 
 // In the order in which a reader of the header wants them; the empty lines keep it.
 mod status;
+
+mod version;
 
 mod address;
 mod mkt;
@@ -98,6 +103,7 @@ pub use report::*;
 pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
+pub use version::*;
 
 /// A fault in a call, for the tests in C.
 ///

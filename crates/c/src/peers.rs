@@ -116,9 +116,9 @@ pub unsafe extern "C" fn wireseal_manager_set_peer(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        change_peer(manager, peer, message, message_size, generation, |manager, peer| {
+        change_peer(manager, peer, message, message_size, generation, |manager, peer, message| {
             let chains = value(chains)?;
-            let chain = chain_named(&chains, text_if_given(chain)?)?.clone();
+            let chain = chain_named(&chains, text_if_given(chain)?, message)?.clone();
             Ok(manager.set_peer(peer, chain))
         })
     }
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn wireseal_manager_remove_peer(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        change_peer(manager, peer, message, message_size, generation, |manager, peer| {
+        change_peer(manager, peer, message, message_size, generation, |manager, peer, _| {
             Ok(Ok(manager.remove_peer(peer).unwrap_or_else(|| manager.generation())))
         })
     }
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn wireseal_manager_block_peer(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        change_peer(manager, peer, message, message_size, generation, |manager, peer| {
+        change_peer(manager, peer, message, message_size, generation, |manager, peer, _| {
             Ok(Ok(manager.block_peer(peer)))
         })
     }
@@ -287,7 +287,7 @@ impl wireseal_peer_change {
                 let chains = value(self.chains)?;
                 // SAFETY: the caller's promise.
                 let name = unsafe { text_if_given(self.chain)? };
-                transaction.set_peer(peer, chain_named(&chains, name)?.clone())
+                transaction.set_peer(peer, chain_named(&chains, name, message)?.clone())
             }
             kind if kind == wireseal_peer_change_kind::Remove as u32 => transaction.remove_peer(peer),
             kind if kind == wireseal_peer_change_kind::Block as u32 => transaction.block_peer(peer),
@@ -334,13 +334,14 @@ unsafe fn change_peer(
     message: *mut c_char,
     message_size: usize,
     generation: *mut u64,
-    change: impl FnOnce(&KeyManager, PeerName) -> Result<Result<Generation, Error>, Status>,
+    change: impl FnOnce(&KeyManager, PeerName, &mut Message<'_>) -> Result<Result<Generation, Error>, Status>,
 ) -> Status {
     // SAFETY: the caller's promise.
     with(manager, |manager| unsafe {
         let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(generation)?);
         let peer = message.told(text(peer)?.parse())?;
-        let made = message.told(change(&manager.keys, peer)?)?;
+        let made = change(&manager.keys, peer, &mut message)?;
+        let made = message.told(made)?;
         place.into_iter().for_each(|mut place| place.write(made.number()));
         Ok(())
     })

@@ -22,8 +22,8 @@ static void gives(enum wireseal_status wanted, enum wireseal_status found, const
 {
     if (wanted == found)
         return;
-    fprintf(stderr, "linux.c:%d: %s\n  gave \"%s\", not \"%s\": %s\n", line, call, wireseal_status_text((int32_t)found),
-            wireseal_status_text((int32_t)wanted), message);
+    fprintf(stderr, "linux.c:%d: %s\n  gave \"%s\", not \"%s\": %s\n", line, call, wireseal_status_text((uint32_t)found),
+            wireseal_status_text((uint32_t)wanted), message);
     exit(1);
 }
 
@@ -362,6 +362,7 @@ static void peers(void)
     GIVES(NOT_A_PEER, wireseal_manager_set_peer(manager, "192.0.2.7/33", one, NULL, message, sizeof message, NULL));
     HOLDS(has("\"192.0.2.7/33\" is no peer"));
     GIVES(NO_SUCH_CHAIN, wireseal_manager_set_peer(manager, "192.0.2.7", one, "two", message, sizeof message, NULL));
+    HOLDS(has("there is no key chain \"two\""));
     GIVES(OK, wireseal_manager_set_peer(manager, "fe80::1%lo in VRF 0", one, NULL, message, sizeof message, &generation));
 
     memset(changes, 0, sizeof changes);
@@ -475,12 +476,16 @@ static void *step_and_change(void *chains)
     int turn, lines = 0;
 
     for (turn = 0; turn < 200; turn++) {
+        enum wireseal_status status;
         char text[64];
 
         snprintf(text, sizeof text, "192.0.2.%d", turn);
         GIVES(OK, wireseal_manager_set_peer(manager, text, (const struct wireseal_chains *)chains, NULL, NULL, 0, NULL));
         GIVES(OK, wireseal_manager_step(manager, NULL, NULL));
-        GIVES(OK, wireseal_manager_change(manager, NULL, 0, WIRESEAL_CHANGE_DRY_RUN, count_line, &lines, NULL, 0, NULL));
+        do
+            status = wireseal_manager_change(manager, NULL, 0, WIRESEAL_CHANGE_DRY_RUN, count_line, &lines, NULL, 0, NULL);
+        while (status == WIRESEAL_STATUS_CHANGED_MEANWHILE);
+        GIVES(OK, status);
     }
     return NULL;
 }

@@ -51,6 +51,9 @@ build_small() {
     cp "$here/guest/init" "$root/init"
     cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
     cp "$programs/many_sessions" "$debs/usr/bin/busybox" "$root/bin/"
+    if [ -e "$programs/c-daemon" ]; then
+        cp "$programs/c-daemon" "$root/bin/"
+    fi
     if [ -z "$smoke" ]; then
         cp "$programs"/{router-peer,bgp-daemon-keys} "$root/bin/"
         cp "$target/package"/wireseal-*-x86_64 "$root/bin/wireseal"

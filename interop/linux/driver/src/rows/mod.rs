@@ -3,6 +3,7 @@
 mod attacks;
 mod bgp;
 mod bird;
+mod c_daemon;
 mod choice;
 mod closing;
 mod daemon_keys;
@@ -71,6 +72,7 @@ pub fn all() -> Vec<Row> {
         manager::accepting(),
         manager::calls(),
         daemon_keys::rows(),
+        c_daemon::rows(),
         options::rows(),
         restrictions::rows(),
         vrf::rows(),
