@@ -1923,7 +1923,8 @@ enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
 //
 // `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
 //
-// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+// Errors: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305;
+// WIRESEAL_STATUS_BAD_ARGUMENT if the text overlaps its tag or `aad`.
 enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
                                         const uint8_t *nonce,
                                         const uint8_t *aad,
@@ -1949,7 +1950,7 @@ enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key
 
 // Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
 //
-// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and _BAD_ARGUMENT, as for wireseal_aead_seal().
 enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
                                         const uint8_t *nonce,
                                         const uint8_t *aad,
