@@ -19,6 +19,8 @@
  *   octets and alignment, or take the constants WIRESEAL_..._SIZE and WIRESEAL_ALIGN. Do not copy or move it. Its end wipes that memory, which
  *   is yours again. Handles of Linux's key manager and of key chains are on the heap instead; their end frees them. Such a pointer is a name
  *   and leads nowhere: one that has ended, or never was one, is told whatever becomes of memory.
+ *   Memory that a handle is made in is yours alone: no thread is in a call with an earlier handle in it, nor begins one. End an earlier handle
+ *   first, because a function that makes one does not look at what is there: what is overwritten is not wiped.
  *   A pointer that is no such handle is an error, WIRESEAL_STATUS_NOT_A_HANDLE: never made in zeroed memory, ended before, moved, or of
  *   another kind. After its memory is freed or used for something else, that cannot be told.
  *
@@ -33,7 +35,8 @@
  *
  * Secrets
  *   Keys are wiped when their handle ends, and when they are replaced. Your own copies of them, such as the octets that a struct wireseal_mkt
- *   points to, are yours to wipe. Parts of keys that a call leaves on the stack are not wiped.
+ *   points to, are yours to wipe. A call that takes or derives keys can leave copies of them, whole ones too, on the stack below its caller,
+ *   where nothing wipes them: where that matters, make such calls on a stack that you wipe.
  */
 
 
@@ -75,10 +78,10 @@
 
 // Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
 // needs.
-#define WIRESEAL_CONNECTION_SIZE 1024
+#define WIRESEAL_CONNECTION_SIZE 1216
 
-// Octets of the state that wireseal_connection_export() writes.
-#define WIRESEAL_STATE_LENGTH 165
+// Octets that are enough for the state that wireseal_connection_export() writes, also in later versions.
+#define WIRESEAL_STATE_SIZE 192
 
 // In place of the id of a key: none.
 #define WIRESEAL_NO_KEY_ID -1
@@ -91,13 +94,13 @@
 
 // Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
 // this library needs.
-#define WIRESEAL_SHIM_SIZE 1536
+#define WIRESEAL_SHIM_SIZE 1856
 
 // Octets that are enough for each of its peers.
-#define WIRESEAL_SHIM_PEER_SIZE 512
+#define WIRESEAL_SHIM_PEER_SIZE 640
 
 // Octets that are enough for each of its connections.
-#define WIRESEAL_SHIM_CONNECTION_SIZE 1280
+#define WIRESEAL_SHIM_CONNECTION_SIZE 1536
 
 // The smallest MTU that a stack can be told: what every link carries (RFC 791 §3.2).
 #define WIRESEAL_STACK_MTU_MIN 68
@@ -292,54 +295,6 @@ enum wireseal_status {
     WIRESEAL_STATUS_MAX = 2147483647,
 };
 
-// What happened.
-enum wireseal_event_kind {
-    // A packet was refused.
-    WIRESEAL_EVENT_KIND_REFUSED = 1,
-    // A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
-    WIRESEAL_EVENT_KIND_PASSED = 2,
-    // A protected connection was established, or adopted.
-    WIRESEAL_EVENT_KIND_OPENED = 3,
-    // An established connection has ended.
-    WIRESEAL_EVENT_KIND_ENDED = 4,
-    // A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
-    WIRESEAL_EVENT_KIND_HANDSHAKE_ENDED = 5,
-    // This end signs an established connection with another key from now on.
-    WIRESEAL_EVENT_KIND_KEY_SWITCHED = 6,
-    // The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
-    // request.
-    WIRESEAL_EVENT_KIND_PEER_ON_OLD_KEY = 7,
-    // The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
-    // for each key.
-    WIRESEAL_EVENT_KIND_PEER_INSISTS = 8,
-};
-
-// The direction of a packet.
-enum wireseal_direction {
-    // From the link to the stack.
-    WIRESEAL_DIRECTION_INBOUND = 1,
-    // From the stack to the link.
-    WIRESEAL_DIRECTION_OUTBOUND = 2,
-};
-
-// How a connection ended.
-enum wireseal_ending {
-    // It has not.
-    WIRESEAL_ENDING_NONE = 0,
-    // By FINs from both ends, or a reset.
-    WIRESEAL_ENDING_CLOSED = 1,
-    // A new connection of the same socket pair took its place.
-    WIRESEAL_ENDING_REPLACED = 2,
-    // A handshake made room in a full table.
-    WIRESEAL_ENDING_EVICTED = 3,
-    // It reached its time limit.
-    WIRESEAL_ENDING_EXPIRED = 4,
-    // It was exported or forgotten, or its peer was removed.
-    WIRESEAL_ENDING_FORGOTTEN = 5,
-    // Its last key was removed.
-    WIRESEAL_ENDING_NO_KEY = 6,
-};
-
 // A key derivation function and a MAC (RFC 5925 §3.1).
 enum wireseal_tcp_ao_algorithm {
     // HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
@@ -362,6 +317,54 @@ enum wireseal_unmatched {
     WIRESEAL_UNMATCHED_PASS = 1,
     // Drop and count it in both directions, signed or not.
     WIRESEAL_UNMATCHED_DROP_ALL = 2,
+};
+
+// The direction of a packet.
+enum wireseal_direction {
+    // From the link to the stack.
+    WIRESEAL_DIRECTION_INBOUND = 1,
+    // From the stack to the link.
+    WIRESEAL_DIRECTION_OUTBOUND = 2,
+};
+
+// What happened.
+enum wireseal_event_kind {
+    // A packet was refused.
+    WIRESEAL_EVENT_KIND_REFUSED = 1,
+    // A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
+    WIRESEAL_EVENT_KIND_PASSED = 2,
+    // A protected connection was established, or adopted.
+    WIRESEAL_EVENT_KIND_OPENED = 3,
+    // An established connection has ended.
+    WIRESEAL_EVENT_KIND_ENDED = 4,
+    // A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
+    WIRESEAL_EVENT_KIND_HANDSHAKE_ENDED = 5,
+    // This end signs an established connection with another key from now on.
+    WIRESEAL_EVENT_KIND_KEY_SWITCHED = 6,
+    // The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
+    // request.
+    WIRESEAL_EVENT_KIND_PEER_ON_OLD_KEY = 7,
+    // The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
+    // for each key.
+    WIRESEAL_EVENT_KIND_PEER_INSISTS = 8,
+};
+
+// How a connection ended.
+enum wireseal_ending {
+    // It has not.
+    WIRESEAL_ENDING_NONE = 0,
+    // By FINs from both ends, or a reset.
+    WIRESEAL_ENDING_CLOSED = 1,
+    // A new connection of the same socket pair took its place.
+    WIRESEAL_ENDING_REPLACED = 2,
+    // A handshake made room in a full table.
+    WIRESEAL_ENDING_EVICTED = 3,
+    // It reached its time limit.
+    WIRESEAL_ENDING_EXPIRED = 4,
+    // It was exported or forgotten, or its peer was removed.
+    WIRESEAL_ENDING_FORGOTTEN = 5,
+    // Its last key was removed.
+    WIRESEAL_ENDING_NO_KEY = 6,
 };
 
 // An AEAD with nonces of 12 octets and tags of 16, by the number of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
@@ -544,6 +547,8 @@ struct wireseal_mkt {
     const uint8_t *master_key;
     // Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
     size_t master_key_length;
+    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    uint64_t reserved[2];
 };
 
 // What a verified segment was.
@@ -554,6 +559,8 @@ struct wireseal_verified {
     bool current_key_changed;
     // Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
     bool makes_progress;
+    // Zeros: for later versions.
+    uint8_t reserved[13];
 };
 
 // Received segments by verdict, with the meaning that Linux gives these counters.
@@ -568,6 +575,8 @@ struct wireseal_counters {
     uint64_t required;
     // ICMP errors that were ignored.
     uint64_t dropped_icmp;
+    // Zeros: for later versions.
+    uint64_t reserved[3];
 };
 
 // What is known of a connection.
@@ -611,6 +620,8 @@ struct wireseal_connection_info {
     uint32_t acknowledged;
     // Received segments.
     struct wireseal_counters counters;
+    // Zeros: for later versions.
+    uint64_t reserved[4];
 };
 
 // What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
@@ -649,18 +660,20 @@ struct wireseal_shim_config {
     uint32_t fin_ms;
     // How long an open connection without progress is kept; 0 is three hours.
     uint32_t idle_ms;
+    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    uint64_t reserved[4];
 };
 
-// Something that happened to a packet or a connection. It has no secrets.
+// Something that happened to a packet or a connection. It has no secrets. Later versions may have more behind what is here.
 struct wireseal_event {
-    // What happened.
-    enum wireseal_event_kind kind;
-    // Of a packet that was refused or passed: its direction.
-    enum wireseal_direction direction;
-    // Of a packet that was refused or passed: why it was, or would have been, refused.
-    enum wireseal_status reason;
-    // How the connection or handshake ended.
-    enum wireseal_ending ending;
+    // What happened: an enum wireseal_event_kind.
+    uint32_t kind;
+    // Of a packet that was refused or passed: its enum wireseal_direction, else 0.
+    uint32_t direction;
+    // Of a packet that was refused or passed: the enum wireseal_status for which it was, or would have been, refused.
+    uint32_t reason;
+    // How the connection or handshake ended: an enum wireseal_ending.
+    uint32_t ending;
     // Whether a peer is configured for the connection.
     bool has_peer;
     // Whether the connection is known; not if the packet has no readable TCP header.
@@ -700,6 +713,8 @@ struct wireseal_connection_identifier {
     uint16_t local_port;
     // The other end's port; 0 is any.
     uint16_t remote_port;
+    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    uint32_t reserved[4];
 };
 
 // Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
@@ -720,6 +735,8 @@ struct wireseal_refusals {
     uint64_t no_room;
     uint64_t already_signed;
     uint64_t too_long_for_link;
+    // Zeros: for later versions.
+    uint64_t reserved[6];
 };
 
 // One of many packets that a shim takes at once.
@@ -1012,12 +1029,13 @@ enum wireseal_status wireseal_connection_passive(void *memory,
                                                  struct wireseal_connection **connection);
 
 // Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
-// elsewhere: WIRESEAL_STATE_LENGTH octets at `state`, without secrets. Move the keys separately.
+// elsewhere, without secrets: `*length` octets at `state`, for which WIRESEAL_STATE_SIZE are always enough. Move the keys separately.
 //
-// WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
+// WIRESEAL_STATUS_TOO_SMALL if `size` is less than it needs; WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
 enum wireseal_status wireseal_connection_export(struct wireseal_connection *connection,
                                                 uint8_t *state,
-                                                size_t size);
+                                                size_t size,
+                                                size_t *length);
 
 // Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
 // would soon differ.
@@ -1103,8 +1121,8 @@ enum wireseal_status wireseal_connection_replace_keys(struct wireseal_connection
                                                       size_t count);
 
 // Writes what is known of a connection to `*info`.
-enum wireseal_status wireseal_connection_info(struct wireseal_connection *connection,
-                                              struct wireseal_connection_info *info);
+enum wireseal_status wireseal_connection_get_info(struct wireseal_connection *connection,
+                                                  struct wireseal_connection_info *info);
 
 // Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
 // (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
@@ -1259,12 +1277,13 @@ enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
 
 // Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
 //
-// WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
+// WIRESEAL_STATUS_TOO_SMALL; _NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
 // FIN or reset it. Nothing changed then.
 enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
                                           const struct wireseal_pair *pair,
                                           uint8_t *state,
-                                          size_t size);
+                                          size_t size,
+                                          size_t *length);
 
 // Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
 // now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.

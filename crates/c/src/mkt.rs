@@ -79,6 +79,8 @@ pub struct wireseal_mkt {
     pub master_key: *const u8,
     /// Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
     pub master_key_length: usize,
+    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    pub reserved: [u64; 2],
 }
 
 impl wireseal_mkt {
@@ -96,6 +98,7 @@ impl wireseal_mkt {
             algorithm: algorithm_number(parameters.algorithm),
             master_key: master_key.as_ptr(),
             master_key_length: master_key.len(),
+            reserved: [0; 2],
         }
     }
 
@@ -105,6 +108,9 @@ impl wireseal_mkt {
     /// What C promises: its master key has as many octets as it says.
     pub(crate) unsafe fn read(&self) -> Result<Mkt, Status> {
         let algorithm = algorithm(self.algorithm)?;
+        if self.reserved != [0; 2] {
+            return Err(Status::BadArgument);
+        }
         // SAFETY: the caller's promise.
         let master_key = MasterKey::new(unsafe { octets(self.master_key, self.master_key_length)? })?;
         let (send_id, recv_id) = (KeyId(self.send_id), KeyId(self.recv_id));

@@ -10,8 +10,8 @@ use wireseal_tcp_ao::shim::{
 use wireseal_tcp_ao::{ConnectionIdentifier, ConnectionState, KeyId, Peer, PeerError};
 
 use crate::address::{wireseal_network, wireseal_pair};
-use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_mut, place, with};
-use crate::connection::{WIRESEAL_STATE_LENGTH, imported, wireseal_connection_info, wireseal_counters};
+use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_place, place, with};
+use crate::connection::{imported, wireseal_connection_info, wireseal_counters};
 use crate::event::{CObserver, wireseal_direction, wireseal_observer};
 use crate::mkt::{mkts, wireseal_mkt};
 use crate::segment::WIRESEAL_OPTION_ROOM;
@@ -40,11 +40,11 @@ unsafe impl Opaque for wireseal_shim {
 
 /// Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
 /// this library needs.
-pub const WIRESEAL_SHIM_SIZE: usize = 1536;
+pub const WIRESEAL_SHIM_SIZE: usize = 1856;
 /// Octets that are enough for each of its peers.
-pub const WIRESEAL_SHIM_PEER_SIZE: usize = 512;
+pub const WIRESEAL_SHIM_PEER_SIZE: usize = 640;
 /// Octets that are enough for each of its connections.
-pub const WIRESEAL_SHIM_CONNECTION_SIZE: usize = 1280;
+pub const WIRESEAL_SHIM_CONNECTION_SIZE: usize = 1536;
 const _: () = assert!(wireseal_shim::SIZE <= WIRESEAL_SHIM_SIZE);
 const _: () = assert!(size_of::<PeerSlot>() <= WIRESEAL_SHIM_PEER_SIZE);
 const _: () = assert!(size_of::<ShimSlot>() <= WIRESEAL_SHIM_CONNECTION_SIZE);
@@ -93,6 +93,8 @@ pub struct wireseal_shim_config {
     pub fin_ms: u32,
     /// How long an open connection without progress is kept; 0 is three hours.
     pub idle_ms: u32,
+    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    pub reserved: [u64; 4],
 }
 
 impl TryFrom<&wireseal_shim_config> for ShimConfig {
@@ -106,6 +108,9 @@ impl TryFrom<&wireseal_shim_config> for ShimConfig {
         ];
         let unmatched = known.iter().find(|(number, _)| *number as u32 == config.unmatched);
         let unmatched = unmatched.map(|(_, unmatched)| *unmatched).ok_or(Status::BadArgument)?;
+        if config.reserved != [0; 4] {
+            return Err(Status::BadArgument);
+        }
         let usual = Self::new(config.mtu);
         let stack_mtu = if config.stack_mtu == 0 { usual.stack_mtu } else { config.stack_mtu };
         if stack_mtu < WIRESEAL_STACK_MTU_MIN || stack_mtu > config.mtu.saturating_sub(WIRESEAL_OPTION_ROOM) {
@@ -147,6 +152,8 @@ pub struct wireseal_connection_identifier {
     pub local_port: u16,
     /// The other end's port; 0 is any.
     pub remote_port: u16,
+    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    pub reserved: [u32; 4],
 }
 
 impl TryFrom<&wireseal_connection_identifier> for ConnectionIdentifier {
@@ -155,6 +162,9 @@ impl TryFrom<&wireseal_connection_identifier> for ConnectionIdentifier {
     fn try_from(connections: &wireseal_connection_identifier) -> Result<Self, Status> {
         let (local, remote): (IpCidr, IpCidr) =
             ((&connections.local).try_into()?, (&connections.remote).try_into()?);
+        if connections.reserved != [0; 4] {
+            return Err(Status::BadArgument);
+        }
         let port = |port| (port != 0).then_some(port);
         let (local_port, remote_port) = (port(connections.local_port), port(connections.remote_port));
         Ok(Self { local, remote, local_port, remote_port })
@@ -182,6 +192,8 @@ pub struct wireseal_refusals {
     pub no_room: u64,
     pub already_signed: u64,
     pub too_long_for_link: u64,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 6],
 }
 
 impl From<&RefusalCounters> for wireseal_refusals {
@@ -201,6 +213,7 @@ impl From<&RefusalCounters> for wireseal_refusals {
             no_room: counters.no_room,
             already_signed: counters.already_signed,
             too_long_for_link: counters.too_long,
+            reserved: [0; 6],
         }
     }
 }
@@ -471,7 +484,7 @@ pub unsafe extern "C" fn wireseal_shim_set_rnext_key(
 
 /// Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
 ///
-/// WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
+/// WIRESEAL_STATUS_TOO_SMALL; _NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
 /// FIN or reset it. Nothing changed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_export(
@@ -479,16 +492,20 @@ pub unsafe extern "C" fn wireseal_shim_export(
     pair: *const wireseal_pair,
     state: *mut u8,
     size: usize,
+    length: *mut usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
         with(shim, |Aligned(shim)| {
-            let (pair, state) = (given(pair)?.try_into()?, octets_mut(state, size)?);
-            let place = state.get_mut(..WIRESEAL_STATE_LENGTH).ok_or(Status::TooSmall)?;
+            let (pair, mut state, mut length) =
+                (given(pair)?.try_into()?, octets_place(state, size)?, place(length)?);
+            if size < ConnectionState::OCTETS {
+                return Err(Status::TooSmall);
+            }
             shim.connection(&pair).ok_or(Status::NoConnection)?;
-            let exported: ConnectionState = shim.export(&pair).ok_or(Status::NotEstablished)?;
-            place.copy_from_slice(&exported.to_octets());
-            Ok(())
+            let octets = shim.export(&pair).ok_or(Status::NotEstablished)?.to_octets();
+            length.write(octets.len());
+            state.write(&octets)
         })
     }
 }

@@ -15,13 +15,15 @@ static struct wireseal_mkt wrong_mkt(int way)
     case 4: mkt.master_key_length = (size_t)-1; break;
     case 5: mkt.mac_length = 3; break;
     case 6: mkt.mac_length = 17; break;
+    case 7: mkt.reserved[1] = 1; break;
     default: mkt.algorithm = WIRESEAL_TCP_AO_ALGORITHM_KMAC256_128; break;
     }
     return mkt;
 }
 static const enum wireseal_status wrong_mkt_is[] = {
     WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_NULL_POINTER, WIRESEAL_STATUS_MASTER_KEY_LENGTH,
-    WIRESEAL_STATUS_TOO_LONG,          WIRESEAL_STATUS_MAC_LENGTH,        WIRESEAL_STATUS_MAC_LENGTH,   WIRESEAL_STATUS_MASTER_KEY_LENGTH,
+    WIRESEAL_STATUS_TOO_LONG,          WIRESEAL_STATUS_MAC_LENGTH,        WIRESEAL_STATUS_MAC_LENGTH,   WIRESEAL_STATUS_BAD_ARGUMENT,
+    WIRESEAL_STATUS_MASTER_KEY_LENGTH,
 };
 enum { WRONG_MKTS = sizeof wrong_mkt_is / sizeof *wrong_mkt_is };
 
@@ -56,7 +58,7 @@ static void connections(void)
     struct wireseal_mkt mkts[5] = {an_mkt(100), an_mkt(1), an_mkt(2), an_mkt(3), an_mkt(4)}, mkt;
     struct wireseal_connection_info info;
     struct wireseal_verified verified;
-    uint8_t tcp[60], syn[60], state[WIRESEAL_STATE_LENGTH];
+    uint8_t tcp[60], syn[60], state[WIRESEAL_STATE_SIZE];
     size_t length, used, index;
     bool ignore = true;
 
@@ -124,24 +126,24 @@ static void connections(void)
     IS(TOO_MANY_KEYS, wireseal_connection_replace_keys(active, mkts, 5));
     WRONG_MKTS_IN(mkt, wireseal_connection_replace_keys(active, &mkt, 1));
 
-    MISUSED(OK, wireseal_connection_info(H(active), P(&info)));
+    MISUSED(OK, wireseal_connection_get_info(H(active), P(&info)));
     HOLDS(info.is_established && info.current_key == 100 && info.local_isn == 10 && info.remote_isn == 20 && info.counters.good == 2);
     MISUSED(OK, wireseal_connection_ignores_icmp(H(active), P(octets), sizeof octets, P(&ignore)));
     HOLDS(!ignore);
     IS(OK, wireseal_connection_ignores_icmp(active, NULL, 0, &ignore));
 
     /* Wrong order: the other end is not established before it has seen an ACK. */
-    IS(NOT_ESTABLISHED, wireseal_connection_export(passive, state, sizeof state));
-    IS(TOO_SMALL, wireseal_connection_export(active, state, sizeof state - 1));
-    MISUSED(OK, wireseal_connection_export(H(active), P(state), sizeof state));
-    IS(NOT_A_HANDLE, wireseal_connection_export(active, state, sizeof state));
+    IS(NOT_ESTABLISHED, wireseal_connection_export(passive, state, sizeof state, &length));
+    IS(TOO_SMALL, wireseal_connection_export(active, state, 100, &length));
+    MISUSED(OK, wireseal_connection_export(H(active), P(state), sizeof state, P(&length)));
+    IS(NOT_A_HANDLE, wireseal_connection_export(active, state, sizeof state, &length));
     IS(NOT_A_HANDLE, wireseal_connection_end(active));
-    IS(NOT_A_HANDLE, wireseal_connection_info(active, &info));
+    IS(NOT_A_HANDLE, wireseal_connection_get_info(active, &info));
     MAKES(wireseal_connection_size(), imported,
-          wireseal_connection_import(P(AT(first)), misuse.size, P(state), sizeof state, P(mkts), 2, P(&imported)));
+          wireseal_connection_import(P(AT(first)), misuse.size, P(state), length, P(mkts), 2, P(&imported)));
     IS(OK, wireseal_connection_end(imported));
-    IS(BAD_STATE, wireseal_connection_import(&first, sizeof first, state, sizeof state, &mkts[1], 1, &imported));
-    for (index = 0; index < sizeof state; index++)
+    IS(BAD_STATE, wireseal_connection_import(&first, sizeof first, state, length, &mkts[1], 1, &imported));
+    for (index = 0; index < length; index++)
         IS(BAD_STATE, wireseal_connection_import(&first, sizeof first, state, index, mkts, 2, &imported));
     HOLDS(imported == NULL);
 
@@ -151,7 +153,7 @@ static void connections(void)
     /* After a fault the handle refuses all but its end. */
     active = a_connection();
     IS(INTERNAL, wireseal_connection_panic(active));
-    IS(INTERNAL, wireseal_connection_info(active, &info));
+    IS(INTERNAL, wireseal_connection_get_info(active, &info));
     IS(INTERNAL, wireseal_connection_sign(active, syn, sizeof syn));
     IS(OK, wireseal_connection_end(active));
     IS(NOT_A_HANDLE, wireseal_connection_end(active));
@@ -235,7 +237,7 @@ static void shims(void)
     struct wireseal_pair wrong_pair = a_pair();
     struct wireseal_mkt mkts[5] = {an_mkt(100), an_mkt(1), an_mkt(2), an_mkt(3), an_mkt(4)}, mkt;
     struct wireseal_packet packets[2];
-    uint8_t buffer[ROOM + 100], state[WIRESEAL_STATE_LENGTH];
+    uint8_t buffer[ROOM + 100], state[WIRESEAL_STATE_SIZE];
     size_t offset, length, index, peer_index;
 
     memset(&config, 0, sizeof config);
@@ -258,7 +260,9 @@ static void shims(void)
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
     config.stack_mtu = WIRESEAL_STACK_MTU_MIN - 1;
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
-    config.stack_mtu = 0;
+    config.stack_mtu = 0, config.reserved[3] = 1;
+    IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
+    config.reserved[3] = 0;
     for (config.mtu = 0; config.mtu < WIRESEAL_STACK_MTU_MIN + ROOM; config.mtu++)
         IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
     HOLDS(shim == NULL);
@@ -288,6 +292,10 @@ static void shims(void)
     WRONG_MKTS_IN(mkt, wireseal_shim_set_mkts(shim, peer_index, &mkt, 1));
     MISUSED(OK, wireseal_shim_accept_mismatches(H(shim), peer_index, 0));
     IS(NO_SUCH_PEER, wireseal_shim_accept_mismatches(shim, 2, 1000));
+
+    /* What is for later versions is zeros. */
+    wrong_peer = peer, wrong_peer.reserved[3] = 1;
+    IS(BAD_ARGUMENT, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
 
     /* Unsigned, and reported; no packet is too short or too long to be looked at. */
     MISUSED(OK, wireseal_shim_set_observer(H(shim), observe, &observed_shim));
@@ -348,13 +356,13 @@ static void shims(void)
     MISUSED(OK, wireseal_shim_set_rnext_key(H(shim), P(&pair), 1));
     IS(UNKNOWN_KEY, wireseal_shim_set_rnext_key(shim, &pair, 9));
     IS(BAD_ADDRESS, wireseal_shim_set_rnext_key(shim, &wrong_pair, 1));
-    MISUSED(NOT_ESTABLISHED, wireseal_shim_export(H(shim), P(&pair), P(state), sizeof state));
-    IS(TOO_SMALL, wireseal_shim_export(shim, &pair, state, sizeof state - 1));
-    memset(state, 0xff, sizeof state);
+    MISUSED(NOT_ESTABLISHED, wireseal_shim_export(H(shim), P(&pair), P(state), sizeof state, P(&length)));
+    IS(TOO_SMALL, wireseal_shim_export(shim, &pair, state, 100, &length));
+    memset(state, 0xff, sizeof state), length = sizeof state;
     MISUSED(BAD_STATE, wireseal_shim_adopt(H(shim), 0, P(state), sizeof state, P(mkts), 1));
     MISUSED(OK, wireseal_shim_expire(H(shim), 1000000));
     IS(NO_CONNECTION, wireseal_shim_connection(shim, &pair, &info));
-    IS(NO_CONNECTION, wireseal_shim_export(shim, &pair, state, sizeof state));
+    IS(NO_CONNECTION, wireseal_shim_export(shim, &pair, state, sizeof state, &length));
     IS(NO_CONNECTION, wireseal_shim_set_rnext_key(shim, &pair, 1));
     MISUSED(OK, wireseal_shim_remove_peer(H(shim), peer_index));
     IS(NO_SUCH_PEER, wireseal_shim_remove_peer(shim, peer_index));

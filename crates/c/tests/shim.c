@@ -266,18 +266,19 @@ static void batches(struct end *a, struct end *b)
 /* The connection leaves its shim, and comes back. */
 static void move(struct end *a, struct end *b, const struct wireseal_mkt *mkt)
 {
-    uint8_t state[WIRESEAL_STATE_LENGTH];
+    uint8_t state[WIRESEAL_STATE_SIZE];
     struct buffer lost;
+    size_t length = 0;
 
-    EXPECT(WIRESEAL_STATUS_NO_CONNECTION, wireseal_shim_export(b->shim, &a->pair, state, sizeof state));
-    EXPECT(WIRESEAL_STATUS_TOO_SMALL, wireseal_shim_export(b->shim, &b->pair, state, sizeof state - 1));
-    OK(wireseal_shim_export(b->shim, &b->pair, state, sizeof state));
+    EXPECT(WIRESEAL_STATUS_NO_CONNECTION, wireseal_shim_export(b->shim, &a->pair, state, sizeof state, &length));
+    EXPECT(WIRESEAL_STATUS_TOO_SMALL, wireseal_shim_export(b->shim, &b->pair, state, 100, &length));
+    OK(wireseal_shim_export(b->shim, &b->pair, state, sizeof state, &length));
     CHECK(b->heard.last.kind == WIRESEAL_EVENT_KIND_ENDED && b->heard.last.ending == WIRESEAL_ENDING_FORGOTTEN);
     lost = sent(a, ACK, "lost");
     EXPECT(WIRESEAL_STATUS_NO_CONNECTION, deliver(b, lost));
-    EXPECT(WIRESEAL_STATUS_BAD_STATE, wireseal_shim_adopt(b->shim, now, state, sizeof state - 1, mkt, 1));
-    EXPECT(WIRESEAL_STATUS_NO_PEER, wireseal_shim_adopt(a->shim, now, state, sizeof state, mkt, 1));
-    OK(wireseal_shim_adopt(b->shim, now, state, sizeof state, mkt, 1));
+    EXPECT(WIRESEAL_STATUS_BAD_STATE, wireseal_shim_adopt(b->shim, now, state, length - 1, mkt, 1));
+    EXPECT(WIRESEAL_STATUS_NO_PEER, wireseal_shim_adopt(a->shim, now, state, length, mkt, 1));
+    OK(wireseal_shim_adopt(b->shim, now, state, length, mkt, 1));
     OK(deliver(b, lost));
 }
 
@@ -332,13 +333,13 @@ static void end(struct end *a, struct end *b)
     const struct wireseal_connection_identifier *none = NULL;
     struct wireseal_connection_identifier wide;
     struct buffer buffer;
-    uint8_t state[WIRESEAL_STATE_LENGTH];
-    size_t at, index;
+    uint8_t state[WIRESEAL_STATE_SIZE];
+    size_t at, index, length;
     const size_t size = wireseal_shim_size(PEERS, CONNECTIONS);
     const uint8_t *memory = (const uint8_t *)a->shim;
 
     OK(deliver(b, sent(a, FIN | ACK, "")));
-    EXPECT(WIRESEAL_STATUS_NOT_ESTABLISHED, wireseal_shim_export(b->shim, &b->pair, state, sizeof state));
+    EXPECT(WIRESEAL_STATUS_NOT_ESTABLISHED, wireseal_shim_export(b->shim, &b->pair, state, sizeof state, &length));
     OK(deliver(a, sent(b, FIN | ACK, "")));
     OK(deliver(b, sent(a, ACK, "")));
     CHECK(a->heard.last.kind == WIRESEAL_EVENT_KIND_ENDED && a->heard.last.ending == WIRESEAL_ENDING_CLOSED);
@@ -365,6 +366,40 @@ static void end(struct end *a, struct end *b)
     OK(wireseal_shim_end(b->shim));
 }
 
+/* Once its connections and its peer are gone, no copy of a key is left in a shim's memory. */
+static void wiped(void)
+{
+    static uint8_t memory[WIRESEAL_SHIM_SIZE + PEERS * WIRESEAL_SHIM_PEER_SIZE + 4 * WIRESEAL_SHIM_CONNECTION_SIZE] ALIGNED;
+    static const char secret[] = "a needle of thirty-two octets...";
+    const struct wireseal_mkt key = key_of(1, 1, WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1, secret);
+    struct wireseal_shim_config config;
+    struct wireseal_connection_identifier any;
+    struct wireseal_shim *shim;
+    struct end stack;
+    struct buffer buffer;
+    size_t round, at, peer;
+
+    memset(&config, 0, sizeof config);
+    config.mtu = MTU;
+    memset(&any, 0, sizeof any);
+    any.local.address.version = any.remote.address.version = 4;
+    memset(&stack, 0, sizeof stack);
+    OK(wireseal_shim_new(memory, sizeof memory, &config, (const uint8_t *)secret, PEERS, 4, &shim));
+    for (round = 0; round < 3; round++) {
+        OK(wireseal_shim_add_peer(shim, &any, &key, 1, &peer));
+        for (at = 0; at < 4; at++) {
+            stack.pair = pair_of(end_of(1, (uint16_t)(1000 + at)), end_of(2, 179));
+            buffer = made(&stack, SYN, "");
+            OK(wireseal_shim_outbound(shim, 0, buffer.octets, buffer.start + buffer.length, buffer.start, &buffer.start, &buffer.length));
+        }
+        OK(wireseal_shim_expire(shim, 100000));
+        OK(wireseal_shim_remove_peer(shim, peer));
+        for (at = 0; at + sizeof secret <= sizeof memory; at++)
+            CHECK(memcmp(memory + at, secret, 8) != 0);
+    }
+    OK(wireseal_shim_end(shim));
+}
+
 int main(void)
 {
     const struct wireseal_mkt old = key_of(1, 1, WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC, "first secret");
@@ -386,6 +421,7 @@ int main(void)
     mismatches(&a, &b);
     limits(&a);
     end(&a, &b);
+    wiped();
     puts("shims: handshake, refusals, rollover, batches, move, mismatches, limits");
     return 0;
 }

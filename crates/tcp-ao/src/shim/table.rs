@@ -305,7 +305,8 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
         let free = core::mem::replace(&mut self.free, index);
         let slot = self.slot_mut(index);
-        (slot.entry, slot.next) = (None, free);
+        // From a constant: its unused octets are zeros, not what the stack had there.
+        (slot.entry, slot.next) = (const { None }, free);
     }
 
     fn join_queue(&mut self, index: u32) {
