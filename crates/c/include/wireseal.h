@@ -26,7 +26,8 @@
  *
  * Threads
  *   Different handles can be used by different threads at the same time. If a thread uses a handle while another does, its call returns
- *   WIRESEAL_STATUS_BUSY and does nothing. Comments say which handles any number of threads may use at once.
+ *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: a thread that reads a shim's counters can make
+ *   another's packet fail. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any number of threads may use at once.
  *
  * Faults in the library
  *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and the handle refuses all further calls but
@@ -509,6 +510,14 @@ struct wireseal_address {
     uint8_t octets[16];
 };
 
+// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
+struct wireseal_network {
+    // Its first address: the bits after the prefix are zero.
+    struct wireseal_address address;
+    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+    uint8_t prefix_length;
+};
+
 // One end of a connection.
 struct wireseal_endpoint {
     // The address.
@@ -694,14 +703,6 @@ struct wireseal_event {
 // attacker chooses how many packets are refused.
 typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
 
-// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
-struct wireseal_network {
-    // Its first address: the bits after the prefix are zero.
-    struct wireseal_address address;
-    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
-    uint8_t prefix_length;
-};
-
 // The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
 // longest remote prefix, then the longest local one, then the most ports.
 struct wireseal_connection_identifier {
@@ -751,6 +752,18 @@ struct wireseal_packet {
     size_t length;
     // An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
     uint32_t status;
+};
+
+// A peer of a shim.
+struct wireseal_shim_peer {
+    // Its connections.
+    struct wireseal_connection_identifier connections;
+    // Its keys, the preferred one first, without their secrets: `master_key` is null.
+    struct wireseal_mkt mkts[WIRESEAL_MKTS];
+    // How many keys it has.
+    size_t mkt_count;
+    // Zeros: for later versions.
+    uint64_t reserved[4];
 };
 
 // When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
@@ -993,6 +1006,26 @@ const char *wireseal_version(void);
 // (WIRESEAL_STATUS_NOT_BUILT_IN).
 uint32_t wireseal_features(void);
 
+// Reads an address such as "192.0.2.1" or "2001:db8::1". WIRESEAL_STATUS_BAD_ADDRESS for any other text; _BAD_ARGUMENT if it is not UTF-8.
+enum wireseal_status wireseal_address_from_text(const char *text,
+                                                struct wireseal_address *address);
+
+// Reads a network such as "192.0.2.0/24" or "2001:db8::/32", or one host such as "192.0.2.1". WIRESEAL_STATUS_BAD_ADDRESS for any other text,
+// also if a bit after the prefix is set; _BAD_ARGUMENT if it is not UTF-8.
+enum wireseal_status wireseal_network_from_text(const char *text,
+                                                struct wireseal_network *network);
+
+// Writes the number of the algorithm with this name, an enum wireseal_tcp_ao_algorithm, to `*algorithm`. The name is that of RFC 5926, the
+// draft, Linux, BIRD, Junos or IOS XR, in upper or lower case: "HMAC-SHA-1-96", "hmac(sha1)", "aes-128-cmac-96".
+//
+// WIRESEAL_STATUS_UNKNOWN_ALGORITHM; _BAD_ARGUMENT if the text is not UTF-8.
+enum wireseal_status wireseal_tcp_ao_algorithm_from_name(const char *name,
+                                                         uint32_t *algorithm);
+
+// Writes the octets of an algorithm's own MAC, which a struct wireseal_mkt has if it says 0, to `*length`.
+// WIRESEAL_STATUS_UNKNOWN_ALGORITHM.
+enum wireseal_status wireseal_tcp_ao_mac_length(uint32_t algorithm, size_t *length);
+
 // Octets of memory for a connection.
 size_t wireseal_connection_size(void);
 
@@ -1207,7 +1240,7 @@ enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
                                                 void *context);
 
 // Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
-// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+// index goes to `*index`; a removed peer's is given to a later one, so forget it with the peer. Live connections of a less specific peer that now belong to this one get its keys.
 //
 // Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
 // would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
@@ -1275,6 +1308,17 @@ enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
                                                  const struct wireseal_pair *pair,
                                                  uint8_t recv_id);
 
+// Signs a live connection's segments with the key of this SendID from the next one on, without waiting for the peer to ask.
+// WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+enum wireseal_status wireseal_shim_set_current_key(struct wireseal_shim *shim,
+                                                   const struct wireseal_pair *pair,
+                                                   uint8_t send_id);
+
+// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now
+// on, until a new handshake. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+enum wireseal_status wireseal_shim_forget(struct wireseal_shim *shim,
+                                          const struct wireseal_pair *pair);
+
 // Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
 //
 // WIRESEAL_STATUS_TOO_SMALL; _NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
@@ -1309,6 +1353,14 @@ enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
                                            size_t *offset,
                                            size_t *new_length);
 
+// Adjusts an ICMP error that this host made because its own packet does not fit the link: takes the room for the option off the MTU in it.
+// Pass the error on to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
+//
+// Make sure that this host has sent it, by the device that it came from. Its checksum is adjusted too.
+enum wireseal_status wireseal_shim_own_icmp(struct wireseal_shim *shim,
+                                            uint8_t *packet,
+                                            size_t length);
+
 // Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
 // `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
 //
@@ -1342,6 +1394,21 @@ enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
                                                   uint64_t now_ms,
                                                   struct wireseal_packet *packets,
                                                   size_t count);
+
+// Writes the first peer whose index is at least `*index` to `*peer`, and its index to `*index`. WIRESEAL_STATUS_NO_SUCH_PEER if there is none.
+// For all of them: for (index = 0; wireseal_shim_next_peer(shim, &index, &peer) == WIRESEAL_STATUS_OK; index++). Peers may be added and removed
+// between the calls.
+enum wireseal_status wireseal_shim_next_peer(struct wireseal_shim *shim,
+                                             size_t *index,
+                                             struct wireseal_shim_peer *peer);
+
+// Writes what is known of the first connection whose place in the table is at least `*place` to `*info`, its place to `*place`, and the index of
+// its peer to `*peer`, which may be null. WIRESEAL_STATUS_NO_CONNECTION if there is none. For all of them, as wireseal_shim_next_peer();
+// handshakes, and closed connections that are kept for late segments, are among them.
+enum wireseal_status wireseal_shim_next_connection(struct wireseal_shim *shim,
+                                                   size_t *place,
+                                                   size_t *peer,
+                                                   struct wireseal_connection_info *info);
 
 // Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
 // BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.

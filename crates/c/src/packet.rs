@@ -37,6 +37,25 @@ pub unsafe extern "C" fn wireseal_shim_inbound(
     }
 }
 
+/// Adjusts an ICMP error that this host made because its own packet does not fit the link: takes the room for the option off the MTU in it.
+/// Pass the error on to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
+///
+/// Make sure that this host has sent it, by the device that it came from. Its checksum is adjusted too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_own_icmp(
+    shim: *mut wireseal_shim,
+    packet: *mut u8,
+    length: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            shim.own_icmp(octets_mut(packet, length)?);
+            Ok(())
+        })
+    }
+}
+
 /// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
 /// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
 ///

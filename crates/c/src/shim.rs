@@ -300,7 +300,7 @@ pub unsafe extern "C" fn wireseal_shim_set_observer(
 }
 
 /// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
-/// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+/// index goes to `*index`; a removed peer's is given to a later one, so forget it with the peer. Live connections of a less specific peer that now belong to this one get its keys.
 ///
 /// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
 /// would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
@@ -478,6 +478,41 @@ pub unsafe extern "C" fn wireseal_shim_set_rnext_key(
         with(shim, |Aligned(shim)| {
             let connection = shim.connection_mut(&given(pair)?.try_into()?).ok_or(Status::NoConnection)?;
             Ok(connection.set_rnext_key(KeyId(recv_id))?)
+        })
+    }
+}
+
+/// Signs a live connection's segments with the key of this SendID from the next one on, without waiting for the peer to ask.
+/// WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_set_current_key(
+    shim: *mut wireseal_shim,
+    pair: *const wireseal_pair,
+    send_id: u8,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let connection = shim.connection_mut(&given(pair)?.try_into()?).ok_or(Status::NoConnection)?;
+            Ok(connection.set_current_key(KeyId(send_id))?)
+        })
+    }
+}
+
+/// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now
+/// on, until a new handshake. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_forget(
+    shim: *mut wireseal_shim,
+    pair: *const wireseal_pair,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let pair = given(pair)?.try_into()?;
+            shim.connection(&pair).ok_or(Status::NoConnection)?;
+            shim.forget(&pair);
+            Ok(())
         })
     }
 }

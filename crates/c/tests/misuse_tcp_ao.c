@@ -198,6 +198,39 @@ static void segments(void)
     IS(BAD_ADDRESS, wireseal_traffic_key(&mkt, &context, key, sizeof key, &used));
 }
 
+/* Texts that mean something, and texts that mean nothing. */
+static void texts(void)
+{
+    struct wireseal_address address;
+    struct wireseal_network network;
+    uint32_t algorithm;
+    size_t length;
+
+    MISUSED(OK, wireseal_address_from_text(P("192.0.2.7"), P(&address)));
+    HOLDS(address.version == 4 && address.octets[0] == 192 && address.octets[3] == 7 && address.octets[4] == 0);
+    IS(OK, wireseal_address_from_text("2001:db8::1", &address));
+    HOLDS(address.version == 6 && address.octets[0] == 0x20 && address.octets[15] == 1);
+    IS(BAD_ADDRESS, wireseal_address_from_text("192.0.2", &address));
+    IS(BAD_ADDRESS, wireseal_address_from_text("", &address));
+    IS(BAD_ARGUMENT, wireseal_address_from_text("\xff", &address));
+    MISUSED(OK, wireseal_network_from_text(P("192.0.2.0/24"), P(&network)));
+    HOLDS(network.address.version == 4 && network.address.octets[0] == 192 && network.prefix_length == 24);
+    IS(OK, wireseal_network_from_text("2001:db8::1", &network));
+    HOLDS(network.address.version == 6 && network.prefix_length == 128);
+    IS(BAD_ADDRESS, wireseal_network_from_text("192.0.2.1/24", &network));
+    IS(BAD_ADDRESS, wireseal_network_from_text("192.0.2.0/33", &network));
+    MISUSED(OK, wireseal_tcp_ao_algorithm_from_name(P("AES-128-CMAC-96"), P(&algorithm)));
+    HOLDS(algorithm == WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC);
+    IS(OK, wireseal_tcp_ao_algorithm_from_name("hmac(sha1)", &algorithm));
+    HOLDS(algorithm == WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1);
+    IS(UNKNOWN_ALGORITHM, wireseal_tcp_ao_algorithm_from_name("md5", &algorithm));
+    MISUSED(OK, wireseal_tcp_ao_mac_length(WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1, P(&length)));
+    HOLDS(length == 12);
+    IS(OK, wireseal_tcp_ao_mac_length(WIRESEAL_TCP_AO_ALGORITHM_KMAC256_128, &length));
+    HOLDS(length == 16);
+    IS(UNKNOWN_ALGORITHM, wireseal_tcp_ao_mac_length(0, &length));
+}
+
 /* Calls back into its shim. */
 static int observed;
 static struct wireseal_shim *observed_shim;
@@ -230,6 +263,7 @@ static void shims(void)
     struct wireseal_shim *shim;
     struct wireseal_shim_config config;
     struct wireseal_connection_identifier peer, wrong_peer;
+    struct wireseal_shim_peer known;
     struct wireseal_counters counters;
     struct wireseal_refusals refusals;
     struct wireseal_connection_info info;
@@ -353,11 +387,36 @@ static void shims(void)
     MISUSED(OK, wireseal_shim_passed(H(shim), P(&refusals)));
     MISUSED(OK, wireseal_shim_connection(H(shim), P(&pair), P(&info)));
     IS(BAD_ADDRESS, wireseal_shim_connection(shim, &wrong_pair, &info));
+    MISUSED(OK, wireseal_shim_set_current_key(H(shim), P(&pair), 1));
+    IS(UNKNOWN_KEY, wireseal_shim_set_current_key(shim, &pair, 9));
+    IS(BAD_ADDRESS, wireseal_shim_set_current_key(shim, &wrong_pair, 1));
+    IS(OK, wireseal_shim_connection(shim, &pair, &info));
+    HOLDS(info.current_key == 1);
+    index = 0;
+    MISUSED(OK, wireseal_shim_next_connection(H(shim), P(&index), &peer_index, P(&info)));
+    HOLDS(info.pair.local.port == pair.local.port);
+    index++;
+    IS(NO_CONNECTION, wireseal_shim_next_connection(shim, &index, NULL, &info));
+    index = (size_t)-1;
+    IS(NO_CONNECTION, wireseal_shim_next_connection(shim, &index, NULL, &info));
+    index = 0;
+    MISUSED(OK, wireseal_shim_next_peer(H(shim), P(&index), P(&known)));
+    HOLDS(index == peer_index);
+    index++;
+    IS(NO_SUCH_PEER, wireseal_shim_next_peer(shim, &index, &known));
+    index = (size_t)-1;
+    IS(NO_SUCH_PEER, wireseal_shim_next_peer(shim, &index, &known));
+    MISUSED(OK, wireseal_shim_own_icmp(H(shim), P(buffer), sizeof buffer));
+    IS(OK, wireseal_shim_own_icmp(shim, NULL, 0));
     MISUSED(OK, wireseal_shim_set_rnext_key(H(shim), P(&pair), 1));
     IS(UNKNOWN_KEY, wireseal_shim_set_rnext_key(shim, &pair, 9));
     IS(BAD_ADDRESS, wireseal_shim_set_rnext_key(shim, &wrong_pair, 1));
     MISUSED(NOT_ESTABLISHED, wireseal_shim_export(H(shim), P(&pair), P(state), sizeof state, P(&length)));
     IS(TOO_SMALL, wireseal_shim_export(shim, &pair, state, 100, &length));
+    MISUSED(OK, wireseal_shim_forget(H(shim), P(&pair)));
+    IS(NO_CONNECTION, wireseal_shim_forget(shim, &pair));
+    IS(NO_CONNECTION, wireseal_shim_set_current_key(shim, &pair, 1));
+    IS(BAD_ADDRESS, wireseal_shim_forget(shim, &wrong_pair));
     memset(state, 0xff, sizeof state), length = sizeof state;
     MISUSED(BAD_STATE, wireseal_shim_adopt(H(shim), 0, P(state), sizeof state, P(mkts), 1));
     MISUSED(OK, wireseal_shim_expire(H(shim), 1000000));
@@ -383,6 +442,7 @@ int main(void)
     misuse.other = shim;
     connections();
     segments();
+    texts();
     misuse.other = a_connection();
     shims();
     return misuse.failures != 0;

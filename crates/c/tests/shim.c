@@ -327,6 +327,61 @@ static void limits(struct end *a)
     CHECK(info_of(a).is_established);
 }
 
+/* Walks through peers and connections, chooses a key by hand, and forgets a connection. */
+static void walk(struct end *a, const struct wireseal_mkt *mkt)
+{
+    struct wireseal_shim_peer peer;
+    struct wireseal_connection_info info;
+    struct wireseal_connection_identifier other;
+    struct end stack = *a;
+    struct buffer buffer;
+    size_t index, place, peers = 0, found = 0;
+
+    memset(&other, 0, sizeof other);
+    OK(wireseal_network_from_text("192.0.2.0/24", &other.local));
+    OK(wireseal_network_from_text("192.0.2.9", &other.remote));
+    other.remote_port = 179;
+    OK(wireseal_shim_add_peer(a->shim, &other, mkt, 1, &index));
+    stack.pair.remote = end_of(9, 179);
+    buffer = made(&stack, SYN, "");
+    sign(&stack, &buffer);
+    for (place = 0; wireseal_shim_next_connection(a->shim, &place, &peers, &info) == WIRESEAL_STATUS_OK; place++, found++)
+        CHECK(peers == (info.pair.remote.address.octets[3] == 9 ? index : a->peer));
+    CHECK(found == 2);
+    for (place = peers = 0; wireseal_shim_next_peer(a->shim, &place, &peer) == WIRESEAL_STATUS_OK; place++, peers++) {
+        CHECK(place == (peer.connections.remote_port == 179 ? index : a->peer));
+        CHECK(peer.mkt_count == 1 && peer.mkts[0].send_id == mkt->send_id && peer.mkts[0].algorithm == mkt->algorithm);
+        CHECK(peer.mkts[0].master_key == NULL && peer.mkts[0].master_key_length == 0);
+    }
+    CHECK(peers == 2);
+    OK(wireseal_shim_forget(a->shim, &stack.pair));
+    EXPECT(WIRESEAL_STATUS_NO_CONNECTION, wireseal_shim_connection(a->shim, &stack.pair, &info));
+    OK(wireseal_shim_remove_peer(a->shim, index));
+    CHECK(info_of(a).is_established);
+}
+
+/* Router 192.0.2.77 tells this host, in an ICMP error that the host sees as its own, that a packet of 1500 octets is longer than 1400. */
+static void own_icmp(struct end *a)
+{
+    uint8_t icmp[IP_HEADER + 8 + IP_HEADER + TCP_HEADER] = {0}, *message = icmp + IP_HEADER, other[sizeof icmp];
+    struct end stack = *a;
+
+    packet_of(message + 8, stack.pair, stack.sent, stack.received, ACK, "");
+    memcpy(icmp, message + 8, IP_HEADER);
+    put16(icmp + 2, sizeof icmp);
+    icmp[9] = 1;
+    message[0] = 3, message[1] = 4;
+    put16(message + 6, 1400);
+    memcpy(other, icmp, sizeof icmp);
+    OK(wireseal_shim_own_icmp(a->shim, icmp, sizeof icmp));
+    CHECK(get16(message + 6) == 1400 - WIRESEAL_OPTION_ROOM);
+    /* Of a connection that the shim does not have: unchanged. */
+    put16(other + IP_HEADER + 8 + IP_HEADER, 1);
+    memcpy(icmp, other, sizeof icmp);
+    OK(wireseal_shim_own_icmp(a->shim, icmp, sizeof icmp));
+    CHECK(memcmp(icmp, other, sizeof icmp) == 0);
+}
+
 /* Closed by FINs; the peer is removed, then the shim. */
 static void end(struct end *a, struct end *b)
 {
@@ -384,7 +439,7 @@ static void wiped(void)
     memset(&any, 0, sizeof any);
     any.local.address.version = any.remote.address.version = 4;
     memset(&stack, 0, sizeof stack);
-    OK(wireseal_shim_new(memory, sizeof memory, &config, (const uint8_t *)secret, PEERS, 4, &shim));
+    OK(wireseal_shim_new(memory, sizeof memory, &config, (const uint8_t *)secret + 16, PEERS, 4, &shim));
     for (round = 0; round < 3; round++) {
         OK(wireseal_shim_add_peer(shim, &any, &key, 1, &peer));
         for (at = 0; at < 4; at++) {
@@ -420,6 +475,8 @@ int main(void)
     move(&a, &b, &next);
     mismatches(&a, &b);
     limits(&a);
+    walk(&a, &next);
+    own_icmp(&a);
     end(&a, &b);
     wiped();
     puts("shims: handshake, refusals, rollover, batches, move, mismatches, limits");

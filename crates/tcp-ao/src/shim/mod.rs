@@ -178,6 +178,11 @@ where
         self.peers.iter()
     }
 
+    /// [`peers`](Self::peers) from `index` on, to go on after peers were added and removed.
+    pub fn peers_from(&self, index: usize) -> impl Iterator<Item = (usize, &Peer)> {
+        self.peers.iter_from(index)
+    }
+
     /// The peer at `index`, if there is one.
     #[must_use]
     pub fn peer(&self, index: usize) -> Option<&Peer> {
@@ -284,6 +289,15 @@ where
     /// The live connections.
     pub fn connections(&self) -> impl Iterator<Item = &Connection<MKTS_PER_PEER>> {
         self.table.entries().map(|entry| &entry.connection)
+    }
+
+    /// The live connections from one place in the table on, to go on after some came and went: each with its place, and the index of its
+    /// peer.
+    pub fn connections_from(
+        &self,
+        place: usize,
+    ) -> impl Iterator<Item = (usize, usize, &Connection<MKTS_PER_PEER>)> {
+        self.table.entries_from(place).map(|(place, entry)| (place, entry.peer, &entry.connection))
     }
 
     /// The live connections that have not been closed or reset, each with the index of its peer. Closed ones stay in the table for a while,

@@ -109,7 +109,11 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> {
-        let slots = self.slots.as_ref().iter().enumerate();
+        self.iter_from(0)
+    }
+
+    pub(super) fn iter_from(&self, index: usize) -> impl Iterator<Item = (usize, &Peer)> {
+        let slots = self.slots.as_ref().iter().enumerate().skip(index);
         slots.filter_map(|(index, slot)| Some((index, slot.peer.as_ref()?)))
     }
 
