@@ -46,6 +46,25 @@
 // The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
 #define WIRESEAL_ALIGN 64
 
+// The version that this header is of: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() tells that of
+// the library which the program runs with.
+#define WIRESEAL_VERSION_MAJOR 0
+
+// The second number; until 1.0 it is another for every change that breaks programs.
+#define WIRESEAL_VERSION_MINOR 1
+
+// The third number.
+#define WIRESEAL_VERSION_PATCH 0
+
+// In wireseal_features(): keys on Linux's sockets, key chains from files, and the key manager.
+#define WIRESEAL_FEATURE_LINUX 1
+
+// In wireseal_features(): QUIC and AEADs.
+#define WIRESEAL_FEATURE_QUIC 2
+
+// In wireseal_features(): an operating system, so that a fault in the library is a status and does not trap.
+#define WIRESEAL_FEATURE_STD 4
+
 // The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
 // overlap.
 #define WIRESEAL_MKTS 4
@@ -265,6 +284,8 @@ enum wireseal_status {
     WIRESEAL_STATUS_NO_SUCH_CHAIN = 170,
     // A text of keys has a mistake, or keys do not fit together. The message says where.
     WIRESEAL_STATUS_KEYS = 171,
+    // Never returned: it makes the enum 32 bits wide with every compiler.
+    WIRESEAL_STATUS_MAX = 2147483647,
 };
 
 // What happened.
@@ -942,7 +963,14 @@ extern "C" {
 #endif // __cplusplus
 
 // The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
-const char *wireseal_status_text(int32_t status);
+const char *wireseal_status_text(uint32_t status);
+
+// The library's version, such as "0.1.0".
+const char *wireseal_version(void);
+
+// What the library was built with: the sum of the constants WIRESEAL_FEATURE_... . A key says whether its algorithm was left out
+// (WIRESEAL_STATUS_NOT_BUILT_IN).
+uint32_t wireseal_features(void);
 
 // Octets of memory for a connection.
 size_t wireseal_connection_size(void);
@@ -1895,7 +1923,8 @@ enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
 //
 // `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
 //
-// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+// Errors: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305;
+// WIRESEAL_STATUS_BAD_ARGUMENT if the text overlaps its tag or `aad`.
 enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
                                         const uint8_t *nonce,
                                         const uint8_t *aad,
@@ -1921,7 +1950,7 @@ enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key
 
 // Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
 //
-// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and _BAD_ARGUMENT, as for wireseal_aead_seal().
 enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
                                         const uint8_t *nonce,
                                         const uint8_t *aad,
