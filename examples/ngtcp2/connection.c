@@ -182,7 +182,6 @@ static void send_datagram(struct connection *connection, const uint8_t *datagram
 
 /* A server's first datagram of a client: answered with a Retry if one is wanted and the client has no token yet. */
 static bool accept_first(struct connection *connection, const uint8_t *datagram, size_t length) {
-    static uint8_t secret[32]; /* of the tokens */
     uint8_t packet[MAX_DATAGRAM], token[NGTCP2_CRYPTO_MAX_RETRY_TOKENLEN];
     const struct sockaddr *remote = (struct sockaddr *)&connection->remote;
     ngtcp2_pkt_hd initial;
@@ -193,9 +192,9 @@ static bool accept_first(struct connection *connection, const uint8_t *datagram,
     original_id = initial.dcid;
     if (connection->task->retry && initial.token.len == 0) {
         id = new_id();
-        random_octets(secret, sizeof secret);
-        written = ngtcp2_crypto_generate_retry_token(token, secret, sizeof secret, initial.version, remote,
-                                                     sizeof connection->remote, &id, &initial.dcid, now());
+        written = ngtcp2_crypto_generate_retry_token(token, connection->token_secret, sizeof connection->token_secret,
+                                                     initial.version, remote, sizeof connection->remote, &id,
+                                                     &initial.dcid, now());
         if (written < 0) return fail("Retry", "no token could be made");
         written = connection->task->crypto->write_retry(packet, sizeof packet, &initial, &id, token, (size_t)written);
         if (written < 0) return fail("Retry", ngtcp2_strerror((int)written));
@@ -204,9 +203,10 @@ static bool accept_first(struct connection *connection, const uint8_t *datagram,
         return true;
     }
     if (connection->task->retry &&
-        ngtcp2_crypto_verify_retry_token(&original_id, initial.token.base, initial.token.len, secret, sizeof secret,
-                                         initial.version, remote, sizeof connection->remote, &initial.dcid,
-                                         RETRY_SECONDS * NGTCP2_SECONDS, now()) != 0) {
+        ngtcp2_crypto_verify_retry_token(&original_id, initial.token.base, initial.token.len, connection->token_secret,
+                                         sizeof connection->token_secret, initial.version, remote,
+                                         sizeof connection->remote, &initial.dcid, RETRY_SECONDS * NGTCP2_SECONDS,
+                                         now()) != 0) {
         return true; /* a token that is not ours */
     }
     return quic_new(connection, &initial, &original_id);
@@ -259,6 +259,7 @@ static bool transmit(struct connection *connection) {
     const uint8_t *octets = task->is_server ? connection->received : task->payload;
     uint8_t datagram[MAX_DATAGRAM];
     ngtcp2_ssize length, taken;
+    bool is_blocked = false;
 
     if (!task->is_server && connection->stream < 0) {
         /* Possible once the handshake has told how many streams the server allows. */
@@ -271,20 +272,25 @@ static bool transmit(struct connection *connection) {
         size_t limit = limit_of(connection);
         size_t end = complete < limit ? complete : limit;
         bool is_last = end == complete && (!task->is_server || connection->received_all);
-        bool has_data = connection->stream >= 0 && !connection->sent_all && (connection->sent < end || is_last);
+        bool has_data =
+            !is_blocked && connection->stream >= 0 && !connection->sent_all && (connection->sent < end || is_last);
         taken = -1;
         length = ngtcp2_conn_write_stream(connection->quic, &path, &info, datagram, sizeof datagram, &taken,
                                           is_last ? NGTCP2_WRITE_STREAM_FLAG_FIN : NGTCP2_WRITE_STREAM_FLAG_NONE,
                                           has_data ? connection->stream : -1, octets + connection->sent,
                                           has_data ? end - connection->sent : 0, now());
-        if (length == NGTCP2_ERR_STREAM_DATA_BLOCKED) return true;
+        if (length == NGTCP2_ERR_STREAM_DATA_BLOCKED) {
+            /* The peer allows no more of the stream, but what it waits for can be sent. */
+            is_blocked = true;
+            continue;
+        }
         if (length < 0) return fail("ngtcp2", ngtcp2_strerror((int)length));
         if (taken >= 0) {
             connection->sent += (size_t)taken;
             connection->sent_all = is_last && connection->sent == end;
         }
         if (length > 0) send_datagram(connection, datagram, (size_t)length);
-    } while (length > 0);
+    } while (length > 0 || length == NGTCP2_ERR_STREAM_DATA_BLOCKED);
     ngtcp2_conn_update_pkt_tx_time(connection->quic, now());
     return true;
 }
@@ -316,6 +322,7 @@ bool connection_run(struct connection *connection, const struct task *task) {
     memset(connection, 0, sizeof *connection);
     connection->task = task;
     connection->stream = -1;
+    random_octets(connection->token_secret, sizeof connection->token_secret);
     connection->received = malloc(task->payload_length);
     connection->socket = socket(AF_INET, SOCK_DGRAM, 0);
     if (connection->received == NULL || connection->socket < 0) return fail("socket", strerror(errno));

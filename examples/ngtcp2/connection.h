@@ -32,6 +32,8 @@ struct connection {
     ngtcp2_crypto_conn_ref reference;
     gnutls_session_t tls;
     gnutls_certificate_credentials_t credentials;
+    /* A server's, for the tokens in its Retry packets: one for all, because a client may send its first packet again before a Retry arrives. */
+    uint8_t token_secret[32];
     /* The stream, or -1; what was received; what was handed to ngtcp2 to send. */
     int64_t stream;
     uint8_t *received;

@@ -24,6 +24,8 @@ struct usage {
     /* The connection's enum wireseal_aead_algorithm, and what computes it. */
     uint32_t algorithm;
     char served_by[64];
+    /* Wireseal's header key of the 1-RTT packets that this end sends, which key updates do not change. */
+    void *header_key;
 };
 
 struct crypto {

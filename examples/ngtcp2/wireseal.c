@@ -12,10 +12,22 @@
 #define NONCE_LENGTH 12
 #define TAG_LENGTH 16
 #define MAX_KEY_LENGTH 32
+#define SAMPLE_LENGTH 16
+#define MASK_LENGTH 5
+
+/* ngtcp2 asks for a packet's AEAD and then, in another callback, for its header mask. Wireseal computes both in one pass when it seals, so the
+   mask waits here, with the sample that it is for. */
+struct header_key {
+    struct wireseal_mask_key *key;
+    uint8_t sample[SAMPLE_LENGTH], mask[MASK_LENGTH];
+    bool has_mask;
+};
 
 /* What ngtcp2 calls a context: it hands back these in its callbacks. */
 struct packet_key {
     struct wireseal_aead_key *key;
+    /* To seal, that of the same direction; to open, and for Retry packets, NULL. */
+    struct header_key *header_key;
     /* Counts the packets. */
     uint64_t *count;
 };
@@ -43,6 +55,7 @@ static bool packet_key_new(ngtcp2_crypto_aead_ctx *context, uint32_t algorithm, 
         free(made);
         return false;
     }
+    made->header_key = NULL;
     made->count = count;
     context->native_handle = made;
     return true;
@@ -60,21 +73,25 @@ static void packet_key_free(ngtcp2_conn *quic, ngtcp2_crypto_aead_ctx *context, 
 static bool header_key_new(ngtcp2_crypto_cipher_ctx *context, uint32_t algorithm, const uint8_t *octets) {
     size_t size = wireseal_mask_key_size();
     void *memory = memory_for(size, wireseal_mask_key_align());
-    struct wireseal_mask_key *made;
-    if (wireseal_mask_key_new(memory, size, algorithm, octets, wireseal_aead_key_length(algorithm), &made) !=
-        WIRESEAL_STATUS_OK) {
+    struct header_key *made = malloc(sizeof *made);
+    if (made == NULL || wireseal_mask_key_new(memory, size, algorithm, octets, wireseal_aead_key_length(algorithm),
+                                              &made->key) != WIRESEAL_STATUS_OK) {
         free(memory);
+        free(made);
         return false;
     }
+    made->has_mask = false;
     context->native_handle = made;
     return true;
 }
 
 static void header_key_free(ngtcp2_conn *quic, ngtcp2_crypto_cipher_ctx *context, void *user_data) {
+    struct header_key *header_key = context->native_handle;
     (void)quic, (void)user_data;
-    if (context->native_handle == NULL) return;
-    wireseal_mask_key_end(context->native_handle);
-    free(context->native_handle);
+    if (header_key == NULL) return;
+    wireseal_mask_key_end(header_key->key);
+    free(header_key->key);
+    free(header_key);
 }
 
 /* Derives the keys of a secret; without a header key if it is one of a key update. */
@@ -90,6 +107,11 @@ static bool keys_derive(struct keys *keys, uint32_t algorithm, const uint8_t *se
     gnutls_memset(key, 0, sizeof key);
     gnutls_memset(mask_key, 0, sizeof mask_key);
     return is_done;
+}
+
+/* From now on this packet key, which seals, also computes the masks of this header key. */
+static void set_header_key(ngtcp2_crypto_aead_ctx *packet_key, void *header_key) {
+    ((struct packet_key *)packet_key->native_handle)->header_key = header_key;
 }
 
 static void keys_free(struct keys *keys) {
@@ -142,6 +164,7 @@ static int install_initial(ngtcp2_conn *quic, const ngtcp2_cid *id, void *user_d
         keys_free(&send);
         return NGTCP2_ERR_CALLBACK_FAILURE;
     }
+    set_header_key(&send.aead, send.mask.native_handle);
     ngtcp2_conn_set_initial_crypto_ctx(quic, &context);
     if (ngtcp2_conn_install_initial_key(quic, &receive.aead, receive.iv, &receive.mask, &send.aead, send.iv, &send.mask,
                                         NONCE_LENGTH) != 0) {
@@ -210,8 +233,10 @@ static int on_secrets(gnutls_session_t tls, gnutls_record_encryption_level_t gnu
         if (!keys_derive(&keys, algorithm, send_secret, length, false, &used->sealed)) {
             error = -1;
         } else if (is_handshake) {
+            set_header_key(&keys.aead, keys.mask.native_handle);
             error = ngtcp2_conn_install_tx_handshake_key(quic, &keys.aead, keys.iv, NONCE_LENGTH, &keys.mask);
         } else {
+            set_header_key(&keys.aead, usage->header_key = keys.mask.native_handle);
             error = ngtcp2_conn_install_tx_key(quic, send_secret, length, &keys.aead, keys.iv, NONCE_LENGTH, &keys.mask);
         }
         if (error != 0) keys_free(&keys);
@@ -242,6 +267,7 @@ static int on_update(ngtcp2_conn *quic, uint8_t *receive_secret, uint8_t *send_s
         keys_free(&send);
         return NGTCP2_ERR_CALLBACK_FAILURE;
     }
+    set_header_key(&send.aead, usage->header_key);
     *receive_aead = receive.aead;
     *send_aead = send.aead;
     memcpy(receive_iv, receive.iv, NONCE_LENGTH);
@@ -253,11 +279,21 @@ static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead, const ngtcp
                       const uint8_t *text, size_t length, const uint8_t *nonce, size_t nonce_length, const uint8_t *aad,
                       size_t aad_length) {
     struct packet_key *packet_key = context->native_handle;
+    struct header_key *header_key = packet_key->header_key;
+    enum wireseal_status status;
     (void)aead, (void)nonce_length;
     if (dest != text && length > 0) memmove(dest, text, length);
-    if (wireseal_aead_seal(packet_key->key, nonce, aad, aad_length, dest, length, dest + length) != WIRESEAL_STATUS_OK) {
-        return NGTCP2_ERR_CALLBACK_FAILURE;
+    if (header_key == NULL) {
+        status = wireseal_aead_seal(packet_key->key, nonce, aad, aad_length, dest, length, dest + length);
+    } else {
+        /* The sample starts four octets after the packet number's first (RFC 9001 §5.4.2), whose length the header begins with. */
+        size_t sample_offset = 3 - (aad[0] & 3);
+        status = wireseal_aead_seal_with_mask(packet_key->key, header_key->key, nonce, aad, aad_length, dest, length,
+                                              sample_offset, header_key->mask);
+        header_key->has_mask = status == WIRESEAL_STATUS_OK;
+        if (header_key->has_mask) memcpy(header_key->sample, dest + sample_offset, SAMPLE_LENGTH);
     }
+    if (status != WIRESEAL_STATUS_OK) return NGTCP2_ERR_CALLBACK_FAILURE;
     *packet_key->count += 1;
     return 0;
 }
@@ -280,8 +316,13 @@ static int on_decrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead, const ngtcp
 
 static int on_mask(uint8_t *dest, const ngtcp2_crypto_cipher *cipher, const ngtcp2_crypto_cipher_ctx *context,
                    const uint8_t *sample) {
+    struct header_key *header_key = context->native_handle;
     (void)cipher;
-    return wireseal_mask(context->native_handle, sample, dest) == WIRESEAL_STATUS_OK ? 0 : NGTCP2_ERR_CALLBACK_FAILURE;
+    if (header_key->has_mask && memcmp(header_key->sample, sample, SAMPLE_LENGTH) == 0) {
+        memcpy(dest, header_key->mask, MASK_LENGTH);
+        return 0;
+    }
+    return wireseal_mask(header_key->key, sample, dest) == WIRESEAL_STATUS_OK ? 0 : NGTCP2_ERR_CALLBACK_FAILURE;
 }
 
 static void set_callbacks(ngtcp2_callbacks *callbacks) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "vectors.h"
+#include "quic_vectors.h"
 #include "wireseal.h"
 
 #define HOLDS(condition) ((condition) ? (void)0 : (fprintf(stderr, "quic.c:%d: not so: %s\n", __LINE__, #condition), exit(1)))
@@ -311,6 +311,15 @@ static void aead(const struct aead_vector *vector)
     IS(OK, wireseal_mask(mask_key, text + length - 3, other_mask));
     HOLDS(memcmp(mask, other_mask, sizeof mask) == 0);
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_aead_seal_with_mask(key, mask_key, nonce, aad, aad_length, text, length, length + 1, mask));
+    HOLDS(are(text, length + TAG, vector->sealed));
+
+    /* Buffers that overlap by one octet: nothing is changed. */
+    IS(BAD_ARGUMENT, wireseal_aead_seal(key, nonce, aad, aad_length, text, length, text + length - 1));
+    IS(BAD_ARGUMENT, wireseal_aead_seal(key, nonce, text + length - 1, 20, text, length, aad));
+    IS(BAD_ARGUMENT, wireseal_aead_seal(key, nonce, text, 5, text + 4, length - 4, aad));
+    IS(BAD_ARGUMENT, wireseal_aead_seal_with_mask(key, mask_key, nonce, text + length + TAG - 1, 20, text, length, 0, mask));
+    IS(BAD_ARGUMENT, wireseal_aead_open(key, nonce, aad, aad_length, text + 15, length - 15, text));
+    IS(BAD_ARGUMENT, wireseal_aead_open(key, nonce, text, 5, text + 4, length - 4, aad));
     HOLDS(are(text, length + TAG, vector->sealed));
 
     for (i = 0; i < length + TAG; i++) {

@@ -2,13 +2,14 @@
 
 import datetime
 
-from lab.setup import HERE, PAYLOAD_OCTETS, commit, crate_version
+from lab.setup import HERE, PAYLOAD_OCTETS, commit, crate_version, debian_version
 
 HEAD = """\
-# quinn and s2n-quic on Wireseal against other QUIC stacks
+# quinn, s2n-quic and ngtcp2 on Wireseal against other QUIC stacks
 
 Written by `interop/quic/run` on {date} at commit {commit}; [README.md](README.md) says what decides a row. Wireseal's end: quinn {quinn} (quinn-proto {proto}) \
-or s2n-quic {s2n_quic}, and rustls {rustls}, with QUIC keys from `wireseal-rustls` or `wireseal-quinn` (the key module) on {backend}. Peers: {peers}. \
+or s2n-quic {s2n_quic}, and rustls {rustls}, with QUIC keys from `wireseal-rustls` or `wireseal-quinn` (the key module) on {backend}; or ngtcp2 {ngtcp2} \
+and GnuTLS, with QUIC keys from libwireseal. Peers: {peers}. \
 {passed} rows passed, {failed} failed, {impossible} are not possible.
 
 | peer | Wireseal is | stack | keys through | suite | what was done | outcome | seconds |
@@ -24,6 +25,7 @@ tell a provider the version; s2n-quic has no version but 1. Wireseal's own versi
 1-RTT packets. It starts a key update 10,000 packets short of a key's confidentiality limit; in its rows with one, Wireseal's keys state a limit of 10,500 packets.
 * quinn starts a key update of its own after 10 to 1000 packets, so nearly every row has one.
 * Through rustls, quinn computes the token and the integrity tag of Retry packets itself; the key module does that, too. The keys of all other packets of quinn are Wireseal's either way.
+* ngtcp2 on Wireseal: TLS is GnuTLS's; keys, packets and the tags of Retry packets are libwireseal's, through ngtcp2's callbacks. It starts key updates only on demand.
 """
 
 
@@ -38,6 +40,7 @@ def write(rows):
         proto=crate_version("quinn-proto"),
         s2n_quic=crate_version("s2n-quic"),
         rustls=crate_version("rustls"),
+        ngtcp2=debian_version("libngtcp2-dev"),
         backend=next((row.backend for row in rows if row.backend), "nothing"),
         peers=", ".join(f"{name} {version.removeprefix('v')}" for name, version in versions.items()),
         passed=outcomes.count("passed"),

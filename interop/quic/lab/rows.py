@@ -5,7 +5,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from lab import processes, recorded
+from lab import libwireseal, processes, recorded
 from lab.setup import CERTIFICATES, PAYLOAD, PAYLOAD_OCTETS, PROGRAM, TARGET, payload_digest
 
 LOGS = TARGET / "logs"
@@ -13,15 +13,24 @@ VERSION_1 = "00000001"
 VERSION_2 = "6b3343cf"
 # From quinn as client, and from aioquic when quinn's server answers with Version Negotiation.
 VERSION_REFUSED = "unsupported QUIC version|Could not find a common protocol version"
-# quinn's after a quarter and after three quarters of the payload, s2n-quic's after some packets.
-UPDATES_BY_US = {"quinn": 2, "s2n-quic": 1}
+# quinn's and ngtcp2's after a quarter and after three quarters of the payload, s2n-quic's after some packets.
+UPDATES_BY_US = {"quinn": 2, "s2n-quic": 1, "ngtcp2": 2}
 # Wireseal's ends: the stack, and how Wireseal's keys get to it.
-ENDS = [("quinn", "rustls"), ("quinn", "key-module"), ("s2n-quic", "rustls")]
-NO_HTTP_3 = "the peer speaks only HTTP/3, and no published crate has it for s2n-quic"
-NO_RECORDING = "s2n-quic has a socket of its own, and no stable way to see what it sends"
+ENDS = [("quinn", "rustls"), ("quinn", "key-module"), ("s2n-quic", "rustls"), ("ngtcp2", "libwireseal")]
+STACKS = list(dict.fromkeys(stack for stack, _ in ENDS))
+NO_HTTP_3 = {
+    "s2n-quic": "the peer speaks only HTTP/3, and no published crate has it for s2n-quic",
+    "ngtcp2": "the peer speaks only HTTP/3, and the example in C has only the echo",
+}
+NO_RECORDING = {
+    "s2n-quic": "s2n-quic has a socket of its own, and no stable way to see what it sends",
+    "ngtcp2": "the example in C records nothing",
+}
 NO_VERSION_2 = {
-    "client": "s2n-quic has only version 1",
-    "server": "s2n-quic has only version 1, and takes Initial packets of version 2 for 0-RTT packets, which it drops",
+    ("s2n-quic", "client"): "s2n-quic has only version 1",
+    ("s2n-quic", "server"): "s2n-quic has only version 1, and takes Initial packets of version 2 for 0-RTT packets, which it drops",
+    ("ngtcp2", "client"): "ngtcp2 0.12 has only the draft of version 2",
+    ("ngtcp2", "server"): "ngtcp2 0.12 has only the draft of version 2",
 }
 
 
@@ -31,9 +40,9 @@ class Row:
     # Wireseal's end, or "reader" if Wireseal is both and the peer reads along.
     role: str
     suite: str
-    # What runs on Wireseal: "quinn" or "s2n-quic".
+    # What runs on Wireseal: "quinn", "s2n-quic" or "ngtcp2".
     stack: str
-    # How Wireseal's keys get to it: "rustls" or "key-module".
+    # How Wireseal's keys get to it: "rustls", "key-module" or "libwireseal".
     keys: str
     # Which end starts key updates: "us", "peer" or "".
     updates: str = ""
@@ -58,13 +67,16 @@ class Row:
         return f"Retry, {done}" if self.retry else done
 
     def line(self):
-        return f"{self.peer.name:9} {self.role:7} {self.stack:8} {self.keys:10} {self.suite:29} {self.what():52} {self.outcome}"
+        return f"{self.peer.name:9} {self.role:7} {self.stack:8} {self.keys:11} {self.suite:29} {self.what():52} {self.outcome}"
 
     def our_command(self, role, address, update_keys):
         """The command of Wireseal's end."""
-        command = [PROGRAM, role, "--stack", self.stack, "--keys", self.keys, "--suite", self.suite]
-        command += ["--application", self.peer.application, "--certificates", CERTIFICATES, "--payload", PAYLOAD]
-        # s2n-quic takes no version.
+        if self.stack == "ngtcp2":
+            command = [libwireseal.PROGRAM, role]
+        else:
+            command = [PROGRAM, role, "--stack", self.stack, "--keys", self.keys, "--application", self.peer.application]
+        command += ["--suite", self.suite, "--certificates", CERTIFICATES, "--payload", PAYLOAD]
+        # The others take no version.
         command += ["--version", self.version] if self.stack == "quinn" else []
         command += ["--update-keys"] if update_keys else []
         return [*command, "--address", address]
@@ -74,22 +86,23 @@ class Row:
         return LOGS / re.sub(r"[^a-z0-9]+", "-", " ".join(words).lower())
 
 
-def matrix(peers):
+def matrix(peers, stacks):
     for peer in peers:
         for stack, keys in ENDS:
-            yield from rows_of(peer, stack, keys)
+            if stack in stacks:
+                yield from rows_of(peer, stack, keys)
 
 
 def rows_of(peer, *end):
-    s2n_quic = end[0] == "s2n-quic"
+    stack, keys = end
     suite = peer.suites[0]
     if peer.reads:
-        impossible = NO_RECORDING if s2n_quic else ""
+        impossible = NO_RECORDING.get(stack, "")
         yield from (Row(peer, "reader", suite, *end, impossible=impossible) for suite in peer.suites)
         return
     for role, other in (("client", "server"), ("server", "client")):
-        if s2n_quic and peer.application != "echo":
-            yield Row(peer, role, suite, *end, impossible=NO_HTTP_3)
+        if stack in NO_HTTP_3 and peer.application != "echo":
+            yield Row(peer, role, suite, *end, impossible=NO_HTTP_3[stack])
             continue
         for each in peer.suites:
             yield Row(peer, role, each, *end)
@@ -97,8 +110,8 @@ def rows_of(peer, *end):
         yield Row(peer, role, suite, *end, updates="peer", impossible=peer.no_key_update.get(other, ""))
         yield Row(peer, role, suite, *end, retry=True)
         # The stack itself refuses it, whatever its keys.
-        if peer.speaks_version_2 and end[1] == "rustls":
-            impossible = NO_VERSION_2[role] if s2n_quic else ""
+        if peer.speaks_version_2 and keys != "key-module":
+            impossible = NO_VERSION_2.get((stack, role), "")
             yield Row(peer, role, suite, *end, version=VERSION_2, impossible=impossible)
 
 

@@ -44,12 +44,12 @@ def step(*command, cwd=HERE):
     print(f"    ({time.monotonic() - started:.0f} s)", flush=True)
 
 
-def install_and_build(peers):
+def install_and_build(ends):
     TARGET.mkdir(parents=True, exist_ok=True)
-    install_packages({package for peer in peers for package in peer.debian_packages})
-    for peer in peers:
-        peer.build()
-    crates = ["wireseal-interop-quic", *(peer.crate for peer in peers if peer.crate)]
+    install_packages({package for end in ends for package in end.debian_packages})
+    for end in ends:
+        end.build()
+    crates = ["wireseal-interop-quic", *(end.crate for end in ends if end.crate)]
     step("cargo", "build", "--locked", *(f"--package={crate}" for crate in crates))
 
     CERTIFICATES.mkdir(exist_ok=True)

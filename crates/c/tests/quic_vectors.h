@@ -1,6 +1,6 @@
 /* Published vectors, in hexadecimal. */
-#ifndef VECTORS_H
-#define VECTORS_H
+#ifndef QUIC_VECTORS_H
+#define QUIC_VECTORS_H
 
 #include <stdint.h>
 
