@@ -26,6 +26,15 @@
  *   Different handles can be used by different threads at the same time. If a thread uses a handle while another does, its call returns
  *   WIRESEAL_STATUS_BUSY and does nothing. Comments say which handles any number of threads may use at once.
  *
+ * Callbacks
+ *   A callback returns: neither longjmp() nor an exception of C++ may leave it; an exception ends the program.
+ *
+ * Processes, signals and memory: functions with handles on the heap
+ *   A thread that is cancelled in a call ends after it; asynchronous cancellation is not allowed there. Do not call them in a signal handler.
+ *   After fork() the child may use them, too, whatever other threads were doing. But a manager and its attachments are for one of the two
+ *   processes alone; for the child only if no other thread was in a call with one of them.
+ *   If the heap has no memory left, the program is aborted. All other functions need no heap.
+ *
  * Faults in the library
  *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and the handle refuses all further calls but
  *   its end. In a library that was built without an operating system, the processor traps instead.
@@ -409,7 +418,7 @@ enum wireseal_peer_change_kind {
     WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
     // It is kept out, as by wireseal_manager_block_peer().
     WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
-    // Its keys stay; only its policy is set.
+    // It has to be there, or else WIRESEAL_STATUS_NO_PEER, and its keys stay, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set.
     WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
 };
 
@@ -939,6 +948,10 @@ struct wireseal_quic_retry {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+extern int pthread_setcancelstate(int state, int *before);
+
+extern int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 // The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
 const char *wireseal_status_text(int32_t status);
@@ -1600,7 +1613,7 @@ enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *ma
                                                size_t message_size,
                                                uint64_t *generation);
 
-// Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+// Removes a peer; if it is not there, this is a change nevertheless. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
 // and are reported as expired: shut them down.
 //
 // On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
@@ -1653,6 +1666,7 @@ enum wireseal_status wireseal_manager_undo(const struct wireseal_manager *manage
 //
 // `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
 // it may be null.
+// WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet; 0 is from before the first.
 enum wireseal_status wireseal_manager_progress(const struct wireseal_manager *manager,
                                                uint64_t generation,
                                                wireseal_line_callback pending,

@@ -7,9 +7,9 @@ use std::vec::Vec;
 
 use wireseal_keys::{Error, Key, KeyChain, KeyChains, Lifetime, Timestamp};
 
-use crate::border::{given, guarded, items, items_mut, octets, place, place_if_wanted};
+use crate::border::{given, items, items_mut, octets, place, place_if_wanted};
 use crate::formats::{Converted, chains_of_file, chains_of_text, converted as converted_text};
-use crate::heap::{Message, OnHeap, end, keep, text, text_if_given, with};
+use crate::heap::{Message, OnHeap, end, explained, keep, status_text, telling, text, text_if_given, with};
 use crate::mkt::wireseal_mkt;
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -78,9 +78,11 @@ pub unsafe extern "C" fn wireseal_chains_from_file(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        keep(chains, || {
-            let (path, mut message) = (text(path)?, Message::at(message, message_size)?);
-            chains_of_file(path, of_peer, &mut message)
+        telling(message, message_size, |message| {
+            keep(chains, || {
+                let message = message?;
+                chains_of_file(text(path)?, of_peer, message)
+            })
         })
     }
 }
@@ -104,11 +106,12 @@ pub unsafe extern "C" fn wireseal_chains_from_text(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        keep(chains, || {
-            let (name, format) = (text(name)?, text_if_given(format)?);
-            let mut message = Message::at(message, message_size)?;
-            let text = utf_8(octets, length, &mut message)?;
-            chains_of_text(name, text, format, of_peer, &mut message)
+        telling(message, message_size, |message| {
+            keep(chains, || {
+                let (message, name, format) = (message?, text(name)?, text_if_given(format)?);
+                let text = utf_8(octets, length, message)?;
+                chains_of_text(name, text, format, of_peer, message)
+            })
         })
     }
 }
@@ -132,34 +135,36 @@ pub unsafe extern "C" fn wireseal_chains_from_keys(
     chains: *mut *mut wireseal_chains,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
-    unsafe {
-        keep(chains, || {
-            let (name, mut message) = (text(name)?, Message::at(message, message_size)?);
-            let preferred = if preferred.is_null() { None } else { Some(*given(preferred)?) };
-            let given = items(keys, count)?;
-            // All at once: a list that grew would leave secrets behind.
-            let mut keys = Vec::with_capacity(given.len());
-            for key in given {
-                let mkt = key.mkt.read()?;
-                let made =
-                    || Key::new(key.key_id, mkt).with_lifetimes(key.send.try_into()?, key.accept.try_into()?);
-                let made = made().map_err(|error| format!("key {}: {error}", key.key_id));
-                keys.push(made.map_err(|error| {
-                    message.write(error);
-                    Status::Keys
-                })?);
-            }
-            let chain = || {
-                let chain = KeyChain::new(name, keys)?.with_accept_tolerance(accept_tolerance)?;
-                let chain = match preferred {
-                    Some(key_id) => chain.with_preferred(key_id)?,
-                    None => chain,
-                };
-                KeyChains::new(Vec::from([chain]))
+    let call = |message: &mut Message<'_>| unsafe {
+        let name = text(name)?;
+        let preferred = if preferred.is_null() { None } else { Some(*given(preferred)?) };
+        let given = items(keys, count)?;
+        // All at once: a list that grew would leave secrets behind.
+        let mut keys = Vec::with_capacity(given.len());
+        for key in given {
+            let id = key.key_id;
+            let mkt = key
+                .mkt
+                .read()
+                .inspect_err(|status| message.write(format!("key {id}: {}", status_text(*status))))?;
+            let made = || Key::new(id, mkt).with_lifetimes(key.send.try_into()?, key.accept.try_into()?);
+            keys.push(made().map_err(|error: Error| {
+                message.write(format!("key {id}: {error}"));
+                Status::Keys
+            })?);
+        }
+        let chain = || {
+            let chain = KeyChain::new(name, keys)?.with_accept_tolerance(accept_tolerance)?;
+            let chain = match preferred {
+                Some(key_id) => chain.with_preferred(key_id)?,
+                None => chain,
             };
-            message.told(chain())
-        })
-    }
+            KeyChains::new(Vec::from([chain]))
+        };
+        message.told(chain())
+    };
+    // SAFETY: what C promises of `message` and `chains`.
+    unsafe { telling(message, message_size, |message| keep(chains, || call(message?))) }
 }
 
 /// Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
@@ -257,12 +262,12 @@ pub unsafe extern "C" fn wireseal_keys_convert(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
-    guarded(|| unsafe {
+    let call = |message: &mut Message<'_>| unsafe {
         let (name, to, from) = (text(name)?, text(to)?, text_if_given(from)?);
-        let (mut needed, mut message) = (place(needed)?, Message::at(message, message_size)?);
+        let mut needed = place(needed)?;
         let room: &mut [MaybeUninit<u8>] = items_mut(converted.cast(), size)?;
-        let text = utf_8(octets, length, &mut message)?;
-        let Converted { text, losses } = converted_text(name, text, from, to, &mut message)?;
+        let text = utf_8(octets, length, message)?;
+        let Converted { text, losses } = converted_text(name, text, from, to, message)?;
         needed.write(text.len());
         if text.len() > room.len() {
             return Err(Status::TooSmall);
@@ -272,7 +277,9 @@ pub unsafe extern "C" fn wireseal_keys_convert(
         }
         message.write(losses);
         Ok(())
-    })
+    };
+    // SAFETY: what C promises of `message`.
+    unsafe { explained(message, message_size, call) }
 }
 
 /// # Safety

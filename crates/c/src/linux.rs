@@ -10,9 +10,9 @@ use wireseal_linux::{
 };
 
 use crate::address::wireseal_network;
-use crate::border::{Place, given, guarded, items_mut, octets, place};
+use crate::border::{Place, given, items_mut, octets, place};
 use crate::connection::{WIRESEAL_NO_KEY_ID, wireseal_counters};
-use crate::heap::{Message, characters};
+use crate::heap::{Message, characters, explained, uncancelled};
 use crate::mkt::{algorithm_number, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -117,7 +117,7 @@ impl From<&Error> for Status {
             Error::CannotUndo { .. } => Self::CannotUndo,
             Error::NoKeyToSendWith { .. } => Self::NoKey,
             Error::Ended => Self::ConnectionEnded,
-            Error::NoPeer(_) => Self::NoPeer,
+            Error::NoPeer(_) | Error::UnknownPeer(_) => Self::NoPeer,
             Error::KeyOfAnotherPeer { .. } | Error::KeyNotAccepted { .. } => Self::WrongKey,
             Error::AlreadyAttached => Self::AlreadyAttached,
             Error::Key { error, .. } => Self::from(&**error),
@@ -130,15 +130,12 @@ impl From<&Error> for Status {
 /// Works with a socket of C's, and tells C why that failed.
 ///
 /// # Safety
-/// What C promises of `message`; and that it does not close the descriptor meanwhile.
+/// C does not close the descriptor before the call ends.
 unsafe fn on_socket(
     fd: c_int,
-    message: *mut c_char,
-    message_size: usize,
+    message: &mut Message<'_>,
     call: impl FnOnce(&TcpAoSocket<'_>) -> Result<(), Error>,
 ) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
-    let mut message = unsafe { Message::at(message, message_size)? };
     // SAFETY: the caller's promise.
     let socket = unsafe { descriptor(fd) };
     message.told(socket.and_then(|socket| call(&TcpAoSocket::new(&socket))))
@@ -160,7 +157,7 @@ pub(crate) unsafe fn descriptor<'fd>(fd: c_int) -> Result<BorrowedFd<'fd>, Error
 /// WIRESEAL_STATUS_SYSTEM if no socket can be made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_linux_probe(support: *mut wireseal_linux_support) -> wireseal_status {
-    guarded(|| {
+    uncancelled(|| {
         // SAFETY: what C promises of the pointer.
         let mut place = unsafe { place(support)? };
         let found = probe().map_err(|_| Status::System)?;
@@ -188,16 +185,18 @@ pub unsafe extern "C" fn wireseal_socket_add_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let (remote, mkt, vrf) = (given(remote)?.try_into()?, given(mkt)?.read()?, number_if_given(vrf)?);
-        if flags & !(WIRESEAL_SOCKET_CURRENT | WIRESEAL_SOCKET_RNEXT) != 0 {
-            return Err(Status::BadArgument);
-        }
-        let set_current = flags & WIRESEAL_SOCKET_CURRENT != 0;
-        let set_rnext = flags & WIRESEAL_SOCKET_RNEXT != 0;
-        let key = SocketKey { remote, vrf, mkt: &mkt, set_current, set_rnext };
-        on_socket(fd, message, message_size, |socket| socket.add_key(&key))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (remote, mkt, vrf) = (given(remote)?.try_into()?, given(mkt)?.read()?, number_if_given(vrf)?);
+            if flags & !(WIRESEAL_SOCKET_CURRENT | WIRESEAL_SOCKET_RNEXT) != 0 {
+                return Err(Status::BadArgument);
+            }
+            let set_current = flags & WIRESEAL_SOCKET_CURRENT != 0;
+            let set_rnext = flags & WIRESEAL_SOCKET_RNEXT != 0;
+            let key = SocketKey { remote, vrf, mkt: &mkt, set_current, set_rnext };
+            on_socket(fd, message, |socket| socket.add_key(&key))
+        })
+    }
 }
 
 /// Deletes a key. If it is the current or the rnext key, others take over in the same step.
@@ -217,12 +216,15 @@ pub unsafe extern "C" fn wireseal_socket_delete_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let name = KeyName::try_from(given(name)?)?;
-        let id = |id: *const u8| if id.is_null() { Ok(None) } else { given(id).map(|id| Some(KeyId(*id))) };
-        let successor = Successor { current: id(next_current)?, rnext: id(next_rnext)? };
-        on_socket(fd, message, message_size, |socket| socket.delete_key(&name, successor))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let name = KeyName::try_from(given(name)?)?;
+            let id =
+                |id: *const u8| if id.is_null() { Ok(None) } else { given(id).map(|id| Some(KeyId(*id))) };
+            let successor = Successor { current: id(next_current)?, rnext: id(next_rnext)? };
+            on_socket(fd, message, |socket| socket.delete_key(&name, successor))
+        })
+    }
 }
 
 /// Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
@@ -236,9 +238,11 @@ pub unsafe extern "C" fn wireseal_socket_set_current_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe {
-        on_socket(fd, message, message_size, |socket| socket.set_current_key(KeyId(send_id)))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_current_key(KeyId(send_id)))
+        })
+    }
 }
 
 /// Makes a key the rnext one, which this end asks the peer to sign with.
@@ -252,7 +256,11 @@ pub unsafe extern "C" fn wireseal_socket_set_rnext_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe { on_socket(fd, message, message_size, |socket| socket.set_rnext_key(KeyId(recv_id))) })
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_rnext_key(KeyId(recv_id)))
+        })
+    }
 }
 
 /// Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
@@ -266,7 +274,11 @@ pub unsafe extern "C" fn wireseal_socket_set_required(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe { on_socket(fd, message, message_size, |socket| socket.set_required(required != 0)) })
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_required(required != 0))
+        })
+    }
 }
 
 /// Tells the state of TCP-AO on a socket.
@@ -280,22 +292,24 @@ pub unsafe extern "C" fn wireseal_socket_info(
     info: *mut wireseal_socket_info,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let mut place = place(info)?;
-        on_socket(fd, message, message_size, |socket| {
-            let found = socket.info()?;
-            let id = |id: Option<KeyId>| id.map_or(WIRESEAL_NO_KEY_ID, |id| id.0.into());
-            place.write(wireseal_socket_info {
-                has_tcp_ao: found.is_some(),
-                required: found.is_some_and(|info| info.required),
-                accept_icmps: found.is_some_and(|info| info.accept_icmps),
-                current_key: id(found.and_then(|info| info.current_key)),
-                rnext_key: id(found.and_then(|info| info.rnext_key)),
-                counters: (&found.map(|info| info.counters).unwrap_or_default()).into(),
-            });
-            Ok(())
+    unsafe {
+        explained(message, message_size, |message| {
+            let mut place = place(info)?;
+            on_socket(fd, message, |socket| {
+                let found = socket.info()?;
+                let id = |id: Option<KeyId>| id.map_or(WIRESEAL_NO_KEY_ID, |id| id.0.into());
+                place.write(wireseal_socket_info {
+                    has_tcp_ao: found.is_some(),
+                    required: found.is_some_and(|info| info.required),
+                    accept_icmps: found.is_some_and(|info| info.accept_icmps),
+                    current_key: id(found.and_then(|info| info.current_key)),
+                    rnext_key: id(found.and_then(|info| info.rnext_key)),
+                    counters: (&found.map(|info| info.counters).unwrap_or_default()).into(),
+                });
+                Ok(())
+            })
         })
-    })
+    }
 }
 
 /// Lists the keys on a socket, of whatever program, without their secrets.
@@ -312,15 +326,17 @@ pub unsafe extern "C" fn wireseal_socket_keys(
     count: *mut usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor; `MaybeUninit` takes any octets.
-    guarded(|| unsafe {
-        let (room, count) = (items_mut(keys.cast(), room)?, place(count)?);
-        let mut found = std::vec::Vec::new();
-        on_socket(fd, message, message_size, |socket| {
-            found = socket.seen_keys()?;
-            Ok(())
-        })?;
-        list(&found, room, count)
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (room, count) = (items_mut(keys.cast(), room)?, place(count)?);
+            let mut found = std::vec::Vec::new();
+            on_socket(fd, message, |socket| {
+                found = socket.seen_keys()?;
+                Ok(())
+            })?;
+            list(&found, room, count)
+        })
+    }
 }
 
 /// Resets a connection, signed, whatever other descriptors of it there are. Data that was not read is lost.
@@ -333,7 +349,7 @@ pub unsafe extern "C" fn wireseal_socket_reset(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe { on_socket(fd, message, message_size, |socket| socket.reset()) })
+    unsafe { explained(message, message_size, |message| on_socket(fd, message, |socket| socket.reset())) }
 }
 
 /// Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that has not moved to TCP-AO yet, or replaces the one for the same network.
@@ -350,11 +366,13 @@ pub unsafe extern "C" fn wireseal_socket_set_md5_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
-        let secret = MasterKey::new(octets(secret, secret_length)?)?;
-        on_socket(fd, message, message_size, |socket| socket.set_md5_key(remote, vrf, &secret))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
+            let secret = MasterKey::new(octets(secret, secret_length)?)?;
+            on_socket(fd, message, |socket| socket.set_md5_key(remote, vrf, &secret))
+        })
+    }
 }
 
 /// Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it before.
@@ -369,10 +387,12 @@ pub unsafe extern "C" fn wireseal_socket_delete_md5_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
-        on_socket(fd, message, message_size, |socket| socket.delete_md5_key(remote, vrf))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
+            on_socket(fd, message, |socket| socket.delete_md5_key(remote, vrf))
+        })
+    }
 }
 
 /// # Safety

@@ -11,7 +11,7 @@ use wireseal_linux::{Attachment, Error, KeyManager, PeerName, StepReport, StepTi
 
 use crate::address::wireseal_address;
 use crate::border::{given, items_mut, place};
-use crate::heap::{Message, OnHeap, end, keep, value, with};
+use crate::heap::{OnHeap, end, keep, telling, using, with};
 use crate::linux::{descriptor, list, wireseal_socket_key};
 use crate::report::{Report, wireseal_report_callback, wireseal_socket_state};
 use crate::status::{wireseal_status, wireseal_status as Status};
@@ -240,11 +240,14 @@ pub unsafe extern "C" fn wireseal_attachment_keys(
     count: *mut usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
-    with(attachment, |attachment| unsafe {
-        let (room, count) = (items_mut(keys.cast(), room)?, place(count)?);
-        let found = Message::at(message, message_size)?.told(attachment.keys())?;
-        list(&found, room, count)
-    })
+    unsafe {
+        telling(message, message_size, |message| {
+            with(attachment, |attachment| {
+                let (message, room, count) = (message?, items_mut(keys.cast(), room)?, place(count)?);
+                list(&message.told(attachment.keys())?, room, count)
+            })
+        })
+    }
 }
 
 /// Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
@@ -280,10 +283,14 @@ unsafe fn attach(
 ) -> Status {
     // SAFETY: the caller's promise.
     unsafe {
-        keep(attachment, || {
-            let (manager, mut message) = (value(manager)?, Message::at(message, message_size)?);
-            let socket = message.told(descriptor(fd))?;
-            message.told(call(&manager.keys, socket)?)
+        telling(message, message_size, |message| {
+            keep(attachment, || {
+                using(manager, |manager| {
+                    let message = message?;
+                    let socket = message.told(descriptor(fd))?;
+                    message.told(call(&manager.keys, socket)?)
+                })
+            })
         })
     }
 }

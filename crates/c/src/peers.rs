@@ -7,9 +7,9 @@ use wireseal_keys::Timestamp;
 use wireseal_linux::{Error, Generation, KeyManager, OnFailure, PeerName, Policy, Transaction};
 
 use crate::border::{given, items, place, place_if_wanted};
-use crate::heap::{Message, text, text_if_given, value, with};
+use crate::heap::{Message, telling, text, text_if_given, value, with};
 use crate::keys::{chain_named, wireseal_chains};
-use crate::manager::wireseal_manager;
+use crate::manager::{Manager, wireseal_manager};
 use crate::report::{say, wireseal_line_callback};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -23,7 +23,7 @@ pub enum wireseal_peer_change_kind {
     Remove = 2,
     /// It is kept out, as by wireseal_manager_block_peer().
     Block = 3,
-    /// Its keys stay; only its policy is set.
+    /// It has to be there, or else WIRESEAL_STATUS_NO_PEER, and its keys stay, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set.
     Keep = 4,
 }
 
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn wireseal_manager_set_peer(
     }
 }
 
-/// Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+/// Removes a peer; if it is not there, this is a change nevertheless. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
 /// and are reported as expired: shut them down.
 ///
 /// On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
@@ -140,7 +140,15 @@ pub unsafe extern "C" fn wireseal_manager_remove_peer(
     // SAFETY: what C promises of each pointer.
     unsafe {
         change_peer(manager, peer, message, message_size, generation, |manager, peer, _| {
-            Ok(Ok(manager.remove_peer(peer).unwrap_or_else(|| manager.generation())))
+            // A change also if the peer is not there, so that nobody who undoes it undoes an earlier one.
+            loop {
+                let mut transaction = manager.transaction();
+                transaction.remove_peer(peer);
+                match transaction.commit() {
+                    Err(Error::ChangedMeanwhile { .. }) => {}
+                    done => return Ok(done),
+                }
+            }
         })
     }
 }
@@ -186,14 +194,15 @@ pub unsafe extern "C" fn wireseal_manager_change(
     generation: *mut u64,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
-    with(manager, |manager| unsafe {
-        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(generation)?);
+    let call = |manager: &Manager, message: &mut Message<'_>| unsafe {
+        let place = place_if_wanted(generation)?;
         if flags & !(WIRESEAL_CHANGE_DRY_RUN | WIRESEAL_CHANGE_REMOVE_OTHERS) != 0 {
+            message.write("flags are WIRESEAL_CHANGE_DRY_RUN and WIRESEAL_CHANGE_REMOVE_OTHERS");
             return Err(Status::BadArgument);
         }
         let mut transaction = manager.keys.transaction();
         for change in items(changes, count)? {
-            change.add_to(&mut transaction, &mut message)?;
+            change.add_to(&mut transaction, message)?;
         }
         if flags & WIRESEAL_CHANGE_REMOVE_OTHERS != 0 {
             transaction.remove_others();
@@ -207,7 +216,9 @@ pub unsafe extern "C" fn wireseal_manager_change(
         let made = message.told(transaction.commit())?;
         place.into_iter().for_each(|mut place| place.write(made.number()));
         Ok(())
-    })
+    };
+    // SAFETY: what C promises of the pointer.
+    unsafe { telling(message, message_size, |message| with(manager, |manager| call(manager, message?))) }
 }
 
 /// Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
@@ -223,18 +234,23 @@ pub unsafe extern "C" fn wireseal_manager_undo(
     undoing: *mut u64,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
-    with(manager, |manager| unsafe {
-        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(undoing)?);
-        let made = message.told(manager.keys.undo(Generation::new(generation)))?;
-        place.into_iter().for_each(|mut place| place.write(made.number()));
-        Ok(())
-    })
+    unsafe {
+        telling(message, message_size, |message| {
+            with(manager, |manager| {
+                let (message, place) = (message?, place_if_wanted(undoing)?);
+                let made = message.told(manager.keys.undo(Generation::new(generation)))?;
+                place.into_iter().for_each(|mut place| place.write(made.number()));
+                Ok(())
+            })
+        })
+    }
 }
 
 /// Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
 ///
 /// `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
 /// it may be null.
+/// WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet; 0 is from before the first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_progress(
     manager: *const wireseal_manager,
@@ -247,6 +263,9 @@ pub unsafe extern "C" fn wireseal_manager_progress(
     with(manager, |manager| unsafe {
         let mut place = place(progress)?;
         let found = manager.keys.progress(Generation::new(generation));
+        if !found.is_made {
+            return Err(Status::BadArgument);
+        }
         place.write(wireseal_progress {
             is_superseded: found.superseded_by.is_some(),
             is_undone: found.is_undone,
@@ -278,7 +297,7 @@ impl wireseal_peer_change {
     unsafe fn add_to(&self, transaction: &mut Transaction, message: &mut Message<'_>) -> Result<(), Status> {
         // SAFETY: the caller's promise.
         let (name, policy) = unsafe {
-            let policy = if self.policy.is_null() { None } else { Some(given(self.policy)?.read()?) };
+            let policy = if self.policy.is_null() { None } else { Some(given(self.policy)?.read(message)?) };
             (text(self.peer)?, policy)
         };
         let peer: PeerName = message.told(name.parse())?;
@@ -291,8 +310,11 @@ impl wireseal_peer_change {
             }
             kind if kind == wireseal_peer_change_kind::Remove as u32 => transaction.remove_peer(peer),
             kind if kind == wireseal_peer_change_kind::Block as u32 => transaction.block_peer(peer),
-            kind if kind == wireseal_peer_change_kind::Keep as u32 => false,
-            _ => return Err(Status::BadArgument),
+            kind if kind == wireseal_peer_change_kind::Keep as u32 => transaction.keep_peer(peer),
+            kind => {
+                message.write(format_args!("peer {peer}: no change is of the kind {kind}"));
+                return Err(Status::BadArgument);
+            }
         };
         if is_twice {
             message.told(Err(Error::PeerTwice(peer)))?;
@@ -309,13 +331,16 @@ impl wireseal_policy {
     ///
     /// # Safety
     /// What C promises of its pointer.
-    unsafe fn read(&self) -> Result<Policy, Status> {
+    unsafe fn read(&self, message: &mut Message<'_>) -> Result<Policy, Status> {
         let on_failure = match self.on_failure {
             0 => OnFailure::Retry,
             1 => OnFailure::HoldOldKeys,
             2 => OnFailure::ResetSession,
             3 => OnFailure::ResetCohort,
-            _ => return Err(Status::BadArgument),
+            other => {
+                message.write(format_args!("a policy has {other} for on_failure, which means nothing"));
+                return Err(Status::BadArgument);
+            }
         };
         let patience = (self.patience != 0).then_some(self.patience);
         // SAFETY: the caller's promise.
@@ -337,12 +362,16 @@ unsafe fn change_peer(
     change: impl FnOnce(&KeyManager, PeerName, &mut Message<'_>) -> Result<Result<Generation, Error>, Status>,
 ) -> Status {
     // SAFETY: the caller's promise.
-    with(manager, |manager| unsafe {
-        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(generation)?);
-        let peer = message.told(text(peer)?.parse())?;
-        let made = change(&manager.keys, peer, &mut message)?;
-        let made = message.told(made)?;
-        place.into_iter().for_each(|mut place| place.write(made.number()));
-        Ok(())
-    })
+    unsafe {
+        telling(message, message_size, |message| {
+            with(manager, |manager| {
+                let (message, place) = (message?, place_if_wanted(generation)?);
+                let peer = message.told(text(peer)?.parse())?;
+                let made = change(&manager.keys, peer, message)?;
+                let made = message.told(made)?;
+                place.into_iter().for_each(|mut place| place.write(made.number()));
+                Ok(())
+            })
+        })
+    }
 }
