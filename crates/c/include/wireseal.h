@@ -759,6 +759,8 @@ struct wireseal_chain_key {
     struct wireseal_lifetime send;
     // When the peer may sign with it: it covers `send`.
     struct wireseal_lifetime accept;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What the running kernel can do.
@@ -771,9 +773,11 @@ struct wireseal_linux_support {
     uint32_t algorithms;
     // Its release, as `uname -r` prints it.
     char kernel[65];
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
-// What identifies a key on a socket.
+// What identifies a key on a socket. Set all to zero first.
 struct wireseal_key_name {
     // The peers that it is for.
     struct wireseal_network remote;
@@ -785,6 +789,8 @@ struct wireseal_key_name {
     uint8_t in_vrf;
     // The index of the VRF device, or 0 for connections in no VRF.
     uint32_t vrf;
+    // Zeros: for later versions.
+    uint32_t reserved;
 };
 
 // The state of TCP-AO on a socket.
@@ -802,6 +808,8 @@ struct wireseal_socket_info {
     int32_t rnext_key;
     // Received segments. A connection counts from its start, a listening socket those that no connection took.
     struct wireseal_counters counters;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A key on a socket, without its secret.
@@ -822,6 +830,8 @@ struct wireseal_socket_key {
     uint64_t good;
     // Segments that failed under it on this socket.
     uint64_t bad;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What a manager's last step has found out about a socket.
@@ -840,6 +850,10 @@ struct wireseal_socket_state {
     bool is_peer_behind;
     // Received segments. All zero before the first step, and if the socket has no TCP-AO.
     struct wireseal_counters counters;
+    // What wireseal_attachment_set_user() has put in; null before that.
+    void *user;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A line for the log, without secrets.
@@ -848,6 +862,8 @@ struct wireseal_line {
     const char *text;
     // Somebody should look at it. Other lines say what was done.
     bool is_warning;
+    // Zeros: for later versions.
+    uint8_t reserved[7];
 };
 
 // What a step has found and done about one socket. It and what it points to last until the callback returns.
@@ -880,6 +896,8 @@ struct wireseal_policy {
     uint32_t patience;
     // The name that the peers of a cohort share, or null.
     const char *cohort;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A change of one peer. Set all to zero first.
@@ -894,10 +912,25 @@ struct wireseal_peer_change {
     const char *chain;
     // The peer's policy from now on, or null, and it stays as it is.
     const struct wireseal_policy *policy;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
 typedef void (*wireseal_line_callback)(void *context, const char *line);
+
+// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.
+struct wireseal_peer {
+    // The peer, as wireseal_manager_set_peer() reads it.
+    const char *peer;
+    // The name of its key chain; null if it is kept out.
+    const char *chain;
+    // The number of the change that gave it this chain, or has kept it out.
+    uint64_t generation;
+};
+
+// Called for each peer; `context` is what the function was given. It may call any function of the manager.
+typedef void (*wireseal_peer_callback)(void *context, const struct wireseal_peer *peer);
 
 // How far a change of a manager's peers has come, as the steps so far have found it.
 struct wireseal_progress {
@@ -917,6 +950,8 @@ struct wireseal_progress {
     size_t not_moved;
     // About how many peers a policy has acted since their last change.
     size_t given_up;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A packet that was opened: all of it is authentic.
@@ -1389,8 +1424,8 @@ enum wireseal_status wireseal_chains_name(const struct wireseal_chains *chains,
 //
 // `chain`: the chain's name; null for the only one.
 // `now`: seconds since 1970-01-01T00:00:00Z.
-// `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
-// wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+// `mkts`: room for `room` of them; `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+// Their master keys are those of the chains: do not use them after wireseal_chains_end().
 // `next_change`: when to ask again; INT64_MAX, if never. It may be null.
 enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
                                         const char *chain,
@@ -1485,13 +1520,22 @@ enum wireseal_status wireseal_socket_set_required(int fd,
                                                   char *message,
                                                   size_t message_size);
 
+// Obeys hard ICMP errors on a connection, or (`accept` is 0, as by default) drops and counts them, because anybody can send them
+// (RFC 5925 §7.8).
+//
+// `message`: as for wireseal_socket_add_key().
+enum wireseal_status wireseal_socket_set_accept_icmps(int fd,
+                                                      uint8_t accept,
+                                                      char *message,
+                                                      size_t message_size);
+
 // Tells the state of TCP-AO on a socket.
 //
 // `message`: as for wireseal_socket_add_key().
-enum wireseal_status wireseal_socket_info(int fd,
-                                          char *message,
-                                          size_t message_size,
-                                          struct wireseal_socket_info *info);
+enum wireseal_status wireseal_socket_get_info(int fd,
+                                              char *message,
+                                              size_t message_size,
+                                              struct wireseal_socket_info *info);
 
 // Lists the keys on a socket, of whatever program, without their secrets.
 //
@@ -1545,7 +1589,7 @@ enum wireseal_status wireseal_manager_fd(const struct wireseal_manager *manager,
                                          int *fd);
 
 // Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
-// the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
+// the past, one is due now; 0, if it was never otherwise. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
 // sleep for more than some seconds.
 enum wireseal_status wireseal_manager_deadline(const struct wireseal_manager *manager,
                                                int64_t *unix_ms);
@@ -1593,7 +1637,7 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
 // Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
 // socket to it.
 //
-// `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
+// `interface_index`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
 //
 // WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
@@ -1601,7 +1645,7 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
 enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_manager *manager,
                                                         int fd,
                                                         const struct wireseal_address *remote,
-                                                        uint32_t interface,
+                                                        uint32_t interface_index,
                                                         char *message,
                                                         size_t message_size,
                                                         struct wireseal_attachment **attachment);
@@ -1624,6 +1668,11 @@ enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_mana
 // Tells what the manager's last step has found out about a socket. It makes no system call.
 enum wireseal_status wireseal_attachment_state(const struct wireseal_attachment *attachment,
                                                struct wireseal_socket_state *state);
+
+// Puts a pointer of yours into a socket's states and reports (`user`): to your session, for example. It is never followed. A report of a
+// step that another thread takes before this call has null there, and one in progress when the attachment ends may still have the pointer.
+enum wireseal_status wireseal_attachment_set_user(const struct wireseal_attachment *attachment,
+                                                  void *user);
 
 // Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
 // is in progress.
@@ -1698,6 +1747,15 @@ enum wireseal_status wireseal_manager_change(const struct wireseal_manager *mana
                                              char *message,
                                              size_t message_size,
                                              uint64_t *generation);
+
+// Tells the number of the newest change of a manager's peers; 0 before the first.
+enum wireseal_status wireseal_manager_generation(const struct wireseal_manager *manager,
+                                                 uint64_t *generation);
+
+// Lists a manager's peers as they are now, in order: calls `peer` for each.
+enum wireseal_status wireseal_manager_peers(const struct wireseal_manager *manager,
+                                            wireseal_peer_callback peer,
+                                            void *context);
 
 // Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
 //

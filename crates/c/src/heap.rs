@@ -186,6 +186,11 @@ pub(crate) fn end<H: OnHeap>(handle: *mut H) -> Status {
     }
 }
 
+/// What a struct of C's has for later versions.
+pub(crate) fn unused(reserved: &[u64]) -> Result<(), Status> {
+    reserved.iter().all(|octets| *octets == 0).then_some(()).ok_or(Status::BadArgument)
+}
+
 /// A text of C, in UTF-8.
 ///
 /// # Safety
@@ -232,7 +237,7 @@ pub(crate) unsafe fn telling(
 /// The text of a status.
 pub(crate) fn status_text(status: Status) -> impl fmt::Display {
     // SAFETY: each text ends with a zero, and lives as long as the library.
-    let text: &'static CStr = unsafe { CStr::from_ptr(wireseal_status_text(status as i32)) };
+    let text: &'static CStr = unsafe { CStr::from_ptr(wireseal_status_text(status as u32)) };
     text.to_str().unwrap_or_default()
 }
 

@@ -9,7 +9,9 @@ use wireseal_keys::{Error, Key, KeyChain, KeyChains, Lifetime, Timestamp};
 
 use crate::border::{given, items, items_mut, octets, place, place_if_wanted};
 use crate::formats::{Converted, chains_of_file, chains_of_text, converted as converted_text};
-use crate::heap::{Message, OnHeap, end, explained, keep, status_text, telling, text, text_if_given, with};
+use crate::heap::{
+    Message, OnHeap, end, explained, keep, status_text, telling, text, text_if_given, unused, with,
+};
 use crate::mkt::wireseal_mkt;
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -41,6 +43,8 @@ pub struct wireseal_chain_key {
     pub send: wireseal_lifetime,
     /// When the peer may sign with it: it covers `send`.
     pub accept: wireseal_lifetime,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 impl TryFrom<wireseal_lifetime> for Lifetime {
@@ -143,6 +147,8 @@ pub unsafe extern "C" fn wireseal_chains_from_keys(
         let mut keys = Vec::with_capacity(given.len());
         for key in given {
             let id = key.key_id;
+            unused(&key.reserved)
+                .inspect_err(|_| message.write(format!("key {id}: reserved is not zero")))?;
             let mkt = key
                 .mkt
                 .read()
@@ -197,8 +203,8 @@ pub unsafe extern "C" fn wireseal_chains_name(
 ///
 /// `chain`: the chain's name; null for the only one.
 /// `now`: seconds since 1970-01-01T00:00:00Z.
-/// `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
-/// wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+/// `mkts`: room for `room` of them; `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+/// Their master keys are those of the chains: do not use them after wireseal_chains_end().
 /// `next_change`: when to ask again; INT64_MAX, if never. It may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_at(
@@ -220,13 +226,13 @@ pub unsafe extern "C" fn wireseal_chains_at(
         let sendable = active.sendable().count();
         // Without a key to sign with there is none to accept with, either.
         let usable = if sendable == 0 { 0 } else { active.iter().count() };
+        count.write(usable);
         if usable > room.len() {
             return Err(Status::TooSmall);
         }
         for (index, (place, key)) in room.iter_mut().zip(active.iter().take(usable)).enumerate() {
             place.write(wireseal_mkt::of(key.mkt(), index >= sendable));
         }
-        count.write(usable);
         next_change.into_iter().for_each(|mut place| {
             place.write(next.map_or(i64::MAX, Timestamp::unix_seconds));
         });

@@ -12,7 +12,7 @@ use wireseal_linux::{
 use crate::address::wireseal_network;
 use crate::border::{Place, given, items_mut, octets, place};
 use crate::connection::{WIRESEAL_NO_KEY_ID, wireseal_counters};
-use crate::heap::{Message, characters, explained, uncancelled};
+use crate::heap::{Message, characters, explained, uncancelled, unused};
 use crate::mkt::{algorithm_number, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -21,7 +21,7 @@ pub const WIRESEAL_SOCKET_CURRENT: u32 = 1;
 /// For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
 pub const WIRESEAL_SOCKET_RNEXT: u32 = 2;
 
-/// What identifies a key on a socket.
+/// What identifies a key on a socket. Set all to zero first.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_key_name {
@@ -35,6 +35,8 @@ pub struct wireseal_key_name {
     pub in_vrf: u8,
     /// The index of the VRF device, or 0 for connections in no VRF.
     pub vrf: u32,
+    /// Zeros: for later versions.
+    pub reserved: u32,
 }
 
 /// A key on a socket, without its secret.
@@ -57,6 +59,8 @@ pub struct wireseal_socket_key {
     pub good: u64,
     /// Segments that failed under it on this socket.
     pub bad: u64,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// The state of TCP-AO on a socket.
@@ -76,6 +80,8 @@ pub struct wireseal_socket_info {
     pub rnext_key: i32,
     /// Received segments. A connection counts from its start, a listening socket those that no connection took.
     pub counters: wireseal_counters,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// What the running kernel can do.
@@ -90,6 +96,8 @@ pub struct wireseal_linux_support {
     pub algorithms: u32,
     /// Its release, as `uname -r` prints it.
     pub kernel: [c_char; 65],
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 impl From<&Error> for Status {
@@ -163,7 +171,7 @@ pub unsafe extern "C" fn wireseal_linux_probe(support: *mut wireseal_linux_suppo
         let found = probe().map_err(|_| Status::System)?;
         let algorithms = found.algorithms.iter().map(|algorithm| 1 << algorithm_number(*algorithm)).sum();
         let (tcp_ao, md5, kernel) = (found.tcp_ao, found.md5, characters(&found.kernel));
-        place.write(wireseal_linux_support { tcp_ao, md5, algorithms, kernel });
+        place.write(wireseal_linux_support { tcp_ao, md5, algorithms, kernel, reserved: [0; 2] });
         Ok(())
     })
 }
@@ -287,11 +295,30 @@ pub unsafe extern "C" fn wireseal_socket_set_required(
     }
 }
 
+/// Obeys hard ICMP errors on a connection, or (`accept` is 0, as by default) drops and counts them, because anybody can send them
+/// (RFC 5925 §7.8).
+///
+/// `message`: as for wireseal_socket_add_key().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_socket_set_accept_icmps(
+    fd: c_int,
+    accept: u8,
+    message: *mut c_char,
+    message_size: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of the pointer and of the descriptor.
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_accept_icmps(accept != 0))
+        })
+    }
+}
+
 /// Tells the state of TCP-AO on a socket.
 ///
 /// `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wireseal_socket_info(
+pub unsafe extern "C" fn wireseal_socket_get_info(
     fd: c_int,
     message: *mut c_char,
     message_size: usize,
@@ -311,6 +338,7 @@ pub unsafe extern "C" fn wireseal_socket_info(
                     current_key: id(found.and_then(|info| info.current_key)),
                     rnext_key: id(found.and_then(|info| info.rnext_key)),
                     counters: (&found.map(|info| info.counters).unwrap_or_default()).into(),
+                    reserved: [0; 2],
                 });
                 Ok(())
             })
@@ -435,6 +463,7 @@ impl From<&SeenKey> for wireseal_socket_key {
             is_rnext: key.is_rnext,
             good: key.good,
             bad: key.bad,
+            reserved: [0; 2],
         }
     }
 }
@@ -447,6 +476,7 @@ impl From<KeyName> for wireseal_key_name {
             recv_id: name.recv_id.0,
             in_vrf: name.vrf.is_some().into(),
             vrf: name.vrf.unwrap_or(0),
+            reserved: 0,
         }
     }
 }
@@ -455,6 +485,7 @@ impl TryFrom<&wireseal_key_name> for KeyName {
     type Error = Status;
 
     fn try_from(name: &wireseal_key_name) -> Result<Self, Status> {
+        unused(&[name.reserved.into()])?;
         Ok(Self {
             remote: (&name.remote).try_into()?,
             vrf: (name.in_vrf != 0).then_some(name.vrf),

@@ -1,13 +1,14 @@
 //! The peers of a key manager: each change, many at once, with a dry run, an undo, and how far it has come.
 
 use core::ffi::{c_char, c_void};
+use core::ptr::null;
 use std::string::String;
 
 use wireseal_keys::Timestamp;
 use wireseal_linux::{Error, Generation, KeyManager, OnFailure, PeerName, Policy, Transaction};
 
 use crate::border::{given, items, place, place_if_wanted};
-use crate::heap::{Message, telling, text, text_if_given, value, with};
+use crate::heap::{Message, for_c, telling, text, text_if_given, unused, value, with};
 use crate::keys::{chain_named, wireseal_chains};
 use crate::manager::{Manager, wireseal_manager};
 use crate::report::{say, wireseal_line_callback};
@@ -51,6 +52,8 @@ pub struct wireseal_policy {
     pub patience: u32,
     /// The name that the peers of a cohort share, or null.
     pub cohort: *const c_char,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// A change of one peer. Set all to zero first.
@@ -66,12 +69,29 @@ pub struct wireseal_peer_change {
     pub chain: *const c_char,
     /// The peer's policy from now on, or null, and it stays as it is.
     pub policy: *const wireseal_policy,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// For wireseal_manager_change(): changes nothing, and says what would be done.
 pub const WIRESEAL_CHANGE_DRY_RUN: u32 = 1;
 /// For wireseal_manager_change(): removes all peers that the changes do not name.
 pub const WIRESEAL_CHANGE_REMOVE_OTHERS: u32 = 2;
+
+/// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.
+#[repr(C)]
+pub struct wireseal_peer {
+    /// The peer, as wireseal_manager_set_peer() reads it.
+    pub peer: *const c_char,
+    /// The name of its key chain; null if it is kept out.
+    pub chain: *const c_char,
+    /// The number of the change that gave it this chain, or has kept it out.
+    pub generation: u64,
+}
+
+/// Called for each peer; `context` is what the function was given. It may call any function of the manager.
+pub type wireseal_peer_callback =
+    Option<unsafe extern "C" fn(context: *mut c_void, peer: *const wireseal_peer)>;
 
 /// How far a change of a manager's peers has come, as the steps so far have found it.
 #[repr(C)]
@@ -93,6 +113,8 @@ pub struct wireseal_progress {
     pub not_moved: usize,
     /// About how many peers a policy has acted since their last change.
     pub given_up: usize,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
@@ -226,6 +248,43 @@ pub unsafe extern "C" fn wireseal_manager_change(
     unsafe { telling(message, message_size, |message| with(manager, |manager| call(manager, message?))) }
 }
 
+/// Tells the number of the newest change of a manager's peers; 0 before the first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_generation(
+    manager: *const wireseal_manager,
+    generation: *mut u64,
+) -> wireseal_status {
+    with(manager, |manager| {
+        // SAFETY: what C promises of the pointer.
+        let mut place = unsafe { place(generation)? };
+        place.write(manager.keys.generation().number());
+        Ok(())
+    })
+}
+
+/// Lists a manager's peers as they are now, in order: calls `peer` for each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_peers(
+    manager: *const wireseal_manager,
+    peer: wireseal_peer_callback,
+    context: *mut c_void,
+) -> wireseal_status {
+    with(manager, |manager| {
+        let callback = peer.ok_or(Status::NullPointer)?;
+        for peer in manager.keys.peers() {
+            let (name, chain) = (for_c(peer.name), peer.chain.map(for_c));
+            let told = wireseal_peer {
+                peer: name.as_ptr(),
+                chain: chain.as_ref().map_or(null(), |chain| chain.as_ptr()),
+                generation: peer.generation.number(),
+            };
+            // SAFETY: what C promises of its callback; the texts live until after the call.
+            unsafe { callback(context, &raw const told) };
+        }
+        Ok(())
+    })
+}
+
 /// Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
 ///
 /// `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
@@ -280,6 +339,7 @@ pub unsafe extern "C" fn wireseal_manager_progress(
             not_held: found.not_held.len(),
             not_moved: found.not_moved.len(),
             given_up: found.given_up.len(),
+            reserved: [0; 2],
         });
         found
             .not_held
@@ -306,6 +366,9 @@ impl wireseal_peer_change {
             (text(self.peer)?, policy)
         };
         let peer: PeerName = message.told(name.parse())?;
+        let reserved = unused(&self.reserved);
+        reserved
+            .inspect_err(|_| message.write(format_args!("the change of {peer}: reserved is not zero")))?;
         let is_twice = match self.kind {
             kind if kind == wireseal_peer_change_kind::Set as u32 => {
                 let chains = value(self.chains)?;
@@ -337,6 +400,7 @@ impl wireseal_policy {
     /// # Safety
     /// What C promises of its pointer.
     unsafe fn read(&self, message: &mut Message<'_>) -> Result<Policy, Status> {
+        unused(&self.reserved).inspect_err(|_| message.write("a policy: reserved is not zero"))?;
         let on_failure = match self.on_failure {
             0 => OnFailure::Retry,
             1 => OnFailure::HoldOldKeys,

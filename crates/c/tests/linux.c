@@ -125,7 +125,10 @@ static void key_chains(void)
     HOLDS(mkts[1].master_key_length == 26 && memcmp(mkts[1].master_key, "a secret that nobody shows", 26) == 0 && mkts[1].mac_length == 12);
     GIVES(OK, wireseal_chains_at(chains, NULL, 1767225600, mkts, 2, &count, NULL));
     HOLDS(count == 2 && mkts[1].accept_only != 0 && mkts[1].algorithm == WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1);
+    count = 77;
     GIVES(TOO_SMALL, wireseal_chains_at(chains, NULL, 1767225600, mkts, 1, &count, NULL));
+    HOLDS(count == 2);
+    GIVES(TOO_SMALL, wireseal_chains_at(chains, NULL, 1767225600, NULL, 0, &count, NULL));
     GIVES(OK, wireseal_chains_at(chains, NULL, 1900000000, mkts, 2, &count, &next));
     HOLDS(count == 1 && next == INT64_MAX);
     GIVES(NO_SUCH_CHAIN, wireseal_chains_at(chains, "edge", 0, mkts, 2, &count, NULL));
@@ -205,7 +208,8 @@ static void calls(int fd, enum wireseal_status wanted)
     HOLDS(wireseal_socket_set_current_key(fd, 1, message, sizeof message) == wanted);
     HOLDS(wireseal_socket_set_rnext_key(fd, 1, NULL, 0) == wanted);
     HOLDS(wireseal_socket_set_required(fd, 1, message, sizeof message) == wanted);
-    HOLDS(wireseal_socket_info(fd, message, sizeof message, &info) == wanted);
+    HOLDS(wireseal_socket_set_accept_icmps(fd, 1, message, sizeof message) == wanted);
+    HOLDS(wireseal_socket_get_info(fd, message, sizeof message, &info) == wanted);
     HOLDS(wireseal_socket_keys(fd, message, sizeof message, listed, 4, &count) == wanted && count == 77);
 }
 
@@ -248,9 +252,12 @@ static void sockets(const struct wireseal_linux_support *support)
 
     memset(&name, 0, sizeof name);
     name.remote = remote;
+    name.reserved = 1;
+    GIVES(BAD_ARGUMENT, wireseal_socket_delete_key(tcp, &name, NULL, NULL, message, sizeof message));
+    name.reserved = 0;
     NULLS(wireseal_socket_add_key(tcp, P(&remote), P(&key), NULL, 0, NULL, 0));
     NULLS(wireseal_socket_delete_key(tcp, P(&name), NULL, NULL, NULL, 0));
-    NULLS(wireseal_socket_info(tcp, NULL, 0, P(&info)));
+    NULLS(wireseal_socket_get_info(tcp, NULL, 0, P(&info)));
     NULLS(wireseal_socket_keys(tcp, NULL, 0, P(listed), 1, P(&count)));
     NULLS(wireseal_socket_set_md5_key(tcp, P(&remote), NULL, P((const uint8_t *)SECRET), 9, NULL, 0));
     NULLS(wireseal_socket_delete_md5_key(tcp, P(&remote), NULL, NULL, 0));
@@ -330,7 +337,7 @@ static void event_loop(void)
     HOLDS(pthread_create(&thread, NULL, set_a_peer, ends) == 0 && readable(10000));
     pthread_join(thread, NULL);
     GIVES(OK, wireseal_manager_deadline(manager, &due));
-    HOLDS(due < now_ms());
+    HOLDS(due == 0);
     GIVES(OK, wireseal_manager_step(manager, look, &seen));
     GIVES(OK, wireseal_manager_deadline(manager, &due));
     HOLDS(!readable(0) && seen.reports == 0 && due == soon * 1000);
@@ -365,6 +372,17 @@ static int has_peer(uint8_t last)
     return status != WIRESEAL_STATUS_NO_PEER;
 }
 
+static int listed;
+
+/* Of two peers: 192.0.2.8, with the chain "one", and 192.0.2.10, which the newest change has kept out. */
+static void list_peer(void *newest, const struct wireseal_peer *peer)
+{
+    if (listed++ == 0)
+        HOLDS(strcmp(peer->peer, "192.0.2.8") == 0 && strcmp(peer->chain, "one") == 0 && peer->generation < *(uint64_t *)newest);
+    else
+        HOLDS(strcmp(peer->peer, "192.0.2.10") == 0 && peer->chain == NULL && peer->generation == *(uint64_t *)newest);
+}
+
 /* Every error is told in words, whatever was wrong. */
 static void messages(void)
 {
@@ -375,6 +393,10 @@ static void messages(void)
     struct wireseal_attachment *attachment;
 
     memset(&key, 0, sizeof key);
+    key.reserved[0] = 1;
+    GIVES(BAD_ARGUMENT, wireseal_chains_from_keys("one", &key, 1, 0, NULL, message, sizeof message, &chains));
+    HOLDS(has("key 0: reserved is not zero"));
+    key.reserved[0] = 0;
     key.mkt = one;
     GIVES(UNKNOWN_ALGORITHM, wireseal_chains_from_keys("one", &key, 1, 0, NULL, message, sizeof message, &chains));
     HOLDS(has("key 0: no algorithm has this number"));
@@ -472,6 +494,27 @@ static void peers(void)
     GIVES(OK, wireseal_manager_change(manager, changes, 1, WIRESEAL_CHANGE_REMOVE_OTHERS, NULL, NULL, message, sizeof message, NULL));
     HOLDS(has_peer(8) && !has_peer(9));
     GIVES(OK, wireseal_manager_change(manager, NULL, 0, 0, NULL, NULL, NULL, 0, NULL));
+    changes[0].reserved[1] = 1;
+    GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, message, sizeof message, NULL));
+    HOLDS(has("the change of 192.0.2.8: reserved is not zero"));
+    changes[0].reserved[1] = 0;
+    policy.reserved[0] = 1;
+    GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, message, sizeof message, NULL));
+    HOLDS(has("a policy: reserved is not zero"));
+    policy.reserved[0] = 0;
+
+    /* The list of peers, with the changes that set them. */
+    listed = 0;
+    GIVES(OK, wireseal_manager_generation(manager, &generation));
+    GIVES(OK, wireseal_manager_block_peer(manager, "192.0.2.10", message, sizeof message, &later));
+    HOLDS(later == generation + 1);
+    GIVES(OK, wireseal_manager_peers(manager, list_peer, &later));
+    HOLDS(listed == 2);
+    GIVES(OK, wireseal_manager_remove_peer(manager, "192.0.2.10", message, sizeof message, NULL));
+    NULLS(wireseal_manager_generation(P(manager), P(&generation)));
+    GIVES(NULL_POINTER, wireseal_manager_peers(NULL, list_peer, NULL));
+    GIVES(NULL_POINTER, wireseal_manager_peers(manager, NULL, NULL));
+
     changes[0].kind = 5;
     GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, message, sizeof message, NULL));
     HOLDS(has("no change is of the kind 5"));
@@ -509,6 +552,11 @@ static void attaching(const struct wireseal_linux_support *support)
     HOLDS(wireseal_manager_attach_listener(manager, tcp, message, sizeof message, &attachment) == wanted);
     if (attachment != NULL) {
         GIVES(ALREADY_ATTACHED, wireseal_manager_attach_listener(manager, tcp, message, sizeof message, &attachment));
+        GIVES(OK, wireseal_attachment_state(attachment, &state));
+        HOLDS(state.user == NULL);
+        GIVES(OK, wireseal_attachment_set_user(attachment, message));
+        GIVES(OK, wireseal_attachment_state(attachment, &state));
+        HOLDS(state.user == message);
         exit(0);
     }
     HOLDS(has("this kernel has no TCP-AO"));
@@ -527,6 +575,8 @@ static void attaching(const struct wireseal_linux_support *support)
     NULLS(wireseal_manager_attach_connecting(P(manager), tcp, P(&remote), 0, NULL, 0, P(&attachment)));
     NULLS(wireseal_manager_attach_accepted(P(manager), tcp, P(&remote), NULL, 0, P(&attachment)));
     GIVES(NULL_POINTER, wireseal_attachment_state(NULL, &state));
+    GIVES(NULL_POINTER, wireseal_attachment_set_user(NULL, NULL));
+    GIVES(NOT_A_HANDLE, wireseal_attachment_set_user((const struct wireseal_attachment *)manager, message));
     GIVES(NOT_A_HANDLE, wireseal_attachment_state((const struct wireseal_attachment *)manager, &state));
     GIVES(NOT_A_HANDLE, wireseal_attachment_keys((const struct wireseal_attachment *)&state, NULL, 0, listed, 1, &count));
     GIVES(NOT_A_HANDLE, wireseal_attachment_end((struct wireseal_attachment *)(void *)message));
