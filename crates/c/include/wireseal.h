@@ -1775,7 +1775,8 @@ enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_ke
 //
 // Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
 // WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
-// would start before the second octet.
+// would start before the second octet, if the header does not end with the low octets of `number`, or if the two keys are of different
+// algorithms.
 enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *packet_key,
                                         const struct wireseal_quic_header_key *header_key,
                                         uint32_t path,
@@ -1797,7 +1798,7 @@ enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *p
 //   the key of that phase.
 //   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
 //   WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE, WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION: drop the
-//   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning. Nothing was changed.
+//   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning, or the two keys are of different algorithms. Nothing was changed.
 enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *packet_key,
                                         const struct wireseal_quic_header_key *header_key,
                                         uint32_t path,
@@ -1889,7 +1890,8 @@ enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
 // sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
 // it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
 //
-// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag; WIRESEAL_STATUS_BAD_ARGUMENT
+// if the two keys are of different algorithms; and those of wireseal_aead_seal().
 enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
                                                   const struct wireseal_mask_key *mask_key,
                                                   const uint8_t *nonce,

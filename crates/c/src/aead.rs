@@ -166,7 +166,8 @@ pub unsafe extern "C" fn wireseal_aead_seal(
 /// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
 /// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
 ///
-/// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+/// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag; WIRESEAL_STATUS_BAD_ARGUMENT
+/// if the two keys are of different algorithms; and those of wireseal_aead_seal().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
     key: *const wireseal_aead_key,
@@ -185,8 +186,11 @@ pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
         let length = text_length.checked_add(AeadAlgorithm::TAG_LENGTH).ok_or(Status::TooLong)?;
         let message = border::octets_mut(text, length)?;
         let (key, mask_key) = (border::shared(key)?, border::shared(mask_key)?);
+        if key.algorithm() != mask_key.algorithm {
+            return Err(Status::BadArgument);
+        }
         let sealed = key.seal_with_mask(
-            mask_key,
+            &mask_key.key,
             array(nonce)?,
             border::octets(aad, aad_length)?,
             message,
@@ -224,9 +228,15 @@ pub unsafe extern "C" fn wireseal_aead_open(
 /// the same time; nobody else may use it when it ends.
 pub struct wireseal_mask_key(());
 
+/// What is in a `wireseal_mask_key`.
+pub(crate) struct Mask {
+    key: MaskKey,
+    algorithm: AeadAlgorithm,
+}
+
 // SAFETY: no other type has this kind.
 unsafe impl Opaque for wireseal_mask_key {
-    type Value = MaskKey;
+    type Value = Mask;
     const KIND: Kind = Kind::MaskKey;
 }
 
@@ -258,8 +268,9 @@ pub unsafe extern "C" fn wireseal_mask_key_new(
     // SAFETY: what the header asks of C.
     unsafe {
         border::make(memory, size, key, || {
-            MaskKey::new(self::algorithm(algorithm)?, border::octets(octets, octets_length)?)
-                .map_err(status_of)
+            let algorithm = self::algorithm(algorithm)?;
+            let key = MaskKey::new(algorithm, border::octets(octets, octets_length)?).map_err(status_of)?;
+            Ok(Mask { key, algorithm })
         })
     }
 }
@@ -275,7 +286,7 @@ pub unsafe extern "C" fn wireseal_mask(
     unsafe {
         border::read(key, |key| {
             let mut mask = border::place(mask.cast::<[u8; 5]>())?;
-            mask.write(key.mask(array(sample)?));
+            mask.write(key.key.mask(array(sample)?));
             Ok(())
         })
     }

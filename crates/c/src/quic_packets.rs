@@ -79,7 +79,8 @@ fn status_of_open(error: OpenError) -> Status {
 ///
 /// Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
 /// WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
-/// would start before the second octet.
+/// would start before the second octet, if the header does not end with the low octets of `number`, or if the two keys are of different
+/// algorithms.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_seal(
     packet_key: *const wireseal_quic_packet_key,
@@ -129,7 +130,7 @@ pub struct wireseal_quic_opened {
 ///   the key of that phase.
 ///   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
 ///   WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE, WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION: drop the
-///   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning. Nothing was changed.
+///   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning, or the two keys are of different algorithms. Nothing was changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_open(
     packet_key: *const wireseal_quic_packet_key,
@@ -152,6 +153,9 @@ pub unsafe extern "C" fn wireseal_quic_open(
             2 => None,
             _ => return Err(Status::BadArgument),
         };
+        if packet_key.algorithm() != header_key.algorithm() {
+            return Err(Status::BadArgument);
+        }
         let datagram = border::octets_mut(datagram, datagram_length)?;
         let (packet, rest) =
             Protected::split_first(datagram, destination_id_length).map_err(status_of_header)?;

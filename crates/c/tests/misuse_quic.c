@@ -44,6 +44,13 @@ static void aeads(void)
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_aead_seal_with_mask(aead_key, mask_key, octets, NULL, 0, text, 64, 65, mask));
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_aead_seal_with_mask(aead_key, mask_key, octets, NULL, 0, text, 64, (size_t)-1, mask));
 
+    /* A mask key of another algorithm. */
+    IS(OK, wireseal_mask_key_end(mask_key));
+    IS(OK, wireseal_mask_key_new(&second, sizeof second, WIRESEAL_AEAD_ALGORITHM_AES128_CCM, octets, 16, &mask_key));
+    memset(text, 1, sizeof text);
+    IS(BAD_ARGUMENT, wireseal_aead_seal_with_mask(aead_key, mask_key, octets, NULL, 0, text, 64, 20, mask));
+    HOLDS(text[0] == 1 && memcmp(text, text + 1, sizeof text - 1) == 0);
+
     /* Ended, used, ended again. */
     MISUSED(OK, wireseal_mask_key_end(H(mask_key)));
     IS(NOT_A_HANDLE, wireseal_mask_key_end(mask_key));
@@ -153,6 +160,24 @@ static void packets(void)
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_quic_seal(packet_key, header_key, 0, 9, packet, HEADER + 17, HEADER));
     IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 9, packet, LENGTH, 2));
     IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 9, NULL, 0, 0));
+    /* Another number than the header's. */
+    IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 8, packet, LENGTH, HEADER));
+    IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 0x109, packet, LENGTH, HEADER));
+    HOLDS(memcmp(packet, header, sizeof header) == 0);
+    IS(OK, wireseal_quic_seal(packet_key, header_key, 0, 0x70009, packet, LENGTH, HEADER));
+    /* A header key of another algorithm. */
+    {
+        static struct memory memory;
+        struct wireseal_quic_header_key *other;
+        IS(OK, wireseal_quic_header_key_new(&memory, sizeof memory, WIRESEAL_AEAD_ALGORITHM_AES128_GCM, octets, 16, &other));
+        memcpy(packet, header, sizeof header);
+        IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, other, 0, 9, packet, LENGTH, HEADER));
+        HOLDS(memcmp(packet, header, sizeof header) == 0);
+        memcpy(packet, sealed, sizeof packet);
+        IS(BAD_ARGUMENT, wireseal_quic_open(packet_key, other, 0, packet, LENGTH, 8, 8, WIRESEAL_QUIC_PHASE_ANY, &opened));
+        HOLDS(memcmp(packet, sealed, sizeof packet) == 0);
+        IS(OK, wireseal_quic_header_key_end(other));
+    }
 
     MISUSED(OK, wireseal_quic_retry_tag(WIRESEAL_QUIC_VERSION_V1, P(octets), 8, P(octets), 20, P(tag)));
     IS(UNKNOWN_VERSION, wireseal_quic_retry_tag(NO_NUMBER, octets, 8, octets, 20, tag));
