@@ -62,7 +62,7 @@ static void fail(const char *what, const char *why)
 /* What went wrong, for people: the library's message, or the text of the status. */
 static const char *reason(enum wireseal_status status)
 {
-    return message[0] != 0 ? message : wireseal_status_text((int32_t)status);
+    return message[0] != 0 ? message : wireseal_status_text((uint32_t)status);
 }
 
 /* ---- Sessions ---- */

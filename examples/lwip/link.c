@@ -19,16 +19,16 @@
 #define MTU 1500
 #define LONGEST_FRAME (SIZEOF_ETH_HDR + MTU)
 
-bool link_open_tun(struct link *link, const char *device)
+bool link_open_device(struct link *link, const char *device, bool is_ethernet)
 {
-    struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
+    struct ifreq request = {.ifr_flags = (short)((is_ethernet ? IFF_TAP : IFF_TUN) | IFF_NO_PI)};
 
     if (strlen(device) >= sizeof request.ifr_name) {
         errno = ENAMETOOLONG;
         return false;
     }
     strcpy(request.ifr_name, device);
-    link->is_ethernet = false;
+    link->is_ethernet = is_ethernet;
     link->descriptor = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
     return link->descriptor >= 0 && ioctl(link->descriptor, TUNSETIFF, &request) == 0;
 }
@@ -90,13 +90,13 @@ err_t link_init(struct netif *netif)
     netif->output = transmit_ip4;
     netif->output_ip6 = transmit_ip6;
     if (link->is_ethernet) {
-        netif->flags |= NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET;
+        netif->flags |= NETIF_FLAG_BROADCAST | NETIF_FLAG_ETHARP | NETIF_FLAG_ETHERNET | NETIF_FLAG_MLD6;
         netif->output = etharp_output;
         netif->output_ip6 = ethip6_output;
         netif->linkoutput = transmit;
         netif->hwaddr_len = ETH_HWADDR_LEN;
         netif->hwaddr[0] = 2;
-        netif->hwaddr[5] = link->host;
+        netif->hwaddr[5] = 1;
     }
     return ERR_OK;
 }

@@ -1,4 +1,4 @@
-/* A netif over a file descriptor: IP packets of a TUN device, or Ethernet frames of a Unix datagram socket. */
+/* A netif over a file descriptor: IP packets of a TUN device, or Ethernet frames of a TAP device or a datagram socket. */
 #ifndef LINK_H
 #define LINK_H
 
@@ -9,15 +9,13 @@
 struct link {
     int descriptor;
     bool is_ethernet;
-    /* The last octet of this end's Ethernet address. */
-    u8_t host;
     /* Loses every so many frames that come from the link, and as many that go to it; 0: none. */
     unsigned lose;
     unsigned received, sent;
 };
 
-/* Opens a TUN device. False, with errno, if that fails. */
-bool link_open_tun(struct link *link, const char *device);
+/* Opens a TAP device, if it is to be Ethernet, or a TUN device. False, with errno, if that fails. */
+bool link_open_device(struct link *link, const char *device, bool is_ethernet);
 
 /* Sends frames to the datagram socket `peer`, and receives them at `own`, which replaces a file of that name. False, with
  * errno, if that fails. */

@@ -18,10 +18,11 @@
 #define BGP_PORT 179
 
 static const char usage[] =
-    "usage: lwip-bgp -t DEVICE|-s OWN,PEER -a ADDRESS -p ADDRESS -k FILE [-P PORT] [-c] [-e | -A AS,AS] [-l N]\n"
+    "usage: lwip-bgp -t|-T DEVICE|-s OWN,PEER -a ADDRESS... -p ADDRESS -k FILE [-P PORT] [-c] [-e | -A AS,AS] [-l N]\n"
     "  -t DEVICE    a TUN device\n"
+    "  -T DEVICE    a TAP device\n"
     "  -s OWN,PEER  Unix datagram sockets that carry Ethernet frames\n"
-    "  -a ADDRESS   own address, of IPv4 or IPv6; its network is the link's /24 or /64\n"
+    "  -a ADDRESS   own address; its network is the link's /24 or /64. There may be one of IPv4 and one of IPv6\n"
     "  -p ADDRESS   the peer's address\n"
     "  -k FILE      the keys: SendID, RecvID, algorithm and secret on each line; the first one opens the session\n"
     "  -P PORT      the port to listen at, or to call; otherwise 179\n"
@@ -38,7 +39,9 @@ static struct wireseal_netif wrapper;
 static struct wireseal_shim *shim;
 
 static const char *key_file;
-static ip_addr_t local, remote;
+/* Own addresses, of IPv4 and of IPv6. */
+static ip_addr_t own[2];
+static ip_addr_t remote;
 static u16_t port = BGP_PORT;
 static bool is_calling;
 static const struct application *application = &bgp_application;
@@ -64,32 +67,35 @@ u32_t tcp_next_iss(struct tcp_pcb *pcb)
 /* Everything that touches lwIP or the shim runs on lwIP's thread: this, what lwIP calls, and commands. */
 static void start(void *unused)
 {
+    const ip_addr_t *local = &own[IP_IS_V6(&remote)];
     ip4_addr_t mask;
     err_t error;
 
     LWIP_UNUSED_ARG(unused);
+    bgp_terms.local = *local;
     netif_add_noaddr(&netif, &uplink, link_init, tcpip_input);
-    shim = protection_start(key_file, &local, &remote, netif.mtu);
+    shim = protection_start(key_file, local, &remote, netif.mtu);
     if (shim == NULL) {
         exit(2);
     }
     wireseal_netif_wrap(&wrapper, &netif, shim);
     netif_set_default(&netif);
     netif_set_up(&netif);
-    if (IP_IS_V6(&local)) {
-        netif_ip6_addr_set(&netif, 0, ip_2_ip6(&local));
-        netif_ip6_addr_set_state(&netif, 0, IP6_ADDR_PREFERRED);
-    } else {
+    if (!ip_addr_isany_val(own[0])) {
         IP4_ADDR(&mask, 255, 255, 255, 0);
-        netif_set_addr(&netif, ip_2_ip4(&local), &mask, NULL);
+        netif_set_addr(&netif, ip_2_ip4(&own[0]), &mask, NULL);
+    }
+    if (!ip_addr_isany_val(own[1])) {
+        netif_ip6_addr_set(&netif, 0, ip_2_ip6(&own[1]));
+        netif_ip6_addr_set_state(&netif, 0, IP6_ADDR_PREFERRED);
     }
     link_start(&netif);
-    error = (is_calling ? session_dial : session_listen)(application, &local, &remote, port);
+    error = (is_calling ? session_dial : session_listen)(application, local, &remote, port);
     if (error != ERR_OK) {
-        say("%s port %u: lwIP error %d", ipaddr_ntoa(is_calling ? &remote : &local), port, error);
+        say("%s port %u: lwIP error %d", ipaddr_ntoa(is_calling ? &remote : local), port, error);
         exit(2);
     }
-    say("%s %s port %u", is_calling ? "calling" : "listening at", ipaddr_ntoa(is_calling ? &remote : &local), port);
+    say("%s %s port %u", is_calling ? "calling" : "listening at", ipaddr_ntoa(is_calling ? &remote : local), port);
 }
 
 static void command(void *which)
@@ -146,13 +152,15 @@ static char *second(char *text, const char *what)
 static void read_options(int count, char **options)
 {
     bool has_link = false;
+    ip_addr_t address;
     char *other;
     int option;
 
-    while ((option = getopt(count, options, "t:s:a:p:k:P:ceA:l:")) != -1) {
+    while ((option = getopt(count, options, "t:T:s:a:p:k:P:ceA:l:")) != -1) {
         switch (option) {
         case 't':
-            has_link = link_open_tun(&uplink, optarg);
+        case 'T':
+            has_link = link_open_device(&uplink, optarg, option == 'T');
             if (!has_link) {
                 wrong(strerror(errno), optarg);
             }
@@ -167,9 +175,10 @@ static void read_options(int count, char **options)
             break;
         case 'a':
         case 'p':
-            if (!ipaddr_aton(optarg, option == 'a' ? &local : &remote)) {
+            if (!ipaddr_aton(optarg, &address)) {
                 wrong("no IP address:", optarg);
             }
+            *(option == 'p' ? &remote : &own[IP_IS_V6(&address)]) = address;
             break;
         case 'k':
             key_file = optarg;
@@ -195,9 +204,9 @@ static void read_options(int count, char **options)
             exit(2);
         }
     }
-    if (optind < count || !has_link || key_file == NULL || ip_addr_isany_val(local) || ip_addr_isany_val(remote)
-        || IP_GET_TYPE(&local) != IP_GET_TYPE(&remote)) {
-        wrong("needs a link, a file of keys, and two addresses of one IP version", "");
+    if (optind < count || !has_link || key_file == NULL || ip_addr_isany_val(remote)
+        || ip_addr_isany_val(own[IP_IS_V6(&remote)])) {
+        wrong("needs a link, a file of keys, the peer's address, and an own one of the same IP version", "");
     }
 }
 
@@ -210,8 +219,6 @@ int main(int count, char **options)
     bgp_terms.local_as = 64512;
     bgp_terms.remote_as = 64513;
     read_options(count, options);
-    bgp_terms.local = local;
-    uplink.host = IP_IS_V6(&local) ? ((u8_t *)ip_2_ip6(&local)->addr)[15] : ip4_addr4(ip_2_ip4(&local));
     /* lwIP chooses ports with rand(). */
     random_octets(&seed, sizeof seed);
     srand(seed);

@@ -2,12 +2,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static const struct application *application;
 static struct tcp_pcb *current;
 static ip_addr_t expected;
-static bool is_dialling;
 int session_status = 1;
 
 void say(const char *format, ...)
@@ -28,9 +26,6 @@ static void over(bool is_in_order, const char *why)
     application->ended();
     session_status = is_in_order ? 0 : 1;
     say("connection over: %s", why);
-    if (is_dialling) {
-        exit(session_status);
-    }
 }
 
 err_t session_close(struct tcp_pcb *pcb, bool is_in_order, const char *why)
@@ -63,7 +58,7 @@ static err_t opened(void *argument, struct tcp_pcb *pcb, err_t error)
     if (error != ERR_OK || pcb == NULL) {
         return ERR_VAL;
     }
-    if (!is_dialling && (current != NULL || !ip_addr_cmp(&pcb->remote_ip, &expected))) {
+    if (current != NULL || !ip_addr_cmp(&pcb->remote_ip, &expected)) {
         say("call from %s refused", ipaddr_ntoa(&pcb->remote_ip));
         tcp_abort(pcb);
         return ERR_ABRT;
@@ -97,7 +92,7 @@ err_t session_dial(const struct application *chosen, const ip_addr_t *local, con
     err_t error = pcb == NULL ? ERR_MEM : tcp_bind(pcb, local, 0);
 
     application = chosen;
-    is_dialling = true;
+    expected = *remote;
     if (error == ERR_OK) {
         tcp_err(pcb, failed);
         error = tcp_connect(pcb, remote, port, opened);
@@ -115,7 +110,6 @@ void session_leave(void)
     if (current == NULL) {
         return;
     }
-    is_dialling = false;
     if (application->leaving != NULL) {
         application->leaving(current);
     }

@@ -29,7 +29,7 @@ extern struct bgp_terms bgp_terms;
 /* Listens at `local`, for one connection at a time, from `remote` only. */
 err_t session_listen(const struct application *application, const ip_addr_t *local, const ip_addr_t *remote, u16_t port);
 
-/* Connects to `remote`. The program ends with the connection: with 0 if that was closed in order. */
+/* Connects to `remote`, once. */
 err_t session_dial(const struct application *application, const ip_addr_t *local, const ip_addr_t *remote, u16_t port);
 
 /* For callbacks of lwIP: closes the connection and says why. Return what it returns. */

@@ -46,6 +46,25 @@
 // The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
 #define WIRESEAL_ALIGN 64
 
+// The version that this header is of: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() tells that of
+// the library which the program runs with.
+#define WIRESEAL_VERSION_MAJOR 0
+
+// The second number; until 1.0 it is another for every change that breaks programs.
+#define WIRESEAL_VERSION_MINOR 1
+
+// The third number.
+#define WIRESEAL_VERSION_PATCH 0
+
+// In wireseal_features(): keys on Linux's sockets, key chains from files, and the key manager.
+#define WIRESEAL_FEATURE_LINUX 1
+
+// In wireseal_features(): QUIC and AEADs.
+#define WIRESEAL_FEATURE_QUIC 2
+
+// In wireseal_features(): an operating system, so that a fault in the library is a status and does not trap.
+#define WIRESEAL_FEATURE_STD 4
+
 // The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
 // overlap.
 #define WIRESEAL_MKTS 4
@@ -265,6 +284,8 @@ enum wireseal_status {
     WIRESEAL_STATUS_NO_SUCH_CHAIN = 170,
     // A text of keys has a mistake, or keys do not fit together. The message says where.
     WIRESEAL_STATUS_KEYS = 171,
+    // Never returned: it makes the enum 32 bits wide with every compiler.
+    WIRESEAL_STATUS_MAX = 2147483647,
 };
 
 // What happened.
@@ -798,7 +819,8 @@ struct wireseal_socket_key {
 struct wireseal_socket_state {
     // The number of its attachment. It is never used for another socket of the manager.
     uint64_t attachment;
-    // The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it. Empty for a socket that listens.
+    // The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it, with addresses in the form of
+    // RFC 5952. Empty for a socket that listens.
     char peer[96];
     // The number of the newest change of the manager's peers when the step set the keys.
     uint64_t generation;
@@ -941,7 +963,14 @@ extern "C" {
 #endif // __cplusplus
 
 // The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
-const char *wireseal_status_text(int32_t status);
+const char *wireseal_status_text(uint32_t status);
+
+// The library's version, such as "0.1.0".
+const char *wireseal_version(void);
+
+// What the library was built with: the sum of the constants WIRESEAL_FEATURE_... . A key says whether its algorithm was left out
+// (WIRESEAL_STATUS_NOT_BUILT_IN).
+uint32_t wireseal_features(void);
 
 // Octets of memory for a connection.
 size_t wireseal_connection_size(void);
@@ -1391,6 +1420,10 @@ enum wireseal_status wireseal_linux_probe(struct wireseal_linux_support *support
 // `remote`: the peers that the key is for. `vrf`: null, or the index of the VRF device that it is for alone.
 // `flags`: WIRESEAL_SOCKET_CURRENT, WIRESEAL_SOCKET_RNEXT, both or 0.
 // `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+//
+// From the kernel: WIRESEAL_STATUS_NOT_SUPPORTED, ..._NOT_IN_KERNEL (the algorithm), ..._ID_IN_USE, ..._OTHER_KIND_OF_KEY,
+// ..._UNUSABLE_NETWORK, ..._OPENED_UNSIGNED, ..._NO_MEMORY, ..._REFUSED_BY_KERNEL; from this and all other functions of sockets
+// ..._NOT_A_TCP_SOCKET, and ..._SYSTEM, as for a descriptor that is closed.
 enum wireseal_status wireseal_socket_add_key(int fd,
                                              const struct wireseal_network *remote,
                                              const struct wireseal_mkt *mkt,
@@ -1405,7 +1438,9 @@ enum wireseal_status wireseal_socket_add_key(int fd,
 // `next_current`: null, or the SendID of the key to sign with from now on. `next_rnext`: null, or the RecvID of the key to ask the peer for.
 // Neither on a listening socket.
 // `message`: as for wireseal_socket_add_key().
-// WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection: then the others have taken over anyway.
+//
+// WIRESEAL_STATUS_UNKNOWN_KEY if the socket has no such key or successor. WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection:
+// then the others have taken over anyway. WIRESEAL_STATUS_KEY_STAYS for a key in a VRF on Linux 6.18.
 enum wireseal_status wireseal_socket_delete_key(int fd,
                                                 const struct wireseal_key_name *name,
                                                 const uint8_t *next_current,
@@ -1415,7 +1450,7 @@ enum wireseal_status wireseal_socket_delete_key(int fd,
 
 // Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
 //
-// `message`: as for wireseal_socket_add_key().
+// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_UNKNOWN_KEY; on a listening socket WIRESEAL_STATUS_REFUSED_BY_KERNEL.
 enum wireseal_status wireseal_socket_set_current_key(int fd,
                                                      uint8_t send_id,
                                                      char *message,
@@ -1423,7 +1458,7 @@ enum wireseal_status wireseal_socket_set_current_key(int fd,
 
 // Makes a key the rnext one, which this end asks the peer to sign with.
 //
-// `message`: as for wireseal_socket_add_key().
+// `message` and errors: as for wireseal_socket_set_current_key().
 enum wireseal_status wireseal_socket_set_rnext_key(int fd,
                                                    uint8_t recv_id,
                                                    char *message,
@@ -1431,7 +1466,7 @@ enum wireseal_status wireseal_socket_set_rnext_key(int fd,
 
 // Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
 //
-// `message`: as for wireseal_socket_add_key().
+// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_OTHER_KIND_OF_KEY if a TCP-MD5 key is on the socket.
 enum wireseal_status wireseal_socket_set_required(int fd,
                                                   uint8_t required,
                                                   char *message,
@@ -1522,6 +1557,8 @@ enum wireseal_status wireseal_manager_step(const struct wireseal_manager *manage
 //
 // The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
 // `message`: as for wireseal_manager_set_peer().
+//
+// WIRESEAL_STATUS_ALREADY_ATTACHED, and the errors of wireseal_socket_add_key(). After the latter do not listen on the socket.
 enum wireseal_status wireseal_manager_attach_listener(const struct wireseal_manager *manager,
                                                       int fd,
                                                       char *message,
@@ -1545,7 +1582,9 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
 //
 // `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
-// WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now: do not connect.
+//
+// WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
+// wireseal_manager_attach_listener(). After an error do not connect.
 enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_manager *manager,
                                                         int fd,
                                                         const struct wireseal_address *remote,
@@ -1559,6 +1598,9 @@ enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_ma
 // On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
 // who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
+//
+// WIRESEAL_STATUS_NO_PEER, ..._OPENED_UNSIGNED, ..._WRONG_KEY, ..._CONNECTION_ENDED, ..._NO_KEY, and as for
+// wireseal_manager_attach_listener().
 enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_manager *manager,
                                                       int fd,
                                                       const struct wireseal_address *remote,
@@ -1592,6 +1634,9 @@ enum wireseal_status wireseal_attachment_end(struct wireseal_attachment *attachm
 // `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
 // `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
 // `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
+//
+// WIRESEAL_STATUS_NOT_A_PEER, ..._NO_SUCH_CHAIN, ..._NOT_IN_KERNEL (no Linux has an algorithm of the chain), and ..._PEERS_OVERLAP if a
+// connection could belong to this peer or another, and a key of each has the same SendID or RecvID. Nothing has changed then.
 enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *manager,
                                                const char *peer,
                                                const struct wireseal_chains *chains,
@@ -1628,7 +1673,9 @@ enum wireseal_status wireseal_manager_block_peer(const struct wireseal_manager *
 // in progress, and changes nothing.
 // `plan`: called in a dry run with a line for each attached socket; else it may be null.
 // `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
-// WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed peers during the call: call again.
+//
+// The errors of wireseal_manager_set_peer(); WIRESEAL_STATUS_PEER_TWICE; and WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed
+// peers during the call: call again.
 enum wireseal_status wireseal_manager_change(const struct wireseal_manager *manager,
                                              const struct wireseal_peer_change *changes,
                                              size_t count,
@@ -1877,7 +1924,8 @@ enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
 //
 // `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
 //
-// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+// Errors: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305;
+// WIRESEAL_STATUS_BAD_ARGUMENT if the text overlaps its tag or `aad`.
 enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
                                         const uint8_t *nonce,
                                         const uint8_t *aad,
@@ -1904,7 +1952,7 @@ enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key
 
 // Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
 //
-// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and _BAD_ARGUMENT, as for wireseal_aead_seal().
 enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
                                         const uint8_t *nonce,
                                         const uint8_t *aad,

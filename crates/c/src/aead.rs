@@ -36,6 +36,16 @@ pub(crate) unsafe fn array<'a, const N: usize>(start: *const u8) -> Result<&'a [
     unsafe { border::given(start.cast()) }
 }
 
+/// [`Status::BadArgument`] if octets that a call changes overlap others of the call. Lengths that no buffer has are found elsewhere.
+fn apart(changed: (*const u8, usize), other: (*const u8, usize)) -> Result<(), Status> {
+    let starts_inside = |start: *const u8, (of, length): (*const u8, usize)| {
+        length <= isize::MAX as usize && start.addr().wrapping_sub(of.addr()) < length
+    };
+    let overlap =
+        starts_inside(changed.0, other) && changed.1 > 0 || starts_inside(other.0, changed) && other.1 > 0;
+    if overlap { Err(Status::BadArgument) } else { Ok(()) }
+}
+
 fn status_of(error: AeadError) -> Status {
     match error {
         AeadError::KeyLength { .. } => Status::KeyLength,
@@ -139,7 +149,8 @@ pub unsafe extern "C" fn wireseal_aead_key_end(key: *mut wireseal_aead_key) -> w
 ///
 /// `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
 ///
-/// Error: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305.
+/// Errors: WIRESEAL_STATUS_TOO_LONG for a text above 2^24-1 octets with AES-128-CCM, 2^36-32 with AES-GCM, 2^38-64 with ChaCha20-Poly1305;
+/// WIRESEAL_STATUS_BAD_ARGUMENT if the text overlaps its tag or `aad`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_seal(
     key: *const wireseal_aead_key,
@@ -153,6 +164,8 @@ pub unsafe extern "C" fn wireseal_aead_seal(
     // SAFETY: what the header asks of C.
     unsafe {
         border::read(key, |key| {
+            apart((text, text_length), (aad, aad_length))?;
+            apart((text, text_length), (tag, AeadAlgorithm::TAG_LENGTH))?;
             let mut tag = border::place(tag.cast::<[u8; 16]>())?;
             let text = border::octets_mut(text, text_length)?;
             let sealed = key.seal_detached(array(nonce)?, border::octets(aad, aad_length)?, text);
@@ -184,6 +197,7 @@ pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
     border::guarded(|| unsafe {
         let mut mask = border::place(mask.cast::<[u8; 5]>())?;
         let length = text_length.checked_add(AeadAlgorithm::TAG_LENGTH).ok_or(Status::TooLong)?;
+        apart((text, length), (aad, aad_length))?;
         let message = border::octets_mut(text, length)?;
         let (key, mask_key) = (border::shared(key)?, border::shared(mask_key)?);
         if key.algorithm() != mask_key.algorithm {
@@ -203,7 +217,7 @@ pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
 
 /// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
 ///
-/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal().
+/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and _BAD_ARGUMENT, as for wireseal_aead_seal().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_open(
     key: *const wireseal_aead_key,
@@ -217,6 +231,8 @@ pub unsafe extern "C" fn wireseal_aead_open(
     // SAFETY: what the header asks of C.
     unsafe {
         border::read(key, |key| {
+            apart((text, text_length), (aad, aad_length))?;
+            apart((text, text_length), (tag, AeadAlgorithm::TAG_LENGTH))?;
             let text = border::octets_mut(text, text_length)?;
             let aad = border::octets(aad, aad_length)?;
             key.open_detached(array(nonce)?, aad, text, array(tag)?).map_err(status_of)

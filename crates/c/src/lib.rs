@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `border.rs` | nothing: pointers become references, handles are checked, panics are caught |
 //! | `status.rs` | `enum wireseal_status`, and its texts |
+//! | `version.rs` | the library's version, and what it was built with |
 //! | `address.rs`, `mkt.rs` | addresses, socket pairs, networks, master key tuples |
 //! | `connection.rs` | one connection's TCP-AO, for a TCP stack of one's own |
 //! | `segment.rs` | pure functions: a traffic key, one segment signed or verified |
@@ -40,6 +41,8 @@ mod heap;
 
 // In the order in which a reader of the header wants them; the empty lines keep it.
 mod status;
+
+mod version;
 
 mod address;
 mod mkt;
@@ -100,6 +103,7 @@ pub use report::*;
 pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
+pub use version::*;
 
 /// A fault in a call, for the tests in C.
 ///

@@ -177,6 +177,10 @@ pub unsafe extern "C" fn wireseal_linux_probe(support: *mut wireseal_linux_suppo
 /// `remote`: the peers that the key is for. `vrf`: null, or the index of the VRF device that it is for alone.
 /// `flags`: WIRESEAL_SOCKET_CURRENT, WIRESEAL_SOCKET_RNEXT, both or 0.
 /// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+///
+/// From the kernel: WIRESEAL_STATUS_NOT_SUPPORTED, ..._NOT_IN_KERNEL (the algorithm), ..._ID_IN_USE, ..._OTHER_KIND_OF_KEY,
+/// ..._UNUSABLE_NETWORK, ..._OPENED_UNSIGNED, ..._NO_MEMORY, ..._REFUSED_BY_KERNEL; from this and all other functions of sockets
+/// ..._NOT_A_TCP_SOCKET, and ..._SYSTEM, as for a descriptor that is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_add_key(
     fd: c_int,
@@ -206,7 +210,9 @@ pub unsafe extern "C" fn wireseal_socket_add_key(
 /// `next_current`: null, or the SendID of the key to sign with from now on. `next_rnext`: null, or the RecvID of the key to ask the peer for.
 /// Neither on a listening socket.
 /// `message`: as for wireseal_socket_add_key().
-/// WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection: then the others have taken over anyway.
+///
+/// WIRESEAL_STATUS_UNKNOWN_KEY if the socket has no such key or successor. WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection:
+/// then the others have taken over anyway. WIRESEAL_STATUS_KEY_STAYS for a key in a VRF on Linux 6.18.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_delete_key(
     fd: c_int,
@@ -227,7 +233,7 @@ pub unsafe extern "C" fn wireseal_socket_delete_key(
 
 /// Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
 ///
-/// `message`: as for wireseal_socket_add_key().
+/// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_UNKNOWN_KEY; on a listening socket WIRESEAL_STATUS_REFUSED_BY_KERNEL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_set_current_key(
     fd: c_int,
@@ -243,7 +249,7 @@ pub unsafe extern "C" fn wireseal_socket_set_current_key(
 
 /// Makes a key the rnext one, which this end asks the peer to sign with.
 ///
-/// `message`: as for wireseal_socket_add_key().
+/// `message` and errors: as for wireseal_socket_set_current_key().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_set_rnext_key(
     fd: c_int,
@@ -257,7 +263,7 @@ pub unsafe extern "C" fn wireseal_socket_set_rnext_key(
 
 /// Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
 ///
-/// `message`: as for wireseal_socket_add_key().
+/// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_OTHER_KIND_OF_KEY if a TCP-MD5 key is on the socket.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_set_required(
     fd: c_int,

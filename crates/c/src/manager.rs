@@ -124,6 +124,8 @@ pub unsafe extern "C" fn wireseal_manager_step(
 ///
 /// The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
 /// `message`: as for wireseal_manager_set_peer().
+///
+/// WIRESEAL_STATUS_ALREADY_ATTACHED, and the errors of wireseal_socket_add_key(). After the latter do not listen on the socket.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_listener(
     manager: *const wireseal_manager,
@@ -167,7 +169,9 @@ pub unsafe extern "C" fn wireseal_manager_attach_mixed(
 ///
 /// `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 /// `message` and the duplicate: as for wireseal_manager_attach_listener().
-/// WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now: do not connect.
+///
+/// WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
+/// wireseal_manager_attach_listener(). After an error do not connect.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_connecting(
     manager: *const wireseal_manager,
@@ -196,6 +200,9 @@ pub unsafe extern "C" fn wireseal_manager_attach_connecting(
 /// On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
 /// who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
 /// `message` and the duplicate: as for wireseal_manager_attach_listener().
+///
+/// WIRESEAL_STATUS_NO_PEER, ..._OPENED_UNSIGNED, ..._WRONG_KEY, ..._CONNECTION_ENDED, ..._NO_KEY, and as for
+/// wireseal_manager_attach_listener().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_accepted(
     manager: *const wireseal_manager,

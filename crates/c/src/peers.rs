@@ -104,6 +104,9 @@ pub struct wireseal_progress {
 /// `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
 /// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
 /// `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
+///
+/// WIRESEAL_STATUS_NOT_A_PEER, ..._NO_SUCH_CHAIN, ..._NOT_IN_KERNEL (no Linux has an algorithm of the chain), and ..._PEERS_OVERLAP if a
+/// connection could belong to this peer or another, and a key of each has the same SendID or RecvID. Nothing has changed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_set_peer(
     manager: *const wireseal_manager,
@@ -172,7 +175,9 @@ pub unsafe extern "C" fn wireseal_manager_block_peer(
 /// in progress, and changes nothing.
 /// `plan`: called in a dry run with a line for each attached socket; else it may be null.
 /// `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
-/// WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed peers during the call: call again.
+///
+/// The errors of wireseal_manager_set_peer(); WIRESEAL_STATUS_PEER_TWICE; and WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed
+/// peers during the call: call again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_change(
     manager: *const wireseal_manager,

@@ -22,7 +22,8 @@ const MOST: usize = 10;
 pub struct wireseal_socket_state {
     /// The number of its attachment. It is never used for another socket of the manager.
     pub attachment: u64,
-    /// The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it. Empty for a socket that listens.
+    /// The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it, with addresses in the form of
+    /// RFC 5952. Empty for a socket that listens.
     pub peer: [c_char; 96],
     /// The number of the newest change of the manager's peers when the step set the keys.
     pub generation: u64,

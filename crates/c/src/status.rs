@@ -163,6 +163,8 @@ pub enum wireseal_status {
     NoSuchChain = 170,
     /// A text of keys has a mistake, or keys do not fit together. The message says where.
     Keys = 171,
+    /// Never returned: it makes the enum 32 bits wide with every compiler.
+    Max = 0x7fff_ffff,
 }
 
 impl wireseal_status {
@@ -250,7 +252,7 @@ impl wireseal_status {
 
 /// The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
 #[unsafe(no_mangle)]
-pub extern "C" fn wireseal_status_text(status: i32) -> *const c_char {
-    let found = wireseal_status::TEXTS.iter().find(|(known, _)| *known as i32 == status);
+pub extern "C" fn wireseal_status_text(status: u32) -> *const c_char {
+    let found = wireseal_status::TEXTS.iter().find(|(known, _)| *known as u32 == status);
     found.map_or(c"no status has this number", |(_, text)| *text).as_ptr()
 }

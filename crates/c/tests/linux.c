@@ -22,8 +22,8 @@ static void gives(enum wireseal_status wanted, enum wireseal_status found, const
 {
     if (wanted == found)
         return;
-    fprintf(stderr, "linux.c:%d: %s\n  gave \"%s\", not \"%s\": %s\n", line, call, wireseal_status_text((int32_t)found),
-            wireseal_status_text((int32_t)wanted), message);
+    fprintf(stderr, "linux.c:%d: %s\n  gave \"%s\", not \"%s\": %s\n", line, call, wireseal_status_text((uint32_t)found),
+            wireseal_status_text((uint32_t)wanted), message);
     exit(1);
 }
 

@@ -104,7 +104,7 @@ static void is(enum wireseal_status wanted, enum wireseal_status found, const ch
 {
     if (found == wanted)
         return;
-    fprintf(stderr, "%s:%d: %s\n  gave \"%s\", not \"%s\"", file, line, call, wireseal_status_text((int32_t)found), wireseal_status_text((int32_t)wanted));
+    fprintf(stderr, "%s:%d: %s\n  gave \"%s\", not \"%s\"", file, line, call, wireseal_status_text((uint32_t)found), wireseal_status_text((uint32_t)wanted));
     fprintf(stderr, " (null: %d, instead: %d, kind: %d)\n", misuse.null, misuse.instead, misuse.kind);
     misuse.failures++;
 }

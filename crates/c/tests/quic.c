@@ -313,6 +313,15 @@ static void aead(const struct aead_vector *vector)
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_aead_seal_with_mask(key, mask_key, nonce, aad, aad_length, text, length, length + 1, mask));
     HOLDS(are(text, length + TAG, vector->sealed));
 
+    /* Buffers that overlap by one octet: nothing is changed. */
+    IS(BAD_ARGUMENT, wireseal_aead_seal(key, nonce, aad, aad_length, text, length, text + length - 1));
+    IS(BAD_ARGUMENT, wireseal_aead_seal(key, nonce, text + length - 1, 20, text, length, aad));
+    IS(BAD_ARGUMENT, wireseal_aead_seal(key, nonce, text, 5, text + 4, length - 4, aad));
+    IS(BAD_ARGUMENT, wireseal_aead_seal_with_mask(key, mask_key, nonce, text + length + TAG - 1, 20, text, length, 0, mask));
+    IS(BAD_ARGUMENT, wireseal_aead_open(key, nonce, aad, aad_length, text + 15, length - 15, text));
+    IS(BAD_ARGUMENT, wireseal_aead_open(key, nonce, text, 5, text + 4, length - 4, aad));
+    HOLDS(are(text, length + TAG, vector->sealed));
+
     for (i = 0; i < length + TAG; i++) {
         octets(vector->sealed, text);
         text[i] ^= 1;

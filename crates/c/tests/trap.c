@@ -6,15 +6,6 @@
 
 #include "connection.h"
 
-/* Rust's core for this machine names it, since it can unwind elsewhere. Firmware's cores do not. */
-#ifdef __cplusplus
-extern "C"
-#endif
-void rust_eh_personality(void);
-void rust_eh_personality(void)
-{
-}
-
 int main(void)
 {
     int status = 0;

@@ -109,12 +109,12 @@ impl EchoHost {
         let key_file = folder.join("keys");
         std::fs::write(&key_file, keys)?;
         let plug = lab.wire.plug_unix(own, &wire, &card)?;
-        let address = |port: Port| port.address(family).to_string();
+        let [ipv4, ipv6] = Family::ALL.map(|family| own.address(family).to_string());
         let mut command = Command::new(&lab.setting.lwip);
         command
             .args(["-e", "-s", &format!("{},{}", card.display(), wire.display()), "-k"])
             .arg(&key_file)
-            .args(["-a", &address(own), "-p", &address(Port::North)])
+            .args(["-a", &ipv4, "-a", &ipv6, "-p", &Port::North.address(family).to_string()])
             .args(["-P", &calls.unwrap_or(ECHO).to_string()])
             .args(calls.map(|_| "-c"));
         let mut process = command
