@@ -60,7 +60,7 @@ pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId};
 use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength};
 use crate::protected::Protected;
 use crate::seal::Outgoing;
-use crate::secret::TrafficSecret;
+use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
 impl Keys {
@@ -91,6 +91,28 @@ impl TrafficSecret {
 #[must_use]
 pub fn initial_secrets(version: Version, destination: &ConnectionId) -> [TrafficSecret; 2] {
     TrafficSecret::initial(version, destination)
+}
+
+/// Writes the secret of the next key phase (RFC 9001 §6.1) to `next`, for stacks that keep secrets as octets. Unlike
+/// [`TrafficSecret::peek_next`], it makes no copies of the secret that the caller has.
+///
+/// # Errors
+///
+/// [`KeyError::WrongLength`], with nothing written, if `secret` or `next` does not have [`AeadAlgorithm::secret_length`] octets.
+pub fn next_secret(
+    version: Version,
+    algorithm: AeadAlgorithm,
+    secret: &[u8],
+    next: &mut [u8],
+) -> Result<(), KeyError> {
+    let expected = algorithm.secret_length();
+    for got in [secret.len(), next.len()] {
+        if got != expected {
+            return Err(KeyError::WrongLength { algorithm, expected, got });
+        }
+    }
+    Expander::keyed(algorithm, secret).expand(version.labels().key_update, next);
+    Ok(())
 }
 
 /// The octets of the keys of one direction (RFC 9001 §5.1), for a stack whose interface carries them as octets. Wiped on drop.
