@@ -18,15 +18,6 @@
 #define CONNECTIONS 8
 #define SHIM_SIZE (WIRESEAL_SHIM_SIZE + PEERS * WIRESEAL_SHIM_PEER_SIZE + CONNECTIONS * WIRESEAL_SHIM_CONNECTION_SIZE)
 
-static const struct {
-    const char *name;
-    uint32_t algorithm;
-} algorithms[] = {
-    {"HMAC-SHA-1-96", WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1},
-    {"AES-128-CMAC-96", WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC},
-    {"hmac(sha256)", WIRESEAL_TCP_AO_ALGORITHM_LINUX_HMAC_SHA256},
-};
-
 /* The keys of the file, in its order. The secrets are wiped as soon as the shim has them. */
 static struct wireseal_mkt mkts[KEYS];
 static size_t mkt_count;
@@ -40,16 +31,13 @@ static bool read_key(char *line, char *secret)
     if (mkt_count == KEYS || sscanf(line, "%hhu %hhu %31s %n", &mkt->send_id, &mkt->recv_id, name, &start) != 3) {
         return false;
     }
-    for (size_t place = 0; place < sizeof algorithms / sizeof *algorithms; place++) {
-        if (strcmp(name, algorithms[place].name) == 0) {
-            mkt->algorithm = algorithms[place].algorithm;
-            mkt->master_key_length = strlen(strcpy(secret, line + start));
-            mkt->master_key = (const uint8_t *)secret;
-            mkt_count++;
-            return mkt->master_key_length > 0;
-        }
+    if (wireseal_tcp_ao_algorithm_from_name(name, &mkt->algorithm) != WIRESEAL_STATUS_OK) {
+        return false;
     }
-    return false;
+    mkt->master_key_length = strlen(strcpy(secret, line + start));
+    mkt->master_key = (const uint8_t *)secret;
+    mkt_count++;
+    return mkt->master_key_length > 0;
 }
 
 static bool read_keys(const char *path, char secrets[KEYS][LINE])

@@ -19,20 +19,25 @@
  *   octets and alignment, or take the constants WIRESEAL_..._SIZE and WIRESEAL_ALIGN. Do not copy or move it. Its end wipes that memory, which
  *   is yours again. Handles of Linux's key manager and of key chains are on the heap instead; their end frees them. Such a pointer is a name
  *   and leads nowhere: one that has ended, or never was one, is told whatever becomes of memory.
+ *   Memory that a handle is made in is yours alone: no thread is in a call with an earlier handle in it, nor begins one. End an earlier handle
+ *   first, because a function that makes one does not look at what is there: what is overwritten is not wiped.
  *   A pointer that is no such handle is an error, WIRESEAL_STATUS_NOT_A_HANDLE: never made in zeroed memory, ended before, moved, or of
  *   another kind. After its memory is freed or used for something else, that cannot be told.
  *
  * Threads
  *   Different handles can be used by different threads at the same time. If a thread uses a handle while another does, its call returns
- *   WIRESEAL_STATUS_BUSY and does nothing. Comments say which handles any number of threads may use at once.
+ *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: a thread that reads a shim's counters can make
+ *   another's packet fail. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any number of threads may use at once.
  *
  * Faults in the library
  *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and the handle refuses all further calls but
- *   its end. In a library that was built without an operating system, the processor traps instead.
+ *   its end. Handles that any number of threads may use go on: no call changes them, so none can leave them half changed. In a library that
+ *   was built without an operating system, the processor traps instead.
  *
  * Secrets
  *   Keys are wiped when their handle ends, and when they are replaced. Your own copies of them, such as the octets that a struct wireseal_mkt
- *   points to, are yours to wipe. Parts of keys that a call leaves on the stack are not wiped.
+ *   points to, are yours to wipe. A call that takes or derives keys can leave copies of them, whole ones too, on the stack below its caller,
+ *   where nothing wipes them: where that matters, make such calls on a stack that you wipe.
  */
 
 
@@ -74,10 +79,10 @@
 
 // Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
 // needs.
-#define WIRESEAL_CONNECTION_SIZE 1024
+#define WIRESEAL_CONNECTION_SIZE 1216
 
-// Octets of the state that wireseal_connection_export() writes.
-#define WIRESEAL_STATE_LENGTH 165
+// Octets that are enough for the state that wireseal_connection_export() writes, also in later versions.
+#define WIRESEAL_STATE_SIZE 192
 
 // In place of the id of a key: none.
 #define WIRESEAL_NO_KEY_ID -1
@@ -90,13 +95,16 @@
 
 // Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
 // this library needs.
-#define WIRESEAL_SHIM_SIZE 1536
+#define WIRESEAL_SHIM_SIZE 1856
 
 // Octets that are enough for each of its peers.
-#define WIRESEAL_SHIM_PEER_SIZE 512
+#define WIRESEAL_SHIM_PEER_SIZE 640
 
 // Octets that are enough for each of its connections.
-#define WIRESEAL_SHIM_CONNECTION_SIZE 1280
+#define WIRESEAL_SHIM_CONNECTION_SIZE 1536
+
+// The smallest MTU that a stack can be told: what every link carries (RFC 791 §3.2).
+#define WIRESEAL_STACK_MTU_MIN 68
 
 // For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
 #define WIRESEAL_SOCKET_CURRENT 1
@@ -290,54 +298,6 @@ enum wireseal_status {
     WIRESEAL_STATUS_MAX = 2147483647,
 };
 
-// What happened.
-enum wireseal_event_kind {
-    // A packet was refused.
-    WIRESEAL_EVENT_KIND_REFUSED = 1,
-    // A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
-    WIRESEAL_EVENT_KIND_PASSED = 2,
-    // A protected connection was established, or adopted.
-    WIRESEAL_EVENT_KIND_OPENED = 3,
-    // An established connection has ended.
-    WIRESEAL_EVENT_KIND_ENDED = 4,
-    // A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
-    WIRESEAL_EVENT_KIND_HANDSHAKE_ENDED = 5,
-    // This end signs an established connection with another key from now on.
-    WIRESEAL_EVENT_KIND_KEY_SWITCHED = 6,
-    // The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
-    // request.
-    WIRESEAL_EVENT_KIND_PEER_ON_OLD_KEY = 7,
-    // The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
-    // for each key.
-    WIRESEAL_EVENT_KIND_PEER_INSISTS = 8,
-};
-
-// The direction of a packet.
-enum wireseal_direction {
-    // From the link to the stack.
-    WIRESEAL_DIRECTION_INBOUND = 1,
-    // From the stack to the link.
-    WIRESEAL_DIRECTION_OUTBOUND = 2,
-};
-
-// How a connection ended.
-enum wireseal_ending {
-    // It has not.
-    WIRESEAL_ENDING_NONE = 0,
-    // By FINs from both ends, or a reset.
-    WIRESEAL_ENDING_CLOSED = 1,
-    // A new connection of the same socket pair took its place.
-    WIRESEAL_ENDING_REPLACED = 2,
-    // A handshake made room in a full table.
-    WIRESEAL_ENDING_EVICTED = 3,
-    // It reached its time limit.
-    WIRESEAL_ENDING_EXPIRED = 4,
-    // It was exported or forgotten, or its peer was removed.
-    WIRESEAL_ENDING_FORGOTTEN = 5,
-    // Its last key was removed.
-    WIRESEAL_ENDING_NO_KEY = 6,
-};
-
 // A key derivation function and a MAC (RFC 5925 §3.1).
 enum wireseal_tcp_ao_algorithm {
     // HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
@@ -360,6 +320,54 @@ enum wireseal_unmatched {
     WIRESEAL_UNMATCHED_PASS = 1,
     // Drop and count it in both directions, signed or not.
     WIRESEAL_UNMATCHED_DROP_ALL = 2,
+};
+
+// The direction of a packet.
+enum wireseal_direction {
+    // From the link to the stack.
+    WIRESEAL_DIRECTION_INBOUND = 1,
+    // From the stack to the link.
+    WIRESEAL_DIRECTION_OUTBOUND = 2,
+};
+
+// What happened.
+enum wireseal_event_kind {
+    // A packet was refused.
+    WIRESEAL_EVENT_KIND_REFUSED = 1,
+    // A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
+    WIRESEAL_EVENT_KIND_PASSED = 2,
+    // A protected connection was established, or adopted.
+    WIRESEAL_EVENT_KIND_OPENED = 3,
+    // An established connection has ended.
+    WIRESEAL_EVENT_KIND_ENDED = 4,
+    // A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
+    WIRESEAL_EVENT_KIND_HANDSHAKE_ENDED = 5,
+    // This end signs an established connection with another key from now on.
+    WIRESEAL_EVENT_KIND_KEY_SWITCHED = 6,
+    // The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
+    // request.
+    WIRESEAL_EVENT_KIND_PEER_ON_OLD_KEY = 7,
+    // The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
+    // for each key.
+    WIRESEAL_EVENT_KIND_PEER_INSISTS = 8,
+};
+
+// How a connection ended.
+enum wireseal_ending {
+    // It has not.
+    WIRESEAL_ENDING_NONE = 0,
+    // By FINs from both ends, or a reset.
+    WIRESEAL_ENDING_CLOSED = 1,
+    // A new connection of the same socket pair took its place.
+    WIRESEAL_ENDING_REPLACED = 2,
+    // A handshake made room in a full table.
+    WIRESEAL_ENDING_EVICTED = 3,
+    // It reached its time limit.
+    WIRESEAL_ENDING_EXPIRED = 4,
+    // It was exported or forgotten, or its peer was removed.
+    WIRESEAL_ENDING_FORGOTTEN = 5,
+    // Its last key was removed.
+    WIRESEAL_ENDING_NO_KEY = 6,
 };
 
 // An AEAD with nonces of 12 octets and tags of 16, by the number of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
@@ -498,8 +506,8 @@ struct wireseal_quic_packet_key;
 // the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
 // first, and so is Multipath TCP's MP_CAPABLE.
 //
-// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls, and must not go back. One
-// thread at a time.
+// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls. It must not go back: what has
+// a time limit, a mode of wireseal_shim_accept_mismatches() too, is then kept for longer by as much. One thread at a time.
 struct wireseal_shim;
 
 // An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
@@ -508,6 +516,14 @@ struct wireseal_address {
     uint8_t version;
     // The address, in the order of the wire. IPv4 has the first four; the others are ignored.
     uint8_t octets[16];
+};
+
+// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
+struct wireseal_network {
+    // Its first address: the bits after the prefix are zero.
+    struct wireseal_address address;
+    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+    uint8_t prefix_length;
 };
 
 // One end of a connection.
@@ -548,6 +564,8 @@ struct wireseal_mkt {
     const uint8_t *master_key;
     // Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
     size_t master_key_length;
+    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    uint64_t reserved[2];
 };
 
 // What a verified segment was.
@@ -558,6 +576,8 @@ struct wireseal_verified {
     bool current_key_changed;
     // Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
     bool makes_progress;
+    // Zeros: for later versions.
+    uint8_t reserved[13];
 };
 
 // Received segments by verdict, with the meaning that Linux gives these counters.
@@ -572,6 +592,8 @@ struct wireseal_counters {
     uint64_t required;
     // ICMP errors that were ignored.
     uint64_t dropped_icmp;
+    // Zeros: for later versions.
+    uint64_t reserved[3];
 };
 
 // What is known of a connection.
@@ -615,6 +637,8 @@ struct wireseal_connection_info {
     uint32_t acknowledged;
     // Received segments.
     struct wireseal_counters counters;
+    // Zeros: for later versions.
+    uint64_t reserved[4];
 };
 
 // What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
@@ -633,7 +657,7 @@ struct wireseal_kdf_context {
 struct wireseal_shim_config {
     // The link's MTU: octets of the longest IP packet.
     size_t mtu;
-    // The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+    // The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
     size_t stack_mtu;
     // An enum wireseal_unmatched.
     uint32_t unmatched;
@@ -653,18 +677,20 @@ struct wireseal_shim_config {
     uint32_t fin_ms;
     // How long an open connection without progress is kept; 0 is three hours.
     uint32_t idle_ms;
+    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    uint64_t reserved[4];
 };
 
-// Something that happened to a packet or a connection. It has no secrets.
+// Something that happened to a packet or a connection. It has no secrets. Later versions may have more behind what is here.
 struct wireseal_event {
-    // What happened.
-    enum wireseal_event_kind kind;
-    // Of a packet that was refused or passed: its direction.
-    enum wireseal_direction direction;
-    // Of a packet that was refused or passed: why it was, or would have been, refused.
-    enum wireseal_status reason;
-    // How the connection or handshake ended.
-    enum wireseal_ending ending;
+    // What happened: an enum wireseal_event_kind.
+    uint32_t kind;
+    // Of a packet that was refused or passed: its enum wireseal_direction, else 0.
+    uint32_t direction;
+    // Of a packet that was refused or passed: the enum wireseal_status for which it was, or would have been, refused.
+    uint32_t reason;
+    // How the connection or handshake ended: an enum wireseal_ending.
+    uint32_t ending;
     // Whether a peer is configured for the connection.
     bool has_peer;
     // Whether the connection is known; not if the packet has no readable TCP header.
@@ -685,14 +711,6 @@ struct wireseal_event {
 // attacker chooses how many packets are refused.
 typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
 
-// A network, such as 192.0.2.0/24, or one host, such as 192.0.2.1/32.
-struct wireseal_network {
-    // Its first address: the bits after the prefix are zero.
-    struct wireseal_address address;
-    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
-    uint8_t prefix_length;
-};
-
 // The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
 // longest remote prefix, then the longest local one, then the most ports.
 struct wireseal_connection_identifier {
@@ -704,6 +722,8 @@ struct wireseal_connection_identifier {
     uint16_t local_port;
     // The other end's port; 0 is any.
     uint16_t remote_port;
+    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    uint32_t reserved[4];
 };
 
 // Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
@@ -724,6 +744,8 @@ struct wireseal_refusals {
     uint64_t no_room;
     uint64_t already_signed;
     uint64_t too_long_for_link;
+    // Zeros: for later versions.
+    uint64_t reserved[6];
 };
 
 // One of many packets that a shim takes at once.
@@ -737,7 +759,19 @@ struct wireseal_packet {
     // Octets of the packet after the call; 0 if it is to be dropped.
     size_t length;
     // An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
-    int32_t status;
+    uint32_t status;
+};
+
+// A peer of a shim.
+struct wireseal_shim_peer {
+    // Its connections.
+    struct wireseal_connection_identifier connections;
+    // Its keys, the preferred one first, without their secrets: `master_key` is null.
+    struct wireseal_mkt mkts[WIRESEAL_MKTS];
+    // How many keys it has.
+    size_t mkt_count;
+    // Zeros: for later versions.
+    uint64_t reserved[4];
 };
 
 // When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
@@ -986,6 +1020,26 @@ const char *wireseal_version(void);
 // (WIRESEAL_STATUS_NOT_BUILT_IN).
 uint32_t wireseal_features(void);
 
+// Reads an address such as "192.0.2.1" or "2001:db8::1". WIRESEAL_STATUS_BAD_ADDRESS for any other text; _BAD_ARGUMENT if it is not UTF-8.
+enum wireseal_status wireseal_address_from_text(const char *text,
+                                                struct wireseal_address *address);
+
+// Reads a network such as "192.0.2.0/24" or "2001:db8::/32", or one host such as "192.0.2.1". WIRESEAL_STATUS_BAD_ADDRESS for any other text,
+// also if a bit after the prefix is set; _BAD_ARGUMENT if it is not UTF-8.
+enum wireseal_status wireseal_network_from_text(const char *text,
+                                                struct wireseal_network *network);
+
+// Writes the number of the algorithm with this name, an enum wireseal_tcp_ao_algorithm, to `*algorithm`. The name is that of RFC 5926, the
+// draft, Linux, BIRD, Junos or IOS XR, in upper or lower case: "HMAC-SHA-1-96", "hmac(sha1)", "aes-128-cmac-96".
+//
+// WIRESEAL_STATUS_UNKNOWN_ALGORITHM; _BAD_ARGUMENT if the text is not UTF-8.
+enum wireseal_status wireseal_tcp_ao_algorithm_from_name(const char *name,
+                                                         uint32_t *algorithm);
+
+// Writes the octets of an algorithm's own MAC, which a struct wireseal_mkt has if it says 0, to `*length`.
+// WIRESEAL_STATUS_UNKNOWN_ALGORITHM.
+enum wireseal_status wireseal_tcp_ao_mac_length(uint32_t algorithm, size_t *length);
+
 // Octets of memory for a connection.
 size_t wireseal_connection_size(void);
 
@@ -1022,12 +1076,13 @@ enum wireseal_status wireseal_connection_passive(void *memory,
                                                  struct wireseal_connection **connection);
 
 // Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
-// elsewhere: WIRESEAL_STATE_LENGTH octets at `state`, without secrets. Move the keys separately.
+// elsewhere, without secrets: `*length` octets at `state`, for which WIRESEAL_STATE_SIZE are always enough. Move the keys separately.
 //
-// WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
+// WIRESEAL_STATUS_TOO_SMALL if `size` is less than it needs; WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
 enum wireseal_status wireseal_connection_export(struct wireseal_connection *connection,
                                                 uint8_t *state,
-                                                size_t size);
+                                                size_t size,
+                                                size_t *length);
 
 // Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
 // would soon differ.
@@ -1113,8 +1168,8 @@ enum wireseal_status wireseal_connection_replace_keys(struct wireseal_connection
                                                       size_t count);
 
 // Writes what is known of a connection to `*info`.
-enum wireseal_status wireseal_connection_info(struct wireseal_connection *connection,
-                                              struct wireseal_connection_info *info);
+enum wireseal_status wireseal_connection_get_info(struct wireseal_connection *connection,
+                                                  struct wireseal_connection_info *info);
 
 // Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
 // (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
@@ -1177,7 +1232,8 @@ size_t wireseal_shim_size(size_t peers,
 // The alignment of that memory, in octets.
 size_t wireseal_shim_align(void);
 
-// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers. WIRESEAL_STATUS_BAD_ARGUMENT for what
+// the configuration cannot have.
 //
 // `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
 // as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
@@ -1198,9 +1254,10 @@ enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
                                                 void *context);
 
 // Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
-// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+// index goes to `*index`; a removed peer's is given to a later one, so forget it with the peer. Live connections of a less specific peer that now belong to this one get its keys.
 //
-// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
+// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
+// would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
 // as specific, has one of their ids. Nothing changed.
 enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
                                             const struct wireseal_connection_identifier *connections,
@@ -1224,7 +1281,8 @@ enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
 
 // Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
 // then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
-// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). Once `now_ms` of a call has reached `until_ms` it stays
+// over, even if that clock goes back. 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
 enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
                                                      size_t index,
                                                      uint64_t until_ms);
@@ -1264,14 +1322,26 @@ enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
                                                  const struct wireseal_pair *pair,
                                                  uint8_t recv_id);
 
+// Signs a live connection's segments with the key of this SendID from the next one on, without waiting for the peer to ask.
+// WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+enum wireseal_status wireseal_shim_set_current_key(struct wireseal_shim *shim,
+                                                   const struct wireseal_pair *pair,
+                                                   uint8_t send_id);
+
+// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now
+// on, until a new handshake. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+enum wireseal_status wireseal_shim_forget(struct wireseal_shim *shim,
+                                          const struct wireseal_pair *pair);
+
 // Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
 //
-// WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
+// WIRESEAL_STATUS_TOO_SMALL; _NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
 // FIN or reset it. Nothing changed then.
 enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
                                           const struct wireseal_pair *pair,
                                           uint8_t *state,
-                                          size_t size);
+                                          size_t size,
+                                          size_t *length);
 
 // Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
 // now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
@@ -1297,6 +1367,14 @@ enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
                                            size_t *offset,
                                            size_t *new_length);
 
+// Adjusts an ICMP error that this host made because its own packet does not fit the link: takes the room for the option off the MTU in it.
+// Pass the error on to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
+//
+// Make sure that this host has sent it, by the device that it came from. Its checksum is adjusted too.
+enum wireseal_status wireseal_shim_own_icmp(struct wireseal_shim *shim,
+                                            uint8_t *packet,
+                                            size_t length);
+
 // Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
 // `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
 //
@@ -1317,7 +1395,8 @@ enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
 // time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
 //
 // WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
-// long, or a packet starts behind it: then no packet was taken.
+// long, or a packet starts behind it: then no packet was taken. After these, as after any other error of the call, all packets are to be
+// dropped: each has the status of the call, and the length 0.
 enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
                                                  uint64_t now_ms,
                                                  struct wireseal_packet *packets,
@@ -1329,6 +1408,21 @@ enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
                                                   uint64_t now_ms,
                                                   struct wireseal_packet *packets,
                                                   size_t count);
+
+// Writes the first peer whose index is at least `*index` to `*peer`, and its index to `*index`. WIRESEAL_STATUS_NO_SUCH_PEER if there is none.
+// For all of them: for (index = 0; wireseal_shim_next_peer(shim, &index, &peer) == WIRESEAL_STATUS_OK; index++). Peers may be added and removed
+// between the calls.
+enum wireseal_status wireseal_shim_next_peer(struct wireseal_shim *shim,
+                                             size_t *index,
+                                             struct wireseal_shim_peer *peer);
+
+// Writes what is known of the first connection whose place in the table is at least `*place` to `*info`, its place to `*place`, and the index of
+// its peer to `*peer`, which may be null. WIRESEAL_STATUS_NO_CONNECTION if there is none. For all of them, as wireseal_shim_next_peer();
+// handshakes, and closed connections that are kept for late segments, are among them.
+enum wireseal_status wireseal_shim_next_connection(struct wireseal_shim *shim,
+                                                   size_t *place,
+                                                   size_t *peer,
+                                                   struct wireseal_connection_info *info);
 
 // Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
 // BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.

@@ -1,11 +1,13 @@
 //! Addresses, socket pairs and networks as C has them: octets as on the wire, numbers as the processor has them.
 
+use core::ffi::c_char;
 use core::net::IpAddr;
 
 use cidr::{IpCidr, Ipv4Cidr, Ipv6Cidr};
 use wireseal_tcp_ao::{Endpoint, SocketPair};
 
-use crate::status::wireseal_status as Status;
+use crate::border::{guarded, place, text};
+use crate::status::{wireseal_status, wireseal_status as Status};
 
 /// An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
 #[repr(C)]
@@ -45,6 +47,35 @@ pub struct wireseal_network {
     pub address: wireseal_address,
     /// Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
     pub prefix_length: u8,
+}
+
+/// Reads an address such as "192.0.2.1" or "2001:db8::1". WIRESEAL_STATUS_BAD_ADDRESS for any other text; _BAD_ARGUMENT if it is not UTF-8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_address_from_text(
+    text: *const c_char,
+    address: *mut wireseal_address,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    guarded(|| unsafe {
+        let (text, mut address) = (self::text(text)?, place(address)?);
+        address.write(text.parse::<IpAddr>().map_err(|_| Status::BadAddress)?.into());
+        Ok(())
+    })
+}
+
+/// Reads a network such as "192.0.2.0/24" or "2001:db8::/32", or one host such as "192.0.2.1". WIRESEAL_STATUS_BAD_ADDRESS for any other text,
+/// also if a bit after the prefix is set; _BAD_ARGUMENT if it is not UTF-8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_network_from_text(
+    text: *const c_char,
+    network: *mut wireseal_network,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    guarded(|| unsafe {
+        let (text, mut network) = (self::text(text)?, place(network)?);
+        network.write(text.parse::<IpCidr>().map_err(|_| Status::BadAddress)?.into());
+        Ok(())
+    })
 }
 
 impl TryFrom<&wireseal_address> for IpAddr {
@@ -100,6 +131,12 @@ impl TryFrom<&wireseal_pair> for SocketPair {
 impl From<SocketPair> for wireseal_pair {
     fn from(pair: SocketPair) -> Self {
         Self { local: pair.local.into(), remote: pair.remote.into() }
+    }
+}
+
+impl From<IpCidr> for wireseal_network {
+    fn from(network: IpCidr) -> Self {
+        Self { address: network.first_address().into(), prefix_length: network.network_length() }
     }
 }
 

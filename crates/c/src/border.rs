@@ -7,7 +7,7 @@
 //! struct is aligned for it; a handle's memory is readable.
 
 use core::cell::UnsafeCell;
-use core::ffi::c_void;
+use core::ffi::{CStr, c_char, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -113,7 +113,7 @@ pub(crate) unsafe fn make<H: Opaque>(
 
 /// [`make`] for a large value, or a handle with something behind it: `value` writes the value to its place, so that it is not copied there,
 /// which costs stack, on which each copy of a secret stays. `needed` octets are the handle's own and those behind it, which follow at the
-/// address that `value` gets.
+/// address that `value` gets. Whoever makes the value may still leave copies on the stack: the header says so.
 ///
 /// # Safety
 /// As for [`make`]; `needed` is at least the handle's own size, and `value` writes the value if it succeeds.
@@ -144,9 +144,11 @@ pub(crate) unsafe fn make_in_place<H: Opaque>(
         unsafe {
             let cell = UnsafeCell::raw_get(&raw const (*place).value);
             value(&mut *cell, memory.cast::<u8>().add(H::SIZE))?;
-            (&raw mut (*place).size).write(AtomicUsize::new(needed));
-            (&raw mut (*place).state).write(AtomicU8::new(FREE));
-            (&raw mut (*place).tag).write(AtomicUsize::new(H::tag(place.cast())));
+            // Atomically, and the tag last: a stray call with a pointer to what was here before finds all of the handle, or none.
+            AtomicUsize::from_ptr((&raw mut (*place).size).cast()).store(needed, Ordering::Relaxed);
+            AtomicU8::from_ptr((&raw mut (*place).state).cast()).store(FREE, Ordering::Relaxed);
+            AtomicUsize::from_ptr((&raw mut (*place).tag).cast())
+                .store(H::tag(place.cast()), Ordering::Release);
         }
         out.write(place.cast());
         Ok(())
@@ -165,10 +167,14 @@ unsafe fn checked<'a, H: Opaque>(handle: *const H) -> Result<&'a Handle<H::Value
     if !of.is_aligned() {
         return Err(Status::NotAHandle);
     }
-    // SAFETY: aligned, and readable by the caller's promise. Any octets are a `Handle`: integers, and a cell that may be uninitialised.
-    let of = unsafe { &*of };
-    let is_one = of.tag.load(Ordering::Acquire) == H::tag(handle);
-    if is_one { Ok(of) } else { Err(Status::NotAHandle) }
+    // SAFETY: aligned, and readable by the caller's promise, which is about the handle that is there: one of another kind may be smaller, so
+    // this is not yet a reference to all of it.
+    let tag = unsafe { AtomicUsize::from_ptr((&raw const (*of).tag).cast_mut().cast()) };
+    if tag.load(Ordering::Acquire) != H::tag(handle) {
+        return Err(Status::NotAHandle);
+    }
+    // SAFETY: the tag says that `make_in_place` has checked the memory and written the handle; its value is a cell that may be uninitialised.
+    Ok(unsafe { &*of })
 }
 
 /// Enters a handle that is in the state `from`, so that nobody else can. The error says why not.
@@ -209,7 +215,8 @@ pub(crate) unsafe fn with<H: Opaque>(
     status.unwrap_or(Status::Internal)
 }
 
-/// Reads what is in a handle, of a kind that is only ever [read](read) until its [end](end): from any number of threads.
+/// Reads what is in a handle, of a kind that is only ever [read](read) until its [end](end): from any number of threads. After a panic it can
+/// be read again, because nothing can have changed it.
 ///
 /// # Safety
 /// As for [`checked`]; and nobody ends the handle meanwhile.
@@ -396,6 +403,41 @@ fn check<T>(start: *const T, length: usize) -> Result<(), Status> {
     // RFC-sized buffers are far below; what is above is a length that went below zero.
     let fits = length.checked_mul(size_of::<T>()).is_some_and(|octets| isize::try_from(octets).is_ok());
     if fits { Ok(()) } else { Err(Status::TooLong) }
+}
+
+/// Where a result of several octets goes.
+pub(crate) struct Octets<'a>(&'a mut [MaybeUninit<u8>]);
+
+impl Octets<'_> {
+    /// Writes the result to the first octets. An error, and nothing written, if there are fewer.
+    pub(crate) fn write(&mut self, octets: &[u8]) -> Result<(), Status> {
+        let places = self.0.get_mut(..octets.len()).ok_or(Status::TooSmall)?;
+        for (place, octet) in places.iter_mut().zip(octets) {
+            place.write(*octet);
+        }
+        Ok(())
+    }
+}
+
+/// A place for at most `length` octets. They need not be initialised, and are written only by [`Octets::write`].
+///
+/// # Safety
+/// As for [`octets_mut`].
+pub(crate) unsafe fn octets_place<'a>(start: *mut u8, length: usize) -> Result<Octets<'a>, Status> {
+    // SAFETY: the caller's promise; `MaybeUninit` takes any octets.
+    unsafe { items_mut(start.cast(), length) }.map(Octets)
+}
+
+/// A text of C, in UTF-8.
+///
+/// # Safety
+/// What C promises: a pointer that is not null points to octets with a zero at their end, which are not written during the call.
+pub(crate) unsafe fn text<'a>(start: *const c_char) -> Result<&'a str, Status> {
+    if start.is_null() {
+        return Err(Status::NullPointer);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(start) }.to_str().map_err(|_| Status::BadArgument)
 }
 
 /// A struct that C gives for this call.

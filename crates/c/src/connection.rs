@@ -9,7 +9,7 @@ use wireseal_tcp_ao::{
 
 use crate::address::{wireseal_address, wireseal_pair};
 use crate::border::{
-    self, Kind, Opaque, given, make_in_place, octets, octets_mut, place, place_if_wanted, with,
+    self, Kind, Opaque, given, make_in_place, octets, octets_mut, octets_place, place, place_if_wanted, with,
 };
 use crate::mkt::{WIRESEAL_MKTS, mkts, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
@@ -29,12 +29,12 @@ unsafe impl Opaque for wireseal_connection {
 
 /// Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
 /// needs.
-pub const WIRESEAL_CONNECTION_SIZE: usize = 1024;
+pub const WIRESEAL_CONNECTION_SIZE: usize = 1216;
 const _: () = assert!(wireseal_connection::SIZE <= WIRESEAL_CONNECTION_SIZE);
 
-/// Octets of the state that wireseal_connection_export() writes.
-pub const WIRESEAL_STATE_LENGTH: usize = 165;
-const _: () = assert!(WIRESEAL_STATE_LENGTH == ConnectionState::OCTETS);
+/// Octets that are enough for the state that wireseal_connection_export() writes, also in later versions.
+pub const WIRESEAL_STATE_SIZE: usize = 192;
+const _: () = assert!(ConnectionState::OCTETS <= WIRESEAL_STATE_SIZE);
 
 /// In place of the id of a key: none.
 pub const WIRESEAL_NO_KEY_ID: i32 = -1;
@@ -53,12 +53,14 @@ pub struct wireseal_counters {
     pub required: u64,
     /// ICMP errors that were ignored.
     pub dropped_icmp: u64,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 3],
 }
 
 impl From<&Counters> for wireseal_counters {
     fn from(counters: &Counters) -> Self {
         let Counters { good, bad, key_not_found, required, dropped_icmp } = *counters;
-        Self { good, bad, key_not_found, required, dropped_icmp }
+        Self { good, bad, key_not_found, required, dropped_icmp, reserved: [0; 3] }
     }
 }
 
@@ -105,6 +107,8 @@ pub struct wireseal_connection_info {
     pub acknowledged: u32,
     /// Received segments.
     pub counters: wireseal_counters,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 4],
 }
 
 impl From<&Connection<WIRESEAL_MKTS>> for wireseal_connection_info {
@@ -133,6 +137,7 @@ impl From<&Connection<WIRESEAL_MKTS>> for wireseal_connection_info {
             received_sne: received_sne.0,
             acknowledged: acknowledged.map_or(0, |number| number.0),
             counters: (&connection.counters()).into(),
+            reserved: [0; 4],
         }
     }
 }
@@ -147,6 +152,8 @@ pub struct wireseal_verified {
     pub current_key_changed: bool,
     /// Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
     pub makes_progress: bool,
+    /// Zeros: for later versions.
+    pub reserved: [u8; 13],
 }
 
 /// Octets of memory for a connection.
@@ -221,20 +228,24 @@ pub unsafe extern "C" fn wireseal_connection_passive(
 }
 
 /// Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
-/// elsewhere: WIRESEAL_STATE_LENGTH octets at `state`, without secrets. Move the keys separately.
+/// elsewhere, without secrets: `*length` octets at `state`, for which WIRESEAL_STATE_SIZE are always enough. Move the keys separately.
 ///
-/// WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
+/// WIRESEAL_STATUS_TOO_SMALL if `size` is less than it needs; WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_export(
     connection: *mut wireseal_connection,
     state: *mut u8,
     size: usize,
+    length: *mut usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
         // It stays established.
         let checked = with(connection, |connection| {
-            octets_mut(state, size)?.get(..WIRESEAL_STATE_LENGTH).ok_or(Status::TooSmall)?;
+            let (_, _) = (octets_place(state, size)?, place(length)?);
+            if size < ConnectionState::OCTETS {
+                return Err(Status::TooSmall);
+            }
             connection.is_established().then_some(()).ok_or(Status::NotEstablished)
         });
         if checked != Status::Ok {
@@ -242,7 +253,8 @@ pub unsafe extern "C" fn wireseal_connection_export(
         }
         border::take(connection, |connection| {
             let octets = connection.export()?.to_octets();
-            octets_mut(state, octets.len())?.copy_from_slice(&octets);
+            octets_place(state, size)?.write(&octets)?;
+            place(length)?.write(octets.len());
             Ok(())
         })
     }
@@ -374,6 +386,7 @@ pub unsafe extern "C" fn wireseal_connection_verify(
                     key_id: verified.key_id().0,
                     current_key_changed: verified.current_key_changed(),
                     makes_progress: verified.makes_progress(),
+                    reserved: [0; 13],
                 });
             }
             Ok(())
@@ -447,7 +460,7 @@ pub unsafe extern "C" fn wireseal_connection_replace_keys(
 
 /// Writes what is known of a connection to `*info`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wireseal_connection_info(
+pub unsafe extern "C" fn wireseal_connection_get_info(
     connection: *mut wireseal_connection,
     info: *mut wireseal_connection_info,
 ) -> wireseal_status {

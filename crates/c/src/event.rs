@@ -6,7 +6,7 @@ use wireseal_tcp_ao::KeyId;
 use wireseal_tcp_ao::shim::{Direction, End, Event, EventKind, Observer, Refusal};
 
 use crate::address::{wireseal_address, wireseal_endpoint, wireseal_pair};
-use crate::status::{wireseal_status, wireseal_status as Status};
+use crate::status::wireseal_status as Status;
 
 /// The direction of a packet.
 #[repr(C)]
@@ -62,18 +62,18 @@ pub enum wireseal_ending {
     NoKey = 6,
 }
 
-/// Something that happened to a packet or a connection. It has no secrets.
+/// Something that happened to a packet or a connection. It has no secrets. Later versions may have more behind what is here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_event {
-    /// What happened.
-    pub kind: wireseal_event_kind,
-    /// Of a packet that was refused or passed: its direction.
-    pub direction: wireseal_direction,
-    /// Of a packet that was refused or passed: why it was, or would have been, refused.
-    pub reason: wireseal_status,
-    /// How the connection or handshake ended.
-    pub ending: wireseal_ending,
+    /// What happened: an enum wireseal_event_kind.
+    pub kind: u32,
+    /// Of a packet that was refused or passed: its enum wireseal_direction, else 0.
+    pub direction: u32,
+    /// Of a packet that was refused or passed: the enum wireseal_status for which it was, or would have been, refused.
+    pub reason: u32,
+    /// How the connection or handshake ended: an enum wireseal_ending.
+    pub ending: u32,
     /// Whether a peer is configured for the connection.
     pub has_peer: bool,
     /// Whether the connection is known; not if the packet has no readable TCP header.
@@ -93,10 +93,10 @@ impl From<&Event> for wireseal_event {
     fn from(event: &Event) -> Self {
         let nobody = wireseal_endpoint { address: wireseal_address { version: 0, octets: [0; 16] }, port: 0 };
         let blank = Self {
-            kind: wireseal_event_kind::Opened,
-            direction: wireseal_direction::Inbound,
-            reason: Status::Ok,
-            ending: wireseal_ending::None,
+            kind: wireseal_event_kind::Opened as u32,
+            direction: 0,
+            reason: Status::Ok as u32,
+            ending: wireseal_ending::None as u32,
             has_peer: event.peer.is_some(),
             peer: event.peer.unwrap_or(0),
             has_pair: event.pair.is_some(),
@@ -104,17 +104,17 @@ impl From<&Event> for wireseal_event {
             from_key: 0,
             to_key: 0,
         };
-        let packet = |kind, direction, refusal: Refusal| Self {
-            kind,
+        let packet = |kind: wireseal_event_kind, direction, refusal: Refusal| Self {
+            kind: kind as u32,
             direction: match direction {
                 Direction::Inbound => wireseal_direction::Inbound,
                 Direction::Outbound => wireseal_direction::Outbound,
-            },
-            reason: refusal.into(),
+            } as u32,
+            reason: Status::from(refusal) as u32,
             ..blank
         };
-        let ended = |kind, end| Self {
-            kind,
+        let ended = |kind: wireseal_event_kind, end| Self {
+            kind: kind as u32,
             ending: match end {
                 End::Closed => wireseal_ending::Closed,
                 End::Replaced => wireseal_ending::Replaced,
@@ -122,11 +122,15 @@ impl From<&Event> for wireseal_event {
                 End::Expired => wireseal_ending::Expired,
                 End::Forgotten => wireseal_ending::Forgotten,
                 End::NoKey => wireseal_ending::NoKey,
-            },
+            } as u32,
             ..blank
         };
-        let keys =
-            |kind, KeyId(from_key): KeyId, KeyId(to_key): KeyId| Self { kind, from_key, to_key, ..blank };
+        let keys = |kind: wireseal_event_kind, KeyId(from_key): KeyId, KeyId(to_key): KeyId| Self {
+            kind: kind as u32,
+            from_key,
+            to_key,
+            ..blank
+        };
         match event.kind {
             EventKind::Refused { direction, refusal } => {
                 packet(wireseal_event_kind::Refused, direction, refusal)

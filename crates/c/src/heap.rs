@@ -4,7 +4,7 @@
 //! is always told. A handle that is in use when it ends goes when the last call is done.
 
 use core::any::Any;
-use core::ffi::{CStr, c_char};
+use core::ffi::c_char;
 use core::mem::MaybeUninit;
 use core::ptr::without_provenance_mut;
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use std::fmt::{self, Write};
 use std::string::String;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub(crate) use crate::border::text;
 use crate::border::{guarded, items_mut, place};
 use crate::status::wireseal_status as Status;
 
@@ -108,18 +109,6 @@ pub(crate) fn end<H: OnHeap>(handle: *mut H) -> Status {
         }),
         None => Status::NotAHandle,
     }
-}
-
-/// A text of C, in UTF-8.
-///
-/// # Safety
-/// What C promises: a pointer that is not null points to octets with a zero at their end, which are not written during the call.
-pub(crate) unsafe fn text<'a>(start: *const c_char) -> Result<&'a str, Status> {
-    if start.is_null() {
-        return Err(Status::NullPointer);
-    }
-    // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(start) }.to_str().map_err(|_| Status::BadArgument)
 }
 
 /// A text of C's that it may leave out.

@@ -55,6 +55,8 @@ mod shim;
 
 mod packet;
 
+mod walk;
+
 mod event;
 
 #[cfg(feature = "linux")]
@@ -104,6 +106,7 @@ pub use segment::*;
 pub use shim::*;
 pub use status::{wireseal_status, wireseal_status_text};
 pub use version::*;
+pub use walk::*;
 
 /// A fault in a call, for the tests in C.
 ///

@@ -443,9 +443,3 @@ impl TryFrom<&wireseal_key_name> for KeyName {
         })
     }
 }
-
-impl From<IpCidr> for wireseal_network {
-    fn from(network: IpCidr) -> Self {
-        Self { address: network.first_address().into(), prefix_length: network.network_length() }
-    }
-}

@@ -1,11 +1,13 @@
 //! Master key tuples as C has them (RFC 5925 §3.1).
 
+use core::ffi::c_char;
+
 use wireseal_tcp_ao::{
     KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, MktSet, OptionCoverage, TcpAoAlgorithm,
 };
 
-use crate::border::{items, octets};
-use crate::status::wireseal_status as Status;
+use crate::border::{guarded, items, octets, place, text};
+use crate::status::{wireseal_status, wireseal_status as Status};
 
 /// The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
 /// overlap.
@@ -50,7 +52,6 @@ pub(crate) fn algorithm(number: u32) -> Result<TcpAoAlgorithm, Status> {
 }
 
 /// The number by which C names an algorithm.
-#[cfg(feature = "linux")]
 pub(crate) fn algorithm_number(algorithm: TcpAoAlgorithm) -> u32 {
     let found = wireseal_tcp_ao_algorithm::ALL.iter().find(|(_, known)| *known == algorithm);
     found.map_or(0, |(number, _)| *number as u32)
@@ -79,11 +80,26 @@ pub struct wireseal_mkt {
     pub master_key: *const u8,
     /// Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
     pub master_key_length: usize,
+    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    pub reserved: [u64; 2],
 }
 
 impl wireseal_mkt {
+    /// No key.
+    pub(crate) const BLANK: Self = Self {
+        send_id: 0,
+        recv_id: 0,
+        mac_length: 0,
+        options_excluded: 0,
+        accept_only: 0,
+        allow_short_master_key: 0,
+        algorithm: 0,
+        master_key: core::ptr::null(),
+        master_key_length: 0,
+        reserved: [0; 2],
+    };
+
     /// The same for C, with the master key where it is.
-    #[cfg(feature = "linux")]
     pub(crate) fn of(mkt: &Mkt, accept_only: bool) -> Self {
         let (parameters, master_key) = (mkt.parameters(), mkt.master_key().expose_secret());
         Self {
@@ -96,6 +112,7 @@ impl wireseal_mkt {
             algorithm: algorithm_number(parameters.algorithm),
             master_key: master_key.as_ptr(),
             master_key_length: master_key.len(),
+            reserved: [0; 2],
         }
     }
 
@@ -105,6 +122,9 @@ impl wireseal_mkt {
     /// What C promises: its master key has as many octets as it says.
     pub(crate) unsafe fn read(&self) -> Result<Mkt, Status> {
         let algorithm = algorithm(self.algorithm)?;
+        if self.reserved != [0; 2] {
+            return Err(Status::BadArgument);
+        }
         // SAFETY: the caller's promise.
         let master_key = MasterKey::new(unsafe { octets(self.master_key, self.master_key_length)? })?;
         let (send_id, recv_id) = (KeyId(self.send_id), KeyId(self.recv_id));
@@ -134,6 +154,35 @@ pub(crate) unsafe fn mkts(start: *const wireseal_mkt, count: usize) -> Result<Mk
         set.push(unsafe { mkt.read()? })?;
     }
     Ok(set)
+}
+
+/// Writes the number of the algorithm with this name, an enum wireseal_tcp_ao_algorithm, to `*algorithm`. The name is that of RFC 5926, the
+/// draft, Linux, BIRD, Junos or IOS XR, in upper or lower case: "HMAC-SHA-1-96", "hmac(sha1)", "aes-128-cmac-96".
+///
+/// WIRESEAL_STATUS_UNKNOWN_ALGORITHM; _BAD_ARGUMENT if the text is not UTF-8.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_tcp_ao_algorithm_from_name(
+    name: *const c_char,
+    algorithm: *mut u32,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    guarded(|| unsafe {
+        let (name, mut algorithm) = (text(name)?, place(algorithm)?);
+        let found: TcpAoAlgorithm = name.parse().map_err(|_| Status::UnknownAlgorithm)?;
+        algorithm.write(algorithm_number(found));
+        Ok(())
+    })
+}
+
+/// Writes the octets of an algorithm's own MAC, which a struct wireseal_mkt has if it says 0, to `*length`.
+/// WIRESEAL_STATUS_UNKNOWN_ALGORITHM.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_tcp_ao_mac_length(algorithm: u32, length: *mut usize) -> wireseal_status {
+    // SAFETY: what C promises of the pointer.
+    guarded(|| unsafe {
+        place(length)?.write(self::algorithm(algorithm)?.default_mac_length());
+        Ok(())
+    })
 }
 
 impl From<MktError> for Status {

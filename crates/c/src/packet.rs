@@ -37,6 +37,25 @@ pub unsafe extern "C" fn wireseal_shim_inbound(
     }
 }
 
+/// Adjusts an ICMP error that this host made because its own packet does not fit the link: takes the room for the option off the MTU in it.
+/// Pass the error on to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
+///
+/// Make sure that this host has sent it, by the device that it came from. Its checksum is adjusted too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_own_icmp(
+    shim: *mut wireseal_shim,
+    packet: *mut u8,
+    length: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            shim.own_icmp(octets_mut(packet, length)?);
+            Ok(())
+        })
+    }
+}
+
 /// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
 /// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
 ///
@@ -83,7 +102,7 @@ pub struct wireseal_packet {
     /// Octets of the packet after the call; 0 if it is to be dropped.
     pub length: usize,
     /// An enum wireseal_status after the call: WIRESEAL_STATUS_OK if the packet goes on.
-    pub status: i32,
+    pub status: u32,
 }
 
 /// How many packets the shim computes MACs of at a time.
@@ -106,14 +125,37 @@ impl wireseal_packet {
         Ok(buffers)
     }
 
+    /// Runs a call for many packets. If it fails as a whole, no packet keeps a status that would let it go on.
+    ///
+    /// # Safety
+    /// What C promises of each pointer.
+    unsafe fn many(
+        shim: *mut wireseal_shim,
+        packets: *mut Self,
+        count: usize,
+        call: impl FnOnce(&mut Aligned, &mut [Self]) -> Result<(), Status>,
+    ) -> Status {
+        // SAFETY: the caller's promise.
+        let status = unsafe { with(shim, |shim| call(shim, items_mut(packets, count)?)) };
+        if status != Status::Ok
+            // SAFETY: as above; the call has returned.
+            && let Ok(packets) = unsafe { items_mut(packets, count) }
+        {
+            for packet in packets {
+                (packet.status, packet.length) = (status as u32, 0);
+            }
+        }
+        status
+    }
+
     /// Records the verdict. The place of the packet is counted from `start`.
     fn conclude(&mut self, verdict: Result<Range<usize>, Refusal>, start: usize) {
         (self.status, self.length) = match verdict {
             Ok(found) => {
                 self.offset = start + found.start;
-                (Status::Ok as i32, found.len())
+                (Status::Ok as u32, found.len())
             }
-            Err(refusal) => (Status::from(refusal) as i32, 0),
+            Err(refusal) => (Status::from(refusal) as u32, 0),
         };
     }
 }
@@ -122,7 +164,8 @@ impl wireseal_packet {
 /// time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
 ///
 /// WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
-/// long, or a packet starts behind it: then no packet was taken.
+/// long, or a packet starts behind it: then no packet was taken. After these, as after any other error of the call, all packets are to be
+/// dropped: each has the status of the call, and the length 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_inbound_batch(
     shim: *mut wireseal_shim,
@@ -133,8 +176,7 @@ pub unsafe extern "C" fn wireseal_shim_inbound_batch(
     let now = Duration::from_millis(now_ms);
     // SAFETY: what C promises of each pointer.
     unsafe {
-        with(shim, |Aligned(shim)| {
-            let packets = items_mut(packets, count)?;
+        wireseal_packet::many(shim, packets, count, |Aligned(shim), packets| {
             for packets in packets.chunks(BATCH) {
                 wireseal_packet::buffers(packets)?;
             }
@@ -165,8 +207,7 @@ pub unsafe extern "C" fn wireseal_shim_outbound_batch(
     let now = Duration::from_millis(now_ms);
     // SAFETY: what C promises of each pointer.
     unsafe {
-        with(shim, |Aligned(shim)| {
-            let packets = items_mut(packets, count)?;
+        wireseal_packet::many(shim, packets, count, |Aligned(shim), packets| {
             for packets in packets.chunks(BATCH) {
                 wireseal_packet::buffers(packets)?;
             }

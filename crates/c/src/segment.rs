@@ -8,7 +8,7 @@ use wireseal_tcp_ao::{
 };
 
 use crate::address::wireseal_endpoint;
-use crate::border::{given, guarded, octets, octets_mut, place, place_if_wanted};
+use crate::border::{given, guarded, octets, octets_mut, octets_place, place, place_if_wanted};
 use crate::mkt::{mkts, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -62,10 +62,10 @@ pub unsafe extern "C" fn wireseal_traffic_key(
     // SAFETY: what C promises of each pointer.
     guarded(|| unsafe {
         let (mkt, context) = (given(mkt)?.read()?, given(context)?.try_into()?);
-        let (place_for_key, mut length) = (octets_mut(traffic_key, size)?, place(length)?);
+        let (mut place_for_key, mut length) = (octets_place(traffic_key, size)?, place(length)?);
         let key = TrafficKeyOctets::derive(&mkt, &context);
         let key = key.expose_secret();
-        place_for_key.get_mut(..key.len()).ok_or(Status::TooSmall)?.copy_from_slice(key);
+        place_for_key.write(key)?;
         length.write(key.len());
         Ok(())
     })

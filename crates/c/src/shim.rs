@@ -10,10 +10,11 @@ use wireseal_tcp_ao::shim::{
 use wireseal_tcp_ao::{ConnectionIdentifier, ConnectionState, KeyId, Peer, PeerError};
 
 use crate::address::{wireseal_network, wireseal_pair};
-use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_mut, place, with};
-use crate::connection::{WIRESEAL_STATE_LENGTH, imported, wireseal_connection_info, wireseal_counters};
+use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_place, place, with};
+use crate::connection::{imported, wireseal_connection_info, wireseal_counters};
 use crate::event::{CObserver, wireseal_direction, wireseal_observer};
 use crate::mkt::{mkts, wireseal_mkt};
+use crate::segment::WIRESEAL_OPTION_ROOM;
 use crate::status::{wireseal_status, wireseal_status as Status};
 
 /// TCP-AO between a TCP stack and its link. Pass every packet that the stack sends to wireseal_shim_outbound(), and every packet for it to
@@ -23,8 +24,8 @@ use crate::status::{wireseal_status, wireseal_status as Status};
 /// the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
 /// first, and so is Multipath TCP's MP_CAPABLE.
 ///
-/// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls, and must not go back. One
-/// thread at a time.
+/// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls. It must not go back: what has
+/// a time limit, a mode of wireseal_shim_accept_mismatches() too, is then kept for longer by as much. One thread at a time.
 pub struct wireseal_shim(());
 
 /// Aligned as the slots behind it.
@@ -39,17 +40,20 @@ unsafe impl Opaque for wireseal_shim {
 
 /// Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
 /// this library needs.
-pub const WIRESEAL_SHIM_SIZE: usize = 1536;
+pub const WIRESEAL_SHIM_SIZE: usize = 1856;
 /// Octets that are enough for each of its peers.
-pub const WIRESEAL_SHIM_PEER_SIZE: usize = 512;
+pub const WIRESEAL_SHIM_PEER_SIZE: usize = 640;
 /// Octets that are enough for each of its connections.
-pub const WIRESEAL_SHIM_CONNECTION_SIZE: usize = 1280;
+pub const WIRESEAL_SHIM_CONNECTION_SIZE: usize = 1536;
 const _: () = assert!(wireseal_shim::SIZE <= WIRESEAL_SHIM_SIZE);
 const _: () = assert!(size_of::<PeerSlot>() <= WIRESEAL_SHIM_PEER_SIZE);
 const _: () = assert!(size_of::<ShimSlot>() <= WIRESEAL_SHIM_CONNECTION_SIZE);
 // The slots of connections lie behind the handle, and those of peers behind these.
 const _: () = assert!(wireseal_shim::ALIGN >= align_of::<ShimSlot>());
 const _: () = assert!(align_of::<ShimSlot>() >= align_of::<PeerSlot>());
+
+/// The smallest MTU that a stack can be told: what every link carries (RFC 791 §3.2).
+pub const WIRESEAL_STACK_MTU_MIN: usize = 68;
 
 /// What to do with a segment of a connection without a configured peer.
 #[repr(C)]
@@ -69,7 +73,7 @@ pub enum wireseal_unmatched {
 pub struct wireseal_shim_config {
     /// The link's MTU: octets of the longest IP packet.
     pub mtu: usize,
-    /// The MTU that the stack is told: at most `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+    /// The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
     pub stack_mtu: usize,
     /// An enum wireseal_unmatched.
     pub unmatched: u32,
@@ -89,6 +93,8 @@ pub struct wireseal_shim_config {
     pub fin_ms: u32,
     /// How long an open connection without progress is kept; 0 is three hours.
     pub idle_ms: u32,
+    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    pub reserved: [u64; 4],
 }
 
 impl TryFrom<&wireseal_shim_config> for ShimConfig {
@@ -102,10 +108,14 @@ impl TryFrom<&wireseal_shim_config> for ShimConfig {
         ];
         let unmatched = known.iter().find(|(number, _)| *number as u32 == config.unmatched);
         let unmatched = unmatched.map(|(_, unmatched)| *unmatched).ok_or(Status::BadArgument)?;
-        if config.mtu == 0 || config.stack_mtu > config.mtu {
+        if config.reserved != [0; 4] {
             return Err(Status::BadArgument);
         }
         let usual = Self::new(config.mtu);
+        let stack_mtu = if config.stack_mtu == 0 { usual.stack_mtu } else { config.stack_mtu };
+        if stack_mtu < WIRESEAL_STACK_MTU_MIN || stack_mtu > config.mtu.saturating_sub(WIRESEAL_OPTION_ROOM) {
+            return Err(Status::BadArgument);
+        }
         let limit = |milliseconds: u32, usual| match milliseconds {
             0 => usual,
             given => Duration::from_millis(given.into()),
@@ -119,7 +129,7 @@ impl TryFrom<&wireseal_shim_config> for ShimConfig {
             idle: limit(config.idle_ms, usual.limits.idle),
         };
         Ok(Self {
-            stack_mtu: if config.stack_mtu == 0 { usual.stack_mtu } else { config.stack_mtu },
+            stack_mtu,
             unmatched,
             accept_icmp: config.accept_icmp != 0,
             check_checksum: config.checksums_are_checked == 0,
@@ -142,6 +152,8 @@ pub struct wireseal_connection_identifier {
     pub local_port: u16,
     /// The other end's port; 0 is any.
     pub remote_port: u16,
+    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    pub reserved: [u32; 4],
 }
 
 impl TryFrom<&wireseal_connection_identifier> for ConnectionIdentifier {
@@ -150,6 +162,9 @@ impl TryFrom<&wireseal_connection_identifier> for ConnectionIdentifier {
     fn try_from(connections: &wireseal_connection_identifier) -> Result<Self, Status> {
         let (local, remote): (IpCidr, IpCidr) =
             ((&connections.local).try_into()?, (&connections.remote).try_into()?);
+        if connections.reserved != [0; 4] {
+            return Err(Status::BadArgument);
+        }
         let port = |port| (port != 0).then_some(port);
         let (local_port, remote_port) = (port(connections.local_port), port(connections.remote_port));
         Ok(Self { local, remote, local_port, remote_port })
@@ -177,6 +192,8 @@ pub struct wireseal_refusals {
     pub no_room: u64,
     pub already_signed: u64,
     pub too_long_for_link: u64,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 6],
 }
 
 impl From<&RefusalCounters> for wireseal_refusals {
@@ -196,6 +213,7 @@ impl From<&RefusalCounters> for wireseal_refusals {
             no_room: counters.no_room,
             already_signed: counters.already_signed,
             too_long_for_link: counters.too_long,
+            reserved: [0; 6],
         }
     }
 }
@@ -219,7 +237,8 @@ pub extern "C" fn wireseal_shim_align() -> usize {
     wireseal_shim::ALIGN
 }
 
-/// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers.
+/// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers. WIRESEAL_STATUS_BAD_ARGUMENT for what
+/// the configuration cannot have.
 ///
 /// `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
 /// as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
@@ -281,9 +300,10 @@ pub unsafe extern "C" fn wireseal_shim_set_observer(
 }
 
 /// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
-/// index goes to `*index`. Live connections of a less specific peer that now belong to this one get its keys.
+/// index goes to `*index`; a removed peer's is given to a later one, so forget it with the peer. Live connections of a less specific peer that now belong to this one get its keys.
 ///
-/// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS, _BAD_ADDRESS, those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
+/// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
+/// would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
 /// as specific, has one of their ids. Nothing changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_add_peer(
@@ -331,7 +351,8 @@ pub unsafe extern "C" fn wireseal_shim_set_mkts(
 
 /// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
 /// then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
-/// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+/// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). Once `now_ms` of a call has reached `until_ms` it stays
+/// over, even if that clock goes back. 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_accept_mismatches(
     shim: *mut wireseal_shim,
@@ -461,9 +482,44 @@ pub unsafe extern "C" fn wireseal_shim_set_rnext_key(
     }
 }
 
+/// Signs a live connection's segments with the key of this SendID from the next one on, without waiting for the peer to ask.
+/// WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_set_current_key(
+    shim: *mut wireseal_shim,
+    pair: *const wireseal_pair,
+    send_id: u8,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let connection = shim.connection_mut(&given(pair)?.try_into()?).ok_or(Status::NoConnection)?;
+            Ok(connection.set_current_key(KeyId(send_id))?)
+        })
+    }
+}
+
+/// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now
+/// on, until a new handshake. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_shim_forget(
+    shim: *mut wireseal_shim,
+    pair: *const wireseal_pair,
+) -> wireseal_status {
+    // SAFETY: what C promises of each pointer.
+    unsafe {
+        with(shim, |Aligned(shim)| {
+            let pair = given(pair)?.try_into()?;
+            shim.connection(&pair).ok_or(Status::NoConnection)?;
+            shim.forget(&pair);
+            Ok(())
+        })
+    }
+}
+
 /// Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
 ///
-/// WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
+/// WIRESEAL_STATUS_TOO_SMALL; _NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
 /// FIN or reset it. Nothing changed then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_export(
@@ -471,16 +527,20 @@ pub unsafe extern "C" fn wireseal_shim_export(
     pair: *const wireseal_pair,
     state: *mut u8,
     size: usize,
+    length: *mut usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
         with(shim, |Aligned(shim)| {
-            let (pair, state) = (given(pair)?.try_into()?, octets_mut(state, size)?);
-            let place = state.get_mut(..WIRESEAL_STATE_LENGTH).ok_or(Status::TooSmall)?;
+            let (pair, mut state, mut length) =
+                (given(pair)?.try_into()?, octets_place(state, size)?, place(length)?);
+            if size < ConnectionState::OCTETS {
+                return Err(Status::TooSmall);
+            }
             shim.connection(&pair).ok_or(Status::NoConnection)?;
-            let exported: ConnectionState = shim.export(&pair).ok_or(Status::NotEstablished)?;
-            place.copy_from_slice(&exported.to_octets());
-            Ok(())
+            let octets = shim.export(&pair).ok_or(Status::NotEstablished)?.to_octets();
+            length.write(octets.len());
+            state.write(&octets)
         })
     }
 }
@@ -512,6 +572,7 @@ impl From<PeerError> for Status {
             PeerError::Overlap { .. } => Self::PeersOverlap,
             PeerError::NoSuchPeer(_) => Self::NoSuchPeer,
             PeerError::TooMany { .. } => Self::TooManyPeers,
+            PeerError::NoConnection(_) => Self::BadAddress,
             // There is no other.
             _ => Self::Internal,
         }

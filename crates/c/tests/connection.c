@@ -45,7 +45,7 @@ static struct wireseal_verified deliver(struct end *end, struct segment segment)
 static struct wireseal_connection_info info_of(const struct end *end)
 {
     struct wireseal_connection_info info;
-    OK(wireseal_connection_info(end->connection, &info));
+    OK(wireseal_connection_get_info(end->connection, &info));
     return info;
 }
 
@@ -196,20 +196,21 @@ static void rollover(struct end *a, struct end *b, struct wireseal_mkt old, stru
 /* The connection goes on in other memory; there it forgets nothing. */
 static void move(struct end *end, struct end *peer, const struct wireseal_mkt *mkts, size_t count)
 {
-    uint8_t state[WIRESEAL_STATE_LENGTH];
+    uint8_t state[WIRESEAL_STATE_SIZE];
+    size_t length;
     const struct wireseal_connection_info before = info_of(end);
     struct wireseal_connection *old = end->connection, *none;
     size_t at;
 
-    EXPECT(WIRESEAL_STATUS_TOO_SMALL, wireseal_connection_export(end->connection, state, sizeof state - 1));
-    OK(wireseal_connection_export(end->connection, state, sizeof state));
+    EXPECT(WIRESEAL_STATUS_TOO_SMALL, wireseal_connection_export(end->connection, state, 100, &length));
+    OK(wireseal_connection_export(end->connection, state, sizeof state, &length));
     EXPECT(WIRESEAL_STATUS_NOT_A_HANDLE, wireseal_connection_end(old));
     for (at = 64; at < wireseal_connection_size(); at++)
         CHECK(((uint8_t *)old)[at] == 0);
     EXPECT(WIRESEAL_STATUS_BAD_STATE,
-           wireseal_connection_import(memories[2], sizeof memories[2], state, sizeof state - 1, mkts, count, &none));
-    EXPECT(WIRESEAL_STATUS_BAD_STATE, wireseal_connection_import(memories[2], sizeof memories[2], state, sizeof state, NULL, 0, &none));
-    OK(wireseal_connection_import(memories[2], sizeof memories[2], state, sizeof state, mkts, count, &end->connection));
+           wireseal_connection_import(memories[2], sizeof memories[2], state, length - 1, mkts, count, &none));
+    EXPECT(WIRESEAL_STATUS_BAD_STATE, wireseal_connection_import(memories[2], sizeof memories[2], state, length, NULL, 0, &none));
+    OK(wireseal_connection_import(memories[2], sizeof memories[2], state, length, mkts, count, &end->connection));
     CHECK(info_of(end).sent == before.sent && info_of(end).counters.bad == before.counters.bad);
     CHECK(info_of(end).is_established);
     deliver(peer, segment_of(end, ACK, "moved"));

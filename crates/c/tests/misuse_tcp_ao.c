@@ -15,13 +15,15 @@ static struct wireseal_mkt wrong_mkt(int way)
     case 4: mkt.master_key_length = (size_t)-1; break;
     case 5: mkt.mac_length = 3; break;
     case 6: mkt.mac_length = 17; break;
+    case 7: mkt.reserved[1] = 1; break;
     default: mkt.algorithm = WIRESEAL_TCP_AO_ALGORITHM_KMAC256_128; break;
     }
     return mkt;
 }
 static const enum wireseal_status wrong_mkt_is[] = {
     WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_NULL_POINTER, WIRESEAL_STATUS_MASTER_KEY_LENGTH,
-    WIRESEAL_STATUS_TOO_LONG,          WIRESEAL_STATUS_MAC_LENGTH,        WIRESEAL_STATUS_MAC_LENGTH,   WIRESEAL_STATUS_MASTER_KEY_LENGTH,
+    WIRESEAL_STATUS_TOO_LONG,          WIRESEAL_STATUS_MAC_LENGTH,        WIRESEAL_STATUS_MAC_LENGTH,   WIRESEAL_STATUS_BAD_ARGUMENT,
+    WIRESEAL_STATUS_MASTER_KEY_LENGTH,
 };
 enum { WRONG_MKTS = sizeof wrong_mkt_is / sizeof *wrong_mkt_is };
 
@@ -56,7 +58,7 @@ static void connections(void)
     struct wireseal_mkt mkts[5] = {an_mkt(100), an_mkt(1), an_mkt(2), an_mkt(3), an_mkt(4)}, mkt;
     struct wireseal_connection_info info;
     struct wireseal_verified verified;
-    uint8_t tcp[60], syn[60], state[WIRESEAL_STATE_LENGTH];
+    uint8_t tcp[60], syn[60], state[WIRESEAL_STATE_SIZE];
     size_t length, used, index;
     bool ignore = true;
 
@@ -124,24 +126,24 @@ static void connections(void)
     IS(TOO_MANY_KEYS, wireseal_connection_replace_keys(active, mkts, 5));
     WRONG_MKTS_IN(mkt, wireseal_connection_replace_keys(active, &mkt, 1));
 
-    MISUSED(OK, wireseal_connection_info(H(active), P(&info)));
+    MISUSED(OK, wireseal_connection_get_info(H(active), P(&info)));
     HOLDS(info.is_established && info.current_key == 100 && info.local_isn == 10 && info.remote_isn == 20 && info.counters.good == 2);
     MISUSED(OK, wireseal_connection_ignores_icmp(H(active), P(octets), sizeof octets, P(&ignore)));
     HOLDS(!ignore);
     IS(OK, wireseal_connection_ignores_icmp(active, NULL, 0, &ignore));
 
     /* Wrong order: the other end is not established before it has seen an ACK. */
-    IS(NOT_ESTABLISHED, wireseal_connection_export(passive, state, sizeof state));
-    IS(TOO_SMALL, wireseal_connection_export(active, state, sizeof state - 1));
-    MISUSED(OK, wireseal_connection_export(H(active), P(state), sizeof state));
-    IS(NOT_A_HANDLE, wireseal_connection_export(active, state, sizeof state));
+    IS(NOT_ESTABLISHED, wireseal_connection_export(passive, state, sizeof state, &length));
+    IS(TOO_SMALL, wireseal_connection_export(active, state, 100, &length));
+    MISUSED(OK, wireseal_connection_export(H(active), P(state), sizeof state, P(&length)));
+    IS(NOT_A_HANDLE, wireseal_connection_export(active, state, sizeof state, &length));
     IS(NOT_A_HANDLE, wireseal_connection_end(active));
-    IS(NOT_A_HANDLE, wireseal_connection_info(active, &info));
+    IS(NOT_A_HANDLE, wireseal_connection_get_info(active, &info));
     MAKES(wireseal_connection_size(), imported,
-          wireseal_connection_import(P(AT(first)), misuse.size, P(state), sizeof state, P(mkts), 2, P(&imported)));
+          wireseal_connection_import(P(AT(first)), misuse.size, P(state), length, P(mkts), 2, P(&imported)));
     IS(OK, wireseal_connection_end(imported));
-    IS(BAD_STATE, wireseal_connection_import(&first, sizeof first, state, sizeof state, &mkts[1], 1, &imported));
-    for (index = 0; index < sizeof state; index++)
+    IS(BAD_STATE, wireseal_connection_import(&first, sizeof first, state, length, &mkts[1], 1, &imported));
+    for (index = 0; index < length; index++)
         IS(BAD_STATE, wireseal_connection_import(&first, sizeof first, state, index, mkts, 2, &imported));
     HOLDS(imported == NULL);
 
@@ -151,7 +153,7 @@ static void connections(void)
     /* After a fault the handle refuses all but its end. */
     active = a_connection();
     IS(INTERNAL, wireseal_connection_panic(active));
-    IS(INTERNAL, wireseal_connection_info(active, &info));
+    IS(INTERNAL, wireseal_connection_get_info(active, &info));
     IS(INTERNAL, wireseal_connection_sign(active, syn, sizeof syn));
     IS(OK, wireseal_connection_end(active));
     IS(NOT_A_HANDLE, wireseal_connection_end(active));
@@ -196,6 +198,39 @@ static void segments(void)
     IS(BAD_ADDRESS, wireseal_traffic_key(&mkt, &context, key, sizeof key, &used));
 }
 
+/* Texts that mean something, and texts that mean nothing. */
+static void texts(void)
+{
+    struct wireseal_address address;
+    struct wireseal_network network;
+    uint32_t algorithm;
+    size_t length;
+
+    MISUSED(OK, wireseal_address_from_text(P("192.0.2.7"), P(&address)));
+    HOLDS(address.version == 4 && address.octets[0] == 192 && address.octets[3] == 7 && address.octets[4] == 0);
+    IS(OK, wireseal_address_from_text("2001:db8::1", &address));
+    HOLDS(address.version == 6 && address.octets[0] == 0x20 && address.octets[15] == 1);
+    IS(BAD_ADDRESS, wireseal_address_from_text("192.0.2", &address));
+    IS(BAD_ADDRESS, wireseal_address_from_text("", &address));
+    IS(BAD_ARGUMENT, wireseal_address_from_text("\xff", &address));
+    MISUSED(OK, wireseal_network_from_text(P("192.0.2.0/24"), P(&network)));
+    HOLDS(network.address.version == 4 && network.address.octets[0] == 192 && network.prefix_length == 24);
+    IS(OK, wireseal_network_from_text("2001:db8::1", &network));
+    HOLDS(network.address.version == 6 && network.prefix_length == 128);
+    IS(BAD_ADDRESS, wireseal_network_from_text("192.0.2.1/24", &network));
+    IS(BAD_ADDRESS, wireseal_network_from_text("192.0.2.0/33", &network));
+    MISUSED(OK, wireseal_tcp_ao_algorithm_from_name(P("AES-128-CMAC-96"), P(&algorithm)));
+    HOLDS(algorithm == WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC);
+    IS(OK, wireseal_tcp_ao_algorithm_from_name("hmac(sha1)", &algorithm));
+    HOLDS(algorithm == WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1);
+    IS(UNKNOWN_ALGORITHM, wireseal_tcp_ao_algorithm_from_name("md5", &algorithm));
+    MISUSED(OK, wireseal_tcp_ao_mac_length(WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1, P(&length)));
+    HOLDS(length == 12);
+    IS(OK, wireseal_tcp_ao_mac_length(WIRESEAL_TCP_AO_ALGORITHM_KMAC256_128, &length));
+    HOLDS(length == 16);
+    IS(UNKNOWN_ALGORITHM, wireseal_tcp_ao_mac_length(0, &length));
+}
+
 /* Calls back into its shim. */
 static int observed;
 static struct wireseal_shim *observed_shim;
@@ -228,6 +263,7 @@ static void shims(void)
     struct wireseal_shim *shim;
     struct wireseal_shim_config config;
     struct wireseal_connection_identifier peer, wrong_peer;
+    struct wireseal_shim_peer known;
     struct wireseal_counters counters;
     struct wireseal_refusals refusals;
     struct wireseal_connection_info info;
@@ -235,7 +271,7 @@ static void shims(void)
     struct wireseal_pair wrong_pair = a_pair();
     struct wireseal_mkt mkts[5] = {an_mkt(100), an_mkt(1), an_mkt(2), an_mkt(3), an_mkt(4)}, mkt;
     struct wireseal_packet packets[2];
-    uint8_t buffer[ROOM + 100], state[WIRESEAL_STATE_LENGTH];
+    uint8_t buffer[ROOM + 100], state[WIRESEAL_STATE_SIZE];
     size_t offset, length, index, peer_index;
 
     memset(&config, 0, sizeof config);
@@ -254,10 +290,15 @@ static void shims(void)
     IS(TOO_SMALL, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, (size_t)-1, &shim));
     config.unmatched = 3;
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
-    config.unmatched = WIRESEAL_UNMATCHED_DROP, config.stack_mtu = 1501;
+    config.unmatched = WIRESEAL_UNMATCHED_DROP, config.stack_mtu = 1481;
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
-    config.stack_mtu = config.mtu = 0;
+    config.stack_mtu = WIRESEAL_STACK_MTU_MIN - 1;
     IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
+    config.stack_mtu = 0, config.reserved[3] = 1;
+    IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
+    config.reserved[3] = 0;
+    for (config.mtu = 0; config.mtu < WIRESEAL_STACK_MTU_MIN + ROOM; config.mtu++)
+        IS(BAD_ARGUMENT, wireseal_shim_new(&memory, sizeof memory, &config, octets, 2, 3, &shim));
     HOLDS(shim == NULL);
     config.mtu = 1500;
     IS(OK, wireseal_shim_new(&memory, sizeof memory, &config, NULL, 2, 3, &shim));
@@ -272,11 +313,23 @@ static void shims(void)
     IS(BAD_ADDRESS, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
     wrong_peer = peer, wrong_peer.local.address.version = 255;
     IS(BAD_ADDRESS, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
+    /* 2000::/3 has no IPv4 address; ::/0 has all. */
+    wrong_peer = peer, wrong_peer.local.address.version = 6, wrong_peer.local.prefix_length = 3;
+    memset(wrong_peer.local.address.octets, 0, 16);
+    wrong_peer.local.address.octets[0] = 0x20;
+    IS(BAD_ADDRESS, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
+    wrong_peer.local.address.octets[0] = 0, wrong_peer.local.prefix_length = 0;
+    IS(OK, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
+    IS(OK, wireseal_shim_remove_peer(shim, index));
     MISUSED(OK, wireseal_shim_set_mkts(H(shim), peer_index, P(mkts), 2));
     IS(NO_SUCH_PEER, wireseal_shim_set_mkts(shim, (size_t)-1, mkts, 2));
     WRONG_MKTS_IN(mkt, wireseal_shim_set_mkts(shim, peer_index, &mkt, 1));
     MISUSED(OK, wireseal_shim_accept_mismatches(H(shim), peer_index, 0));
     IS(NO_SUCH_PEER, wireseal_shim_accept_mismatches(shim, 2, 1000));
+
+    /* What is for later versions is zeros. */
+    wrong_peer = peer, wrong_peer.reserved[3] = 1;
+    IS(BAD_ARGUMENT, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
 
     /* Unsigned, and reported; no packet is too short or too long to be looked at. */
     MISUSED(OK, wireseal_shim_set_observer(H(shim), observe, &observed_shim));
@@ -314,6 +367,15 @@ static void shims(void)
     IS(BAD_ARGUMENT, wireseal_shim_outbound_batch(shim, 0, packets, 2));
     IS(TOO_LONG, wireseal_shim_inbound_batch(shim, 0, packets, (size_t)-1));
     IS(OK, wireseal_shim_inbound_batch(shim, 0, NULL, 0));
+    /* If the call fails as a whole, no packet goes on. */
+    for (index = 0; index < 4; index++) {
+        struct wireseal_shim *const no_shim = index < 2 ? NULL : shim;
+        const uint32_t wanted = index < 2 ? WIRESEAL_STATUS_NULL_POINTER : WIRESEAL_STATUS_BAD_ARGUMENT;
+
+        packets[0].status = packets[1].status = WIRESEAL_STATUS_OK, packets[0].length = packets[1].length = 1;
+        is((enum wireseal_status)wanted, (index % 2 ? wireseal_shim_outbound_batch : wireseal_shim_inbound_batch)(no_shim, 0, packets, 2), "batch", __FILE__, __LINE__);
+        HOLDS(packets[0].status == wanted && packets[0].length == 0 && packets[1].status == wanted && packets[1].length == 0);
+    }
 
     MISUSED(OK, wireseal_shim_counters(H(shim), P(&counters)));
     HOLDS(counters.required == 2 && counters.good == 0);
@@ -325,16 +387,41 @@ static void shims(void)
     MISUSED(OK, wireseal_shim_passed(H(shim), P(&refusals)));
     MISUSED(OK, wireseal_shim_connection(H(shim), P(&pair), P(&info)));
     IS(BAD_ADDRESS, wireseal_shim_connection(shim, &wrong_pair, &info));
+    MISUSED(OK, wireseal_shim_set_current_key(H(shim), P(&pair), 1));
+    IS(UNKNOWN_KEY, wireseal_shim_set_current_key(shim, &pair, 9));
+    IS(BAD_ADDRESS, wireseal_shim_set_current_key(shim, &wrong_pair, 1));
+    IS(OK, wireseal_shim_connection(shim, &pair, &info));
+    HOLDS(info.current_key == 1);
+    index = 0;
+    MISUSED(OK, wireseal_shim_next_connection(H(shim), P(&index), &peer_index, P(&info)));
+    HOLDS(info.pair.local.port == pair.local.port);
+    index++;
+    IS(NO_CONNECTION, wireseal_shim_next_connection(shim, &index, NULL, &info));
+    index = (size_t)-1;
+    IS(NO_CONNECTION, wireseal_shim_next_connection(shim, &index, NULL, &info));
+    index = 0;
+    MISUSED(OK, wireseal_shim_next_peer(H(shim), P(&index), P(&known)));
+    HOLDS(index == peer_index);
+    index++;
+    IS(NO_SUCH_PEER, wireseal_shim_next_peer(shim, &index, &known));
+    index = (size_t)-1;
+    IS(NO_SUCH_PEER, wireseal_shim_next_peer(shim, &index, &known));
+    MISUSED(OK, wireseal_shim_own_icmp(H(shim), P(buffer), sizeof buffer));
+    IS(OK, wireseal_shim_own_icmp(shim, NULL, 0));
     MISUSED(OK, wireseal_shim_set_rnext_key(H(shim), P(&pair), 1));
     IS(UNKNOWN_KEY, wireseal_shim_set_rnext_key(shim, &pair, 9));
     IS(BAD_ADDRESS, wireseal_shim_set_rnext_key(shim, &wrong_pair, 1));
-    MISUSED(NOT_ESTABLISHED, wireseal_shim_export(H(shim), P(&pair), P(state), sizeof state));
-    IS(TOO_SMALL, wireseal_shim_export(shim, &pair, state, sizeof state - 1));
-    memset(state, 0xff, sizeof state);
+    MISUSED(NOT_ESTABLISHED, wireseal_shim_export(H(shim), P(&pair), P(state), sizeof state, P(&length)));
+    IS(TOO_SMALL, wireseal_shim_export(shim, &pair, state, 100, &length));
+    MISUSED(OK, wireseal_shim_forget(H(shim), P(&pair)));
+    IS(NO_CONNECTION, wireseal_shim_forget(shim, &pair));
+    IS(NO_CONNECTION, wireseal_shim_set_current_key(shim, &pair, 1));
+    IS(BAD_ADDRESS, wireseal_shim_forget(shim, &wrong_pair));
+    memset(state, 0xff, sizeof state), length = sizeof state;
     MISUSED(BAD_STATE, wireseal_shim_adopt(H(shim), 0, P(state), sizeof state, P(mkts), 1));
     MISUSED(OK, wireseal_shim_expire(H(shim), 1000000));
     IS(NO_CONNECTION, wireseal_shim_connection(shim, &pair, &info));
-    IS(NO_CONNECTION, wireseal_shim_export(shim, &pair, state, sizeof state));
+    IS(NO_CONNECTION, wireseal_shim_export(shim, &pair, state, sizeof state, &length));
     IS(NO_CONNECTION, wireseal_shim_set_rnext_key(shim, &pair, 1));
     MISUSED(OK, wireseal_shim_remove_peer(H(shim), peer_index));
     IS(NO_SUCH_PEER, wireseal_shim_remove_peer(shim, peer_index));
@@ -355,6 +442,7 @@ int main(void)
     misuse.other = shim;
     connections();
     segments();
+    texts();
     misuse.other = a_connection();
     shims();
     return misuse.failures != 0;

@@ -226,14 +226,14 @@ static void batches(struct end *a, struct end *b)
         packets[at].buffer = buffers[at].octets;
         packets[at].size = buffers[at].start + buffers[at].length;
         packets[at].offset = buffers[at].start;
-        packets[at].status = -1;
+        packets[at].status = WIRESEAL_STATUS_OK;
     }
     packets[COUNT - 1].offset = packets[COUNT - 1].size + 1;
     EXPECT(WIRESEAL_STATUS_BAD_ARGUMENT, wireseal_shim_outbound_batch(a->shim, now, packets, COUNT));
     packets[COUNT - 1].offset = buffers[COUNT - 1].start;
     packets[COUNT - 1].buffer = NULL;
     EXPECT(WIRESEAL_STATUS_NULL_POINTER, wireseal_shim_outbound_batch(a->shim, now, packets, COUNT));
-    CHECK(packets[0].status == -1);
+    CHECK(packets[0].status == WIRESEAL_STATUS_NULL_POINTER && packets[0].length == 0);
     packets[COUNT - 1].buffer = buffers[COUNT - 1].octets;
     OK(wireseal_shim_outbound_batch(a->shim, now, packets, UNSIGNED));
     packets[UNSIGNED].length = packets[UNSIGNED].size - packets[UNSIGNED].offset;
@@ -266,18 +266,19 @@ static void batches(struct end *a, struct end *b)
 /* The connection leaves its shim, and comes back. */
 static void move(struct end *a, struct end *b, const struct wireseal_mkt *mkt)
 {
-    uint8_t state[WIRESEAL_STATE_LENGTH];
+    uint8_t state[WIRESEAL_STATE_SIZE];
     struct buffer lost;
+    size_t length = 0;
 
-    EXPECT(WIRESEAL_STATUS_NO_CONNECTION, wireseal_shim_export(b->shim, &a->pair, state, sizeof state));
-    EXPECT(WIRESEAL_STATUS_TOO_SMALL, wireseal_shim_export(b->shim, &b->pair, state, sizeof state - 1));
-    OK(wireseal_shim_export(b->shim, &b->pair, state, sizeof state));
+    EXPECT(WIRESEAL_STATUS_NO_CONNECTION, wireseal_shim_export(b->shim, &a->pair, state, sizeof state, &length));
+    EXPECT(WIRESEAL_STATUS_TOO_SMALL, wireseal_shim_export(b->shim, &b->pair, state, 100, &length));
+    OK(wireseal_shim_export(b->shim, &b->pair, state, sizeof state, &length));
     CHECK(b->heard.last.kind == WIRESEAL_EVENT_KIND_ENDED && b->heard.last.ending == WIRESEAL_ENDING_FORGOTTEN);
     lost = sent(a, ACK, "lost");
     EXPECT(WIRESEAL_STATUS_NO_CONNECTION, deliver(b, lost));
-    EXPECT(WIRESEAL_STATUS_BAD_STATE, wireseal_shim_adopt(b->shim, now, state, sizeof state - 1, mkt, 1));
-    EXPECT(WIRESEAL_STATUS_NO_PEER, wireseal_shim_adopt(a->shim, now, state, sizeof state, mkt, 1));
-    OK(wireseal_shim_adopt(b->shim, now, state, sizeof state, mkt, 1));
+    EXPECT(WIRESEAL_STATUS_BAD_STATE, wireseal_shim_adopt(b->shim, now, state, length - 1, mkt, 1));
+    EXPECT(WIRESEAL_STATUS_NO_PEER, wireseal_shim_adopt(a->shim, now, state, length, mkt, 1));
+    OK(wireseal_shim_adopt(b->shim, now, state, length, mkt, 1));
     OK(deliver(b, lost));
 }
 
@@ -296,6 +297,13 @@ static void mismatches(struct end *a, struct end *b)
     CHECK(passed.verify == 1);
     now += 1000;
     EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
+    /* It stays over, also on a clock that goes back. */
+    now -= 1000;
+    EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
+    OK(wireseal_shim_accept_mismatches(b->shim, b->peer, now + 1000));
+    OK(wireseal_shim_expire(b->shim, now + 1000));
+    EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
+    now += 1000;
     EXPECT(WIRESEAL_STATUS_NO_SUCH_PEER, wireseal_shim_accept_mismatches(b->shim, 1, now));
     b->received = a->sent;
 }
@@ -319,19 +327,74 @@ static void limits(struct end *a)
     CHECK(info_of(a).is_established);
 }
 
+/* Walks through peers and connections, chooses a key by hand, and forgets a connection. */
+static void walk(struct end *a, const struct wireseal_mkt *mkt)
+{
+    struct wireseal_shim_peer peer;
+    struct wireseal_connection_info info;
+    struct wireseal_connection_identifier other;
+    struct end stack = *a;
+    struct buffer buffer;
+    size_t index, place, peers = 0, found = 0;
+
+    memset(&other, 0, sizeof other);
+    OK(wireseal_network_from_text("192.0.2.0/24", &other.local));
+    OK(wireseal_network_from_text("192.0.2.9", &other.remote));
+    other.remote_port = 179;
+    OK(wireseal_shim_add_peer(a->shim, &other, mkt, 1, &index));
+    stack.pair.remote = end_of(9, 179);
+    buffer = made(&stack, SYN, "");
+    sign(&stack, &buffer);
+    for (place = 0; wireseal_shim_next_connection(a->shim, &place, &peers, &info) == WIRESEAL_STATUS_OK; place++, found++)
+        CHECK(peers == (info.pair.remote.address.octets[3] == 9 ? index : a->peer));
+    CHECK(found == 2);
+    for (place = peers = 0; wireseal_shim_next_peer(a->shim, &place, &peer) == WIRESEAL_STATUS_OK; place++, peers++) {
+        CHECK(place == (peer.connections.remote_port == 179 ? index : a->peer));
+        CHECK(peer.mkt_count == 1 && peer.mkts[0].send_id == mkt->send_id && peer.mkts[0].algorithm == mkt->algorithm);
+        CHECK(peer.mkts[0].master_key == NULL && peer.mkts[0].master_key_length == 0);
+    }
+    CHECK(peers == 2);
+    OK(wireseal_shim_forget(a->shim, &stack.pair));
+    EXPECT(WIRESEAL_STATUS_NO_CONNECTION, wireseal_shim_connection(a->shim, &stack.pair, &info));
+    OK(wireseal_shim_remove_peer(a->shim, index));
+    CHECK(info_of(a).is_established);
+}
+
+/* Router 192.0.2.77 tells this host, in an ICMP error that the host sees as its own, that a packet of 1500 octets is longer than 1400. */
+static void own_icmp(struct end *a)
+{
+    uint8_t icmp[IP_HEADER + 8 + IP_HEADER + TCP_HEADER] = {0}, *message = icmp + IP_HEADER, other[sizeof icmp];
+    struct end stack = *a;
+
+    packet_of(message + 8, stack.pair, stack.sent, stack.received, ACK, "");
+    memcpy(icmp, message + 8, IP_HEADER);
+    put16(icmp + 2, sizeof icmp);
+    icmp[9] = 1;
+    message[0] = 3, message[1] = 4;
+    put16(message + 6, 1400);
+    memcpy(other, icmp, sizeof icmp);
+    OK(wireseal_shim_own_icmp(a->shim, icmp, sizeof icmp));
+    CHECK(get16(message + 6) == 1400 - WIRESEAL_OPTION_ROOM);
+    /* Of a connection that the shim does not have: unchanged. */
+    put16(other + IP_HEADER + 8 + IP_HEADER, 1);
+    memcpy(icmp, other, sizeof icmp);
+    OK(wireseal_shim_own_icmp(a->shim, icmp, sizeof icmp));
+    CHECK(memcmp(icmp, other, sizeof icmp) == 0);
+}
+
 /* Closed by FINs; the peer is removed, then the shim. */
 static void end(struct end *a, struct end *b)
 {
     const struct wireseal_connection_identifier *none = NULL;
     struct wireseal_connection_identifier wide;
     struct buffer buffer;
-    uint8_t state[WIRESEAL_STATE_LENGTH];
-    size_t at, index;
+    uint8_t state[WIRESEAL_STATE_SIZE];
+    size_t at, index, length;
     const size_t size = wireseal_shim_size(PEERS, CONNECTIONS);
     const uint8_t *memory = (const uint8_t *)a->shim;
 
     OK(deliver(b, sent(a, FIN | ACK, "")));
-    EXPECT(WIRESEAL_STATUS_NOT_ESTABLISHED, wireseal_shim_export(b->shim, &b->pair, state, sizeof state));
+    EXPECT(WIRESEAL_STATUS_NOT_ESTABLISHED, wireseal_shim_export(b->shim, &b->pair, state, sizeof state, &length));
     OK(deliver(a, sent(b, FIN | ACK, "")));
     OK(deliver(b, sent(a, ACK, "")));
     CHECK(a->heard.last.kind == WIRESEAL_EVENT_KIND_ENDED && a->heard.last.ending == WIRESEAL_ENDING_CLOSED);
@@ -358,6 +421,40 @@ static void end(struct end *a, struct end *b)
     OK(wireseal_shim_end(b->shim));
 }
 
+/* Once its connections and its peer are gone, no copy of a key is left in a shim's memory. */
+static void wiped(void)
+{
+    static uint8_t memory[WIRESEAL_SHIM_SIZE + PEERS * WIRESEAL_SHIM_PEER_SIZE + 4 * WIRESEAL_SHIM_CONNECTION_SIZE] ALIGNED;
+    static const char secret[] = "a needle of thirty-two octets...";
+    const struct wireseal_mkt key = key_of(1, 1, WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1, secret);
+    struct wireseal_shim_config config;
+    struct wireseal_connection_identifier any;
+    struct wireseal_shim *shim;
+    struct end stack;
+    struct buffer buffer;
+    size_t round, at, peer;
+
+    memset(&config, 0, sizeof config);
+    config.mtu = MTU;
+    memset(&any, 0, sizeof any);
+    any.local.address.version = any.remote.address.version = 4;
+    memset(&stack, 0, sizeof stack);
+    OK(wireseal_shim_new(memory, sizeof memory, &config, (const uint8_t *)secret + 16, PEERS, 4, &shim));
+    for (round = 0; round < 3; round++) {
+        OK(wireseal_shim_add_peer(shim, &any, &key, 1, &peer));
+        for (at = 0; at < 4; at++) {
+            stack.pair = pair_of(end_of(1, (uint16_t)(1000 + at)), end_of(2, 179));
+            buffer = made(&stack, SYN, "");
+            OK(wireseal_shim_outbound(shim, 0, buffer.octets, buffer.start + buffer.length, buffer.start, &buffer.start, &buffer.length));
+        }
+        OK(wireseal_shim_expire(shim, 100000));
+        OK(wireseal_shim_remove_peer(shim, peer));
+        for (at = 0; at + sizeof secret <= sizeof memory; at++)
+            CHECK(memcmp(memory + at, secret, 8) != 0);
+    }
+    OK(wireseal_shim_end(shim));
+}
+
 int main(void)
 {
     const struct wireseal_mkt old = key_of(1, 1, WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC, "first secret");
@@ -378,7 +475,10 @@ int main(void)
     move(&a, &b, &next);
     mismatches(&a, &b);
     limits(&a);
+    walk(&a, &next);
+    own_icmp(&a);
     end(&a, &b);
+    wiped();
     puts("shims: handshake, refusals, rollover, batches, move, mismatches, limits");
     return 0;
 }

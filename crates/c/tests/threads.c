@@ -69,7 +69,7 @@ int main(void)
         CHECK(pthread_join(threads[thread], &result) == 0);
         served += (size_t)result;
     }
-    CHECK(wireseal_connection_info(connection, &info) == WIRESEAL_STATUS_OK);
+    CHECK(wireseal_connection_get_info(connection, &info) == WIRESEAL_STATUS_OK);
     CHECK(served > 0 && info.counters.required == served);
 
     /* The end comes between two calls, never during one. The memory stays until the threads have ended. */

@@ -466,6 +466,16 @@ impl ConnectionIdentifier {
         contains(self.local, pair.local.address()) && contains(self.remote, pair.remote.address())
     }
 
+    /// Whether this covers any connection at all: both networks have IPv4 addresses, or both have IPv6 addresses. A network around
+    /// `::ffff:0:0/96`, such as `::/0`, has both.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        let (local, remote) = (canonical_network(self.local), canonical_network(self.remote));
+        let has_ipv4 = |network| contains(network, Ipv4Addr::UNSPECIFIED.into());
+        let ipv4 = |network: IpCidr| network.is_ipv4() || has_ipv4(network);
+        (local.is_ipv6() && remote.is_ipv6()) || (ipv4(local) && ipv4(remote))
+    }
+
     /// Whether there is a connection that both cover.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
@@ -528,4 +538,9 @@ pub enum PeerError {
         /// How many slots there are.
         room: usize,
     },
+    /// The peer's networks have no version of IP in common: it would protect nothing.
+    #[error(
+        "peer {0}: no connection is between its local and its remote network: one has only IPv4 addresses, the other only IPv6"
+    )]
+    NoConnection(usize),
 }

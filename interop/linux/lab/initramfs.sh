@@ -51,8 +51,9 @@ build_small() {
     cp "$here/guest/init" "$root/init"
     cp "$programs/wireseal-interop-linux-guest" "$root/bin/guest"
     cp "$programs/many_sessions" "$debs/usr/bin/busybox" "$root/bin/"
+    # A smoke run has them only for rows that need them.
     if [ -e "$programs/c-daemon" ]; then
-        cp "$programs/c-daemon" "$root/bin/"
+        cp "$programs"/c-{daemon,sockets} "$root/bin/"
     fi
     if [ -z "$smoke" ]; then
         cp "$programs"/{router-peer,bgp-daemon-keys} "$root/bin/"

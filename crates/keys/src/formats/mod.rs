@@ -37,7 +37,8 @@ pub use file::{
 };
 pub use format::{Format, Implementation, KeyFile};
 pub use load::{
-    MAX_KEY_FILE, load, load_key_chains, load_with_octets, permission_warning, read, read_key_chains, read_wiped,
+    MAX_KEY_FILE, load, load_key_chains, load_with_octets, permission_warning, read, read_key_chains,
+    read_wiped,
 };
 pub use obscured::hexadecimal;
 pub use table::SendingRule;

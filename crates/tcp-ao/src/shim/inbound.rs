@@ -40,7 +40,8 @@ where
 {
     /// Takes a packet from the link and returns the place, in the same octets, of the packet for the stack.
     ///
-    /// `now` is the time since any fixed moment, the same for all calls. Packets of other protocols, and unsigned segments of
+    /// `now` is the time since any fixed moment, the same for all calls. If it goes back, what has a time limit is kept for longer by as
+    /// much. Packets of other protocols, and unsigned segments of
     /// connections without a peer, come back unchanged, the latter unless [`Unmatched::DropAll`] is configured.
     ///
     /// # Errors
@@ -104,6 +105,7 @@ where
         subject: &mut Subject,
         ahead: Option<&Ahead>,
     ) -> Result<Range<usize>, Refusal> {
+        self.peers.end_mismatches(now);
         let ip = IpHeader::parse(packet)?;
         let whole = 0..ip.total_length;
         subject.packet = whole.clone();

@@ -178,6 +178,11 @@ where
         self.peers.iter()
     }
 
+    /// [`peers`](Self::peers) from `index` on, to go on after peers were added and removed.
+    pub fn peers_from(&self, index: usize) -> impl Iterator<Item = (usize, &Peer)> {
+        self.peers.iter_from(index)
+    }
+
     /// The peer at `index`, if there is one.
     #[must_use]
     pub fn peer(&self, index: usize) -> Option<&Peer> {
@@ -195,7 +200,7 @@ where
     /// Live connections that belonged to a less specific peer and now belong to this one get its keys, as by [`Self::set_mkts`].
     ///
     /// # Errors
-    /// [`PeerError::TooMany`] if no slot is free, and [`PeerError::Overlap`]; nothing changes.
+    /// [`PeerError::TooMany`] if no slot is free, [`PeerError::NoConnection`] and [`PeerError::Overlap`]; nothing changes.
     pub fn add_peer(&mut self, peer: Peer) -> Result<usize, PeerError> {
         let mkts = peer.mkts.clone();
         let index = self.peers.add(peer)?;
@@ -270,7 +275,8 @@ where
     /// full length.
     ///
     /// From `until` on, mismatches are refused again, so unsigned connections stall. `until` is on the clock of `now` in
-    /// [`Self::inbound`]; [`Duration::ZERO`] ends the mode at once. Changing the peer's keys does not end it, removing the peer
+    /// [`Self::inbound`]; once a call's `now` has reached it, the mode stays over, even if that clock goes back. [`Duration::ZERO`] ends it
+    /// at once. Changing the peer's keys does not end it, removing the peer
     /// does. If peers that cover a connection are equally specific, or more specific, all of them must accept mismatches. No
     /// configuration file can turn this on. RFC 5925 has no such mode; routers call it "accept AO mismatch".
     ///
@@ -283,6 +289,15 @@ where
     /// The live connections.
     pub fn connections(&self) -> impl Iterator<Item = &Connection<MKTS_PER_PEER>> {
         self.table.entries().map(|entry| &entry.connection)
+    }
+
+    /// The live connections from one place in the table on, to go on after some came and went: each with its place, and the index of its
+    /// peer.
+    pub fn connections_from(
+        &self,
+        place: usize,
+    ) -> impl Iterator<Item = (usize, usize, &Connection<MKTS_PER_PEER>)> {
+        self.table.entries_from(place).map(|(place, entry)| (place, entry.peer, &entry.connection))
     }
 
     /// The live connections that have not been closed or reset, each with the index of its peer. Closed ones stay in the table for a while,
@@ -391,6 +406,7 @@ where
     /// moment, the same for all calls. This also happens by itself when the table is full. [`TimeLimits::idle`] says how often to call
     /// it.
     pub fn expire(&mut self, now: Duration) {
+        self.peers.end_mismatches(now);
         let limits = self.config.limits;
         self.table.retain(|entry| {
             let is_kept = !entry.has_expired(now, &limits);

@@ -127,6 +127,7 @@ where
         subject: &mut Subject,
         mut pending: Option<&mut Pending<'b>>,
     ) -> Result<Range<usize>, Refusal> {
+        self.peers.end_mismatches(now);
         let packet = buffer.get(room..).unwrap_or_default();
         let ip = IpHeader::parse(packet)?;
         let end = room + ip.total_length;

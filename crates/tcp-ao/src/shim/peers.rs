@@ -21,7 +21,7 @@ const BITS: u8 = 128;
 pub struct PeerSlot {
     peer: Option<Peer>,
     counters: Counters,
-    /// Until when segments that do not verify pass.
+    /// Until when segments that do not verify pass; zero once that is over.
     accepts_mismatches_until: Duration,
     /// The first slot of the bucket that has this slot's number.
     bucket: usize,
@@ -86,8 +86,8 @@ pub(super) struct Peers<P> {
     counts: [u32; BITS as usize + 1],
     /// The lengths in use, without 0: bit 0 for a length of 1.
     lengths: u128,
-    /// When the last peer's mismatches stop being accepted. Usually in the past, and then no slot needs to be read.
-    accept_mismatches_until: Duration,
+    /// When the first peer's mismatches stop being accepted. Usually no peer's are, and then no slot needs to be read.
+    mismatches_end: Option<Duration>,
 }
 
 impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
@@ -101,7 +101,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
             free: NONE,
             counts: [0; BITS as usize + 1],
             lengths: 0,
-            accept_mismatches_until: Duration::ZERO,
+            mismatches_end: None,
         };
         peers.link_all();
         peers.iter().try_for_each(|(index, peer)| peers.check_all(index, peer))?;
@@ -109,7 +109,11 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &Peer)> {
-        let slots = self.slots.as_ref().iter().enumerate();
+        self.iter_from(0)
+    }
+
+    pub(super) fn iter_from(&self, index: usize) -> impl Iterator<Item = (usize, &Peer)> {
+        let slots = self.slots.as_ref().iter().enumerate().skip(index);
         slots.filter_map(|(index, slot)| Some((index, slot.peer.as_ref()?)))
     }
 
@@ -129,8 +133,24 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     pub(super) fn accept_mismatches(&mut self, index: usize, until: Duration) -> Result<(), PeerError> {
         self.get(index).ok_or(PeerError::NoSuchPeer(index))?;
         self.slots.as_mut()[index].accepts_mismatches_until = until;
-        self.accept_mismatches_until = self.accept_mismatches_until.max(until);
+        self.find_end_of_mismatches();
         Ok(())
+    }
+
+    /// Ends the acceptance of mismatches whose time has come. It stays over when the clock goes back.
+    pub(super) fn end_mismatches(&mut self, now: Duration) {
+        if self.mismatches_end.is_some_and(|end| end <= now) {
+            let slots = self.slots.as_mut().iter_mut();
+            for slot in slots.filter(|slot| slot.accepts_mismatches_until <= now) {
+                slot.accepts_mismatches_until = Duration::ZERO;
+            }
+            self.find_end_of_mismatches();
+        }
+    }
+
+    fn find_end_of_mismatches(&mut self) {
+        let ends = self.slots.as_ref().iter().map(|slot| slot.accepts_mismatches_until);
+        self.mismatches_end = ends.filter(|end| !end.is_zero()).min();
     }
 
     /// Whether mismatches pass on this connection of the peer's. Not if a strict peer covers it too and is equally or more specific: a
@@ -138,7 +158,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     pub(super) fn accepts_mismatches(&self, index: usize, pair: &SocketPair, now: Duration) -> bool {
         let slot = |index: usize| self.slots.as_ref().get(index);
         let accepts = |index| slot(index).is_some_and(|slot| now < slot.accepts_mismatches_until);
-        if now >= self.accept_mismatches_until || !accepts(index) {
+        if self.mismatches_end.is_none() || !accepts(index) {
             return false;
         }
         let specificity = |index| self.get(index).map(|peer| specificity(&peer.connections));
@@ -183,7 +203,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         // Overwrites the secrets; `Option::take` would leave them in the slot.
         let mkts = core::mem::take(&mut peer.mkts);
         let removed = Peer { connections: peer.connections, mkts };
-        slot.peer = None;
+        (slot.peer, slot.accepts_mismatches_until) = (None, Duration::ZERO);
         Ok(removed)
     }
 
@@ -330,6 +350,9 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     }
 
     fn check_all(&self, index: usize, peer: &Peer) -> Result<(), PeerError> {
+        if !peer.connections.is_possible() {
+            return Err(PeerError::NoConnection(index));
+        }
         peer.mkts.iter().try_for_each(|mkt| self.check(index, &peer.connections, mkt))
     }
 

@@ -141,7 +141,13 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
-        self.slots.as_ref().iter().filter_map(|slot| slot.entry.as_ref())
+        self.entries_from(0).map(|(_, entry)| entry)
+    }
+
+    /// The connections in the slots from `place` on, each with its slot's number.
+    pub(super) fn entries_from(&self, place: usize) -> impl Iterator<Item = (usize, &Entry)> {
+        let slots = self.slots.as_ref().iter().enumerate().skip(place);
+        slots.filter_map(|(place, slot)| Some((place, slot.entry.as_ref()?)))
     }
 
     pub(super) fn get(&self, pair: &SocketPair) -> Option<&Entry> {
@@ -305,7 +311,8 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         }
         let free = core::mem::replace(&mut self.free, index);
         let slot = self.slot_mut(index);
-        (slot.entry, slot.next) = (None, free);
+        // From a constant: its unused octets are zeros, not what the stack had there.
+        (slot.entry, slot.next) = (const { None }, free);
     }
 
     fn join_queue(&mut self, index: u32) {

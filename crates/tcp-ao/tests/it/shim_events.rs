@@ -416,6 +416,27 @@ fn the_strictest_of_peers_that_cover_the_same_connections_decides() {
 }
 
 #[test]
+fn accepting_mismatches_stays_over_when_the_clock_goes_back() {
+    let pair = ipv4_pair().reversed();
+    let unsigned = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).build();
+    let calls: [&dyn Fn(&mut TestShim); 3] = [
+        &|shim| assert_eq!(inbound(shim, seconds(100), &unsigned), Err(UNSIGNED)),
+        &|shim| assert!(outbound(shim, seconds(100), &[]).is_err()),
+        &|shim| shim.expire(seconds(100)),
+    ];
+    for call in calls {
+        let mut server =
+            shim_of(vec![peer(pair, mirrored(&[(1, 2)])), peer(ipv6_pair(), mirrored(&[(3, 4)]))], 8);
+        // Another's goes on.
+        server.accept_mismatches(1, Duration::MAX).unwrap();
+        server.accept_mismatches(0, seconds(100)).unwrap();
+        assert!(inbound(&mut server, seconds(99), &unsigned).is_ok());
+        call(&mut server);
+        assert_eq!(inbound(&mut server, seconds(50), &unsigned), Err(UNSIGNED));
+    }
+}
+
+#[test]
 fn while_mismatches_are_accepted_an_old_signed_connection_does_not_sign_a_new_unsigned_one() {
     let no_connection = passed(Direction::Outbound, Refusal::NoConnection);
     for is_closed in [true, false] {

@@ -80,6 +80,22 @@ fn ao_24_equally_specific_peers_may_not_share_ids() {
 }
 
 #[test]
+fn a_peer_of_two_versions_of_ip_is_refused() {
+    let between = |local, remote| between(local, remote, set((1, 2), "secret"));
+    for [v4, v6] in
+        [["192.0.2.7/32", "2000::/3"], ["0.0.0.0/0", "2001:db8::1/128"], ["::ffff:0:0/96", "2000::/3"]]
+    {
+        assert_eq!(with_room(1).add_peer(between(v4, v6)), Err(PeerError::NoConnection(0)));
+        assert_eq!(with_room(1).add_peer(between(v6, v4)), Err(PeerError::NoConnection(0)));
+    }
+    for both in ["::/0", "::/80", "::fffe:0:0/95"] {
+        for other in ["192.0.2.7/32", "2000::/3", both] {
+            assert_eq!(with_room(1).add_peer(between(both, other)), Ok(0), "{both} {other}");
+        }
+    }
+}
+
+#[test]
 fn peers_move_into_more_slots_and_are_found_there() {
     let network = |number: usize| format!("10.{}.{}.0/24", number >> 8, number & 255);
     let mut shim = with_room(3);

@@ -1,4 +1,4 @@
-//! The example daemon in C, whose poll loop drives the key manager of libwireseal: on a kernel's TCP-AO, against Wireseal's BGP speaker on its
+//! Programs in C on libwireseal's part for Linux. The example daemon, whose poll loop drives the key manager of libwireseal: on a kernel's TCP-AO, against Wireseal's BGP speaker on its
 //! userspace stack.
 
 use std::net::SocketAddr;
@@ -23,14 +23,24 @@ const FOLDER: &str = "/tmp/c-daemon";
 const LEFT: i64 = 15;
 
 pub fn rows() -> Vec<Row> {
-    vec![Row::new(
-        "c-daemon",
-        "the daemon in C on a kernel, with a session that it opens (IPv4) and one that it accepts (IPv6): it reads its file again, and both \
+    vec![
+        Row::new(
+            "c-daemon",
+            "the daemon in C on a kernel, with a session that it opens (IPv4) and one that it accepts (IPv6): it reads its file again, and both \
          go over to a second key, then lose the first; at the end of the second's lifetime its descriptor wakes it, and it says a signed goodbye",
-        roll_and_end,
-        "the peer has another secret: neither session opens, and the daemon says why",
-        another_secret,
-    )]
+            roll_and_end,
+            "the peer has another secret: neither session opens, and the daemon says why",
+            another_secret,
+        ),
+        Row::new(
+            "c-sockets",
+            "a program in C on a kernel: each function of libwireseal for sockets, and the key manager, on a connection of two sockets of one \
+             host: keys added, chosen, listed and deleted; a rollover; a peer removed; a reset",
+            each_function,
+            "the caller's secret is another: the connection does not open",
+            callers_secret,
+        ),
+    ]
 }
 
 /// The keys as north has them, the last one preferred; the send lifetimes end at `until`.
@@ -153,4 +163,20 @@ async fn another_secret(lab: &Lab) -> Result<Refusal> {
     ensure!(said > 0 && !log.contains("established"), "{log}");
     drop(userspace);
     Ok(Refusal::by("north", &counted).and(Refusal::of("the daemon: warnings", said as u64)))
+}
+
+async fn each_function(lab: &Lab) -> Result<Evidence> {
+    let before = lab.north.counters().await?;
+    let said = lab.north.shell("c-sockets").await?;
+    let counted = lab.north.counters().await?.since(&before).check_good("north")?;
+    let counters = vec![("north".to_owned(), counted.to_string())];
+    Ok(Evidence { counters, figures: said.trim().to_owned(), ..Evidence::default() })
+}
+
+async fn callers_secret(lab: &Lab) -> Result<Refusal> {
+    let before = lab.north.counters().await?;
+    let said = lab.north.shell("c-sockets 'what it does not know'; echo ended with $?").await?;
+    ensure!(said.contains("the connection is not opened\nended with 2"), "{said}");
+    let counted = lab.north.await_counted(&before, Counted::bad(1)).await?;
+    Ok(Refusal::by("north", &counted))
 }
