@@ -128,19 +128,19 @@
 #define WIRESEAL_CHANGE_REMOVE_OTHERS 2
 
 // Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_QUIC_PACKET_KEY_SIZE 640
+#define WIRESEAL_QUIC_PACKET_KEY_SIZE 768
 
 // Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_QUIC_HEADER_KEY_SIZE 384
+#define WIRESEAL_QUIC_HEADER_KEY_SIZE 448
 
 // No packet was opened yet, for wireseal_quic_open().
 #define WIRESEAL_QUIC_NONE UINT64_MAX
 
 // Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_AEAD_KEY_SIZE 640
+#define WIRESEAL_AEAD_KEY_SIZE 768
 
 // Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_MASK_KEY_SIZE 384
+#define WIRESEAL_MASK_KEY_SIZE 448
 
 // What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
 //
@@ -261,6 +261,8 @@ enum wireseal_status {
     WIRESEAL_STATUS_RETRY_TAG = 111,
     // The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
     WIRESEAL_STATUS_SAME_CONNECTION_ID = 112,
+    // Not a Version Negotiation packet that answers the client's first packet (RFC 9000 §6.2).
+    WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION = 113,
     // The kernel has no TCP-AO.
     WIRESEAL_STATUS_NOT_SUPPORTED = 140,
     // No Linux has the algorithm, or this kernel was built without it.
@@ -405,7 +407,7 @@ enum wireseal_quic_side {
     WIRESEAL_QUIC_SIDE_SERVER = 1,
 };
 
-// The type of a packet that keys protect, which says which keys (RFC 9001 §4).
+// The type of a packet. The first four are protected by keys, and it says by which (RFC 9001 §4).
 enum wireseal_quic_packet_type {
     // Long header; the keys of the initial secrets.
     WIRESEAL_QUIC_PACKET_TYPE_INITIAL = 0,
@@ -415,6 +417,12 @@ enum wireseal_quic_packet_type {
     WIRESEAL_QUIC_PACKET_TYPE_HANDSHAKE = 2,
     // Short header; the keys of its phase.
     WIRESEAL_QUIC_PACKET_TYPE_ONE_RTT = 3,
+    // Long header; an integrity tag, for wireseal_quic_retry_verify().
+    WIRESEAL_QUIC_PACKET_TYPE_RETRY = 4,
+    // Long header of version 0; nothing protects it. For wireseal_quic_version_negotiation_read().
+    WIRESEAL_QUIC_PACKET_TYPE_VERSION_NEGOTIATION = 5,
+    // Long header of a version that is not built in.
+    WIRESEAL_QUIC_PACKET_TYPE_OTHER_VERSION = 6,
 };
 
 // The key phase that wireseal_quic_open() expects.
@@ -1000,11 +1008,13 @@ struct wireseal_quic_opened {
     size_t payload_length;
     // The key phase bit of a short header; 0 for a long one.
     uint8_t phase;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What a packet says without keys. Nothing of it is authentic. Offsets are from the start of the packet.
 struct wireseal_quic_packet {
-    // The version of a long header; 0 for a short one.
+    // The version of a long header, which is 0 in a Version Negotiation packet; 0 for a short one.
     uint32_t version;
     // An enum wireseal_quic_packet_type.
     uint32_t packet_type;
@@ -1012,16 +1022,18 @@ struct wireseal_quic_packet {
     size_t length;
     // Where the destination connection ID starts.
     size_t destination_id_offset;
-    // Its octets: at most 20 in a long header.
+    // Its octets: at most 20 in a long header of a version that is built in, at most 255 in another.
     size_t destination_id_length;
     // Where the source connection ID starts; 0 for a short header.
     size_t source_id_offset;
-    // Its octets: at most 20.
+    // Its octets, as many as the destination's at most.
     size_t source_id_length;
     // Where the token of an Initial packet starts; 0 if there is none.
     size_t token_offset;
     // Its octets.
     size_t token_length;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // Where the parts of a verified Retry packet are, in octets from its start.
@@ -1034,6 +1046,8 @@ struct wireseal_quic_retry {
     size_t token_offset;
     // Its octets: at least one.
     size_t token_length;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 #ifdef __cplusplus
@@ -1975,6 +1989,12 @@ enum wireseal_status wireseal_quic_header_key_new(void *memory,
                                                   size_t octets_length,
                                                   struct wireseal_quic_header_key **key);
 
+// Writes the mask for a `sample` of 16 octets to 5 octets at `mask`: one for the first octet of the header, then four for the packet number (RFC
+// 9001 §5.4), for stacks that mask headers in a step of its own.
+enum wireseal_status wireseal_quic_mask(const struct wireseal_quic_header_key *key,
+                                        const uint8_t *sample,
+                                        uint8_t *mask);
+
 // Ends a header key and wipes its memory.
 enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_key *key);
 
@@ -1988,7 +2008,8 @@ enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_ke
 //
 // Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
 // WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
-// would start before the second octet.
+// would start before the second octet, if the header does not end with the low octets of `number`, or if the two keys are of different
+// algorithms.
 enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *packet_key,
                                         const struct wireseal_quic_header_key *header_key,
                                         uint32_t path,
@@ -2010,7 +2031,7 @@ enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *p
 //   the key of that phase.
 //   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
 //   WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE, WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION: drop the
-//   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning. Nothing was changed.
+//   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning, or the two keys are of different algorithms. Nothing was changed.
 enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *packet_key,
                                         const struct wireseal_quic_header_key *header_key,
                                         uint32_t path,
@@ -2022,13 +2043,50 @@ enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *p
                                         struct wireseal_quic_opened *opened);
 
 // Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), to choose them. `destination_id_length` is the length of
-// this end's connection IDs, which a short header does not say. The datagram is not changed. The fixed bit is yours to check.
+// this end's connection IDs, which a short header does not say. The fixed bit is yours to check.
 //
-// Errors: WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION.
-enum wireseal_status wireseal_quic_packet_read(uint8_t *datagram,
+// Errors:
+//   WIRESEAL_STATUS_NOT_A_PACKET.
+//   WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_NOT_PROTECTED for Retry and Version Negotiation packets: `packet` is written all the
+//   same, with the version, the type and both connection IDs, which all versions of QUIC have (RFC 8999 §5.1). Its length is the rest of the
+//   datagram. A server may answer an unknown version with wireseal_quic_version_negotiation_write().
+enum wireseal_status wireseal_quic_packet_read(const uint8_t *datagram,
                                                size_t datagram_length,
                                                size_t destination_id_length,
                                                struct wireseal_quic_packet *packet);
+
+// Writes a Version Negotiation packet (RFC 9000 §17.2.1), a server's answer to a client's first packet of a version that it does not support,
+// to at most `packet_size` octets at `packet`, and their number to `packet_length`. `asked` is the datagram that it answers; a server answers
+// none shorter than 1,200 octets (RFC 9000 §6.1). `versions` are those that the server supports, at most 16. `unused` is random: its low six
+// bits become those of the first octet.
+//
+// Errors: WIRESEAL_STATUS_TOO_SMALL; WIRESEAL_STATUS_TOO_LONG for too many versions; WIRESEAL_STATUS_NOT_A_PACKET if `asked` has no long header;
+// WIRESEAL_STATUS_BAD_ARGUMENT if there are no versions, or `asked` is a Version Negotiation packet itself.
+enum wireseal_status wireseal_quic_version_negotiation_write(uint8_t unused,
+                                                             const uint8_t *asked,
+                                                             size_t asked_length,
+                                                             const uint32_t *versions,
+                                                             size_t versions_count,
+                                                             uint8_t *packet,
+                                                             size_t packet_size,
+                                                             size_t *packet_length);
+
+// Reads a Version Negotiation packet that a client has received, and checks that it answers the client's first packet, whose version and
+// connection IDs are given: it has the same IDs, exchanged, and does not name that version (RFC 9000 §6.2). Writes the versions to at most
+// `versions_size` places at `versions`, and their number to `count`. The packet is not authentic. A client that has received any other packet
+// of the connection ignores it.
+//
+// Errors: WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION: drop it; WIRESEAL_STATUS_TOO_SMALL, and only `count` is written.
+enum wireseal_status wireseal_quic_version_negotiation_read(uint32_t version,
+                                                            const uint8_t *destination_id,
+                                                            size_t destination_id_length,
+                                                            const uint8_t *source_id,
+                                                            size_t source_id_length,
+                                                            const uint8_t *datagram,
+                                                            size_t datagram_length,
+                                                            uint32_t *versions,
+                                                            size_t versions_size,
+                                                            size_t *count);
 
 // Writes the integrity tag of a Retry packet to 16 octets at `tag` (RFC 9001 §5.8, RFC 9369 §3.3.3). `retry` is the packet without its tag,
 // and `original_id` the destination connection ID of the Initial packet that it answers.
@@ -2103,7 +2161,8 @@ enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
 // sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
 // it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
 //
-// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag; WIRESEAL_STATUS_BAD_ARGUMENT
+// if the two keys are of different algorithms; and those of wireseal_aead_seal().
 enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
                                                   const struct wireseal_mask_key *mask_key,
                                                   const uint8_t *nonce,
@@ -2113,6 +2172,31 @@ enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key
                                                   size_t text_length,
                                                   size_t sample_offset,
                                                   uint8_t *mask);
+
+// Seals like wireseal_aead_seal() from one buffer to another: `text_length` octets at `text` become `text_length` + 16 at `sealed`, text and
+// tag. The two may overlap or be the same. The text is copied to `sealed` and sealed there.
+//
+// Errors, with nothing changed: WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `sealed` overlaps `aad`.
+enum wireseal_status wireseal_aead_seal_to(const struct wireseal_aead_key *key,
+                                           const uint8_t *nonce,
+                                           const uint8_t *aad,
+                                           size_t aad_length,
+                                           const uint8_t *text,
+                                           size_t text_length,
+                                           uint8_t *sealed);
+
+// Opens like wireseal_aead_open() from one buffer to another: `sealed_length` octets at `sealed`, text and tag, become `sealed_length` - 16 at
+// `text`. The two may overlap or be the same; if they do not, `sealed` is not changed, whatever comes of it.
+//
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and `text` is zeros, or untouched if `sealed` is shorter than a tag. With nothing changed:
+// WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `text` overlaps `aad`.
+enum wireseal_status wireseal_aead_open_to(const struct wireseal_aead_key *key,
+                                           const uint8_t *nonce,
+                                           const uint8_t *aad,
+                                           size_t aad_length,
+                                           const uint8_t *sealed,
+                                           size_t sealed_length,
+                                           uint8_t *text);
 
 // Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
 //
