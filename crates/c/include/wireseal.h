@@ -30,6 +30,15 @@
  *   another's packet is not taken. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any
  *   number of threads may use at once.
  *
+ * Callbacks
+ *   A callback returns: neither longjmp() nor an exception of C++ may leave it; an exception ends the program.
+ *
+ * Processes, signals and memory: functions with handles on the heap
+ *   A thread that is cancelled in a call ends after it; asynchronous cancellation is not allowed there. Do not call them in a signal handler.
+ *   After fork() the child may use them, too, whatever other threads were doing. But a manager and its attachments are for one of the two
+ *   processes alone; for the child only if no other thread was in a call with one of them.
+ *   If the heap has no memory left, the program is aborted. All other functions need no heap.
+ *
  * Faults in the library
  *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and the handle refuses all further calls but
  *   its end. Handles that any number of threads may use go on: no call changes them, so none can leave them half changed. In a library that
@@ -120,19 +129,19 @@
 #define WIRESEAL_CHANGE_REMOVE_OTHERS 2
 
 // Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_QUIC_PACKET_KEY_SIZE 640
+#define WIRESEAL_QUIC_PACKET_KEY_SIZE 768
 
 // Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_QUIC_HEADER_KEY_SIZE 384
+#define WIRESEAL_QUIC_HEADER_KEY_SIZE 448
 
 // No packet was opened yet, for wireseal_quic_open().
 #define WIRESEAL_QUIC_NONE UINT64_MAX
 
 // Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_AEAD_KEY_SIZE 640
+#define WIRESEAL_AEAD_KEY_SIZE 768
 
 // Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_MASK_KEY_SIZE 384
+#define WIRESEAL_MASK_KEY_SIZE 448
 
 // What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
 //
@@ -253,6 +262,8 @@ enum wireseal_status {
     WIRESEAL_STATUS_RETRY_TAG = 111,
     // The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
     WIRESEAL_STATUS_SAME_CONNECTION_ID = 112,
+    // Not a Version Negotiation packet that answers the client's first packet (RFC 9000 §6.2).
+    WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION = 113,
     // The kernel has no TCP-AO.
     WIRESEAL_STATUS_NOT_SUPPORTED = 140,
     // No Linux has the algorithm, or this kernel was built without it.
@@ -397,7 +408,7 @@ enum wireseal_quic_side {
     WIRESEAL_QUIC_SIDE_SERVER = 1,
 };
 
-// The type of a packet that keys protect, which says which keys (RFC 9001 §4).
+// The type of a packet. The first four are protected by keys, and it says by which (RFC 9001 §4).
 enum wireseal_quic_packet_type {
     // Long header; the keys of the initial secrets.
     WIRESEAL_QUIC_PACKET_TYPE_INITIAL = 0,
@@ -407,6 +418,12 @@ enum wireseal_quic_packet_type {
     WIRESEAL_QUIC_PACKET_TYPE_HANDSHAKE = 2,
     // Short header; the keys of its phase.
     WIRESEAL_QUIC_PACKET_TYPE_ONE_RTT = 3,
+    // Long header; an integrity tag, for wireseal_quic_retry_verify().
+    WIRESEAL_QUIC_PACKET_TYPE_RETRY = 4,
+    // Long header of version 0; nothing protects it. For wireseal_quic_version_negotiation_read().
+    WIRESEAL_QUIC_PACKET_TYPE_VERSION_NEGOTIATION = 5,
+    // Long header of a version that is not built in.
+    WIRESEAL_QUIC_PACKET_TYPE_OTHER_VERSION = 6,
 };
 
 // The key phase that wireseal_quic_open() expects.
@@ -439,7 +456,7 @@ enum wireseal_peer_change_kind {
     WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
     // It is kept out, as by wireseal_manager_block_peer().
     WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
-    // Its keys stay; only its policy is set.
+    // It has to be there, or else WIRESEAL_STATUS_NO_PEER, and its keys stay, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set.
     WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
 };
 
@@ -785,6 +802,8 @@ struct wireseal_chain_key {
     struct wireseal_lifetime send;
     // When the peer may sign with it: it covers `send`.
     struct wireseal_lifetime accept;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What the running kernel can do.
@@ -797,9 +816,11 @@ struct wireseal_linux_support {
     uint32_t algorithms;
     // Its release, as `uname -r` prints it.
     char kernel[65];
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
-// What identifies a key on a socket.
+// What identifies a key on a socket. Set all to zero first.
 struct wireseal_key_name {
     // The peers that it is for.
     struct wireseal_network remote;
@@ -811,6 +832,8 @@ struct wireseal_key_name {
     uint8_t in_vrf;
     // The index of the VRF device, or 0 for connections in no VRF.
     uint32_t vrf;
+    // Zeros: for later versions.
+    uint32_t reserved;
 };
 
 // The state of TCP-AO on a socket.
@@ -828,6 +851,8 @@ struct wireseal_socket_info {
     int32_t rnext_key;
     // Received segments. A connection counts from its start, a listening socket those that no connection took.
     struct wireseal_counters counters;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A key on a socket, without its secret.
@@ -848,6 +873,8 @@ struct wireseal_socket_key {
     uint64_t good;
     // Segments that failed under it on this socket.
     uint64_t bad;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What a manager's last step has found out about a socket.
@@ -866,6 +893,10 @@ struct wireseal_socket_state {
     bool is_peer_behind;
     // Received segments. All zero before the first step, and if the socket has no TCP-AO.
     struct wireseal_counters counters;
+    // What wireseal_attachment_set_user() has put in; null before that.
+    void *user;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A line for the log, without secrets.
@@ -874,6 +905,8 @@ struct wireseal_line {
     const char *text;
     // Somebody should look at it. Other lines say what was done.
     bool is_warning;
+    // Zeros: for later versions.
+    uint8_t reserved[7];
 };
 
 // What a step has found and done about one socket. It and what it points to last until the callback returns.
@@ -906,6 +939,8 @@ struct wireseal_policy {
     uint32_t patience;
     // The name that the peers of a cohort share, or null.
     const char *cohort;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A change of one peer. Set all to zero first.
@@ -920,10 +955,25 @@ struct wireseal_peer_change {
     const char *chain;
     // The peer's policy from now on, or null, and it stays as it is.
     const struct wireseal_policy *policy;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
 typedef void (*wireseal_line_callback)(void *context, const char *line);
+
+// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.
+struct wireseal_peer {
+    // The peer, as wireseal_manager_set_peer() reads it.
+    const char *peer;
+    // The name of its key chain; null if it is kept out.
+    const char *chain;
+    // The number of the change that gave it this chain, or has kept it out.
+    uint64_t generation;
+};
+
+// Called for each peer; `context` is what the function was given. It may call any function of the manager.
+typedef void (*wireseal_peer_callback)(void *context, const struct wireseal_peer *peer);
 
 // How far a change of a manager's peers has come, as the steps so far have found it.
 struct wireseal_progress {
@@ -943,6 +993,8 @@ struct wireseal_progress {
     size_t not_moved;
     // About how many peers a policy has acted since their last change.
     size_t given_up;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A packet that was opened: all of it is authentic.
@@ -957,11 +1009,13 @@ struct wireseal_quic_opened {
     size_t payload_length;
     // The key phase bit of a short header; 0 for a long one.
     uint8_t phase;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What a packet says without keys. Nothing of it is authentic. Offsets are from the start of the packet.
 struct wireseal_quic_packet {
-    // The version of a long header; 0 for a short one.
+    // The version of a long header, which is 0 in a Version Negotiation packet; 0 for a short one.
     uint32_t version;
     // An enum wireseal_quic_packet_type.
     uint32_t packet_type;
@@ -969,16 +1023,18 @@ struct wireseal_quic_packet {
     size_t length;
     // Where the destination connection ID starts.
     size_t destination_id_offset;
-    // Its octets: at most 20 in a long header.
+    // Its octets: at most 20 in a long header of a version that is built in, at most 255 in another.
     size_t destination_id_length;
     // Where the source connection ID starts; 0 for a short header.
     size_t source_id_offset;
-    // Its octets: at most 20.
+    // Its octets, as many as the destination's at most.
     size_t source_id_length;
     // Where the token of an Initial packet starts; 0 if there is none.
     size_t token_offset;
     // Its octets.
     size_t token_length;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // Where the parts of a verified Retry packet are, in octets from its start.
@@ -991,11 +1047,17 @@ struct wireseal_quic_retry {
     size_t token_offset;
     // Its octets: at least one.
     size_t token_length;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+extern int pthread_setcancelstate(int state, int *before);
+
+extern int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 // The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
 const char *wireseal_status_text(uint32_t status);
@@ -1471,8 +1533,8 @@ enum wireseal_status wireseal_chains_name(const struct wireseal_chains *chains,
 //
 // `chain`: the chain's name; null for the only one.
 // `now`: seconds since 1970-01-01T00:00:00Z.
-// `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
-// wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+// `mkts`: room for `room` of them; `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+// Their master keys are those of the chains: do not use them after wireseal_chains_end().
 // `next_change`: when to ask again; INT64_MAX, if never. It may be null.
 enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
                                         const char *chain,
@@ -1567,13 +1629,22 @@ enum wireseal_status wireseal_socket_set_required(int fd,
                                                   char *message,
                                                   size_t message_size);
 
+// Obeys hard ICMP errors on a connection, or (`accept` is 0, as by default) drops and counts them, because anybody can send them
+// (RFC 5925 §7.8).
+//
+// `message`: as for wireseal_socket_add_key().
+enum wireseal_status wireseal_socket_set_accept_icmps(int fd,
+                                                      uint8_t accept,
+                                                      char *message,
+                                                      size_t message_size);
+
 // Tells the state of TCP-AO on a socket.
 //
 // `message`: as for wireseal_socket_add_key().
-enum wireseal_status wireseal_socket_info(int fd,
-                                          char *message,
-                                          size_t message_size,
-                                          struct wireseal_socket_info *info);
+enum wireseal_status wireseal_socket_get_info(int fd,
+                                              char *message,
+                                              size_t message_size,
+                                              struct wireseal_socket_info *info);
 
 // Lists the keys on a socket, of whatever program, without their secrets.
 //
@@ -1627,7 +1698,7 @@ enum wireseal_status wireseal_manager_fd(const struct wireseal_manager *manager,
                                          int *fd);
 
 // Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
-// the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
+// the past, one is due now; 0, if it was never otherwise. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
 // sleep for more than some seconds.
 enum wireseal_status wireseal_manager_deadline(const struct wireseal_manager *manager,
                                                int64_t *unix_ms);
@@ -1675,7 +1746,7 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
 // Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
 // socket to it.
 //
-// `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
+// `interface_index`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
 //
 // WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
@@ -1683,7 +1754,7 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
 enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_manager *manager,
                                                         int fd,
                                                         const struct wireseal_address *remote,
-                                                        uint32_t interface,
+                                                        uint32_t interface_index,
                                                         char *message,
                                                         size_t message_size,
                                                         struct wireseal_attachment **attachment);
@@ -1706,6 +1777,11 @@ enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_mana
 // Tells what the manager's last step has found out about a socket. It makes no system call.
 enum wireseal_status wireseal_attachment_state(const struct wireseal_attachment *attachment,
                                                struct wireseal_socket_state *state);
+
+// Puts a pointer of yours into a socket's states and reports (`user`): to your session, for example. It is never followed. A report of a
+// step that another thread takes before this call has null there, and one in progress when the attachment ends may still have the pointer.
+enum wireseal_status wireseal_attachment_set_user(const struct wireseal_attachment *attachment,
+                                                  void *user);
 
 // Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
 // is in progress.
@@ -1740,7 +1816,7 @@ enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *ma
                                                size_t message_size,
                                                uint64_t *generation);
 
-// Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+// Removes a peer; if it is not there, this is a change nevertheless. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
 // and are reported as expired: shut them down.
 //
 // On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
@@ -1781,6 +1857,15 @@ enum wireseal_status wireseal_manager_change(const struct wireseal_manager *mana
                                              size_t message_size,
                                              uint64_t *generation);
 
+// Tells the number of the newest change of a manager's peers; 0 before the first.
+enum wireseal_status wireseal_manager_generation(const struct wireseal_manager *manager,
+                                                 uint64_t *generation);
+
+// Lists a manager's peers as they are now, in order: calls `peer` for each.
+enum wireseal_status wireseal_manager_peers(const struct wireseal_manager *manager,
+                                            wireseal_peer_callback peer,
+                                            void *context);
+
 // Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
 //
 // `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
@@ -1795,6 +1880,7 @@ enum wireseal_status wireseal_manager_undo(const struct wireseal_manager *manage
 //
 // `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
 // it may be null.
+// WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet; 0 is from before the first.
 enum wireseal_status wireseal_manager_progress(const struct wireseal_manager *manager,
                                                uint64_t generation,
                                                wireseal_line_callback pending,
@@ -1904,6 +1990,12 @@ enum wireseal_status wireseal_quic_header_key_new(void *memory,
                                                   size_t octets_length,
                                                   struct wireseal_quic_header_key **key);
 
+// Writes the mask for a `sample` of 16 octets to 5 octets at `mask`: one for the first octet of the header, then four for the packet number (RFC
+// 9001 §5.4), for stacks that mask headers in a step of its own.
+enum wireseal_status wireseal_quic_mask(const struct wireseal_quic_header_key *key,
+                                        const uint8_t *sample,
+                                        uint8_t *mask);
+
 // Ends a header key and wipes its memory.
 enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_key *key);
 
@@ -1917,7 +2009,8 @@ enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_ke
 //
 // Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
 // WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
-// would start before the second octet.
+// would start before the second octet, if the header does not end with the low octets of `number`, or if the two keys are of different
+// algorithms.
 enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *packet_key,
                                         const struct wireseal_quic_header_key *header_key,
                                         uint32_t path,
@@ -1939,7 +2032,7 @@ enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *p
 //   the key of that phase.
 //   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
 //   WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE, WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION: drop the
-//   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning. Nothing was changed.
+//   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning, or the two keys are of different algorithms. Nothing was changed.
 enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *packet_key,
                                         const struct wireseal_quic_header_key *header_key,
                                         uint32_t path,
@@ -1951,13 +2044,50 @@ enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *p
                                         struct wireseal_quic_opened *opened);
 
 // Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), to choose them. `destination_id_length` is the length of
-// this end's connection IDs, which a short header does not say. The datagram is not changed. The fixed bit is yours to check.
+// this end's connection IDs, which a short header does not say. The fixed bit is yours to check.
 //
-// Errors: WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION.
-enum wireseal_status wireseal_quic_packet_read(uint8_t *datagram,
+// Errors:
+//   WIRESEAL_STATUS_NOT_A_PACKET.
+//   WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_NOT_PROTECTED for Retry and Version Negotiation packets: `packet` is written all the
+//   same, with the version, the type and both connection IDs, which all versions of QUIC have (RFC 8999 §5.1). Its length is the rest of the
+//   datagram. A server may answer an unknown version with wireseal_quic_version_negotiation_write().
+enum wireseal_status wireseal_quic_packet_read(const uint8_t *datagram,
                                                size_t datagram_length,
                                                size_t destination_id_length,
                                                struct wireseal_quic_packet *packet);
+
+// Writes a Version Negotiation packet (RFC 9000 §17.2.1), a server's answer to a client's first packet of a version that it does not support,
+// to at most `packet_size` octets at `packet`, and their number to `packet_length`. `asked` is the datagram that it answers; a server answers
+// none shorter than 1,200 octets (RFC 9000 §6.1). `versions` are those that the server supports, at most 16. `unused` is random: its low six
+// bits become those of the first octet.
+//
+// Errors: WIRESEAL_STATUS_TOO_SMALL; WIRESEAL_STATUS_TOO_LONG for too many versions; WIRESEAL_STATUS_NOT_A_PACKET if `asked` has no long header;
+// WIRESEAL_STATUS_BAD_ARGUMENT if there are no versions, or `asked` is a Version Negotiation packet itself.
+enum wireseal_status wireseal_quic_version_negotiation_write(uint8_t unused,
+                                                             const uint8_t *asked,
+                                                             size_t asked_length,
+                                                             const uint32_t *versions,
+                                                             size_t versions_count,
+                                                             uint8_t *packet,
+                                                             size_t packet_size,
+                                                             size_t *packet_length);
+
+// Reads a Version Negotiation packet that a client has received, and checks that it answers the client's first packet, whose version and
+// connection IDs are given: it has the same IDs, exchanged, and does not name that version (RFC 9000 §6.2). Writes the versions to at most
+// `versions_size` places at `versions`, and their number to `count`. The packet is not authentic. A client that has received any other packet
+// of the connection ignores it.
+//
+// Errors: WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION: drop it; WIRESEAL_STATUS_TOO_SMALL, and only `count` is written.
+enum wireseal_status wireseal_quic_version_negotiation_read(uint32_t version,
+                                                            const uint8_t *destination_id,
+                                                            size_t destination_id_length,
+                                                            const uint8_t *source_id,
+                                                            size_t source_id_length,
+                                                            const uint8_t *datagram,
+                                                            size_t datagram_length,
+                                                            uint32_t *versions,
+                                                            size_t versions_size,
+                                                            size_t *count);
 
 // Writes the integrity tag of a Retry packet to 16 octets at `tag` (RFC 9001 §5.8, RFC 9369 §3.3.3). `retry` is the packet without its tag,
 // and `original_id` the destination connection ID of the Initial packet that it answers.
@@ -2032,7 +2162,8 @@ enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
 // sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
 // it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
 //
-// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag; WIRESEAL_STATUS_BAD_ARGUMENT
+// if the two keys are of different algorithms; and those of wireseal_aead_seal().
 enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
                                                   const struct wireseal_mask_key *mask_key,
                                                   const uint8_t *nonce,
@@ -2042,6 +2173,31 @@ enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key
                                                   size_t text_length,
                                                   size_t sample_offset,
                                                   uint8_t *mask);
+
+// Seals like wireseal_aead_seal() from one buffer to another: `text_length` octets at `text` become `text_length` + 16 at `sealed`, text and
+// tag. The two may overlap or be the same. The text is copied to `sealed` and sealed there.
+//
+// Errors, with nothing changed: WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `sealed` overlaps `aad`.
+enum wireseal_status wireseal_aead_seal_to(const struct wireseal_aead_key *key,
+                                           const uint8_t *nonce,
+                                           const uint8_t *aad,
+                                           size_t aad_length,
+                                           const uint8_t *text,
+                                           size_t text_length,
+                                           uint8_t *sealed);
+
+// Opens like wireseal_aead_open() from one buffer to another: `sealed_length` octets at `sealed`, text and tag, become `sealed_length` - 16 at
+// `text`. The two may overlap or be the same; if they do not, `sealed` is not changed, whatever comes of it.
+//
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and `text` is zeros, or untouched if `sealed` is shorter than a tag. With nothing changed:
+// WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `text` overlaps `aad`.
+enum wireseal_status wireseal_aead_open_to(const struct wireseal_aead_key *key,
+                                           const uint8_t *nonce,
+                                           const uint8_t *aad,
+                                           size_t aad_length,
+                                           const uint8_t *sealed,
+                                           size_t sealed_length,
+                                           uint8_t *text);
 
 // Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
 //

@@ -1,6 +1,7 @@
 //! AEADs over messages in place, and masks of packet numbers, for protocols that have their own packets.
 
 use core::ffi::{c_char, c_void};
+use core::mem::MaybeUninit;
 
 use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey, MaskKey};
 
@@ -67,9 +68,9 @@ unsafe impl Opaque for wireseal_aead_key {
 }
 
 /// Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
-pub const WIRESEAL_AEAD_KEY_SIZE: usize = 640;
+pub const WIRESEAL_AEAD_KEY_SIZE: usize = 768;
 /// Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
-pub const WIRESEAL_MASK_KEY_SIZE: usize = 384;
+pub const WIRESEAL_MASK_KEY_SIZE: usize = 448;
 
 const _: () = assert!(wireseal_aead_key::SIZE <= WIRESEAL_AEAD_KEY_SIZE);
 const _: () = assert!(wireseal_mask_key::SIZE <= WIRESEAL_MASK_KEY_SIZE);
@@ -130,6 +131,40 @@ pub unsafe extern "C" fn wireseal_aead_key_served_by(
     }
 }
 
+/// Writes a result to where C wants it, which need not be initialised.
+///
+/// # Safety
+/// As for [`border::octets_mut`].
+pub(crate) unsafe fn write_octets(out: *mut u8, octets: &[u8]) -> Result<(), Status> {
+    // SAFETY: the caller's promise; `MaybeUninit` takes any octets.
+    let places = unsafe { border::items_mut(out.cast::<MaybeUninit<u8>>(), octets.len())? };
+    for (place, octet) in places.iter_mut().zip(octets) {
+        place.write(*octet);
+    }
+    Ok(())
+}
+
+/// Copies a text to where it is sealed or opened. The places may overlap.
+///
+/// # Safety
+/// As for [`border::octets`] and [`border::octets_mut`], but for the overlap.
+unsafe fn copied<'a>(from: *const u8, to: *mut u8, length: usize) -> Result<&'a mut [u8], Status> {
+    // SAFETY: the caller's promise; the first two lines check both pointers, which are not used as references before the copy is made.
+    unsafe {
+        border::octets(from, length)?;
+        border::items_mut(to.cast::<MaybeUninit<u8>>(), length)?;
+        if length > 0 {
+            core::ptr::copy(from, to, length);
+        }
+        border::octets_mut(to, length)
+    }
+}
+
+/// [`Status::TooLong`] for a text that the key does not take.
+fn check_length(key: &AeadKey, length: usize) -> Result<(), Status> {
+    if length as u64 > key.algorithm().max_text_length() { Err(Status::TooLong) } else { Ok(()) }
+}
+
 /// Writes a text and a zero.
 pub(crate) fn write_text(text: &str, into: &mut [u8]) -> Result<(), Status> {
     let into = into.get_mut(..=text.len()).ok_or(Status::TooSmall)?;
@@ -179,7 +214,8 @@ pub unsafe extern "C" fn wireseal_aead_seal(
 /// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
 /// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
 ///
-/// Errors: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag, and those of wireseal_aead_seal().
+/// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag; WIRESEAL_STATUS_BAD_ARGUMENT
+/// if the two keys are of different algorithms; and those of wireseal_aead_seal().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
     key: *const wireseal_aead_key,
@@ -199,8 +235,11 @@ pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
         apart((text, length), (aad, aad_length))?;
         let message = border::octets_mut(text, length)?;
         let (key, mask_key) = (border::shared(key)?, border::shared(mask_key)?);
+        if key.algorithm() != mask_key.algorithm {
+            return Err(Status::BadArgument);
+        }
         let sealed = key.seal_with_mask(
-            mask_key,
+            &mask_key.key,
             array(nonce)?,
             border::octets(aad, aad_length)?,
             message,
@@ -209,6 +248,66 @@ pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
         mask.write(sealed.map_err(status_of)?);
         Ok(())
     })
+}
+
+/// Seals like wireseal_aead_seal() from one buffer to another: `text_length` octets at `text` become `text_length` + 16 at `sealed`, text and
+/// tag. The two may overlap or be the same. The text is copied to `sealed` and sealed there.
+///
+/// Errors, with nothing changed: WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `sealed` overlaps `aad`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_seal_to(
+    key: *const wireseal_aead_key,
+    nonce: *const u8,
+    aad: *const u8,
+    aad_length: usize,
+    text: *const u8,
+    text_length: usize,
+    sealed: *mut u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::read(key, |key| {
+            check_length(key, text_length)?;
+            let length = text_length.checked_add(AeadAlgorithm::TAG_LENGTH).ok_or(Status::TooLong)?;
+            apart((sealed, length), (aad, aad_length))?;
+            let (nonce, aad) = (*array(nonce)?, border::octets(aad, aad_length)?);
+            border::items_mut(sealed.cast::<MaybeUninit<u8>>(), length)?;
+            let text = copied(text, sealed, text_length)?;
+            let tag = key.seal_detached(&nonce, aad, text).map_err(status_of)?;
+            write_octets(sealed.add(text_length), &tag)
+        })
+    }
+}
+
+/// Opens like wireseal_aead_open() from one buffer to another: `sealed_length` octets at `sealed`, text and tag, become `sealed_length` - 16 at
+/// `text`. The two may overlap or be the same; if they do not, `sealed` is not changed, whatever comes of it.
+///
+/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and `text` is zeros, or untouched if `sealed` is shorter than a tag. With nothing changed:
+/// WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `text` overlaps `aad`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_open_to(
+    key: *const wireseal_aead_key,
+    nonce: *const u8,
+    aad: *const u8,
+    aad_length: usize,
+    sealed: *const u8,
+    sealed_length: usize,
+    text: *mut u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C. The tag is read before the text is copied, perhaps over it.
+    unsafe {
+        border::read(key, |key| {
+            let octets = border::octets(sealed, sealed_length)?;
+            let (length, tag) = match octets.split_last_chunk() {
+                Some((text, tag)) => (text.len(), *tag),
+                None => return Err(Status::NotAuthentic),
+            };
+            check_length(key, length)?;
+            apart((text, length), (aad, aad_length))?;
+            let (nonce, aad) = (*array(nonce)?, border::octets(aad, aad_length)?);
+            key.open_detached(&nonce, aad, copied(sealed, text, length)?, &tag).map_err(status_of)
+        })
+    }
 }
 
 /// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
@@ -240,9 +339,15 @@ pub unsafe extern "C" fn wireseal_aead_open(
 /// the same time; nobody else may use it when it ends.
 pub struct wireseal_mask_key(());
 
+/// What is in a `wireseal_mask_key`.
+pub(crate) struct Mask {
+    key: MaskKey,
+    algorithm: AeadAlgorithm,
+}
+
 // SAFETY: no other type has this kind.
 unsafe impl Opaque for wireseal_mask_key {
-    type Value = MaskKey;
+    type Value = Mask;
     const KIND: Kind = Kind::MaskKey;
 }
 
@@ -274,8 +379,9 @@ pub unsafe extern "C" fn wireseal_mask_key_new(
     // SAFETY: what the header asks of C.
     unsafe {
         border::make(memory, size, key, || {
-            MaskKey::new(self::algorithm(algorithm)?, border::octets(octets, octets_length)?)
-                .map_err(status_of)
+            let algorithm = self::algorithm(algorithm)?;
+            let key = MaskKey::new(algorithm, border::octets(octets, octets_length)?).map_err(status_of)?;
+            Ok(Mask { key, algorithm })
         })
     }
 }
@@ -291,7 +397,7 @@ pub unsafe extern "C" fn wireseal_mask(
     unsafe {
         border::read(key, |key| {
             let mut mask = border::place(mask.cast::<[u8; 5]>())?;
-            mask.write(key.mask(array(sample)?));
+            mask.write(key.key.mask(array(sample)?));
             Ok(())
         })
     }

@@ -3,10 +3,11 @@
 use core::ffi::c_void;
 
 use wireseal_aead::AeadAlgorithm;
-use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey, initial_secrets};
+use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey, initial_secrets, next_secret};
 use wireseal_quic::{ConnectionId, KeyError, TrafficSecret, Version};
+use zeroize::Zeroizing;
 
-use crate::aead::{algorithm, array};
+use crate::aead::{algorithm, array, write_octets};
 use crate::border::{self, Kind, Opaque};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -31,12 +32,15 @@ pub enum wireseal_quic_side {
 }
 
 /// Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
-pub const WIRESEAL_QUIC_PACKET_KEY_SIZE: usize = 640;
+pub const WIRESEAL_QUIC_PACKET_KEY_SIZE: usize = 768;
 /// Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
-pub const WIRESEAL_QUIC_HEADER_KEY_SIZE: usize = 384;
+pub const WIRESEAL_QUIC_HEADER_KEY_SIZE: usize = 448;
 
 const _: () = assert!(wireseal_quic_packet_key::SIZE <= WIRESEAL_QUIC_PACKET_KEY_SIZE);
 const _: () = assert!(wireseal_quic_header_key::SIZE <= WIRESEAL_QUIC_HEADER_KEY_SIZE);
+
+/// The octets of the longest traffic secret, that of SHA-384.
+const MAX_SECRET_LENGTH: usize = 48;
 
 /// The version with this number on the wire.
 pub(crate) fn version(number: u32) -> Result<Version, Status> {
@@ -129,12 +133,14 @@ pub unsafe extern "C" fn wireseal_quic_next_secret(
     secret_length: usize,
     next: *mut u8,
 ) -> wireseal_status {
-    // SAFETY: what the header asks of C. The secret is copied before `next` is written.
+    // SAFETY: what the header asks of C. The secret is not used any more when `next` is written.
     border::guarded(|| unsafe {
-        let current = self::secret(algorithm, secret, secret_length)?;
-        let following = current.peek_next(self::version(version)?);
-        border::octets_mut(next, secret_length)?.copy_from_slice(following.octets());
-        Ok(())
+        let algorithm = self::algorithm(algorithm)?;
+        let mut following = Zeroizing::new([0; MAX_SECRET_LENGTH]);
+        let following = following.get_mut(..algorithm.secret_length()).ok_or(Status::Internal)?;
+        let secret = border::octets(secret, secret_length)?;
+        next_secret(self::version(version)?, algorithm, secret, following).map_err(status_of_key)?;
+        write_octets(next, following)
     })
 }
 
@@ -160,7 +166,7 @@ pub unsafe extern "C" fn wireseal_quic_key_octets(
             [(key, octets.key()), (iv, octets.iv()), (header_protection_key, octets.header_protection_key())];
         for (place, octets) in wanted {
             if !place.is_null() {
-                border::octets_mut(place, octets.len())?.copy_from_slice(octets);
+                write_octets(place, octets)?;
             }
         }
         Ok(())
@@ -303,6 +309,24 @@ pub unsafe extern "C" fn wireseal_quic_header_key_new(
         border::make(memory, size, key, || {
             let octets = border::octets(octets, octets_length)?;
             HeaderKey::new(self::algorithm(algorithm)?, octets).map_err(status_of_key)
+        })
+    }
+}
+
+/// Writes the mask for a `sample` of 16 octets to 5 octets at `mask`: one for the first octet of the header, then four for the packet number (RFC
+/// 9001 §5.4), for stacks that mask headers in a step of its own.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_quic_mask(
+    key: *const wireseal_quic_header_key,
+    sample: *const u8,
+    mask: *mut u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::read(key, |key| {
+            let mut mask = border::place(mask.cast::<[u8; 5]>())?;
+            mask.write(key.mask(array(sample)?));
+            Ok(())
         })
     }
 }

@@ -1,15 +1,19 @@
 //! QUIC packets, sealed and opened with the caller's packet numbers, limits and key phases; and Retry packets.
 
+use core::mem::MaybeUninit;
+
 use wireseal_quic::hazmat::PathId;
 use wireseal_quic::{
-    HeaderError, OpenError, PacketType, Protected, Retry, SealError, Version, retry_integrity_tag,
+    AnyLongHeader, HeaderError, OpenError, PacketHeader, PacketType, Protected, Retry, SealError, Version,
+    VersionNegotiation, retry_integrity_tag,
 };
 
+use crate::aead::write_octets;
 use crate::border;
 use crate::quic_keys::{connection_id, version, wireseal_quic_header_key, wireseal_quic_packet_key};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
-/// The type of a packet that keys protect, which says which keys (RFC 9001 §4).
+/// The type of a packet. The first four are protected by keys, and it says by which (RFC 9001 §4).
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_quic_packet_type {
@@ -21,6 +25,12 @@ pub enum wireseal_quic_packet_type {
     Handshake = 2,
     /// Short header; the keys of its phase.
     OneRtt = 3,
+    /// Long header; an integrity tag, for wireseal_quic_retry_verify().
+    Retry = 4,
+    /// Long header of version 0; nothing protects it. For wireseal_quic_version_negotiation_read().
+    VersionNegotiation = 5,
+    /// Long header of a version that is not built in.
+    OtherVersion = 6,
 }
 
 /// The key phase that wireseal_quic_open() expects.
@@ -54,7 +64,7 @@ fn status_of_seal(error: SealError) -> Status {
         SealError::BufferTooSmall { .. } => Status::TooSmall,
         SealError::NoFrames => Status::NoFrames,
         SealError::TooShortForSample { .. } => Status::TooShortForSample,
-        SealError::TooLong { .. } => Status::TooLong,
+        SealError::TooLong { .. } | SealError::FieldTooLong => Status::TooLong,
         SealError::NumbersExhausted => Status::NumberTooLarge,
         _ => Status::BadArgument,
     }
@@ -79,7 +89,8 @@ fn status_of_open(error: OpenError) -> Status {
 ///
 /// Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
 /// WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
-/// would start before the second octet.
+/// would start before the second octet, if the header does not end with the low octets of `number`, or if the two keys are of different
+/// algorithms.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_seal(
     packet_key: *const wireseal_quic_packet_key,
@@ -114,6 +125,8 @@ pub struct wireseal_quic_opened {
     pub payload_length: usize,
     /// The key phase bit of a short header; 0 for a long one.
     pub phase: u8,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// Opens the first packet of a datagram in place: removes the mask, decodes the packet number, decrypts, and checks the reserved bits and that
@@ -129,7 +142,7 @@ pub struct wireseal_quic_opened {
 ///   the key of that phase.
 ///   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
 ///   WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE, WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION: drop the
-///   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning. Nothing was changed.
+///   datagram. WIRESEAL_STATUS_BAD_ARGUMENT: `phase` has no meaning, or the two keys are of different algorithms. Nothing was changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_open(
     packet_key: *const wireseal_quic_packet_key,
@@ -152,6 +165,9 @@ pub unsafe extern "C" fn wireseal_quic_open(
             2 => None,
             _ => return Err(Status::BadArgument),
         };
+        if packet_key.algorithm() != header_key.algorithm() {
+            return Err(Status::BadArgument);
+        }
         let datagram = border::octets_mut(datagram, datagram_length)?;
         let (packet, rest) =
             Protected::split_first(datagram, destination_id_length).map_err(status_of_header)?;
@@ -166,6 +182,7 @@ pub unsafe extern "C" fn wireseal_quic_open(
                 payload_offset: 0,
                 payload_length: 0,
                 phase: phase.into(),
+                reserved: [0; 2],
             });
             return Err(Status::OtherPhase);
         }
@@ -176,6 +193,7 @@ pub unsafe extern "C" fn wireseal_quic_open(
             payload_offset: opened.header().len(),
             payload_length: opened.payload.len(),
             phase: phase.into(),
+            reserved: [0; 2],
         });
         Ok(())
     })
@@ -185,7 +203,7 @@ pub unsafe extern "C" fn wireseal_quic_open(
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct wireseal_quic_packet {
-    /// The version of a long header; 0 for a short one.
+    /// The version of a long header, which is 0 in a Version Negotiation packet; 0 for a short one.
     pub version: u32,
     /// An enum wireseal_quic_packet_type.
     pub packet_type: u32,
@@ -193,25 +211,31 @@ pub struct wireseal_quic_packet {
     pub length: usize,
     /// Where the destination connection ID starts.
     pub destination_id_offset: usize,
-    /// Its octets: at most 20 in a long header.
+    /// Its octets: at most 20 in a long header of a version that is built in, at most 255 in another.
     pub destination_id_length: usize,
     /// Where the source connection ID starts; 0 for a short header.
     pub source_id_offset: usize,
-    /// Its octets: at most 20.
+    /// Its octets, as many as the destination's at most.
     pub source_id_length: usize,
     /// Where the token of an Initial packet starts; 0 if there is none.
     pub token_offset: usize,
     /// Its octets.
     pub token_length: usize,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), to choose them. `destination_id_length` is the length of
-/// this end's connection IDs, which a short header does not say. The datagram is not changed. The fixed bit is yours to check.
+/// this end's connection IDs, which a short header does not say. The fixed bit is yours to check.
 ///
-/// Errors: WIRESEAL_STATUS_NOT_A_PACKET, WIRESEAL_STATUS_NOT_PROTECTED, WIRESEAL_STATUS_UNKNOWN_VERSION.
+/// Errors:
+///   WIRESEAL_STATUS_NOT_A_PACKET.
+///   WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_NOT_PROTECTED for Retry and Version Negotiation packets: `packet` is written all the
+///   same, with the version, the type and both connection IDs, which all versions of QUIC have (RFC 8999 §5.1). Its length is the rest of the
+///   datagram. A server may answer an unknown version with wireseal_quic_version_negotiation_write().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_packet_read(
-    datagram: *mut u8,
+    datagram: *const u8,
     datagram_length: usize,
     destination_id_length: usize,
     packet: *mut wireseal_quic_packet,
@@ -219,12 +243,35 @@ pub unsafe extern "C" fn wireseal_quic_packet_read(
     // SAFETY: what the header asks of C.
     border::guarded(|| unsafe {
         let mut out = border::place(packet)?;
-        let datagram = border::octets_mut(datagram, datagram_length)?;
-        let (packet, _) =
-            Protected::split_first(datagram, destination_id_length).map_err(status_of_header)?;
+        let datagram = border::octets(datagram, datagram_length)?;
         let offset_of = |part: &[u8]| match part.len() {
             0 => 0,
-            _ => part.as_ptr().addr() - packet.octets().as_ptr().addr(),
+            _ => part.as_ptr().addr() - datagram.as_ptr().addr(),
+        };
+        let packet = match PacketHeader::read(datagram, destination_id_length) {
+            Ok(packet) => packet,
+            Err(error) => {
+                let packet_type = match error {
+                    HeaderError::Retry => wireseal_quic_packet_type::Retry,
+                    HeaderError::VersionNegotiation => wireseal_quic_packet_type::VersionNegotiation,
+                    HeaderError::UnknownVersion(_) => wireseal_quic_packet_type::OtherVersion,
+                    _ => return Err(status_of_header(error)),
+                };
+                let header = AnyLongHeader::read(datagram).ok_or(Status::NotAPacket)?;
+                out.write(wireseal_quic_packet {
+                    version: header.version,
+                    packet_type: packet_type as u32,
+                    length: datagram_length,
+                    destination_id_offset: offset_of(header.destination),
+                    destination_id_length: header.destination.len(),
+                    source_id_offset: offset_of(header.source),
+                    source_id_length: header.source.len(),
+                    token_offset: 0,
+                    token_length: 0,
+                    reserved: [0; 2],
+                });
+                return Err(status_of_header(error));
+            }
         };
         let packet_type = match packet.packet_type() {
             PacketType::Initial => wireseal_quic_packet_type::Initial,
@@ -242,7 +289,85 @@ pub unsafe extern "C" fn wireseal_quic_packet_read(
             source_id_length: packet.source().len(),
             token_offset: offset_of(packet.token()),
             token_length: packet.token().len(),
+            reserved: [0; 2],
         });
+        Ok(())
+    })
+}
+
+/// Writes a Version Negotiation packet (RFC 9000 §17.2.1), a server's answer to a client's first packet of a version that it does not support,
+/// to at most `packet_size` octets at `packet`, and their number to `packet_length`. `asked` is the datagram that it answers; a server answers
+/// none shorter than 1,200 octets (RFC 9000 §6.1). `versions` are those that the server supports, at most 16. `unused` is random: its low six
+/// bits become those of the first octet.
+///
+/// Errors: WIRESEAL_STATUS_TOO_SMALL; WIRESEAL_STATUS_TOO_LONG for too many versions; WIRESEAL_STATUS_NOT_A_PACKET if `asked` has no long header;
+/// WIRESEAL_STATUS_BAD_ARGUMENT if there are no versions, or `asked` is a Version Negotiation packet itself.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_quic_version_negotiation_write(
+    unused: u8,
+    asked: *const u8,
+    asked_length: usize,
+    versions: *const u32,
+    versions_count: usize,
+    packet: *mut u8,
+    packet_size: usize,
+    packet_length: *mut usize,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    border::guarded(|| unsafe {
+        let mut out = border::place(packet_length)?;
+        let asked = border::octets(asked, asked_length)?;
+        let versions = border::items(versions, versions_count)?;
+        let asked = AnyLongHeader::read(asked).ok_or(Status::NotAPacket)?;
+        // First octet, version, and two connection IDs with their lengths.
+        let mut answer = [0; 5 + 2 * 256 + 4 * VersionNegotiation::MAX_VERSIONS];
+        let length =
+            VersionNegotiation::write(unused, &asked, versions, &mut answer).map_err(status_of_seal)?;
+        if packet_size < length {
+            return Err(Status::TooSmall);
+        }
+        write_octets(packet, &answer[..length])?;
+        out.write(length);
+        Ok(())
+    })
+}
+
+/// Reads a Version Negotiation packet that a client has received, and checks that it answers the client's first packet, whose version and
+/// connection IDs are given: it has the same IDs, exchanged, and does not name that version (RFC 9000 §6.2). Writes the versions to at most
+/// `versions_size` places at `versions`, and their number to `count`. The packet is not authentic. A client that has received any other packet
+/// of the connection ignores it.
+///
+/// Errors: WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION: drop it; WIRESEAL_STATUS_TOO_SMALL, and only `count` is written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_quic_version_negotiation_read(
+    version: u32,
+    destination_id: *const u8,
+    destination_id_length: usize,
+    source_id: *const u8,
+    source_id_length: usize,
+    datagram: *const u8,
+    datagram_length: usize,
+    versions: *mut u32,
+    versions_size: usize,
+    count: *mut usize,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C; `MaybeUninit` takes any octets.
+    border::guarded(|| unsafe {
+        let mut count = border::place(count)?;
+        let destination = border::octets(destination_id, destination_id_length)?;
+        let source = border::octets(source_id, source_id_length)?;
+        let datagram = border::octets(datagram, datagram_length)?;
+        let places = border::items_mut(versions.cast::<MaybeUninit<u32>>(), versions_size)?;
+        let sent = AnyLongHeader::new(version, destination, source);
+        let found = VersionNegotiation::read(datagram).filter(|found| found.answers(&sent));
+        let found = found.ok_or(Status::NotVersionNegotiation)?;
+        count.write(found.versions().count());
+        if found.versions().count() > places.len() {
+            return Err(Status::TooSmall);
+        }
+        for (place, version) in places.iter_mut().zip(found.versions()) {
+            place.write(version);
+        }
         Ok(())
     })
 }
@@ -282,6 +407,8 @@ pub struct wireseal_quic_retry {
     pub token_offset: usize,
     /// Its octets: at least one.
     pub token_length: usize,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// Verifies a Retry packet, which fills its datagram (RFC 9001 §5.8). `version` and `original_id`, the destination connection ID, are those of the
@@ -313,6 +440,7 @@ pub unsafe extern "C" fn wireseal_quic_retry_verify(
             source_id_length,
             token_offset,
             token_length: retry.token.len(),
+            reserved: [0; 2],
         });
         Ok(())
     })

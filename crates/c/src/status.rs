@@ -123,6 +123,8 @@ pub enum wireseal_status {
     RetryTag = 111,
     /// The Retry packet does not change the connection ID (RFC 9000 §17.2.5.1).
     SameConnectionId = 112,
+    /// Not a Version Negotiation packet that answers the client's first packet (RFC 9000 §6.2).
+    NotVersionNegotiation = 113,
     /// The kernel has no TCP-AO.
     NotSupported = 140,
     /// No Linux has the algorithm, or this kernel was built without it.
@@ -227,6 +229,10 @@ impl wireseal_status {
         (Self::NotRetry, c"not a Retry packet of this version"),
         (Self::RetryTag, c"the integrity tag of the Retry packet is wrong"),
         (Self::SameConnectionId, c"the Retry packet does not change the connection ID"),
+        (
+            Self::NotVersionNegotiation,
+            c"not a Version Negotiation packet that answers the client's first packet",
+        ),
         (Self::NotSupported, c"this kernel has no TCP-AO"),
         (Self::NotInKernel, c"this kernel has no such algorithm"),
         (Self::System, c"the operating system refused it"),

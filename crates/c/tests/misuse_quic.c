@@ -13,7 +13,7 @@ static struct wireseal_quic_header_key *header_key;
 static void aeads(void)
 {
     static struct memory first, second;
-    uint8_t text[64 + 16] = {0}, tag[16], mask[5];
+    uint8_t text[64 + 16] = {0}, opened[64], tag[16], mask[5];
     char name[64];
     const uint32_t algorithm = WIRESEAL_AEAD_ALGORITHM_AES128_GCM;
 
@@ -31,6 +31,13 @@ static void aeads(void)
     MISUSED(OK, wireseal_aead_seal_with_mask(H(aead_key), H(mask_key), P(octets), P(octets), 9, P(text), 64, 20, P(mask)));
     MISUSED(OK, wireseal_mask(H(mask_key), P(octets), P(mask)));
     HOLDS(memcmp(octets, text, 64) != 0);
+    MISUSED(OK, wireseal_aead_seal_to(H(aead_key), P(octets), P(octets), 9, P(octets), 64, P(text)));
+    MISUSED(OK, wireseal_aead_open_to(H(aead_key), P(octets), P(octets), 9, P(text), 64 + 16, P(opened)));
+    HOLDS(memcmp(octets, opened, 64) == 0);
+    IS(NOT_AUTHENTIC, wireseal_aead_open_to(aead_key, octets, octets, 9, text, 15, opened));
+    IS(TOO_LONG, wireseal_aead_open_to(aead_key, octets, octets, 9, text, (size_t)-1, opened));
+    IS(TOO_LONG, wireseal_aead_seal_to(aead_key, octets, octets, 9, octets, (size_t)-1, text));
+    IS(TOO_LONG, wireseal_aead_seal_to(aead_key, octets, octets, (size_t)-1, octets, 64, text));
     IS(NOT_AUTHENTIC, wireseal_aead_open(aead_key, octets, NULL, 0, text, 64, tag));
     IS(OK, wireseal_aead_seal(aead_key, octets, NULL, 0, NULL, 0, tag));
     IS(OK, wireseal_aead_open(aead_key, octets, NULL, 0, NULL, 0, tag));
@@ -43,6 +50,13 @@ static void aeads(void)
     IS(TOO_LONG, wireseal_aead_seal_with_mask(aead_key, mask_key, octets, NULL, 0, text, (size_t)-9, 20, mask));
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_aead_seal_with_mask(aead_key, mask_key, octets, NULL, 0, text, 64, 65, mask));
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_aead_seal_with_mask(aead_key, mask_key, octets, NULL, 0, text, 64, (size_t)-1, mask));
+
+    /* A mask key of another algorithm. */
+    IS(OK, wireseal_mask_key_end(mask_key));
+    IS(OK, wireseal_mask_key_new(&second, sizeof second, WIRESEAL_AEAD_ALGORITHM_AES128_CCM, octets, 16, &mask_key));
+    memset(text, 1, sizeof text);
+    IS(BAD_ARGUMENT, wireseal_aead_seal_with_mask(aead_key, mask_key, octets, NULL, 0, text, 64, 20, mask));
+    HOLDS(text[0] == 1 && memcmp(text, text + 1, sizeof text - 1) == 0);
 
     /* Ended, used, ended again. */
     MISUSED(OK, wireseal_mask_key_end(H(mask_key)));
@@ -113,12 +127,32 @@ static void keys(void)
           wireseal_quic_header_key_from_secret(P(AT(second)), misuse.size, version, algorithm, P(octets), 32, P(&header_key)));
 }
 
+static void negotiation(void)
+{
+    const uint8_t asked[] = {0xc0, 0xba, 0xba, 0xba, 0xba, 2, 'd', 'd', 3, 's', 's', 's'};
+    uint32_t versions[17] = {1, 0x6b3343cf};
+    uint8_t packet[64];
+    size_t length = 0, count;
+
+    MISUSED(OK, wireseal_quic_version_negotiation_write(0, P(asked), sizeof asked, P(versions), 2, P(packet), sizeof packet, P(&length)));
+    IS(TOO_SMALL, wireseal_quic_version_negotiation_write(0, asked, sizeof asked, versions, 2, packet, length - 1, &length));
+    IS(TOO_LONG, wireseal_quic_version_negotiation_write(0, asked, sizeof asked, versions, 17, packet, sizeof packet, &length));
+    IS(TOO_LONG, wireseal_quic_version_negotiation_write(0, asked, sizeof asked, versions, (size_t)-1, packet, sizeof packet, &length));
+    IS(BAD_ARGUMENT, wireseal_quic_version_negotiation_write(0, asked, sizeof asked, NULL, 0, packet, sizeof packet, &length));
+    IS(BAD_ARGUMENT, wireseal_quic_version_negotiation_write(0, packet, length, versions, 2, packet, sizeof packet, &length));
+    IS(NOT_A_PACKET, wireseal_quic_version_negotiation_write(0, asked, sizeof asked - 1, versions, 2, packet, sizeof packet, &length));
+    MISUSED(OK, wireseal_quic_version_negotiation_read(0xbabababa, P(asked + 6), 2, P(asked + 9), 3, P(packet), length, P(versions), 2, P(&count)));
+    IS(NOT_VERSION_NEGOTIATION, wireseal_quic_version_negotiation_read(0, asked + 6, 2, asked + 9, 3, NULL, 0, versions, 2, &count));
+    IS(TOO_LONG, wireseal_quic_version_negotiation_read(0, asked + 6, (size_t)-1, asked + 9, 3, packet, length, versions, 2, &count));
+    IS(TOO_LONG, wireseal_quic_version_negotiation_read(0, asked + 6, 2, asked + 9, 3, packet, length, versions, (size_t)-1, &count));
+}
+
 /* What is left of a packet that is not opened is never read as one. */
 static void packets(void)
 {
     enum { HEADER = 1 + 8 + 2, LENGTH = HEADER + 30 + 16 };
     const uint8_t header[HEADER] = {0x41, 1, 2, 3, 4, 5, 6, 7, 8, 0, 9};
-    uint8_t packet[LENGTH], sealed[LENGTH], tag[16];
+    uint8_t packet[LENGTH], sealed[LENGTH], tag[16], mask[5];
     struct wireseal_quic_opened opened;
     struct wireseal_quic_packet read;
     struct wireseal_quic_retry retry;
@@ -153,6 +187,27 @@ static void packets(void)
     IS(TOO_SHORT_FOR_SAMPLE, wireseal_quic_seal(packet_key, header_key, 0, 9, packet, HEADER + 17, HEADER));
     IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 9, packet, LENGTH, 2));
     IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 9, NULL, 0, 0));
+    /* Another number than the header's. */
+    IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 8, packet, LENGTH, HEADER));
+    IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, header_key, 0, 0x109, packet, LENGTH, HEADER));
+    HOLDS(memcmp(packet, header, sizeof header) == 0);
+    IS(OK, wireseal_quic_seal(packet_key, header_key, 0, 0x70009, packet, LENGTH, HEADER));
+    /* A header key of another algorithm. */
+    {
+        static struct memory memory;
+        struct wireseal_quic_header_key *other;
+        IS(OK, wireseal_quic_header_key_new(&memory, sizeof memory, WIRESEAL_AEAD_ALGORITHM_AES128_GCM, octets, 16, &other));
+        memcpy(packet, header, sizeof header);
+        IS(BAD_ARGUMENT, wireseal_quic_seal(packet_key, other, 0, 9, packet, LENGTH, HEADER));
+        HOLDS(memcmp(packet, header, sizeof header) == 0);
+        memcpy(packet, sealed, sizeof packet);
+        IS(BAD_ARGUMENT, wireseal_quic_open(packet_key, other, 0, packet, LENGTH, 8, 8, WIRESEAL_QUIC_PHASE_ANY, &opened));
+        HOLDS(memcmp(packet, sealed, sizeof packet) == 0);
+        IS(OK, wireseal_quic_header_key_end(other));
+    }
+
+    MISUSED(OK, wireseal_quic_mask(H(header_key), P(octets), P(mask)));
+    negotiation();
 
     MISUSED(OK, wireseal_quic_retry_tag(WIRESEAL_QUIC_VERSION_V1, P(octets), 8, P(octets), 20, P(tag)));
     IS(UNKNOWN_VERSION, wireseal_quic_retry_tag(NO_NUMBER, octets, 8, octets, 20, tag));

@@ -187,6 +187,53 @@ static void retry(const struct quic_vectors *vectors)
     IS(SAME_CONNECTION_ID, wireseal_quic_retry_verify(vectors->version, packet + 7, 8, packet, length, &found));
     HOLDS(are_all((const uint8_t *)&found, sizeof found, 0xa5));
     IS(NOT_PROTECTED, wireseal_quic_packet_read(packet, length, 0, &read));
+    HOLDS(read.version == vectors->version && read.packet_type == WIRESEAL_QUIC_PACKET_TYPE_RETRY && read.length == length);
+    HOLDS(read.destination_id_length == 0 && read.source_id_offset == 7 && read.source_id_length == 8 && read.token_length == 0);
+}
+
+/* A client's first packet of another version, a server's answer to it, and what the client makes of that. */
+static void versions(void)
+{
+    const uint32_t offered[] = {WIRESEAL_QUIC_VERSION_V1, 0x1a2a3a4a, WIRESEAL_QUIC_VERSION_V2}, other = 0xbabababa;
+    uint8_t asked[1200] = {0xc0, 0xba, 0xba, 0xba, 0xba, 21}, answer[64];
+    const uint8_t *destination = asked + 6, *source = asked + 28;
+    struct wireseal_quic_packet read;
+    uint32_t found[3] = {0};
+    size_t length = 0, count = 0, i;
+
+    memset(asked + 6, 'd', 21);
+    asked[27] = 4;
+    memset(asked + 28, 's', 4);
+    memset(&read, 0xa5, sizeof read);
+    IS(UNKNOWN_VERSION, wireseal_quic_packet_read(asked, sizeof asked, 8, &read));
+    HOLDS(read.version == other && read.packet_type == WIRESEAL_QUIC_PACKET_TYPE_OTHER_VERSION && read.length == sizeof asked);
+    HOLDS(read.destination_id_offset == 6 && read.destination_id_length == 21 && read.source_id_offset == 28 && read.source_id_length == 4);
+    HOLDS(read.token_offset == 0 && read.token_length == 0 && read.reserved[0] == 0 && read.reserved[1] == 0);
+    for (i = 0; i < 32; i++)
+        IS(NOT_A_PACKET, wireseal_quic_packet_read(asked, i, 31, &read));
+
+    IS(OK, wireseal_quic_version_negotiation_write(0xff, asked, sizeof asked, offered, 3, answer, sizeof answer, &length));
+    HOLDS(length == 5 + 5 + 22 + 12 && answer[0] == 0xff);
+    IS(NOT_PROTECTED, wireseal_quic_packet_read(answer, length, 4, &read));
+    HOLDS(read.version == 0 && read.packet_type == WIRESEAL_QUIC_PACKET_TYPE_VERSION_NEGOTIATION && read.length == length);
+    HOLDS(read.destination_id_length == 4 && memcmp(answer + read.destination_id_offset, source, 4) == 0);
+    HOLDS(read.source_id_length == 21 && memcmp(answer + read.source_id_offset, destination, 21) == 0);
+
+    IS(OK, wireseal_quic_version_negotiation_read(other, destination, 21, source, 4, answer, length, found, 3, &count));
+    HOLDS(count == 3 && memcmp(found, offered, sizeof found) == 0);
+    memset(found, 0, sizeof found);
+    count = 0;
+    IS(TOO_SMALL, wireseal_quic_version_negotiation_read(other, destination, 21, source, 4, answer, length, found, 2, &count));
+    HOLDS(count == 3 && found[0] == 0);
+    count = 0;
+    /* It names the client's version, or has other IDs, or ends too early. */
+    IS(NOT_VERSION_NEGOTIATION, wireseal_quic_version_negotiation_read(offered[1], destination, 21, source, 4, answer, length, found, 3, &count));
+    IS(NOT_VERSION_NEGOTIATION, wireseal_quic_version_negotiation_read(other, source, 4, destination, 21, answer, length, found, 3, &count));
+    IS(NOT_VERSION_NEGOTIATION, wireseal_quic_version_negotiation_read(other, destination, 20, source, 4, answer, length, found, 3, &count));
+    IS(NOT_VERSION_NEGOTIATION, wireseal_quic_version_negotiation_read(other, destination, 21, source, 3, answer, length, found, 3, &count));
+    IS(NOT_VERSION_NEGOTIATION, wireseal_quic_version_negotiation_read(other, destination, 21, source, 4, answer, length - 1, found, 3, &count));
+    IS(NOT_VERSION_NEGOTIATION, wireseal_quic_version_negotiation_read(other, destination, 21, source, 4, asked, sizeof asked, found, 3, &count));
+    HOLDS(count == 0 && found[0] == 0);
 }
 
 /* A packet with a short header, the connection ID "id", packet number 0x0102, and octets of 0x55. */
@@ -203,7 +250,7 @@ static size_t draft(uint8_t *packet, size_t payload_length, uint8_t bits)
 
 static void packets_of(uint32_t algorithm)
 {
-    uint8_t secret[48], packet[ROOM], sealed[ROOM], before[ROOM];
+    uint8_t secret[48], packet[ROOM], sealed[ROOM], before[ROOM], mask[5];
     const size_t secret_length = wireseal_quic_secret_length(algorithm);
     const uint32_t version = WIRESEAL_QUIC_VERSION_V1;
     struct wireseal_quic_opened opened;
@@ -218,6 +265,9 @@ static void packets_of(uint32_t algorithm)
     length = draft(packet, 100, 0);
     IS(OK, wireseal_quic_seal(keys.packet, keys.header, 0, 0x0102, packet, length, 5));
     memcpy(sealed, packet, length);
+    /* The mask is the one of the sample, four octets after the start of the packet number. */
+    IS(OK, wireseal_quic_mask(keys.header, packet + 3 + 4, mask));
+    HOLDS((packet[0] ^ (mask[0] & 0x1f)) == 0x41 && (packet[3] ^ mask[1]) == 0x01 && (packet[4] ^ mask[2]) == 0x02);
     HOLDS(!are_all(packet + 5, 100, 0x55));
 
     /* Any octet changed: the header stays, the plaintext does not. */
@@ -283,7 +333,7 @@ static void aead(const struct aead_vector *vector)
 {
     static uint8_t memory[WIRESEAL_AEAD_KEY_SIZE] __attribute__((aligned(WIRESEAL_ALIGN)));
     static uint8_t mask_memory[WIRESEAL_MASK_KEY_SIZE] __attribute__((aligned(WIRESEAL_ALIGN)));
-    uint8_t key_octets[32], nonce[12], aad[32], text[ROOM], mask[5], other_mask[5];
+    uint8_t key_octets[32], nonce[12], aad[32], text[ROOM], other[ROOM], mask[5], other_mask[5];
     const size_t key_length = octets(vector->key, key_octets), aad_length = octets(vector->aad, aad);
     const size_t length = octets(vector->text, text), nonce_length = octets(vector->nonce, nonce);
     struct wireseal_aead_key *key;
@@ -303,6 +353,28 @@ static void aead(const struct aead_vector *vector)
     IS(OK, wireseal_aead_seal(key, nonce, aad, aad_length, text, length, text + length));
     HOLDS(are(text, length + TAG, vector->sealed));
     IS(OK, wireseal_aead_open(key, nonce, aad, aad_length, text, length, text + length));
+    HOLDS(are(text, length, vector->text));
+
+    /* From one buffer to another, and to a place that overlaps. */
+    IS(OK, wireseal_aead_seal_to(key, nonce, aad, aad_length, text, length, other));
+    HOLDS(are(other, length + TAG, vector->sealed) && are(text, length, vector->text));
+    memset(text, 0, length);
+    IS(OK, wireseal_aead_open_to(key, nonce, aad, aad_length, other, length + TAG, text));
+    HOLDS(are(other, length + TAG, vector->sealed) && are(text, length, vector->text));
+    other[length] ^= 1;
+    IS(NOT_AUTHENTIC, wireseal_aead_open_to(key, nonce, aad, aad_length, other, length + TAG, text));
+    other[length] ^= 1;
+    HOLDS(are(other, length + TAG, vector->sealed) && are_all(text, length, 0));
+    octets(vector->text, text);
+    for (i = 0; i < 2 * TAG; i++) {
+        octets(vector->text, other + TAG);
+        IS(OK, wireseal_aead_seal_to(key, nonce, aad, aad_length, other + TAG, length, other + i));
+        HOLDS(are(other + i, length + TAG, vector->sealed));
+        IS(OK, wireseal_aead_open_to(key, nonce, aad, aad_length, other + i, length + TAG, other + TAG));
+        HOLDS(are(other + TAG, length, vector->text));
+    }
+    IS(BAD_ARGUMENT, wireseal_aead_seal_to(key, nonce, other + length + TAG - 1, 5, text, length, other));
+    IS(BAD_ARGUMENT, wireseal_aead_open_to(key, nonce, text + length - 1, 5, other, length + TAG, text));
     HOLDS(are(text, length, vector->text));
 
     /* The mask of a sample that reaches into the tag is the same in one pass and in two. */
@@ -346,6 +418,7 @@ int main(void)
         published(&QUIC_VECTORS[i]);
         retry(&QUIC_VECTORS[i]);
     }
+    versions();
     for (i = 0; i < sizeof ALGORITHMS / sizeof *ALGORITHMS; i++)
         packets_of(ALGORITHMS[i]);
     for (i = 0; i < sizeof AEAD_VECTORS / sizeof *AEAD_VECTORS; i++)

@@ -162,8 +162,8 @@ pub enum SealError {
     #[error("a payload, a token or a list of versions is too long for its field")]
     FieldTooLong,
     /// The header is of another packet type or version than the keys, or its Length field disagrees with `number_offset` or
-    /// the length of the packet.
-    #[error("the header does not fit these keys, or not the length of the packet")]
+    /// the length of the packet; or, where the caller numbers packets, it holds another number, or its key is of another AEAD.
+    #[error("the header does not fit these keys, or not the length or the number of the packet")]
     OtherHeader,
     /// All packet numbers are used: close the connection (RFC 9000 §12.3).
     #[error("no packet number is left: the last is 2^62-1")]

@@ -52,7 +52,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::codec::ConnectionId;
 use crate::error::{KeyError, OpenError, SealError};
-use crate::header::{self, SAMPLE_LENGTH};
+use crate::header::{self, Covered, SAMPLE_LENGTH};
 use crate::keys::Keys;
 use crate::open::Opened;
 pub use crate::open::Unmasked;
@@ -60,7 +60,7 @@ pub use crate::packet_key::{HeaderKey, MAX_PAYLOAD_LENGTH, PacketKey, PathId};
 use crate::packet_number::{MAX_PACKET_NUMBER, NumberLength};
 use crate::protected::Protected;
 use crate::seal::Outgoing;
-use crate::secret::TrafficSecret;
+use crate::secret::{Expander, TrafficSecret};
 use crate::version::Version;
 
 impl Keys {
@@ -91,6 +91,28 @@ impl TrafficSecret {
 #[must_use]
 pub fn initial_secrets(version: Version, destination: &ConnectionId) -> [TrafficSecret; 2] {
     TrafficSecret::initial(version, destination)
+}
+
+/// Writes the secret of the next key phase (RFC 9001 §6.1) to `next`, for stacks that keep secrets as octets. Unlike
+/// [`TrafficSecret::peek_next`], it makes no copies of the secret that the caller has.
+///
+/// # Errors
+///
+/// [`KeyError::WrongLength`], with nothing written, if `secret` or `next` does not have [`AeadAlgorithm::secret_length`] octets.
+pub fn next_secret(
+    version: Version,
+    algorithm: AeadAlgorithm,
+    secret: &[u8],
+    next: &mut [u8],
+) -> Result<(), KeyError> {
+    let expected = algorithm.secret_length();
+    for got in [secret.len(), next.len()] {
+        if got != expected {
+            return Err(KeyError::WrongLength { algorithm, expected, got });
+        }
+    }
+    Expander::keyed(algorithm, secret).expand(version.labels().key_update, next);
+    Ok(())
 }
 
 /// The octets of the keys of one direction (RFC 9001 §5.1), for a stack whose interface carries them as octets. Wiped on drop.
@@ -193,13 +215,14 @@ impl PacketKey {
     /// authenticated, with reserved bits, key phase and packet number. The two low bits of the first octet give the length of the number,
     /// which ends where the payload starts. A long header's Length field includes the tag.
     ///
-    /// You must ensure that `number` was never used under this key and path, and that the header ends with it.
+    /// You must ensure that `number` was never used under this key and path.
     ///
     /// # Errors
     ///
     /// [`SealError`], with nothing written: [`NoHeader`](SealError::NoHeader), [`BufferTooSmall`](SealError::BufferTooSmall),
-    /// [`NoFrames`](SealError::NoFrames), [`TooShortForSample`](SealError::TooShortForSample), [`TooLong`](SealError::TooLong), and
-    /// [`NumbersExhausted`](SealError::NumbersExhausted) for a number above 2^62-1.
+    /// [`NoFrames`](SealError::NoFrames), [`TooShortForSample`](SealError::TooShortForSample), [`TooLong`](SealError::TooLong),
+    /// [`NumbersExhausted`](SealError::NumbersExhausted) for a number above 2^62-1, and [`OtherHeader`](SealError::OtherHeader) if the header
+    /// does not end with the low octets of `number`, or the header key is of another AEAD: the peer could not open the packet.
     #[inline]
     pub fn seal_packet(
         &self,
@@ -216,6 +239,12 @@ impl PacketKey {
         let number_length = NumberLength::from_bits(first);
         let number_offset = payload_offset.checked_sub(number_length.octets()).ok_or(SealError::NoHeader)?;
         let payload_offset = Outgoing { packet, number_offset, number_length }.payload_offset()?;
+        // Cannot be `None`: four octets come before the sample, which fits.
+        let written = Covered::read(packet, number_offset).map(|covered| covered.truncated_number());
+        let expected = number as u32 & u32::MAX >> (32 - 8 * number_length.octets());
+        if written != Some(expected) || header_key.algorithm != self.algorithm() {
+            return Err(SealError::OtherHeader);
+        }
         self.seal_packet_checked(header_key, path, number, packet, number_offset..payload_offset);
         Ok(())
     }

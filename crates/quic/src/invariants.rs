@@ -25,6 +25,12 @@ pub struct AnyLongHeader<'a> {
 }
 
 impl<'a> AnyLongHeader<'a> {
+    /// The header of a packet with these fields, for a client that keeps them and not the packet that it has sent.
+    #[must_use]
+    pub const fn new(version: u32, destination: &'a [u8], source: &'a [u8]) -> Self {
+        Self { version, destination, source, rest: &[] }
+    }
+
     /// Reads the header at the start of a datagram. `None` if it is truncated, or if it is a short header: its destination connection ID
     /// follows the first octet, and only its receiver knows the length.
     #[must_use]
@@ -72,6 +78,7 @@ impl fmt::Debug for AnyLongHeader<'_> {
 /// // The client learns that it answers its own packet, and which versions it can start again with.
 /// let negotiation = VersionNegotiation::read(&answer[..length]).ok_or("not Version Negotiation")?;
 /// assert!(negotiation.answers(&asked));
+/// assert!(negotiation.answers(&AnyLongHeader::new(0xbaba_baba, &[1, 2, 3, 4, 5, 6, 7, 8], &[9, 9])));
 /// assert!(negotiation.versions().eq([1, 0x6b33_43cf]));
 /// # Ok::<(), Box<dyn core::error::Error>>(())
 /// ```

@@ -138,7 +138,7 @@ pub use keys::{InitialKeys, Keys};
 pub use one_rtt::{Now, OneRtt, OneRttSealer};
 pub use open::Opened;
 pub use packet_number::{MAX_PACKET_NUMBER, NumberLength, PacketNumberCounter, decode_packet_number};
-pub use protected::{Coalesced, Protected};
+pub use protected::{Coalesced, PacketHeader, Protected};
 pub use receive_space::{AuthenticationFailures, ReceiveSpace};
 pub use reset::{StatelessResetKey, StatelessResetToken};
 pub use retry::{Retry, retry_integrity_tag};

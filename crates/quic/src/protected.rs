@@ -103,6 +103,72 @@ impl fmt::Debug for Protected<'_> {
     }
 }
 
+/// The fields of a received packet that no key covers, for whoever only reads: to choose a connection or keys, or to observe. Nothing in it is
+/// authentic.
+pub struct PacketHeader<'a> {
+    octets: &'a [u8],
+    number_offset: usize,
+    packet_type: PacketType,
+    version: Option<Version>,
+}
+
+impl<'a> PacketHeader<'a> {
+    /// Reads the first packet of a datagram, as [`Protected::split_first`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`HeaderError`]. For [`UnknownVersion`](HeaderError::UnknownVersion), [`Retry`](HeaderError::Retry) and
+    /// [`VersionNegotiation`](HeaderError::VersionNegotiation), [`AnyLongHeader`](crate::AnyLongHeader) reads the connection IDs.
+    pub fn read(datagram: &'a [u8], connection_id_length: usize) -> Result<Self, HeaderError> {
+        let got = datagram.len();
+        let first = *datagram.first().ok_or(HeaderError::Truncated { needed: 1, got })?;
+        if first & LONG_FORM != 0 {
+            let LongPacket { version, packet_type, body } = LongPacket::read(datagram)?;
+            let (octets, number_offset) = (&datagram[..body.end], body.start);
+            return Ok(Self {
+                octets,
+                number_offset,
+                packet_type: packet_type.into(),
+                version: Some(version),
+            });
+        }
+        let number_offset = connection_id_length.saturating_add(1);
+        if got < number_offset {
+            return Err(HeaderError::Truncated { needed: number_offset, got });
+        }
+        Ok(Self { octets: datagram, number_offset, packet_type: PacketType::OneRtt, version: None })
+    }
+
+    fn fields(&self) -> Fields<'a> {
+        Fields { packet: self.octets, packet_type: self.packet_type, number_offset: self.number_offset }
+    }
+
+    /// The type, which says which keys the packet needs.
+    #[must_use]
+    pub const fn packet_type(&self) -> PacketType {
+        self.packet_type
+    }
+
+    header_accessors!();
+
+    /// The whole packet, which may be followed by another in its datagram.
+    #[must_use]
+    pub const fn octets(&self) -> &'a [u8] {
+        self.octets
+    }
+}
+
+/// Omits the octets, like [`Protected`].
+impl fmt::Debug for PacketHeader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PacketHeader")
+            .field("packet_type", &self.packet_type)
+            .field("version", &self.version)
+            .field("length", &self.octets.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// The packets of one datagram; see [`Protected::split`].
 pub struct Coalesced<'a> {
     rest: &'a mut [u8],

@@ -77,14 +77,7 @@ impl TrafficSecret {
 
     /// HKDF keyed with the secret.
     pub(crate) fn expander(&self) -> Expander {
-        let secret = self.as_octets();
-        let prk = match self.algorithm {
-            AeadAlgorithm::Aes256Gcm => Prk::Sha384(Hkdf::from_prk(secret).expect(HASH_LONG)),
-            AeadAlgorithm::Aes128Gcm | AeadAlgorithm::ChaCha20Poly1305 | AeadAlgorithm::Aes128Ccm => {
-                Prk::Sha256(Hkdf::from_prk(secret).expect(HASH_LONG))
-            }
-        };
-        Expander { algorithm: self.algorithm, prk }
+        Expander::keyed(self.algorithm, self.as_octets())
     }
 }
 
@@ -100,6 +93,17 @@ enum Prk {
 }
 
 impl Expander {
+    /// `secret` has the algorithm's length.
+    pub(crate) fn keyed(algorithm: AeadAlgorithm, secret: &[u8]) -> Self {
+        let prk = match algorithm {
+            AeadAlgorithm::Aes256Gcm => Prk::Sha384(Hkdf::from_prk(secret).expect(HASH_LONG)),
+            AeadAlgorithm::Aes128Gcm | AeadAlgorithm::ChaCha20Poly1305 | AeadAlgorithm::Aes128Ccm => {
+                Prk::Sha256(Hkdf::from_prk(secret).expect(HASH_LONG))
+            }
+        };
+        Self { algorithm, prk }
+    }
+
     /// HKDF-Expand-Label with an empty context (RFC 8446 §7.1). `out` is at most as long as the hash.
     pub(crate) fn expand(&self, label: &[u8], out: &mut [u8]) {
         with_label(label, out.len(), |info| {

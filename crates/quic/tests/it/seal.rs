@@ -280,6 +280,28 @@ fn whole_packets_that_do_not_fit_are_refused_with_nothing_written() {
         let got = MAX_PAYLOAD_LENGTH + 1;
         assert_eq!(refused(&long, 0, 5), SealError::TooLong { maximum: MAX_PAYLOAD_LENGTH, got });
 
+        // Another number in the header: the peer would make another nonce of it. Octets above its length are not in the header.
+        for (first, number) in [(0x40, 0x01), (0x41, 0x0143), (0x42, 0x43), (0x43, 0x4343_4344)] {
+            let octets = [&[first][..], &[0x43; 63]].concat();
+            assert_eq!(refused(&octets, number, 2 + usize::from(first & 3)), SealError::OtherHeader);
+        }
+        packet_key
+            .seal_packet(
+                &header_key,
+                PathId(0),
+                0x7_4343,
+                &mut [0x41, 0x43, 0x43, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+                3,
+            )
+            .unwrap();
+        // A header key of another AEAD.
+        for other in suites().filter(|other| other.algorithm != suite.algorithm) {
+            let header_key = Schedule::new(other, Side::Client).header_key();
+            let mut packet = [0x43; 64];
+            let sealed = packet_key.seal_packet(&header_key, PathId(0), 0x4343_4343, &mut packet, 5);
+            assert_eq!((sealed, packet), (Err(SealError::OtherHeader), [0x43; 64]));
+        }
+
         // Authentic, but the peer has set a reserved bit.
         let mut draft = complete(Draft::short(NumberLength::Two, b"some frames"), 7, false);
         draft.octets[0] |= 0x10;
