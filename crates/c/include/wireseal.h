@@ -29,6 +29,15 @@
  *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: a thread that reads a shim's counters can make
  *   another's packet fail. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any number of threads may use at once.
  *
+ * Callbacks
+ *   A callback returns: neither longjmp() nor an exception of C++ may leave it; an exception ends the program.
+ *
+ * Processes, signals and memory: functions with handles on the heap
+ *   A thread that is cancelled in a call ends after it; asynchronous cancellation is not allowed there. Do not call them in a signal handler.
+ *   After fork() the child may use them, too, whatever other threads were doing. But a manager and its attachments are for one of the two
+ *   processes alone; for the child only if no other thread was in a call with one of them.
+ *   If the heap has no memory left, the program is aborted. All other functions need no heap.
+ *
  * Faults in the library
  *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and the handle refuses all further calls but
  *   its end. Handles that any number of threads may use go on: no call changes them, so none can leave them half changed. In a library that
@@ -446,7 +455,7 @@ enum wireseal_peer_change_kind {
     WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
     // It is kept out, as by wireseal_manager_block_peer().
     WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
-    // Its keys stay; only its policy is set.
+    // It has to be there, or else WIRESEAL_STATUS_NO_PEER, and its keys stay, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set.
     WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
 };
 
@@ -792,6 +801,8 @@ struct wireseal_chain_key {
     struct wireseal_lifetime send;
     // When the peer may sign with it: it covers `send`.
     struct wireseal_lifetime accept;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What the running kernel can do.
@@ -804,9 +815,11 @@ struct wireseal_linux_support {
     uint32_t algorithms;
     // Its release, as `uname -r` prints it.
     char kernel[65];
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
-// What identifies a key on a socket.
+// What identifies a key on a socket. Set all to zero first.
 struct wireseal_key_name {
     // The peers that it is for.
     struct wireseal_network remote;
@@ -818,6 +831,8 @@ struct wireseal_key_name {
     uint8_t in_vrf;
     // The index of the VRF device, or 0 for connections in no VRF.
     uint32_t vrf;
+    // Zeros: for later versions.
+    uint32_t reserved;
 };
 
 // The state of TCP-AO on a socket.
@@ -835,6 +850,8 @@ struct wireseal_socket_info {
     int32_t rnext_key;
     // Received segments. A connection counts from its start, a listening socket those that no connection took.
     struct wireseal_counters counters;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A key on a socket, without its secret.
@@ -855,6 +872,8 @@ struct wireseal_socket_key {
     uint64_t good;
     // Segments that failed under it on this socket.
     uint64_t bad;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // What a manager's last step has found out about a socket.
@@ -873,6 +892,10 @@ struct wireseal_socket_state {
     bool is_peer_behind;
     // Received segments. All zero before the first step, and if the socket has no TCP-AO.
     struct wireseal_counters counters;
+    // What wireseal_attachment_set_user() has put in; null before that.
+    void *user;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A line for the log, without secrets.
@@ -881,6 +904,8 @@ struct wireseal_line {
     const char *text;
     // Somebody should look at it. Other lines say what was done.
     bool is_warning;
+    // Zeros: for later versions.
+    uint8_t reserved[7];
 };
 
 // What a step has found and done about one socket. It and what it points to last until the callback returns.
@@ -913,6 +938,8 @@ struct wireseal_policy {
     uint32_t patience;
     // The name that the peers of a cohort share, or null.
     const char *cohort;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A change of one peer. Set all to zero first.
@@ -927,10 +954,25 @@ struct wireseal_peer_change {
     const char *chain;
     // The peer's policy from now on, or null, and it stays as it is.
     const struct wireseal_policy *policy;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
 typedef void (*wireseal_line_callback)(void *context, const char *line);
+
+// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.
+struct wireseal_peer {
+    // The peer, as wireseal_manager_set_peer() reads it.
+    const char *peer;
+    // The name of its key chain; null if it is kept out.
+    const char *chain;
+    // The number of the change that gave it this chain, or has kept it out.
+    uint64_t generation;
+};
+
+// Called for each peer; `context` is what the function was given. It may call any function of the manager.
+typedef void (*wireseal_peer_callback)(void *context, const struct wireseal_peer *peer);
 
 // How far a change of a manager's peers has come, as the steps so far have found it.
 struct wireseal_progress {
@@ -950,6 +992,8 @@ struct wireseal_progress {
     size_t not_moved;
     // About how many peers a policy has acted since their last change.
     size_t given_up;
+    // Zeros: for later versions.
+    uint64_t reserved[2];
 };
 
 // A packet that was opened: all of it is authentic.
@@ -1009,6 +1053,10 @@ struct wireseal_quic_retry {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+extern int pthread_setcancelstate(int state, int *before);
+
+extern int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 // The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
 const char *wireseal_status_text(uint32_t status);
@@ -1484,8 +1532,8 @@ enum wireseal_status wireseal_chains_name(const struct wireseal_chains *chains,
 //
 // `chain`: the chain's name; null for the only one.
 // `now`: seconds since 1970-01-01T00:00:00Z.
-// `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
-// wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+// `mkts`: room for `room` of them; `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+// Their master keys are those of the chains: do not use them after wireseal_chains_end().
 // `next_change`: when to ask again; INT64_MAX, if never. It may be null.
 enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
                                         const char *chain,
@@ -1580,13 +1628,22 @@ enum wireseal_status wireseal_socket_set_required(int fd,
                                                   char *message,
                                                   size_t message_size);
 
+// Obeys hard ICMP errors on a connection, or (`accept` is 0, as by default) drops and counts them, because anybody can send them
+// (RFC 5925 §7.8).
+//
+// `message`: as for wireseal_socket_add_key().
+enum wireseal_status wireseal_socket_set_accept_icmps(int fd,
+                                                      uint8_t accept,
+                                                      char *message,
+                                                      size_t message_size);
+
 // Tells the state of TCP-AO on a socket.
 //
 // `message`: as for wireseal_socket_add_key().
-enum wireseal_status wireseal_socket_info(int fd,
-                                          char *message,
-                                          size_t message_size,
-                                          struct wireseal_socket_info *info);
+enum wireseal_status wireseal_socket_get_info(int fd,
+                                              char *message,
+                                              size_t message_size,
+                                              struct wireseal_socket_info *info);
 
 // Lists the keys on a socket, of whatever program, without their secrets.
 //
@@ -1640,7 +1697,7 @@ enum wireseal_status wireseal_manager_fd(const struct wireseal_manager *manager,
                                          int *fd);
 
 // Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
-// the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
+// the past, one is due now; 0, if it was never otherwise. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
 // sleep for more than some seconds.
 enum wireseal_status wireseal_manager_deadline(const struct wireseal_manager *manager,
                                                int64_t *unix_ms);
@@ -1688,7 +1745,7 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
 // Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
 // socket to it.
 //
-// `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
+// `interface_index`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
 //
 // WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
@@ -1696,7 +1753,7 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
 enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_manager *manager,
                                                         int fd,
                                                         const struct wireseal_address *remote,
-                                                        uint32_t interface,
+                                                        uint32_t interface_index,
                                                         char *message,
                                                         size_t message_size,
                                                         struct wireseal_attachment **attachment);
@@ -1719,6 +1776,11 @@ enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_mana
 // Tells what the manager's last step has found out about a socket. It makes no system call.
 enum wireseal_status wireseal_attachment_state(const struct wireseal_attachment *attachment,
                                                struct wireseal_socket_state *state);
+
+// Puts a pointer of yours into a socket's states and reports (`user`): to your session, for example. It is never followed. A report of a
+// step that another thread takes before this call has null there, and one in progress when the attachment ends may still have the pointer.
+enum wireseal_status wireseal_attachment_set_user(const struct wireseal_attachment *attachment,
+                                                  void *user);
 
 // Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
 // is in progress.
@@ -1753,7 +1815,7 @@ enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *ma
                                                size_t message_size,
                                                uint64_t *generation);
 
-// Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+// Removes a peer; if it is not there, this is a change nevertheless. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
 // and are reported as expired: shut them down.
 //
 // On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
@@ -1794,6 +1856,15 @@ enum wireseal_status wireseal_manager_change(const struct wireseal_manager *mana
                                              size_t message_size,
                                              uint64_t *generation);
 
+// Tells the number of the newest change of a manager's peers; 0 before the first.
+enum wireseal_status wireseal_manager_generation(const struct wireseal_manager *manager,
+                                                 uint64_t *generation);
+
+// Lists a manager's peers as they are now, in order: calls `peer` for each.
+enum wireseal_status wireseal_manager_peers(const struct wireseal_manager *manager,
+                                            wireseal_peer_callback peer,
+                                            void *context);
+
 // Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
 //
 // `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
@@ -1808,6 +1879,7 @@ enum wireseal_status wireseal_manager_undo(const struct wireseal_manager *manage
 //
 // `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
 // it may be null.
+// WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet; 0 is from before the first.
 enum wireseal_status wireseal_manager_progress(const struct wireseal_manager *manager,
                                                uint64_t generation,
                                                wireseal_line_callback pending,

@@ -7,9 +7,11 @@ use std::vec::Vec;
 
 use wireseal_keys::{Error, Key, KeyChain, KeyChains, Lifetime, Timestamp};
 
-use crate::border::{given, guarded, items, items_mut, octets, place, place_if_wanted};
+use crate::border::{given, items, items_mut, octets, place, place_if_wanted};
 use crate::formats::{Converted, chains_of_file, chains_of_text, converted as converted_text};
-use crate::heap::{Message, OnHeap, end, keep, text, text_if_given, with};
+use crate::heap::{
+    Message, OnHeap, end, explained, keep, status_text, telling, text, text_if_given, unused, with,
+};
 use crate::mkt::wireseal_mkt;
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -41,6 +43,8 @@ pub struct wireseal_chain_key {
     pub send: wireseal_lifetime,
     /// When the peer may sign with it: it covers `send`.
     pub accept: wireseal_lifetime,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 impl TryFrom<wireseal_lifetime> for Lifetime {
@@ -78,9 +82,11 @@ pub unsafe extern "C" fn wireseal_chains_from_file(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        keep(chains, || {
-            let (path, mut message) = (text(path)?, Message::at(message, message_size)?);
-            chains_of_file(path, of_peer, &mut message)
+        telling(message, message_size, |message| {
+            keep(chains, || {
+                let message = message?;
+                chains_of_file(text(path)?, of_peer, message)
+            })
         })
     }
 }
@@ -104,11 +110,12 @@ pub unsafe extern "C" fn wireseal_chains_from_text(
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
     unsafe {
-        keep(chains, || {
-            let (name, format) = (text(name)?, text_if_given(format)?);
-            let mut message = Message::at(message, message_size)?;
-            let text = utf_8(octets, length, &mut message)?;
-            chains_of_text(name, text, format, of_peer, &mut message)
+        telling(message, message_size, |message| {
+            keep(chains, || {
+                let (message, name, format) = (message?, text(name)?, text_if_given(format)?);
+                let text = utf_8(octets, length, message)?;
+                chains_of_text(name, text, format, of_peer, message)
+            })
         })
     }
 }
@@ -132,34 +139,38 @@ pub unsafe extern "C" fn wireseal_chains_from_keys(
     chains: *mut *mut wireseal_chains,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
-    unsafe {
-        keep(chains, || {
-            let (name, mut message) = (text(name)?, Message::at(message, message_size)?);
-            let preferred = if preferred.is_null() { None } else { Some(*given(preferred)?) };
-            let given = items(keys, count)?;
-            // All at once: a list that grew would leave secrets behind.
-            let mut keys = Vec::with_capacity(given.len());
-            for key in given {
-                let mkt = key.mkt.read()?;
-                let made =
-                    || Key::new(key.key_id, mkt).with_lifetimes(key.send.try_into()?, key.accept.try_into()?);
-                let made = made().map_err(|error| format!("key {}: {error}", key.key_id));
-                keys.push(made.map_err(|error| {
-                    message.write(error);
-                    Status::Keys
-                })?);
-            }
-            let chain = || {
-                let chain = KeyChain::new(name, keys)?.with_accept_tolerance(accept_tolerance)?;
-                let chain = match preferred {
-                    Some(key_id) => chain.with_preferred(key_id)?,
-                    None => chain,
-                };
-                KeyChains::new(Vec::from([chain]))
+    let call = |message: &mut Message<'_>| unsafe {
+        let name = text(name)?;
+        let preferred = if preferred.is_null() { None } else { Some(*given(preferred)?) };
+        let given = items(keys, count)?;
+        // All at once: a list that grew would leave secrets behind.
+        let mut keys = Vec::with_capacity(given.len());
+        for key in given {
+            let id = key.key_id;
+            unused(&key.reserved)
+                .inspect_err(|_| message.write(format!("key {id}: reserved is not zero")))?;
+            let mkt = key
+                .mkt
+                .read()
+                .inspect_err(|status| message.write(format!("key {id}: {}", status_text(*status))))?;
+            let made = || Key::new(id, mkt).with_lifetimes(key.send.try_into()?, key.accept.try_into()?);
+            keys.push(made().map_err(|error: Error| {
+                message.write(format!("key {id}: {error}"));
+                Status::Keys
+            })?);
+        }
+        let chain = || {
+            let chain = KeyChain::new(name, keys)?.with_accept_tolerance(accept_tolerance)?;
+            let chain = match preferred {
+                Some(key_id) => chain.with_preferred(key_id)?,
+                None => chain,
             };
-            message.told(chain())
-        })
-    }
+            KeyChains::new(Vec::from([chain]))
+        };
+        message.told(chain())
+    };
+    // SAFETY: what C promises of `message` and `chains`.
+    unsafe { telling(message, message_size, |message| keep(chains, || call(message?))) }
 }
 
 /// Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
@@ -192,8 +203,8 @@ pub unsafe extern "C" fn wireseal_chains_name(
 ///
 /// `chain`: the chain's name; null for the only one.
 /// `now`: seconds since 1970-01-01T00:00:00Z.
-/// `mkts`: room for `room` of them; `*count` is how many were written. Their master keys are those of the chains: do not use them after
-/// wireseal_chains_end(). WIRESEAL_STATUS_TOO_SMALL if there are more.
+/// `mkts`: room for `room` of them; `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+/// Their master keys are those of the chains: do not use them after wireseal_chains_end().
 /// `next_change`: when to ask again; INT64_MAX, if never. It may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_at(
@@ -215,13 +226,13 @@ pub unsafe extern "C" fn wireseal_chains_at(
         let sendable = active.sendable().count();
         // Without a key to sign with there is none to accept with, either.
         let usable = if sendable == 0 { 0 } else { active.iter().count() };
+        count.write(usable);
         if usable > room.len() {
             return Err(Status::TooSmall);
         }
         for (index, (place, key)) in room.iter_mut().zip(active.iter().take(usable)).enumerate() {
             place.write(wireseal_mkt::of(key.mkt(), index >= sendable));
         }
-        count.write(usable);
         next_change.into_iter().for_each(|mut place| {
             place.write(next.map_or(i64::MAX, Timestamp::unix_seconds));
         });
@@ -257,12 +268,12 @@ pub unsafe extern "C" fn wireseal_keys_convert(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
-    guarded(|| unsafe {
+    let call = |message: &mut Message<'_>| unsafe {
         let (name, to, from) = (text(name)?, text(to)?, text_if_given(from)?);
-        let (mut needed, mut message) = (place(needed)?, Message::at(message, message_size)?);
+        let mut needed = place(needed)?;
         let room: &mut [MaybeUninit<u8>] = items_mut(converted.cast(), size)?;
-        let text = utf_8(octets, length, &mut message)?;
-        let Converted { text, losses } = converted_text(name, text, from, to, &mut message)?;
+        let text = utf_8(octets, length, message)?;
+        let Converted { text, losses } = converted_text(name, text, from, to, message)?;
         needed.write(text.len());
         if text.len() > room.len() {
             return Err(Status::TooSmall);
@@ -272,7 +283,9 @@ pub unsafe extern "C" fn wireseal_keys_convert(
         }
         message.write(losses);
         Ok(())
-    })
+    };
+    // SAFETY: what C promises of `message`.
+    unsafe { explained(message, message_size, call) }
 }
 
 /// # Safety

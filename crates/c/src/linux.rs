@@ -10,9 +10,9 @@ use wireseal_linux::{
 };
 
 use crate::address::wireseal_network;
-use crate::border::{Place, given, guarded, items_mut, octets, place};
+use crate::border::{Place, given, items_mut, octets, place};
 use crate::connection::{WIRESEAL_NO_KEY_ID, wireseal_counters};
-use crate::heap::{Message, characters};
+use crate::heap::{Message, characters, explained, uncancelled, unused};
 use crate::mkt::{algorithm_number, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -21,7 +21,7 @@ pub const WIRESEAL_SOCKET_CURRENT: u32 = 1;
 /// For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
 pub const WIRESEAL_SOCKET_RNEXT: u32 = 2;
 
-/// What identifies a key on a socket.
+/// What identifies a key on a socket. Set all to zero first.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_key_name {
@@ -35,6 +35,8 @@ pub struct wireseal_key_name {
     pub in_vrf: u8,
     /// The index of the VRF device, or 0 for connections in no VRF.
     pub vrf: u32,
+    /// Zeros: for later versions.
+    pub reserved: u32,
 }
 
 /// A key on a socket, without its secret.
@@ -57,6 +59,8 @@ pub struct wireseal_socket_key {
     pub good: u64,
     /// Segments that failed under it on this socket.
     pub bad: u64,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// The state of TCP-AO on a socket.
@@ -76,6 +80,8 @@ pub struct wireseal_socket_info {
     pub rnext_key: i32,
     /// Received segments. A connection counts from its start, a listening socket those that no connection took.
     pub counters: wireseal_counters,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// What the running kernel can do.
@@ -90,6 +96,8 @@ pub struct wireseal_linux_support {
     pub algorithms: u32,
     /// Its release, as `uname -r` prints it.
     pub kernel: [c_char; 65],
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 impl From<&Error> for Status {
@@ -117,7 +125,7 @@ impl From<&Error> for Status {
             Error::CannotUndo { .. } => Self::CannotUndo,
             Error::NoKeyToSendWith { .. } => Self::NoKey,
             Error::Ended => Self::ConnectionEnded,
-            Error::NoPeer(_) => Self::NoPeer,
+            Error::NoPeer(_) | Error::UnknownPeer(_) => Self::NoPeer,
             Error::KeyOfAnotherPeer { .. } | Error::KeyNotAccepted { .. } => Self::WrongKey,
             Error::AlreadyAttached => Self::AlreadyAttached,
             Error::Key { error, .. } => Self::from(&**error),
@@ -130,15 +138,12 @@ impl From<&Error> for Status {
 /// Works with a socket of C's, and tells C why that failed.
 ///
 /// # Safety
-/// What C promises of `message`; and that it does not close the descriptor meanwhile.
+/// C does not close the descriptor before the call ends.
 unsafe fn on_socket(
     fd: c_int,
-    message: *mut c_char,
-    message_size: usize,
+    message: &mut Message<'_>,
     call: impl FnOnce(&TcpAoSocket<'_>) -> Result<(), Error>,
 ) -> Result<(), Status> {
-    // SAFETY: the caller's promise.
-    let mut message = unsafe { Message::at(message, message_size)? };
     // SAFETY: the caller's promise.
     let socket = unsafe { descriptor(fd) };
     message.told(socket.and_then(|socket| call(&TcpAoSocket::new(&socket))))
@@ -160,13 +165,13 @@ pub(crate) unsafe fn descriptor<'fd>(fd: c_int) -> Result<BorrowedFd<'fd>, Error
 /// WIRESEAL_STATUS_SYSTEM if no socket can be made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_linux_probe(support: *mut wireseal_linux_support) -> wireseal_status {
-    guarded(|| {
+    uncancelled(|| {
         // SAFETY: what C promises of the pointer.
         let mut place = unsafe { place(support)? };
         let found = probe().map_err(|_| Status::System)?;
         let algorithms = found.algorithms.iter().map(|algorithm| 1 << algorithm_number(*algorithm)).sum();
         let (tcp_ao, md5, kernel) = (found.tcp_ao, found.md5, characters(&found.kernel));
-        place.write(wireseal_linux_support { tcp_ao, md5, algorithms, kernel });
+        place.write(wireseal_linux_support { tcp_ao, md5, algorithms, kernel, reserved: [0; 2] });
         Ok(())
     })
 }
@@ -192,16 +197,18 @@ pub unsafe extern "C" fn wireseal_socket_add_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let (remote, mkt, vrf) = (given(remote)?.try_into()?, given(mkt)?.read()?, number_if_given(vrf)?);
-        if flags & !(WIRESEAL_SOCKET_CURRENT | WIRESEAL_SOCKET_RNEXT) != 0 {
-            return Err(Status::BadArgument);
-        }
-        let set_current = flags & WIRESEAL_SOCKET_CURRENT != 0;
-        let set_rnext = flags & WIRESEAL_SOCKET_RNEXT != 0;
-        let key = SocketKey { remote, vrf, mkt: &mkt, set_current, set_rnext };
-        on_socket(fd, message, message_size, |socket| socket.add_key(&key))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (remote, mkt, vrf) = (given(remote)?.try_into()?, given(mkt)?.read()?, number_if_given(vrf)?);
+            if flags & !(WIRESEAL_SOCKET_CURRENT | WIRESEAL_SOCKET_RNEXT) != 0 {
+                return Err(Status::BadArgument);
+            }
+            let set_current = flags & WIRESEAL_SOCKET_CURRENT != 0;
+            let set_rnext = flags & WIRESEAL_SOCKET_RNEXT != 0;
+            let key = SocketKey { remote, vrf, mkt: &mkt, set_current, set_rnext };
+            on_socket(fd, message, |socket| socket.add_key(&key))
+        })
+    }
 }
 
 /// Deletes a key. If it is the current or the rnext key, others take over in the same step.
@@ -223,12 +230,15 @@ pub unsafe extern "C" fn wireseal_socket_delete_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let name = KeyName::try_from(given(name)?)?;
-        let id = |id: *const u8| if id.is_null() { Ok(None) } else { given(id).map(|id| Some(KeyId(*id))) };
-        let successor = Successor { current: id(next_current)?, rnext: id(next_rnext)? };
-        on_socket(fd, message, message_size, |socket| socket.delete_key(&name, successor))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let name = KeyName::try_from(given(name)?)?;
+            let id =
+                |id: *const u8| if id.is_null() { Ok(None) } else { given(id).map(|id| Some(KeyId(*id))) };
+            let successor = Successor { current: id(next_current)?, rnext: id(next_rnext)? };
+            on_socket(fd, message, |socket| socket.delete_key(&name, successor))
+        })
+    }
 }
 
 /// Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
@@ -242,9 +252,11 @@ pub unsafe extern "C" fn wireseal_socket_set_current_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe {
-        on_socket(fd, message, message_size, |socket| socket.set_current_key(KeyId(send_id)))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_current_key(KeyId(send_id)))
+        })
+    }
 }
 
 /// Makes a key the rnext one, which this end asks the peer to sign with.
@@ -258,7 +270,11 @@ pub unsafe extern "C" fn wireseal_socket_set_rnext_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe { on_socket(fd, message, message_size, |socket| socket.set_rnext_key(KeyId(recv_id))) })
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_rnext_key(KeyId(recv_id)))
+        })
+    }
 }
 
 /// Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
@@ -272,36 +288,62 @@ pub unsafe extern "C" fn wireseal_socket_set_required(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe { on_socket(fd, message, message_size, |socket| socket.set_required(required != 0)) })
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_required(required != 0))
+        })
+    }
+}
+
+/// Obeys hard ICMP errors on a connection, or (`accept` is 0, as by default) drops and counts them, because anybody can send them
+/// (RFC 5925 §7.8).
+///
+/// `message`: as for wireseal_socket_add_key().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_socket_set_accept_icmps(
+    fd: c_int,
+    accept: u8,
+    message: *mut c_char,
+    message_size: usize,
+) -> wireseal_status {
+    // SAFETY: what C promises of the pointer and of the descriptor.
+    unsafe {
+        explained(message, message_size, |message| {
+            on_socket(fd, message, |socket| socket.set_accept_icmps(accept != 0))
+        })
+    }
 }
 
 /// Tells the state of TCP-AO on a socket.
 ///
 /// `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn wireseal_socket_info(
+pub unsafe extern "C" fn wireseal_socket_get_info(
     fd: c_int,
     message: *mut c_char,
     message_size: usize,
     info: *mut wireseal_socket_info,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let mut place = place(info)?;
-        on_socket(fd, message, message_size, |socket| {
-            let found = socket.info()?;
-            let id = |id: Option<KeyId>| id.map_or(WIRESEAL_NO_KEY_ID, |id| id.0.into());
-            place.write(wireseal_socket_info {
-                has_tcp_ao: found.is_some(),
-                required: found.is_some_and(|info| info.required),
-                accept_icmps: found.is_some_and(|info| info.accept_icmps),
-                current_key: id(found.and_then(|info| info.current_key)),
-                rnext_key: id(found.and_then(|info| info.rnext_key)),
-                counters: (&found.map(|info| info.counters).unwrap_or_default()).into(),
-            });
-            Ok(())
+    unsafe {
+        explained(message, message_size, |message| {
+            let mut place = place(info)?;
+            on_socket(fd, message, |socket| {
+                let found = socket.info()?;
+                let id = |id: Option<KeyId>| id.map_or(WIRESEAL_NO_KEY_ID, |id| id.0.into());
+                place.write(wireseal_socket_info {
+                    has_tcp_ao: found.is_some(),
+                    required: found.is_some_and(|info| info.required),
+                    accept_icmps: found.is_some_and(|info| info.accept_icmps),
+                    current_key: id(found.and_then(|info| info.current_key)),
+                    rnext_key: id(found.and_then(|info| info.rnext_key)),
+                    counters: (&found.map(|info| info.counters).unwrap_or_default()).into(),
+                    reserved: [0; 2],
+                });
+                Ok(())
+            })
         })
-    })
+    }
 }
 
 /// Lists the keys on a socket, of whatever program, without their secrets.
@@ -318,15 +360,17 @@ pub unsafe extern "C" fn wireseal_socket_keys(
     count: *mut usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor; `MaybeUninit` takes any octets.
-    guarded(|| unsafe {
-        let (room, count) = (items_mut(keys.cast(), room)?, place(count)?);
-        let mut found = std::vec::Vec::new();
-        on_socket(fd, message, message_size, |socket| {
-            found = socket.seen_keys()?;
-            Ok(())
-        })?;
-        list(&found, room, count)
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (room, count) = (items_mut(keys.cast(), room)?, place(count)?);
+            let mut found = std::vec::Vec::new();
+            on_socket(fd, message, |socket| {
+                found = socket.seen_keys()?;
+                Ok(())
+            })?;
+            list(&found, room, count)
+        })
+    }
 }
 
 /// Resets a connection, signed, whatever other descriptors of it there are. Data that was not read is lost.
@@ -339,7 +383,7 @@ pub unsafe extern "C" fn wireseal_socket_reset(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of the pointer and of the descriptor.
-    guarded(|| unsafe { on_socket(fd, message, message_size, |socket| socket.reset()) })
+    unsafe { explained(message, message_size, |message| on_socket(fd, message, |socket| socket.reset())) }
 }
 
 /// Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that has not moved to TCP-AO yet, or replaces the one for the same network.
@@ -356,11 +400,13 @@ pub unsafe extern "C" fn wireseal_socket_set_md5_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
-        let secret = MasterKey::new(octets(secret, secret_length)?)?;
-        on_socket(fd, message, message_size, |socket| socket.set_md5_key(remote, vrf, &secret))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
+            let secret = MasterKey::new(octets(secret, secret_length)?)?;
+            on_socket(fd, message, |socket| socket.set_md5_key(remote, vrf, &secret))
+        })
+    }
 }
 
 /// Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it before.
@@ -375,10 +421,12 @@ pub unsafe extern "C" fn wireseal_socket_delete_md5_key(
     message_size: usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer and of the descriptor.
-    guarded(|| unsafe {
-        let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
-        on_socket(fd, message, message_size, |socket| socket.delete_md5_key(remote, vrf))
-    })
+    unsafe {
+        explained(message, message_size, |message| {
+            let (remote, vrf) = (IpCidr::try_from(given(remote)?)?, number_if_given(vrf)?);
+            on_socket(fd, message, |socket| socket.delete_md5_key(remote, vrf))
+        })
+    }
 }
 
 /// # Safety
@@ -415,6 +463,7 @@ impl From<&SeenKey> for wireseal_socket_key {
             is_rnext: key.is_rnext,
             good: key.good,
             bad: key.bad,
+            reserved: [0; 2],
         }
     }
 }
@@ -427,6 +476,7 @@ impl From<KeyName> for wireseal_key_name {
             recv_id: name.recv_id.0,
             in_vrf: name.vrf.is_some().into(),
             vrf: name.vrf.unwrap_or(0),
+            reserved: 0,
         }
     }
 }
@@ -435,6 +485,7 @@ impl TryFrom<&wireseal_key_name> for KeyName {
     type Error = Status;
 
     fn try_from(name: &wireseal_key_name) -> Result<Self, Status> {
+        unused(&[name.reserved.into()])?;
         Ok(Self {
             remote: (&name.remote).try_into()?,
             vrf: (name.in_vrf != 0).then_some(name.vrf),

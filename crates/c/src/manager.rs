@@ -1,9 +1,11 @@
 //! The key manager on Linux's sockets, for a daemon's own event loop: a descriptor that is readable when a step is due, and a deadline.
 
 use core::ffi::{c_char, c_int, c_void};
+use core::ptr::{null_mut, with_exposed_provenance_mut};
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::vec::Vec;
 
 use wireseal_keys::Timestamp;
@@ -11,7 +13,7 @@ use wireseal_linux::{Attachment, Error, KeyManager, PeerName, StepReport, StepTi
 
 use crate::address::wireseal_address;
 use crate::border::{given, items_mut, place};
-use crate::heap::{Message, OnHeap, end, keep, value, with};
+use crate::heap::{OnHeap, end, keep, telling, using, with};
 use crate::linux::{descriptor, list, wireseal_socket_key};
 use crate::report::{Report, wireseal_report_callback, wireseal_socket_state};
 use crate::status::{wireseal_status, wireseal_status as Status};
@@ -28,6 +30,7 @@ pub(crate) struct Manager {
     timer: StepTimer,
     /// The peers of which C was told that they have no key to sign with.
     expired: Mutex<Vec<PeerName>>,
+    users: Arc<Users>,
 }
 
 impl OnHeap for wireseal_manager {
@@ -35,7 +38,38 @@ impl OnHeap for wireseal_manager {
 }
 
 impl OnHeap for wireseal_attachment {
-    type Value = Attachment;
+    type Value = Attached;
+}
+
+/// An attachment, and where its manager finds what C keeps with it.
+pub(crate) struct Attached {
+    attachment: Attachment,
+    users: Arc<Users>,
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        self.users.set(self.attachment.number(), null_mut());
+    }
+}
+
+/// What C keeps with attachments, by their numbers: addresses, which only C follows.
+#[derive(Default)]
+struct Users(Mutex<HashMap<u64, usize>>);
+
+impl Users {
+    fn of(&self, attachment: u64) -> *mut c_void {
+        let users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        with_exposed_provenance_mut(users.get(&attachment).copied().unwrap_or(0))
+    }
+
+    fn set(&self, attachment: u64, user: *mut c_void) {
+        let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match user.is_null() {
+            true => _ = users.remove(&attachment),
+            false => _ = users.insert(attachment, user.expose_provenance()),
+        }
+    }
 }
 
 /// Makes a key manager. Make it after the process has forked for the last time, and in the network namespace of the sockets.
@@ -48,7 +82,7 @@ pub unsafe extern "C" fn wireseal_manager_new(manager: *mut *mut wireseal_manage
         keep(manager, || {
             let keys = KeyManager::default();
             let timer = keys.step_timer().map_err(|_| Status::System)?;
-            Ok(Manager { keys, timer, expired: Mutex::default() })
+            Ok(Manager { keys, timer, expired: Mutex::default(), users: Arc::default() })
         })
     }
 }
@@ -77,7 +111,7 @@ pub unsafe extern "C" fn wireseal_manager_fd(
 }
 
 /// Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
-/// the past, one is due now. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
+/// the past, one is due now; 0, if it was never otherwise. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
 /// sleep for more than some seconds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_deadline(
@@ -87,7 +121,7 @@ pub unsafe extern "C" fn wireseal_manager_deadline(
     with(manager, |manager| {
         // SAFETY: what C promises of the pointer.
         let mut place = unsafe { place(unix_ms)? };
-        place.write(manager.timer.due().unix_seconds() * 1000);
+        place.write(manager.timer.due().unix_seconds().max(0) * 1000);
         Ok(())
     })
 }
@@ -167,7 +201,7 @@ pub unsafe extern "C" fn wireseal_manager_attach_mixed(
 /// Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
 /// socket to it.
 ///
-/// `interface`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
+/// `interface_index`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 /// `message` and the duplicate: as for wireseal_manager_attach_listener().
 ///
 /// WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
@@ -177,7 +211,7 @@ pub unsafe extern "C" fn wireseal_manager_attach_connecting(
     manager: *const wireseal_manager,
     fd: c_int,
     remote: *const wireseal_address,
-    interface: u32,
+    interface_index: u32,
     message: *mut c_char,
     message_size: usize,
     attachment: *mut *mut wireseal_attachment,
@@ -187,7 +221,7 @@ pub unsafe extern "C" fn wireseal_manager_attach_connecting(
         attach(manager, fd, message, message_size, attachment, |manager, socket| {
             let remote = IpAddr::try_from(given(remote)?)?;
             let remote = match remote {
-                IpAddr::V6(address) => SocketAddrV6::new(address, 0, 0, interface).into(),
+                IpAddr::V6(address) => SocketAddrV6::new(address, 0, 0, interface_index).into(),
                 IpAddr::V4(address) => SocketAddr::new(address.into(), 0),
             };
             Ok(manager.attach_connecting(&socket, remote, Timestamp::now()))
@@ -230,7 +264,22 @@ pub unsafe extern "C" fn wireseal_attachment_state(
     with(attachment, |attachment| {
         // SAFETY: what C promises of the pointer.
         let mut place = unsafe { place(state)? };
-        place.write(wireseal_socket_state::of(attachment.number(), &attachment.state()));
+        let number = attachment.attachment.number();
+        let user = attachment.users.of(number);
+        place.write(wireseal_socket_state::of(number, &attachment.attachment.state(), user));
+        Ok(())
+    })
+}
+
+/// Puts a pointer of yours into a socket's states and reports (`user`): to your session, for example. It is never followed. A report of a
+/// step that another thread takes before this call has null there, and one in progress when the attachment ends may still have the pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_attachment_set_user(
+    attachment: *const wireseal_attachment,
+    user: *mut c_void,
+) -> wireseal_status {
+    with(attachment, |attachment| {
+        attachment.users.set(attachment.attachment.number(), user);
         Ok(())
     })
 }
@@ -247,11 +296,14 @@ pub unsafe extern "C" fn wireseal_attachment_keys(
     count: *mut usize,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer; `MaybeUninit` takes any octets.
-    with(attachment, |attachment| unsafe {
-        let (room, count) = (items_mut(keys.cast(), room)?, place(count)?);
-        let found = Message::at(message, message_size)?.told(attachment.keys())?;
-        list(&found, room, count)
-    })
+    unsafe {
+        telling(message, message_size, |message| {
+            with(attachment, |attachment| {
+                let (message, room, count) = (message?, items_mut(keys.cast(), room)?, place(count)?);
+                list(&message.told(attachment.attachment.keys())?, room, count)
+            })
+        })
+    }
 }
 
 /// Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
@@ -267,7 +319,8 @@ impl Manager {
         let mut told = self.expired.lock().unwrap_or_else(PoisonError::into_inner);
         let new = step.expired.iter().filter(|peer| told.binary_search(peer).is_err());
         let peers = new.map(|peer| Report::of_expired(*peer, step.generation));
-        let reports = step.sockets.iter().map(Report::of).chain(peers).collect();
+        let reports = step.sockets.iter().map(|socket| Report::of(socket, self.users.of(socket.attachment)));
+        let reports = reports.chain(peers).collect();
         told.clone_from(&step.expired);
         reports
     }
@@ -287,10 +340,90 @@ unsafe fn attach(
 ) -> Status {
     // SAFETY: the caller's promise.
     unsafe {
-        keep(attachment, || {
-            let (manager, mut message) = (value(manager)?, Message::at(message, message_size)?);
-            let socket = message.told(descriptor(fd))?;
-            message.told(call(&manager.keys, socket)?)
+        telling(message, message_size, |message| {
+            keep(attachment, || {
+                using(manager, |manager| {
+                    let message = message?;
+                    let socket = message.told(descriptor(fd))?;
+                    let attachment = message.told(call(&manager.keys, socket)?)?;
+                    Ok(Attached { attachment, users: Arc::clone(&manager.users) })
+                })
+            })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wireseal_linux::{Generation, Refused, SocketReport, SocketState};
+
+    use super::*;
+    use crate::report::wireseal_report;
+
+    fn made() -> *mut wireseal_manager {
+        let mut manager = null_mut();
+        // SAFETY: `manager` is a variable.
+        assert_eq!(unsafe { wireseal_manager_new(&raw mut manager) }, Status::Ok);
+        manager
+    }
+
+    #[test]
+    fn a_fault_while_a_socket_is_attached_breaks_the_manager() {
+        let (manager, mut attachment, mut fd) = (made(), null_mut(), 0);
+        // SAFETY: variables; the descriptor is standard input.
+        let status =
+            unsafe { attach(manager, 0, null_mut(), 0, &raw mut attachment, |_, _| panic!("a fault")) };
+        assert!(status == Status::Internal && attachment.is_null());
+        // SAFETY: a variable.
+        assert_eq!(unsafe { wireseal_manager_fd(manager, &raw mut fd) }, Status::Internal);
+        // SAFETY: a handle.
+        assert_eq!(unsafe { wireseal_manager_end(manager) }, Status::Ok);
+    }
+
+    #[test]
+    fn a_report_has_what_c_keeps_with_the_socket() {
+        unsafe extern "C" fn look(seen: *mut c_void, report: *const wireseal_report) {
+            // SAFETY: what the test passes, and the report.
+            unsafe { (*seen.cast::<Vec<*mut c_void>>()).push((*report).state.user) };
+        }
+        let mut session = 5;
+        let session: *mut c_void = (&raw mut session).cast();
+        let socket = |attachment| SocketReport {
+            attachment,
+            kind: None,
+            state: SocketState::default(),
+            refused: Refused::default(),
+            done: Vec::new(),
+            failed: Vec::new(),
+            overdue: Vec::new(),
+            insists_on: None,
+            policy: Vec::new(),
+        };
+        let step = StepReport {
+            sockets: [7, 8].map(socket).into(),
+            expired: ["192.0.2.7".parse().unwrap()].into(),
+            next_step: None,
+            generation: Generation::default(),
+        };
+        let manager = made();
+        let status = with(manager, |manager| {
+            let told = || {
+                let mut seen: Vec<*mut c_void> = Vec::new();
+                manager.expired.lock().unwrap().clear();
+                // SAFETY: `seen` is a variable.
+                manager
+                    .reports(&step)
+                    .into_iter()
+                    .for_each(|of| unsafe { of.pass(Some(look), (&raw mut seen).cast()) });
+                seen
+            };
+            manager.users.set(8, session);
+            assert_eq!(told(), [null_mut(), session, null_mut()]);
+            manager.users.set(8, null_mut());
+            assert_eq!(told(), [null_mut(); 3]);
+            Ok(())
+        });
+        // SAFETY: a handle.
+        assert_eq!((status, unsafe { wireseal_manager_end(manager) }), (Status::Ok, Status::Ok));
     }
 }

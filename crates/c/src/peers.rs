@@ -1,15 +1,16 @@
 //! The peers of a key manager: each change, many at once, with a dry run, an undo, and how far it has come.
 
 use core::ffi::{c_char, c_void};
+use core::ptr::null;
 use std::string::String;
 
 use wireseal_keys::Timestamp;
 use wireseal_linux::{Error, Generation, KeyManager, OnFailure, PeerName, Policy, Transaction};
 
 use crate::border::{given, items, place, place_if_wanted};
-use crate::heap::{Message, text, text_if_given, value, with};
+use crate::heap::{Message, for_c, telling, text, text_if_given, unused, value, with};
 use crate::keys::{chain_named, wireseal_chains};
-use crate::manager::wireseal_manager;
+use crate::manager::{Manager, wireseal_manager};
 use crate::report::{say, wireseal_line_callback};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -23,7 +24,7 @@ pub enum wireseal_peer_change_kind {
     Remove = 2,
     /// It is kept out, as by wireseal_manager_block_peer().
     Block = 3,
-    /// Its keys stay; only its policy is set.
+    /// It has to be there, or else WIRESEAL_STATUS_NO_PEER, and its keys stay, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set.
     Keep = 4,
 }
 
@@ -51,6 +52,8 @@ pub struct wireseal_policy {
     pub patience: u32,
     /// The name that the peers of a cohort share, or null.
     pub cohort: *const c_char,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// A change of one peer. Set all to zero first.
@@ -66,12 +69,29 @@ pub struct wireseal_peer_change {
     pub chain: *const c_char,
     /// The peer's policy from now on, or null, and it stays as it is.
     pub policy: *const wireseal_policy,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// For wireseal_manager_change(): changes nothing, and says what would be done.
 pub const WIRESEAL_CHANGE_DRY_RUN: u32 = 1;
 /// For wireseal_manager_change(): removes all peers that the changes do not name.
 pub const WIRESEAL_CHANGE_REMOVE_OTHERS: u32 = 2;
+
+/// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.
+#[repr(C)]
+pub struct wireseal_peer {
+    /// The peer, as wireseal_manager_set_peer() reads it.
+    pub peer: *const c_char,
+    /// The name of its key chain; null if it is kept out.
+    pub chain: *const c_char,
+    /// The number of the change that gave it this chain, or has kept it out.
+    pub generation: u64,
+}
+
+/// Called for each peer; `context` is what the function was given. It may call any function of the manager.
+pub type wireseal_peer_callback =
+    Option<unsafe extern "C" fn(context: *mut c_void, peer: *const wireseal_peer)>;
 
 /// How far a change of a manager's peers has come, as the steps so far have found it.
 #[repr(C)]
@@ -93,6 +113,8 @@ pub struct wireseal_progress {
     pub not_moved: usize,
     /// About how many peers a policy has acted since their last change.
     pub given_up: usize,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
@@ -127,7 +149,7 @@ pub unsafe extern "C" fn wireseal_manager_set_peer(
     }
 }
 
-/// Removes a peer, if it is there. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
+/// Removes a peer; if it is not there, this is a change nevertheless. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
 /// and are reported as expired: shut them down.
 ///
 /// On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
@@ -143,7 +165,15 @@ pub unsafe extern "C" fn wireseal_manager_remove_peer(
     // SAFETY: what C promises of each pointer.
     unsafe {
         change_peer(manager, peer, message, message_size, generation, |manager, peer, _| {
-            Ok(Ok(manager.remove_peer(peer).unwrap_or_else(|| manager.generation())))
+            // A change also if the peer is not there, so that nobody who undoes it undoes an earlier one.
+            loop {
+                let mut transaction = manager.transaction();
+                transaction.remove_peer(peer);
+                match transaction.commit() {
+                    Err(Error::ChangedMeanwhile { .. }) => {}
+                    done => return Ok(done),
+                }
+            }
         })
     }
 }
@@ -191,14 +221,15 @@ pub unsafe extern "C" fn wireseal_manager_change(
     generation: *mut u64,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
-    with(manager, |manager| unsafe {
-        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(generation)?);
+    let call = |manager: &Manager, message: &mut Message<'_>| unsafe {
+        let place = place_if_wanted(generation)?;
         if flags & !(WIRESEAL_CHANGE_DRY_RUN | WIRESEAL_CHANGE_REMOVE_OTHERS) != 0 {
+            message.write("flags are WIRESEAL_CHANGE_DRY_RUN and WIRESEAL_CHANGE_REMOVE_OTHERS");
             return Err(Status::BadArgument);
         }
         let mut transaction = manager.keys.transaction();
         for change in items(changes, count)? {
-            change.add_to(&mut transaction, &mut message)?;
+            change.add_to(&mut transaction, message)?;
         }
         if flags & WIRESEAL_CHANGE_REMOVE_OTHERS != 0 {
             transaction.remove_others();
@@ -211,6 +242,45 @@ pub unsafe extern "C" fn wireseal_manager_change(
         }
         let made = message.told(transaction.commit())?;
         place.into_iter().for_each(|mut place| place.write(made.number()));
+        Ok(())
+    };
+    // SAFETY: what C promises of the pointer.
+    unsafe { telling(message, message_size, |message| with(manager, |manager| call(manager, message?))) }
+}
+
+/// Tells the number of the newest change of a manager's peers; 0 before the first.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_generation(
+    manager: *const wireseal_manager,
+    generation: *mut u64,
+) -> wireseal_status {
+    with(manager, |manager| {
+        // SAFETY: what C promises of the pointer.
+        let mut place = unsafe { place(generation)? };
+        place.write(manager.keys.generation().number());
+        Ok(())
+    })
+}
+
+/// Lists a manager's peers as they are now, in order: calls `peer` for each.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_manager_peers(
+    manager: *const wireseal_manager,
+    peer: wireseal_peer_callback,
+    context: *mut c_void,
+) -> wireseal_status {
+    with(manager, |manager| {
+        let callback = peer.ok_or(Status::NullPointer)?;
+        for peer in manager.keys.peers() {
+            let (name, chain) = (for_c(peer.name), peer.chain.map(for_c));
+            let told = wireseal_peer {
+                peer: name.as_ptr(),
+                chain: chain.as_ref().map_or(null(), |chain| chain.as_ptr()),
+                generation: peer.generation.number(),
+            };
+            // SAFETY: what C promises of its callback; the texts live until after the call.
+            unsafe { callback(context, &raw const told) };
+        }
         Ok(())
     })
 }
@@ -228,18 +298,23 @@ pub unsafe extern "C" fn wireseal_manager_undo(
     undoing: *mut u64,
 ) -> wireseal_status {
     // SAFETY: what C promises of each pointer.
-    with(manager, |manager| unsafe {
-        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(undoing)?);
-        let made = message.told(manager.keys.undo(Generation::new(generation)))?;
-        place.into_iter().for_each(|mut place| place.write(made.number()));
-        Ok(())
-    })
+    unsafe {
+        telling(message, message_size, |message| {
+            with(manager, |manager| {
+                let (message, place) = (message?, place_if_wanted(undoing)?);
+                let made = message.told(manager.keys.undo(Generation::new(generation)))?;
+                place.into_iter().for_each(|mut place| place.write(made.number()));
+                Ok(())
+            })
+        })
+    }
 }
 
 /// Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
 ///
 /// `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
 /// it may be null.
+/// WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet; 0 is from before the first.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_progress(
     manager: *const wireseal_manager,
@@ -252,6 +327,9 @@ pub unsafe extern "C" fn wireseal_manager_progress(
     with(manager, |manager| unsafe {
         let mut place = place(progress)?;
         let found = manager.keys.progress(Generation::new(generation));
+        if !found.is_made {
+            return Err(Status::BadArgument);
+        }
         place.write(wireseal_progress {
             is_superseded: found.superseded_by.is_some(),
             is_undone: found.is_undone,
@@ -261,6 +339,7 @@ pub unsafe extern "C" fn wireseal_manager_progress(
             not_held: found.not_held.len(),
             not_moved: found.not_moved.len(),
             given_up: found.given_up.len(),
+            reserved: [0; 2],
         });
         found
             .not_held
@@ -283,10 +362,13 @@ impl wireseal_peer_change {
     unsafe fn add_to(&self, transaction: &mut Transaction, message: &mut Message<'_>) -> Result<(), Status> {
         // SAFETY: the caller's promise.
         let (name, policy) = unsafe {
-            let policy = if self.policy.is_null() { None } else { Some(given(self.policy)?.read()?) };
+            let policy = if self.policy.is_null() { None } else { Some(given(self.policy)?.read(message)?) };
             (text(self.peer)?, policy)
         };
         let peer: PeerName = message.told(name.parse())?;
+        let reserved = unused(&self.reserved);
+        reserved
+            .inspect_err(|_| message.write(format_args!("the change of {peer}: reserved is not zero")))?;
         let is_twice = match self.kind {
             kind if kind == wireseal_peer_change_kind::Set as u32 => {
                 let chains = value(self.chains)?;
@@ -296,8 +378,11 @@ impl wireseal_peer_change {
             }
             kind if kind == wireseal_peer_change_kind::Remove as u32 => transaction.remove_peer(peer),
             kind if kind == wireseal_peer_change_kind::Block as u32 => transaction.block_peer(peer),
-            kind if kind == wireseal_peer_change_kind::Keep as u32 => false,
-            _ => return Err(Status::BadArgument),
+            kind if kind == wireseal_peer_change_kind::Keep as u32 => transaction.keep_peer(peer),
+            kind => {
+                message.write(format_args!("peer {peer}: no change is of the kind {kind}"));
+                return Err(Status::BadArgument);
+            }
         };
         if is_twice {
             message.told(Err(Error::PeerTwice(peer)))?;
@@ -314,13 +399,17 @@ impl wireseal_policy {
     ///
     /// # Safety
     /// What C promises of its pointer.
-    unsafe fn read(&self) -> Result<Policy, Status> {
+    unsafe fn read(&self, message: &mut Message<'_>) -> Result<Policy, Status> {
+        unused(&self.reserved).inspect_err(|_| message.write("a policy: reserved is not zero"))?;
         let on_failure = match self.on_failure {
             0 => OnFailure::Retry,
             1 => OnFailure::HoldOldKeys,
             2 => OnFailure::ResetSession,
             3 => OnFailure::ResetCohort,
-            _ => return Err(Status::BadArgument),
+            other => {
+                message.write(format_args!("a policy has {other} for on_failure, which means nothing"));
+                return Err(Status::BadArgument);
+            }
         };
         let patience = (self.patience != 0).then_some(self.patience);
         // SAFETY: the caller's promise.
@@ -342,12 +431,16 @@ unsafe fn change_peer(
     change: impl FnOnce(&KeyManager, PeerName, &mut Message<'_>) -> Result<Result<Generation, Error>, Status>,
 ) -> Status {
     // SAFETY: the caller's promise.
-    with(manager, |manager| unsafe {
-        let (mut message, place) = (Message::at(message, message_size)?, place_if_wanted(generation)?);
-        let peer = message.told(text(peer)?.parse())?;
-        let made = change(&manager.keys, peer, &mut message)?;
-        let made = message.told(made)?;
-        place.into_iter().for_each(|mut place| place.write(made.number()));
-        Ok(())
-    })
+    unsafe {
+        telling(message, message_size, |message| {
+            with(manager, |manager| {
+                let (message, place) = (message?, place_if_wanted(generation)?);
+                let peer = message.told(text(peer)?.parse())?;
+                let made = change(&manager.keys, peer, message)?;
+                let made = message.told(made)?;
+                place.into_iter().for_each(|mut place| place.write(made.number()));
+                Ok(())
+            })
+        })
+    }
 }

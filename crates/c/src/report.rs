@@ -1,7 +1,7 @@
 //! What the key manager's steps find and do, for C: one struct for each socket, and lines for the log.
 
 use core::ffi::{c_char, c_void};
-use core::ptr::null;
+use core::ptr::{null, null_mut};
 use std::borrow::ToOwned;
 use std::ffi::CString;
 use std::format;
@@ -34,6 +34,10 @@ pub struct wireseal_socket_state {
     pub is_peer_behind: bool,
     /// Received segments. All zero before the first step, and if the socket has no TCP-AO.
     pub counters: wireseal_counters,
+    /// What wireseal_attachment_set_user() has put in; null before that.
+    pub user: *mut c_void,
+    /// Zeros: for later versions.
+    pub reserved: [u64; 2],
 }
 
 /// What a report is about.
@@ -62,6 +66,8 @@ pub struct wireseal_line {
     pub text: *const c_char,
     /// Somebody should look at it. Other lines say what was done.
     pub is_warning: bool,
+    /// Zeros: for later versions.
+    pub reserved: [u8; 7],
 }
 
 /// What a step has found and done about one socket. It and what it points to last until the callback returns.
@@ -91,7 +97,7 @@ pub type wireseal_report_callback =
 pub type wireseal_line_callback = Option<unsafe extern "C" fn(context: *mut c_void, line: *const c_char)>;
 
 impl wireseal_socket_state {
-    pub(crate) fn of(attachment: u64, state: &SocketState) -> Self {
+    pub(crate) fn of(attachment: u64, state: &SocketState, user: *mut c_void) -> Self {
         Self {
             attachment,
             peer: characters(&state.peer.map(|peer| peer.to_string()).unwrap_or_default()),
@@ -99,6 +105,8 @@ impl wireseal_socket_state {
             expired: state.expired,
             is_peer_behind: state.is_peer_behind,
             counters: (&state.counters.unwrap_or_default()).into(),
+            user,
+            reserved: [0; 2],
         }
     }
 }
@@ -122,7 +130,7 @@ pub(crate) struct Report {
 
 impl Report {
     /// What a step did about a socket.
-    pub(crate) fn of(socket: &SocketReport) -> Self {
+    pub(crate) fn of(socket: &SocketReport, user: *mut c_void) -> Self {
         let kind = match socket.kind {
             Some(SocketKind::Listener) => wireseal_report_kind::Listener,
             Some(SocketKind::Closed) => wireseal_report_kind::Closed,
@@ -134,7 +142,7 @@ impl Report {
         Self {
             report: wireseal_report {
                 kind: kind as u32,
-                state: wireseal_socket_state::of(socket.attachment, &socket.state),
+                state: wireseal_socket_state::of(socket.attachment, &socket.state, user),
                 refused_bad: refused.bad.iter().map(|(_, segments)| segments).sum(),
                 refused_unknown: refused.key_not_found,
                 refused_unsigned: refused.unsigned,
@@ -151,7 +159,7 @@ impl Report {
         Self {
             report: wireseal_report {
                 kind: wireseal_report_kind::Peer as u32,
-                state: wireseal_socket_state::of(u64::MAX, &state),
+                state: wireseal_socket_state::of(u64::MAX, &state, null_mut()),
                 refused_bad: 0,
                 refused_unknown: 0,
                 refused_unsigned: 0,
@@ -170,7 +178,11 @@ impl Report {
         let Some(callback) = callback else { return };
         let lines = self.lines.iter();
         let lines: Vec<_> = lines
-            .map(|(text, is_warning)| wireseal_line { text: text.as_ptr(), is_warning: *is_warning })
+            .map(|(text, is_warning)| wireseal_line {
+                text: text.as_ptr(),
+                is_warning: *is_warning,
+                reserved: [0; 7],
+            })
             .collect();
         self.report.line_count = lines.len();
         self.report.lines = if lines.is_empty() { null() } else { lines.as_ptr() };

@@ -1,5 +1,6 @@
 /* Linux's sockets, key chains and the key manager: on a kernel without TCP-AO each call says so and changes nothing; all else works. */
 #define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -7,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -122,7 +125,10 @@ static void key_chains(void)
     HOLDS(mkts[1].master_key_length == 26 && memcmp(mkts[1].master_key, "a secret that nobody shows", 26) == 0 && mkts[1].mac_length == 12);
     GIVES(OK, wireseal_chains_at(chains, NULL, 1767225600, mkts, 2, &count, NULL));
     HOLDS(count == 2 && mkts[1].accept_only != 0 && mkts[1].algorithm == WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1);
+    count = 77;
     GIVES(TOO_SMALL, wireseal_chains_at(chains, NULL, 1767225600, mkts, 1, &count, NULL));
+    HOLDS(count == 2);
+    GIVES(TOO_SMALL, wireseal_chains_at(chains, NULL, 1767225600, NULL, 0, &count, NULL));
     GIVES(OK, wireseal_chains_at(chains, NULL, 1900000000, mkts, 2, &count, &next));
     HOLDS(count == 1 && next == INT64_MAX);
     GIVES(NO_SUCH_CHAIN, wireseal_chains_at(chains, "edge", 0, mkts, 2, &count, NULL));
@@ -202,7 +208,8 @@ static void calls(int fd, enum wireseal_status wanted)
     HOLDS(wireseal_socket_set_current_key(fd, 1, message, sizeof message) == wanted);
     HOLDS(wireseal_socket_set_rnext_key(fd, 1, NULL, 0) == wanted);
     HOLDS(wireseal_socket_set_required(fd, 1, message, sizeof message) == wanted);
-    HOLDS(wireseal_socket_info(fd, message, sizeof message, &info) == wanted);
+    HOLDS(wireseal_socket_set_accept_icmps(fd, 1, message, sizeof message) == wanted);
+    HOLDS(wireseal_socket_get_info(fd, message, sizeof message, &info) == wanted);
     HOLDS(wireseal_socket_keys(fd, message, sizeof message, listed, 4, &count) == wanted && count == 77);
 }
 
@@ -245,9 +252,12 @@ static void sockets(const struct wireseal_linux_support *support)
 
     memset(&name, 0, sizeof name);
     name.remote = remote;
+    name.reserved = 1;
+    GIVES(BAD_ARGUMENT, wireseal_socket_delete_key(tcp, &name, NULL, NULL, message, sizeof message));
+    name.reserved = 0;
     NULLS(wireseal_socket_add_key(tcp, P(&remote), P(&key), NULL, 0, NULL, 0));
     NULLS(wireseal_socket_delete_key(tcp, P(&name), NULL, NULL, NULL, 0));
-    NULLS(wireseal_socket_info(tcp, NULL, 0, P(&info)));
+    NULLS(wireseal_socket_get_info(tcp, NULL, 0, P(&info)));
     NULLS(wireseal_socket_keys(tcp, NULL, 0, P(listed), 1, P(&count)));
     NULLS(wireseal_socket_set_md5_key(tcp, P(&remote), NULL, P((const uint8_t *)SECRET), 9, NULL, 0));
     NULLS(wireseal_socket_delete_md5_key(tcp, P(&remote), NULL, NULL, 0));
@@ -327,7 +337,7 @@ static void event_loop(void)
     HOLDS(pthread_create(&thread, NULL, set_a_peer, ends) == 0 && readable(10000));
     pthread_join(thread, NULL);
     GIVES(OK, wireseal_manager_deadline(manager, &due));
-    HOLDS(due < now_ms());
+    HOLDS(due == 0);
     GIVES(OK, wireseal_manager_step(manager, look, &seen));
     GIVES(OK, wireseal_manager_deadline(manager, &due));
     HOLDS(!readable(0) && seen.reports == 0 && due == soon * 1000);
@@ -348,6 +358,70 @@ static void event_loop(void)
     GIVES(OK, wireseal_chains_end(lasts));
 }
 
+/* Whether the manager has 192.0.2.`last`: a peer is there, or attaching finds that it is not before anything else. */
+static int has_peer(uint8_t last)
+{
+    const int tcp = socket(AF_INET, SOCK_STREAM, 0);
+    const struct wireseal_address remote = network(last, 32).address;
+    struct wireseal_attachment *attachment;
+    const enum wireseal_status status = wireseal_manager_attach_connecting(manager, tcp, &remote, 0, message, sizeof message, &attachment);
+
+    if (attachment != NULL)
+        GIVES(OK, wireseal_attachment_end(attachment));
+    close(tcp);
+    return status != WIRESEAL_STATUS_NO_PEER;
+}
+
+static int listed;
+
+/* Of two peers: 192.0.2.8, with the chain "one", and 192.0.2.10, which the newest change has kept out. */
+static void list_peer(void *newest, const struct wireseal_peer *peer)
+{
+    if (listed++ == 0)
+        HOLDS(strcmp(peer->peer, "192.0.2.8") == 0 && strcmp(peer->chain, "one") == 0 && peer->generation < *(uint64_t *)newest);
+    else
+        HOLDS(strcmp(peer->peer, "192.0.2.10") == 0 && peer->chain == NULL && peer->generation == *(uint64_t *)newest);
+}
+
+/* Every error is told in words, whatever was wrong. */
+static void messages(void)
+{
+    struct wireseal_chains *chains, *wrong = (struct wireseal_chains *)manager;
+    struct wireseal_chain_key key;
+    struct wireseal_mkt one = mkt(1, (enum wireseal_tcp_ao_algorithm)77);
+    struct wireseal_network remote = network(7, 33);
+    struct wireseal_attachment *attachment;
+
+    memset(&key, 0, sizeof key);
+    key.reserved[0] = 1;
+    GIVES(BAD_ARGUMENT, wireseal_chains_from_keys("one", &key, 1, 0, NULL, message, sizeof message, &chains));
+    HOLDS(has("key 0: reserved is not zero"));
+    key.reserved[0] = 0;
+    key.mkt = one;
+    GIVES(UNKNOWN_ALGORITHM, wireseal_chains_from_keys("one", &key, 1, 0, NULL, message, sizeof message, &chains));
+    HOLDS(has("key 0: no algorithm has this number"));
+    message[0] = 0;
+    GIVES(BAD_ADDRESS, wireseal_socket_add_key(0, &remote, &one, NULL, 0, message, sizeof message));
+    HOLDS(has("wrong version or prefix length"));
+    GIVES(NOT_A_HANDLE, wireseal_manager_set_peer((struct wireseal_manager *)message, "192.0.2.7", wrong, NULL, message, sizeof message, NULL));
+    HOLDS(has("not such a handle"));
+    message[0] = 0;
+    GIVES(NOT_A_HANDLE, wireseal_manager_set_peer(manager, "192.0.2.7", wrong, NULL, message, sizeof message, NULL));
+    HOLDS(has("not such a handle"));
+    message[0] = 0;
+    GIVES(BAD_ARGUMENT, wireseal_manager_set_peer(manager, "\xff", wrong, NULL, message, sizeof message, NULL));
+    HOLDS(has("no meaning here"));
+    message[0] = 0;
+    GIVES(NULL_POINTER, wireseal_chains_from_file("keys", 0, message, sizeof message, NULL));
+    HOLDS(has("a pointer is null"));
+    message[0] = 0;
+    GIVES(NULL_POINTER, wireseal_manager_attach_accepted(manager, 0, NULL, message, sizeof message, &attachment));
+    HOLDS(has("a pointer is null"));
+    attachment = (struct wireseal_attachment *)manager;
+    GIVES(TOO_LONG, wireseal_manager_attach_listener(manager, 0, message, SIZE_MAX, &attachment));
+    HOLDS(attachment == NULL);
+}
+
 static void peers(void)
 {
     struct wireseal_chains *one = chain("one", 1, 0), *other = chain("other", 1, 0);
@@ -357,8 +431,13 @@ static void peers(void)
     uint64_t generation = 0, later = 77;
     int lines = 0;
 
-    GIVES(OK, wireseal_manager_remove_peer(manager, "192.0.2.7", message, sizeof message, NULL));
-    GIVES(OK, wireseal_manager_remove_peer(manager, "192.0.2.7", message, sizeof message, NULL));
+    /* A peer that is not there is a change of its own: who undoes it undoes no other. */
+    GIVES(OK, wireseal_manager_remove_peer(manager, "192.0.2.7", message, sizeof message, &generation));
+    GIVES(OK, wireseal_manager_remove_peer(manager, "192.0.2.7", message, sizeof message, &later));
+    HOLDS(later == generation + 1 && !has_peer(7));
+    GIVES(OK, wireseal_manager_undo(manager, later, message, sizeof message, NULL));
+    HOLDS(!has_peer(7));
+    later = 77;
     GIVES(NOT_A_PEER, wireseal_manager_set_peer(manager, "192.0.2.7/33", one, NULL, message, sizeof message, NULL));
     HOLDS(has("\"192.0.2.7/33\" is no peer"));
     GIVES(NO_SUCH_CHAIN, wireseal_manager_set_peer(manager, "192.0.2.7", one, "two", message, sizeof message, NULL));
@@ -398,11 +477,47 @@ static void peers(void)
     GIVES(OK, wireseal_manager_progress(manager, later, NULL, NULL, &progress));
     HOLDS(progress.is_undone);
 
+    GIVES(BAD_ARGUMENT, wireseal_manager_progress(manager, generation + 1, NULL, NULL, &progress));
+    GIVES(BAD_ARGUMENT, wireseal_manager_progress(manager, UINT64_MAX, NULL, NULL, &progress));
+
+    /* The peer that is kept stays when the others go, and must be there. */
     changes[0].kind = WIRESEAL_PEER_CHANGE_KIND_KEEP;
-    GIVES(OK, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, NULL, 0, NULL));
+    GIVES(NO_PEER, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, message, sizeof message, NULL));
+    HOLDS(has("no peer 198.51.100.0/24 to keep"));
+    GIVES(OK, wireseal_manager_set_peer(manager, "192.0.2.8", one, NULL, message, sizeof message, NULL));
+    GIVES(OK, wireseal_manager_set_peer(manager, "192.0.2.9", one, NULL, message, sizeof message, NULL));
+    changes[0].peer = "192.0.2.8";
+    changes[1] = changes[0];
+    GIVES(PEER_TWICE, wireseal_manager_change(manager, changes, 2, 0, NULL, NULL, message, sizeof message, NULL));
+    changes[1].kind = WIRESEAL_PEER_CHANGE_KIND_REMOVE;
+    GIVES(PEER_TWICE, wireseal_manager_change(manager, changes, 2, 0, NULL, NULL, message, sizeof message, NULL));
+    GIVES(OK, wireseal_manager_change(manager, changes, 1, WIRESEAL_CHANGE_REMOVE_OTHERS, NULL, NULL, message, sizeof message, NULL));
+    HOLDS(has_peer(8) && !has_peer(9));
     GIVES(OK, wireseal_manager_change(manager, NULL, 0, 0, NULL, NULL, NULL, 0, NULL));
+    changes[0].reserved[1] = 1;
+    GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, message, sizeof message, NULL));
+    HOLDS(has("the change of 192.0.2.8: reserved is not zero"));
+    changes[0].reserved[1] = 0;
+    policy.reserved[0] = 1;
+    GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, message, sizeof message, NULL));
+    HOLDS(has("a policy: reserved is not zero"));
+    policy.reserved[0] = 0;
+
+    /* The list of peers, with the changes that set them. */
+    listed = 0;
+    GIVES(OK, wireseal_manager_generation(manager, &generation));
+    GIVES(OK, wireseal_manager_block_peer(manager, "192.0.2.10", message, sizeof message, &later));
+    HOLDS(later == generation + 1);
+    GIVES(OK, wireseal_manager_peers(manager, list_peer, &later));
+    HOLDS(listed == 2);
+    GIVES(OK, wireseal_manager_remove_peer(manager, "192.0.2.10", message, sizeof message, NULL));
+    NULLS(wireseal_manager_generation(P(manager), P(&generation)));
+    GIVES(NULL_POINTER, wireseal_manager_peers(NULL, list_peer, NULL));
+    GIVES(NULL_POINTER, wireseal_manager_peers(manager, NULL, NULL));
+
     changes[0].kind = 5;
-    GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, NULL, 0, NULL));
+    GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 0, NULL, NULL, message, sizeof message, NULL));
+    HOLDS(has("no change is of the kind 5"));
     changes[0].kind = WIRESEAL_PEER_CHANGE_KIND_SET;
     GIVES(BAD_ARGUMENT, wireseal_manager_change(manager, changes, 1, 4, NULL, NULL, NULL, 0, NULL));
     policy.on_failure = 4;
@@ -437,6 +552,11 @@ static void attaching(const struct wireseal_linux_support *support)
     HOLDS(wireseal_manager_attach_listener(manager, tcp, message, sizeof message, &attachment) == wanted);
     if (attachment != NULL) {
         GIVES(ALREADY_ATTACHED, wireseal_manager_attach_listener(manager, tcp, message, sizeof message, &attachment));
+        GIVES(OK, wireseal_attachment_state(attachment, &state));
+        HOLDS(state.user == NULL);
+        GIVES(OK, wireseal_attachment_set_user(attachment, message));
+        GIVES(OK, wireseal_attachment_state(attachment, &state));
+        HOLDS(state.user == message);
         exit(0);
     }
     HOLDS(has("this kernel has no TCP-AO"));
@@ -455,6 +575,8 @@ static void attaching(const struct wireseal_linux_support *support)
     NULLS(wireseal_manager_attach_connecting(P(manager), tcp, P(&remote), 0, NULL, 0, P(&attachment)));
     NULLS(wireseal_manager_attach_accepted(P(manager), tcp, P(&remote), NULL, 0, P(&attachment)));
     GIVES(NULL_POINTER, wireseal_attachment_state(NULL, &state));
+    GIVES(NULL_POINTER, wireseal_attachment_set_user(NULL, NULL));
+    GIVES(NOT_A_HANDLE, wireseal_attachment_set_user((const struct wireseal_attachment *)manager, message));
     GIVES(NOT_A_HANDLE, wireseal_attachment_state((const struct wireseal_attachment *)manager, &state));
     GIVES(NOT_A_HANDLE, wireseal_attachment_keys((const struct wireseal_attachment *)&state, NULL, 0, listed, 1, &count));
     GIVES(NOT_A_HANDLE, wireseal_attachment_end((struct wireseal_attachment *)(void *)message));
@@ -529,6 +651,73 @@ static void threads_and_ends(void)
     GIVES(OK, wireseal_chains_end(chains));
 }
 
+/* Makes and ends chains until `stop`. */
+static volatile int stop;
+
+static void *make_and_end(void *unused)
+{
+    (void)unused;
+    while (!stop)
+        GIVES(OK, wireseal_chains_end(chain("core", 1, 0)));
+    return NULL;
+}
+
+/* A child works with handles, whatever other threads were doing when its parent forked. */
+static void forks(void)
+{
+    struct wireseal_chains *chains = chain("core", 1, 0);
+    pthread_t thread;
+    int turn, status;
+
+    HOLDS(pthread_create(&thread, NULL, make_and_end, NULL) == 0);
+    for (turn = 0; turn < 100; turn++) {
+        const pid_t child = fork();
+        if (child == 0) {
+            char name[8];
+            alarm(20);
+            _exit(wireseal_chains_name(chains, 0, name, sizeof name) != WIRESEAL_STATUS_OK || wireseal_chains_end(chains) != WIRESEAL_STATUS_OK);
+        }
+        HOLDS(waitpid(child, &status, 0) == child && status == 0);
+    }
+    stop = 1;
+    pthread_join(thread, NULL);
+    GIVES(OK, wireseal_chains_end(chains));
+}
+
+static int has_returned;
+
+static void *read_a_pipe(void *path)
+{
+    struct wireseal_chains *chains;
+
+    GIVES(OK, wireseal_chains_from_file((const char *)path, 0, message, sizeof message, &chains));
+    GIVES(OK, wireseal_chains_end(chains));
+    has_returned = 1;
+    pthread_testcancel();
+    return NULL;
+}
+
+/* A thread that is cancelled in a call ends after it. */
+static void cancellation(void)
+{
+    char directory[] = "/tmp/wireseal.XXXXXX", path[64];
+    const struct timespec moment = {0, 50000000};
+    pthread_t thread;
+    void *result;
+    int writer;
+
+    HOLDS(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/keys.toml", directory);
+    HOLDS(mkfifo(path, 0600) == 0 && pthread_create(&thread, NULL, read_a_pipe, path) == 0);
+    /* It opens the pipe, and waits there. */
+    writer = open(path, O_WRONLY);
+    nanosleep(&moment, NULL);
+    HOLDS(writer >= 0 && pthread_cancel(thread) == 0 && write(writer, TOML, strlen(TOML)) == (ssize_t)strlen(TOML) && close(writer) == 0);
+    HOLDS(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED && has_returned);
+    unlink(path);
+    rmdir(directory);
+}
+
 int main(void)
 {
     struct wireseal_linux_support support;
@@ -539,8 +728,11 @@ int main(void)
     key_chains();
     sockets(&support);
     event_loop();
+    messages();
     peers();
     attaching(&support);
     threads_and_ends();
+    forks();
+    cancellation();
     return 0;
 }

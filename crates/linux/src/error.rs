@@ -12,7 +12,7 @@ use crate::{Generation, KeyName, PeerName};
 
 /// How [`Error::NotSupported`] and [`NetworkCounters`](crate::NetworkCounters) describe a kernel without TCP-AO.
 pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); \
-     use a userspace transport (wireseal-smoltcp, wireseal_tcp_ao::shim, or the program `wireseal gateway`)";
+     use TCP-AO in userspace (wireseal-smoltcp, a shim under a TCP stack of your own, or the program `wireseal gateway`)";
 
 /// Why a call failed. Nothing has changed unless a variant or the call says otherwise. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -23,8 +23,8 @@ pub enum Error {
     NotSupported,
     /// No Linux has the algorithm; the kernel was not asked.
     #[error(
-        "{}Linux has no {algorithm}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use a userspace transport \
-         (wireseal-smoltcp, wireseal_tcp_ao::shim, or the program `wireseal gateway`)",
+        "{}Linux has no {algorithm}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use TCP-AO in userspace \
+         (wireseal-smoltcp, a shim under a TCP stack of your own, or the program `wireseal gateway`)",
         key_id.map(|id| format!("key {id}: ")).unwrap_or_default()
     )]
     AlgorithmNotInLinux {
@@ -49,14 +49,14 @@ pub enum Error {
     },
     /// The socket has a TCP-MD5 key for some of the same peers; or it has any TCP-MD5 key and is to require TCP-AO (EKEYREJECTED).
     #[error(
-        "the socket has a TCP-MD5 key for the same peers, or requires TCP-AO of all peers while it has one; delete that key first \
-         (delete_md5_key), or do not require TCP-AO (set_required)"
+        "the socket has a TCP-MD5 key for the same peers, or requires TCP-AO of all peers while it has one; delete that key first, \
+         or do not require TCP-AO"
     )]
     Md5KeyInTheWay,
     /// The socket has a TCP-AO key for some of the same peers, or requires TCP-AO (EKEYREJECTED for a TCP-MD5 key).
     #[error(
         "the socket has a TCP-AO key for the same peers, or requires TCP-AO; delete the key or stop requiring \
-         TCP-AO first (delete_key, set_required)"
+         TCP-AO first"
     )]
     AoKeyInTheWay,
     /// The MAC does not fit into a SYN beside the other options (EMSGSIZE).
@@ -181,6 +181,9 @@ pub enum Error {
         "peer {0} is given twice; give each once, and peers with one link-local address on two links with their interfaces"
     )]
     PeerTwice(PeerName),
+    /// A peer is to be [kept](crate::Transaction::keep_peer) that the manager does not have.
+    #[error("the key manager has no peer {0} to keep; set it, or leave it out")]
+    UnknownPeer(PeerName),
     /// A text names no peer.
     #[error(
         "{text:?} is no peer: {because}; write an address or a network, and after % the name or index of its interface if it is on one alone"
@@ -194,7 +197,7 @@ pub enum Error {
     /// The peers were changed after the transaction began, so that what it was built on no longer holds. Begin another
     /// ([`KeyManager::transaction`](crate::KeyManager::transaction)).
     #[error(
-        "the key manager's peers have changed: the transaction began at {began}, and {newest} is in force; begin another transaction"
+        "the key manager's peers have changed: this change began at {began}, and {newest} is in force; begin the change anew"
     )]
     ChangedMeanwhile {
         /// The generation when the transaction began.
@@ -235,7 +238,7 @@ pub enum Error {
     Ended,
     /// The manager has no peer with the connection's address, VRF and interface. Close the socket.
     #[error(
-        "the key manager has no peer {0} in the socket's VRF and on its interface; set one (set_peer), or close the socket"
+        "the key manager has no peer {0} in the socket's VRF and on its interface; set one, or close the socket"
     )]
     NoPeer(IpAddr),
     /// The handshake was signed with a key of another peer, whose network contains the connection's address. Close it.
@@ -264,9 +267,7 @@ pub enum Error {
     #[error("this is not the socket that was attached; detach that one, and attach this one")]
     AnotherSocket,
     /// The manager has no descriptor of the socket: it was [let go](crate::Attachment::let_go).
-    #[error(
-        "the key manager has let go of the socket; read its keys with a descriptor of your own (seen_keys)"
-    )]
+    #[error("the key manager has let go of the socket; read its keys with a descriptor of your own")]
     LetGo,
     /// Changing this key failed while the socket was being attached. Earlier changes stay; they let nothing unsigned through.
     #[error("{key}: {error}")]
@@ -390,7 +391,7 @@ fn no_such_key(send_id: &Option<KeyId>, recv_id: &Option<KeyId>, f: &mut fmt::Fo
         (None, Some(recv)) => write!(f, " RecvID {recv}")?,
         (None, None) => f.write_str(" these ids")?,
     }
-    f.write_str("; one to be deleted is gone already, and one to be used has to be added first (add_key); keys lists them")
+    f.write_str("; one to be deleted is gone already, and one to be used has to be added first")
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ pub use kernel::{NetworkCounters, Support, probe};
 pub use key::{InstalledKey, SeenKey, SocketKey, Successor};
 pub use listener::TcpAoListener;
 pub use manager::{
-    Action, Attachment, Barrier, KeyManager, OnFailure, Origin, PendingSocket, PlannedSocket, Policy,
+    Action, Attachment, Barrier, KeyManager, OnFailure, Origin, Peer, PendingSocket, PlannedSocket, Policy,
     PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, StepTimer,
     Transaction,
 };

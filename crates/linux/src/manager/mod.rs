@@ -44,7 +44,7 @@ pub use policy::{OnFailure, Policy, PolicyAction};
 pub use progress::{Barrier, PendingSocket, Progress};
 pub use report::{Refused, SocketReport, SocketState, StepReport};
 pub use sockets::Attachment;
-pub use transaction::{PlannedSocket, Transaction};
+pub use transaction::{Peer, PlannedSocket, Transaction};
 
 /// Installs and removes the keys of key chains on sockets, on schedule. A clone is another handle on the same manager.
 ///

@@ -27,6 +27,8 @@ pub struct Progress {
     /// The newest change, if that is a later one. Then this change can no longer reach a barrier: ask about the newest, which includes it
     /// unless it was undone.
     pub superseded_by: Option<Generation>,
+    /// There was such a change, or it is [`Generation::default`], from before the first. Else nothing is known about it yet.
+    pub is_made: bool,
     /// The change was [undone](KeyManager::undo).
     pub is_undone: bool,
     /// How many sockets count: those attached, without connections that have ended and those of peers that hold their old keys.
@@ -66,7 +68,7 @@ impl Progress {
     /// Whether all sockets that count hold the keys, and the change is the newest.
     #[must_use]
     pub const fn is_held(&self) -> bool {
-        self.superseded_by.is_none() && self.not_held.is_empty()
+        self.is_made && self.superseded_by.is_none() && self.not_held.is_empty()
     }
 
     /// Whether also all peers have moved.
@@ -93,6 +95,7 @@ impl Progress {
         let mut progress = Self {
             generation,
             superseded_by: Some(state.generation).filter(|newest| generation < *newest),
+            is_made: generation <= state.generation,
             is_undone: state.undone.contains(&generation),
             sockets: 0,
             not_held: Vec::new(),

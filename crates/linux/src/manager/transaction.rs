@@ -1,5 +1,6 @@
 //! Changes of peers, one or several at once: with a dry run, and with an undo.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -75,6 +76,17 @@ impl KeyManager {
         transaction.commit_anyway().expect("a peer without keys clashes with none")
     }
 
+    /// The peers, in order.
+    pub fn peers(&self) -> Vec<Peer> {
+        let peers = Arc::clone(&self.shared.state().peers);
+        let peer = |(name, of): (&PeerName, &Configured)| Peer {
+            name: *name,
+            chain: (!of.is_blocked).then(|| of.chain.name().to_owned()),
+            generation: of.version,
+        };
+        peers.iter().map(peer).collect()
+    }
+
     /// Begins a change of several peers that takes effect at once, or not at all.
     pub fn transaction(&self) -> Transaction {
         let began = self.generation();
@@ -82,6 +94,7 @@ impl KeyManager {
             shared: Arc::clone(&self.shared),
             began,
             changes: Changes::new(),
+            kept: BTreeSet::new(),
             policies: PeerTable::new(),
             replaces_all: false,
         }
@@ -114,6 +127,17 @@ impl KeyManager {
         self.shared.state().set_policies(PeerTable::from([(peer.canonical(), policy)]));
         self.shared.changed();
     }
+}
+
+/// A peer of a [`KeyManager`] ([`KeyManager::peers`]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Its name.
+    pub name: PeerName,
+    /// The name of its key chain; `None` if it is [kept out](KeyManager::block_peer).
+    pub chain: Option<String>,
+    /// The change that gave it this chain, or has kept it out.
+    pub generation: Generation,
 }
 
 /// Changes of a [`KeyManager`]'s peers that take effect at once, or not at all ([`KeyManager::transaction`]).
@@ -160,6 +184,8 @@ pub struct Transaction {
     /// The generation when it began.
     began: Generation,
     changes: Changes,
+    /// The peers that have to be there, and stay as they are.
+    kept: BTreeSet<PeerName>,
     policies: PeerTable<Policy>,
     /// It removes all other peers.
     replaces_all: bool,
@@ -187,7 +213,15 @@ impl Transaction {
         self.change(peer, None)
     }
 
-    /// Will remove all peers that this transaction neither sets nor blocks, as [`KeyManager::set_peers`] does.
+    /// Will leave a peer as it is, also if the transaction [removes others](Self::remove_others); [`Error::UnknownPeer`] at the end, if the
+    /// manager does not have it. Returns whether that replaces an earlier change of the peer in this transaction.
+    pub fn keep_peer(&mut self, peer: PeerName) -> bool {
+        let peer = peer.canonical();
+        let is_twice = !self.kept.insert(peer);
+        self.changes.remove(&peer).is_some() || is_twice
+    }
+
+    /// Will remove all peers that this transaction neither sets nor blocks nor keeps, as [`KeyManager::set_peers`] does.
     pub fn remove_others(&mut self) {
         self.replaces_all = true;
     }
@@ -195,7 +229,9 @@ impl Transaction {
     fn change(&mut self, peer: PeerName, to: Option<(Arc<KeyChain>, bool)>) -> bool {
         let version = Generation::default();
         let configured = to.map(|(chain, is_blocked)| Configured { chain, is_blocked, version });
-        self.changes.insert(peer.canonical(), configured).is_some()
+        let peer = peer.canonical();
+        let is_kept = self.kept.remove(&peer);
+        self.changes.insert(peer, configured).is_some() || is_kept
     }
 
     /// Will [set a peer's policy](KeyManager::set_policy), before its keys change.
@@ -237,8 +273,8 @@ impl Transaction {
     /// nothing changes at all, this is a generation nevertheless, so that to undo it never undoes an earlier one.
     ///
     /// # Errors
-    /// [`Error::ChangedMeanwhile`] if peers were changed since the transaction began; [`Error::AlgorithmNotInLinux`] and
-    /// [`Error::PeersClash`]. Nothing has changed then.
+    /// [`Error::ChangedMeanwhile`] if peers were changed since the transaction began; [`Error::UnknownPeer`],
+    /// [`Error::AlgorithmNotInLinux`] and [`Error::PeersClash`]. Nothing has changed then.
     pub fn commit(self) -> Result<Generation, Error> {
         let shared = Arc::clone(&self.shared);
         let done = self.commit_to(&mut shared.state());
@@ -269,9 +305,13 @@ impl Transaction {
         if began != newest {
             return Err(Error::ChangedMeanwhile { began, newest });
         }
+        if let Some(unknown) = self.kept.iter().find(|peer| !state.peers.contains_key(peer)) {
+            return Err(Error::UnknownPeer(*unknown));
+        }
         let mut changes = self.changes.clone();
         if self.replaces_all {
-            state.peers.keys().for_each(|peer| _ = changes.entry(*peer).or_insert(None));
+            let others = state.peers.keys().filter(|peer| !self.kept.contains(peer));
+            others.for_each(|peer| _ = changes.entry(*peer).or_insert(None));
         }
         changes.retain(|peer, change| match (change, state.peers.get(peer)) {
             (Some(change), Some(before)) => !change.is_same(before),

@@ -56,6 +56,48 @@ fn to_undo_a_transaction_that_changed_nothing_undoes_no_other() {
 }
 
 #[test]
+fn a_kept_peer_stays_when_the_others_are_removed() {
+    let manager = with_peers(0..3);
+    let mut transaction = manager.transaction();
+    assert!(!transaction.keep_peer(host(1)));
+    assert!(!transaction.set_peer(host(5), with_keys(&[7])));
+    transaction.remove_others();
+    let kept = transaction.commit().unwrap();
+    assert_eq!(configured(&manager), [(host(1), vec![1]), (host(5), vec![7])]);
+    assert!(
+        manager
+            .peers()
+            .iter()
+            .map(|peer| (peer.name, peer.generation))
+            .eq([(host(1), Generation(1)), (host(5), kept)])
+    );
+
+    // What is said last of a peer counts, and that something was said before is told.
+    let mut transaction = manager.transaction();
+    assert!(
+        !transaction.remove_peer(host(1)) && transaction.keep_peer(host(1)) && transaction.keep_peer(host(1))
+    );
+    assert!(!transaction.keep_peer(host(5)) && transaction.remove_peer(host(5)));
+    transaction.commit().unwrap();
+    assert_eq!(configured(&manager), [(host(1), vec![1])]);
+
+    let mut transaction = manager.transaction();
+    transaction.keep_peer(host(9));
+    let error = transaction.dry_run(at(0)).unwrap_err();
+    assert!(matches!(error, Error::UnknownPeer(peer) if peer == host(9)), "{error}");
+    assert!(matches!(transaction.commit(), Err(Error::UnknownPeer(_))));
+}
+
+#[test]
+fn a_change_that_was_not_made_yet_is_not_held() {
+    let manager = with_peers(0..1);
+    let newest = manager.generation();
+    assert!(manager.progress(newest).is_held() && manager.progress(newest).is_made);
+    let later = manager.progress(Generation(newest.0 + 1));
+    assert!(!later.is_made && !later.is_held() && !later.has_moved() && later.superseded_by.is_none());
+}
+
+#[test]
 fn a_transaction_is_refused_after_another_change() {
     let manager = with_peers(0..3);
     let mut transaction = manager.transaction();
