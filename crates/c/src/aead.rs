@@ -126,9 +126,7 @@ pub unsafe extern "C" fn wireseal_aead_key_served_by(
     text_size: usize,
 ) -> wireseal_status {
     // SAFETY: what the header asks of C.
-    unsafe {
-        border::read(key, |key| write_text(key.served_by(), border::octets_mut(text.cast(), text_size)?))
-    }
+    unsafe { border::read(key, |key| write_text(key.served_by(), text, text_size)) }
 }
 
 /// Writes a result to where C wants it, which need not be initialised.
@@ -166,11 +164,18 @@ fn check_length(key: &AeadKey, length: usize) -> Result<(), Status> {
 }
 
 /// Writes a text and a zero.
-pub(crate) fn write_text(text: &str, into: &mut [u8]) -> Result<(), Status> {
-    let into = into.get_mut(..=text.len()).ok_or(Status::TooSmall)?;
-    into[..text.len()].copy_from_slice(text.as_bytes());
-    into[text.len()] = 0;
-    Ok(())
+///
+/// # Safety
+/// As for [`border::octets_mut`].
+unsafe fn write_text(text: &str, into: *mut c_char, size: usize) -> Result<(), Status> {
+    if size <= text.len() {
+        return Err(Status::TooSmall);
+    }
+    // SAFETY: the caller's promise, and both fit.
+    unsafe {
+        write_octets(into.cast(), text.as_bytes())?;
+        write_octets(into.add(text.len()).cast(), &[0])
+    }
 }
 
 /// Ends a key and wipes its memory.
