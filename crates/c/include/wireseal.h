@@ -26,8 +26,9 @@
  *
  * Threads
  *   Different handles can be used by different threads at the same time. If a thread uses a handle while another does, its call returns
- *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: a thread that reads a shim's counters can make
- *   another's packet fail. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any number of threads may use at once.
+ *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: while a thread reads a shim's counters,
+ *   another's packet is not taken. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any
+ *   number of threads may use at once.
  *
  * Callbacks
  *   A callback returns: neither longjmp() nor an exception of C++ may leave it; an exception ends the program.

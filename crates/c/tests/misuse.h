@@ -6,8 +6,8 @@
 
 /*
  * MISUSED(STATUS, f(H(handle), P(pointer), ...)) makes the call once with null for each H and P, which has to be WIRESEAL_STATUS_NULL_POINTER;
- * for each H with memory that is no such handle: zeros, garbage, a copy of the handle, and misuse.other, a handle of another kind; and at last
- * as it stands, which has to give the status.
+ * for each H with what is no such handle: zeros, garbage, a copy of the handle, a pointer that is not aligned, and misuse.other, a handle of
+ * another kind; and at last as it stands, which has to give the status.
  */
 #define P(pointer) (is_null() ? NULL : (pointer))
 #define H(handle) (is_null() ? NULL : is_replaced() ? (__typeof__(handle))instead(handle) : (handle))
@@ -21,7 +21,7 @@
             is(WIRESEAL_STATUS_NULL_POINTER, call, text, __FILE__, __LINE__);                                                   \
         } while (++misuse.null < misuse.pointers);                                                                              \
         misuse.null = -1;                                                                                                       \
-        for (misuse.kind = 0; misuse.kind < 4; misuse.kind++)                                                                   \
+        for (misuse.kind = 0; misuse.kind < 5; misuse.kind++)                                                                   \
             for (misuse.instead = 0; misuse.instead < misuse.handles; misuse.instead++) {                                       \
                 const int handles = misuse.handles;                                                                             \
                 misuse.pointers = misuse.handles = 0;                                                                           \
@@ -95,6 +95,7 @@ static void *instead(void *handle)
     case 0: memset(&memory, 0, sizeof memory); break;
     case 1: memset(&memory, 0xa5, sizeof memory); break;
     case 2: memcpy(&memory, handle, 64); break;
+    case 3: return memory.octets + 1;
     default: return misuse.other;
     }
     return &memory;
