@@ -132,7 +132,7 @@
 #define WIRESEAL_QUIC_PACKET_KEY_SIZE 768
 
 // Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_QUIC_HEADER_KEY_SIZE 448
+#define WIRESEAL_QUIC_HEADER_KEY_SIZE 640
 
 // No packet was opened yet, for wireseal_quic_open().
 #define WIRESEAL_QUIC_NONE UINT64_MAX
@@ -141,7 +141,7 @@
 #define WIRESEAL_AEAD_KEY_SIZE 768
 
 // Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
-#define WIRESEAL_MASK_KEY_SIZE 448
+#define WIRESEAL_MASK_KEY_SIZE 640
 
 // What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
 //

@@ -69,7 +69,7 @@ unsafe impl Opaque for wireseal_aead_key {
 /// Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
 pub const WIRESEAL_AEAD_KEY_SIZE: usize = 768;
 /// Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
-pub const WIRESEAL_MASK_KEY_SIZE: usize = 448;
+pub const WIRESEAL_MASK_KEY_SIZE: usize = 640;
 
 const _: () = assert!(wireseal_aead_key::SIZE <= WIRESEAL_AEAD_KEY_SIZE);
 const _: () = assert!(wireseal_mask_key::SIZE <= WIRESEAL_MASK_KEY_SIZE);

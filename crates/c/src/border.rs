@@ -477,3 +477,8 @@ pub(crate) unsafe fn place_if_wanted<'a, T>(out: *mut T) -> Result<Option<Place<
     // SAFETY: the caller's promise.
     if out.is_null() { Ok(None) } else { unsafe { place(out) }.map(Some) }
 }
+
+/// Checks what a struct of C's has for later versions: zeros.
+pub(crate) fn unused<T: Into<u64> + Copy>(reserved: &[T]) -> Result<(), Status> {
+    reserved.iter().all(|octets| (*octets).into() == 0).then_some(()).ok_or(Status::BadArgument)
+}

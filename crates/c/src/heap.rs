@@ -187,11 +187,6 @@ pub(crate) fn end<H: OnHeap>(handle: *mut H) -> Status {
     }
 }
 
-/// What a struct of C's has for later versions.
-pub(crate) fn unused(reserved: &[u64]) -> Result<(), Status> {
-    reserved.iter().all(|octets| *octets == 0).then_some(()).ok_or(Status::BadArgument)
-}
-
 /// A text of C's that it may leave out.
 ///
 /// # Safety

@@ -7,11 +7,9 @@ use std::vec::Vec;
 
 use wireseal_keys::{Error, Key, KeyChain, KeyChains, Lifetime, Timestamp};
 
-use crate::border::{given, items, items_mut, octets, place, place_if_wanted};
+use crate::border::{given, items, items_mut, octets, place, place_if_wanted, unused};
 use crate::formats::{Converted, chains_of_file, chains_of_text, converted as converted_text};
-use crate::heap::{
-    Message, OnHeap, end, explained, keep, status_text, telling, text, text_if_given, unused, with,
-};
+use crate::heap::{Message, OnHeap, end, explained, keep, status_text, telling, text, text_if_given, with};
 use crate::mkt::wireseal_mkt;
 use crate::status::{wireseal_status, wireseal_status as Status};
 

@@ -10,9 +10,9 @@ use wireseal_linux::{
 };
 
 use crate::address::wireseal_network;
-use crate::border::{Place, given, items_mut, octets, place};
+use crate::border::{Place, given, items_mut, octets, place, unused};
 use crate::connection::{WIRESEAL_NO_KEY_ID, wireseal_counters};
-use crate::heap::{Message, characters, explained, uncancelled, unused};
+use crate::heap::{Message, characters, explained, uncancelled};
 use crate::mkt::{algorithm_number, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -485,7 +485,7 @@ impl TryFrom<&wireseal_key_name> for KeyName {
     type Error = Status;
 
     fn try_from(name: &wireseal_key_name) -> Result<Self, Status> {
-        unused(&[name.reserved.into()])?;
+        unused(&[name.reserved])?;
         Ok(Self {
             remote: (&name.remote).try_into()?,
             vrf: (name.in_vrf != 0).then_some(name.vrf),

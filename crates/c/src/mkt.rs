@@ -6,7 +6,7 @@ use wireseal_tcp_ao::{
     KeyId, MKTS_PER_PEER, MasterKey, Mkt, MktError, MktSet, OptionCoverage, TcpAoAlgorithm,
 };
 
-use crate::border::{guarded, items, octets, place, text};
+use crate::border::{guarded, items, octets, place, text, unused};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
 /// The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
@@ -122,9 +122,7 @@ impl wireseal_mkt {
     /// What C promises: its master key has as many octets as it says.
     pub(crate) unsafe fn read(&self) -> Result<Mkt, Status> {
         let algorithm = algorithm(self.algorithm)?;
-        if self.reserved != [0; 2] {
-            return Err(Status::BadArgument);
-        }
+        unused(&self.reserved)?;
         // SAFETY: the caller's promise.
         let master_key = MasterKey::new(unsafe { octets(self.master_key, self.master_key_length)? })?;
         let (send_id, recv_id) = (KeyId(self.send_id), KeyId(self.recv_id));

@@ -7,8 +7,8 @@ use std::string::String;
 use wireseal_keys::Timestamp;
 use wireseal_linux::{Error, Generation, KeyManager, OnFailure, PeerName, Policy, Transaction};
 
-use crate::border::{given, items, place, place_if_wanted};
-use crate::heap::{Message, for_c, telling, text, text_if_given, unused, value, with};
+use crate::border::{given, items, place, place_if_wanted, unused};
+use crate::heap::{Message, for_c, telling, text, text_if_given, value, with};
 use crate::keys::{chain_named, wireseal_chains};
 use crate::manager::{Manager, wireseal_manager};
 use crate::report::{say, wireseal_line_callback};

@@ -34,7 +34,7 @@ pub enum wireseal_quic_side {
 /// Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
 pub const WIRESEAL_QUIC_PACKET_KEY_SIZE: usize = 768;
 /// Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
-pub const WIRESEAL_QUIC_HEADER_KEY_SIZE: usize = 448;
+pub const WIRESEAL_QUIC_HEADER_KEY_SIZE: usize = 640;
 
 const _: () = assert!(wireseal_quic_packet_key::SIZE <= WIRESEAL_QUIC_PACKET_KEY_SIZE);
 const _: () = assert!(wireseal_quic_header_key::SIZE <= WIRESEAL_QUIC_HEADER_KEY_SIZE);

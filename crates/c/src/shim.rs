@@ -10,7 +10,7 @@ use wireseal_tcp_ao::shim::{
 use wireseal_tcp_ao::{ConnectionIdentifier, ConnectionState, KeyId, Peer, PeerError};
 
 use crate::address::{wireseal_network, wireseal_pair};
-use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_place, place, with};
+use crate::border::{self, Array, Kind, Opaque, given, make_in_place, octets_place, place, unused, with};
 use crate::connection::{imported, wireseal_connection_info, wireseal_counters};
 use crate::event::{CObserver, wireseal_direction, wireseal_observer};
 use crate::mkt::{mkts, wireseal_mkt};
@@ -108,9 +108,7 @@ impl TryFrom<&wireseal_shim_config> for ShimConfig {
         ];
         let unmatched = known.iter().find(|(number, _)| *number as u32 == config.unmatched);
         let unmatched = unmatched.map(|(_, unmatched)| *unmatched).ok_or(Status::BadArgument)?;
-        if config.reserved != [0; 4] {
-            return Err(Status::BadArgument);
-        }
+        unused(&config.reserved)?;
         let usual = Self::new(config.mtu);
         let stack_mtu = if config.stack_mtu == 0 { usual.stack_mtu } else { config.stack_mtu };
         if stack_mtu < WIRESEAL_STACK_MTU_MIN || stack_mtu > config.mtu.saturating_sub(WIRESEAL_OPTION_ROOM) {
@@ -162,9 +160,7 @@ impl TryFrom<&wireseal_connection_identifier> for ConnectionIdentifier {
     fn try_from(connections: &wireseal_connection_identifier) -> Result<Self, Status> {
         let (local, remote): (IpCidr, IpCidr) =
             ((&connections.local).try_into()?, (&connections.remote).try_into()?);
-        if connections.reserved != [0; 4] {
-            return Err(Status::BadArgument);
-        }
+        unused(&connections.reserved)?;
         let port = |port| (port != 0).then_some(port);
         let (local_port, remote_port) = (port(connections.local_port), port(connections.remote_port));
         Ok(Self { local, remote, local_port, remote_port })
