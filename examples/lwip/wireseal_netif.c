@@ -86,7 +86,11 @@ static err_t verify(struct pbuf *frame, struct netif *netif)
     return ERR_OK;
 }
 
-#if !NO_SYS
+#if NO_SYS
+#define INPUT verify
+#else
+#define INPUT input
+
 /* In the driver's thread: passes the frame on to lwIP's. */
 static err_t input(struct pbuf *frame, struct netif *netif)
 {
@@ -160,15 +164,13 @@ static void expire(void *argument)
 void wireseal_netif_wrap(struct wireseal_netif *wrapper, struct netif *netif, struct wireseal_shim *shim)
 {
     LWIP_ASSERT_CORE_LOCKED();
+    LWIP_ASSERT("the netif is wrapped already", netif->input != INPUT);
     wrapper->netif = netif;
     wrapper->shim = shim;
     wrapper->next = wrappers;
     wrappers = wrapper;
-#if NO_SYS
-    netif->input = verify;
-#else
-    netif->input = input;
-#endif
+    wrapper->input = netif->input;
+    netif->input = INPUT;
 #if LWIP_IPV4
     wrapper->output = netif->output;
     netif->output = output;
@@ -182,4 +184,28 @@ void wireseal_netif_wrap(struct wireseal_netif *wrapper, struct netif *netif, st
 #endif
     netif->mtu = (u16_t)(netif->mtu - WIRESEAL_OPTION_ROOM);
     sys_timeout(EXPIRE_INTERVAL, expire, wrapper);
+}
+
+void wireseal_netif_unwrap(struct wireseal_netif *wrapper)
+{
+    struct netif *netif = wrapper->netif;
+    struct wireseal_netif **place = &wrappers;
+
+    LWIP_ASSERT_CORE_LOCKED();
+    sys_untimeout(expire, wrapper);
+    while (*place != wrapper) {
+        place = &(*place)->next;
+    }
+    *place = wrapper->next;
+    netif->input = wrapper->input;
+#if LWIP_IPV4
+    netif->output = wrapper->output;
+#endif
+#if LWIP_IPV6
+    netif->output_ip6 = wrapper->output_ip6;
+#if LWIP_ND6_ALLOW_RA_UPDATES
+    netif->mtu6 = (u16_t)(netif->mtu6 + WIRESEAL_OPTION_ROOM);
+#endif
+#endif
+    netif->mtu = (u16_t)(netif->mtu + WIRESEAL_OPTION_ROOM);
 }

@@ -13,6 +13,7 @@ struct wireseal_netif {
     struct wireseal_netif *next;
     struct netif *netif;
     struct wireseal_shim *shim;
+    netif_input_fn input;
 #if LWIP_IPV4
     netif_output_fn output;
 #endif
@@ -31,6 +32,10 @@ struct wireseal_netif {
  * Several netifs may share one shim, which then needs the smallest of their MTUs. netif->mtu is lower by
  * WIRESEAL_OPTION_ROOM from now on. Uses one timeout: add one to MEMP_NUM_SYS_TIMEOUT for each wrapped netif. */
 void wireseal_netif_wrap(struct wireseal_netif *wrapper, struct netif *netif, struct wireseal_shim *shim);
+
+/* Takes the shim away again, on the thread that runs lwIP, after netif_set_down() and before netif_remove(). With NO_SYS 0 a driver's
+ * thread must be still, and its last frames processed. The shim is yours again; the peers' connections are left without protection. */
+void wireseal_netif_unwrap(struct wireseal_netif *wrapper);
 
 /* The time that the shim is given, in milliseconds, for your own calls of it. Unlike sys_now(), it does not begin anew after
  * 49 days. Only on the thread that runs lwIP. */

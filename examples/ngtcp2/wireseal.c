@@ -282,12 +282,12 @@ static int on_encrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead, const ngtcp
     struct header_key *header_key = packet_key->header_key;
     enum wireseal_status status;
     (void)aead, (void)nonce_length;
-    if (dest != text && length > 0) memmove(dest, text, length);
     if (header_key == NULL) {
-        status = wireseal_aead_seal(packet_key->key, nonce, aad, aad_length, dest, length, dest + length);
+        status = wireseal_aead_seal_to(packet_key->key, nonce, aad, aad_length, text, length, dest);
     } else {
         /* The sample starts four octets after the packet number's first (RFC 9001 §5.4.2), whose length the header begins with. */
         size_t sample_offset = 3 - (aad[0] & 3);
+        if (dest != text && length > 0) memmove(dest, text, length);
         status = wireseal_aead_seal_with_mask(packet_key->key, header_key->key, nonce, aad, aad_length, dest, length,
                                               sample_offset, header_key->mask);
         header_key->has_mask = status == WIRESEAL_STATUS_OK;
@@ -303,11 +303,7 @@ static int on_decrypt(uint8_t *dest, const ngtcp2_crypto_aead *aead, const ngtcp
                       const uint8_t *aad, size_t aad_length) {
     struct packet_key *packet_key = context->native_handle;
     (void)aead, (void)nonce_length;
-    if (length < TAG_LENGTH) return NGTCP2_ERR_DECRYPT;
-    length -= TAG_LENGTH;
-    if (dest != ciphertext) memmove(dest, ciphertext, length);
-    if (wireseal_aead_open(packet_key->key, nonce, aad, aad_length, dest, length, ciphertext + length) !=
-        WIRESEAL_STATUS_OK) {
+    if (wireseal_aead_open_to(packet_key->key, nonce, aad, aad_length, ciphertext, length, dest) != WIRESEAL_STATUS_OK) {
         return NGTCP2_ERR_DECRYPT;
     }
     *packet_key->count += 1;

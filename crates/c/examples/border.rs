@@ -18,9 +18,8 @@ const PAYLOAD_OFFSET: usize = 11;
 
 /// Memory for a handle.
 #[repr(align(64))]
-struct Memory([u8; 640]);
-const _: () =
-    assert!(align_of::<Memory>() == WIRESEAL_ALIGN && size_of::<Memory>() >= WIRESEAL_QUIC_PACKET_KEY_SIZE);
+struct Memory([u8; WIRESEAL_QUIC_PACKET_KEY_SIZE]);
+const _: () = assert!(align_of::<Memory>() == WIRESEAL_ALIGN);
 
 fn main() {
     println!("| AEAD | octets | | C, ns | Rust, ns |");
@@ -31,7 +30,8 @@ fn main() {
         let packet_key = PacketKey::new(algorithm, octets.key(), octets.iv()).expect("derived");
         let header_key = HeaderKey::new(algorithm, octets.header_protection_key()).expect("derived");
 
-        let (mut for_packet_key, mut for_header_key) = (Memory([0; 640]), Memory([0; 640]));
+        let (mut for_packet_key, mut for_header_key) =
+            (Memory([0; WIRESEAL_QUIC_PACKET_KEY_SIZE]), Memory([0; WIRESEAL_QUIC_PACKET_KEY_SIZE]));
         let (mut c_packet_key, mut c_header_key) = (std::ptr::null_mut(), std::ptr::null_mut());
         let (number, size) = (algorithm.tls_cipher_suite().into(), size_of::<Memory>());
         let (memory, secret) = (for_packet_key.0.as_mut_ptr().cast(), [7; 32]);

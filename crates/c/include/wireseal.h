@@ -26,8 +26,9 @@
  *
  * Threads
  *   Different handles can be used by different threads at the same time. If a thread uses a handle while another does, its call returns
- *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: a thread that reads a shim's counters can make
- *   another's packet fail. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any number of threads may use at once.
+ *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: while a thread reads a shim's counters,
+ *   another's packet is not taken. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any
+ *   number of threads may use at once.
  *
  * Callbacks
  *   A callback returns: neither longjmp() nor an exception of C++ may leave it; an exception ends the program.
@@ -2185,6 +2186,18 @@ enum wireseal_status wireseal_aead_seal_to(const struct wireseal_aead_key *key,
                                            size_t text_length,
                                            uint8_t *sealed);
 
+// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
+//
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and
+// WIRESEAL_STATUS_BAD_ARGUMENT, as for wireseal_aead_seal().
+enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
+                                        const uint8_t *nonce,
+                                        const uint8_t *aad,
+                                        size_t aad_length,
+                                        uint8_t *text,
+                                        size_t text_length,
+                                        const uint8_t *tag);
+
 // Opens like wireseal_aead_open() from one buffer to another: `sealed_length` octets at `sealed`, text and tag, become `sealed_length` - 16 at
 // `text`. The two may overlap or be the same; if they do not, `sealed` is not changed, whatever comes of it.
 //
@@ -2197,17 +2210,6 @@ enum wireseal_status wireseal_aead_open_to(const struct wireseal_aead_key *key,
                                            const uint8_t *sealed,
                                            size_t sealed_length,
                                            uint8_t *text);
-
-// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
-//
-// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and _BAD_ARGUMENT, as for wireseal_aead_seal().
-enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
-                                        const uint8_t *nonce,
-                                        const uint8_t *aad,
-                                        size_t aad_length,
-                                        uint8_t *text,
-                                        size_t text_length,
-                                        const uint8_t *tag);
 
 // The octets of a struct wireseal_mask_key.
 size_t wireseal_mask_key_size(void);

@@ -1,7 +1,6 @@
 //! AEADs over messages in place, and masks of packet numbers, for protocols that have their own packets.
 
 use core::ffi::{c_char, c_void};
-use core::mem::MaybeUninit;
 
 use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey, MaskKey};
 
@@ -126,22 +125,7 @@ pub unsafe extern "C" fn wireseal_aead_key_served_by(
     text_size: usize,
 ) -> wireseal_status {
     // SAFETY: what the header asks of C.
-    unsafe {
-        border::read(key, |key| write_text(key.served_by(), border::octets_mut(text.cast(), text_size)?))
-    }
-}
-
-/// Writes a result to where C wants it, which need not be initialised.
-///
-/// # Safety
-/// As for [`border::octets_mut`].
-pub(crate) unsafe fn write_octets(out: *mut u8, octets: &[u8]) -> Result<(), Status> {
-    // SAFETY: the caller's promise; `MaybeUninit` takes any octets.
-    let places = unsafe { border::items_mut(out.cast::<MaybeUninit<u8>>(), octets.len())? };
-    for (place, octet) in places.iter_mut().zip(octets) {
-        place.write(*octet);
-    }
-    Ok(())
+    unsafe { border::read(key, |key| write_text(key.served_by(), text, text_size)) }
 }
 
 /// Copies a text to where it is sealed or opened. The places may overlap.
@@ -152,7 +136,7 @@ unsafe fn copied<'a>(from: *const u8, to: *mut u8, length: usize) -> Result<&'a 
     // SAFETY: the caller's promise; the first two lines check both pointers, which are not used as references before the copy is made.
     unsafe {
         border::octets(from, length)?;
-        border::items_mut(to.cast::<MaybeUninit<u8>>(), length)?;
+        border::octets_place(to, length)?;
         if length > 0 {
             core::ptr::copy(from, to, length);
         }
@@ -166,11 +150,18 @@ fn check_length(key: &AeadKey, length: usize) -> Result<(), Status> {
 }
 
 /// Writes a text and a zero.
-pub(crate) fn write_text(text: &str, into: &mut [u8]) -> Result<(), Status> {
-    let into = into.get_mut(..=text.len()).ok_or(Status::TooSmall)?;
-    into[..text.len()].copy_from_slice(text.as_bytes());
-    into[text.len()] = 0;
-    Ok(())
+///
+/// # Safety
+/// As for [`border::octets_mut`].
+unsafe fn write_text(text: &str, into: *mut c_char, size: usize) -> Result<(), Status> {
+    if size <= text.len() {
+        return Err(Status::TooSmall);
+    }
+    // SAFETY: the caller's promise, and both fit.
+    unsafe {
+        border::octets_place(into.cast(), size)?.write(text.as_bytes())?;
+        border::octets_place(into.add(text.len()).cast(), 1)?.write(&[0])
+    }
 }
 
 /// Ends a key and wipes its memory.
@@ -271,10 +262,36 @@ pub unsafe extern "C" fn wireseal_aead_seal_to(
             let length = text_length.checked_add(AeadAlgorithm::TAG_LENGTH).ok_or(Status::TooLong)?;
             apart((sealed, length), (aad, aad_length))?;
             let (nonce, aad) = (*array(nonce)?, border::octets(aad, aad_length)?);
-            border::items_mut(sealed.cast::<MaybeUninit<u8>>(), length)?;
+            border::octets_place(sealed, length)?;
             let text = copied(text, sealed, text_length)?;
             let tag = key.seal_detached(&nonce, aad, text).map_err(status_of)?;
-            write_octets(sealed.add(text_length), &tag)
+            border::octets_place(sealed.add(text_length), tag.len())?.write(&tag)
+        })
+    }
+}
+
+/// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
+///
+/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and
+/// WIRESEAL_STATUS_BAD_ARGUMENT, as for wireseal_aead_seal().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wireseal_aead_open(
+    key: *const wireseal_aead_key,
+    nonce: *const u8,
+    aad: *const u8,
+    aad_length: usize,
+    text: *mut u8,
+    text_length: usize,
+    tag: *const u8,
+) -> wireseal_status {
+    // SAFETY: what the header asks of C.
+    unsafe {
+        border::read(key, |key| {
+            apart((text, text_length), (aad, aad_length))?;
+            apart((text, text_length), (tag, AeadAlgorithm::TAG_LENGTH))?;
+            let text = border::octets_mut(text, text_length)?;
+            let aad = border::octets(aad, aad_length)?;
+            key.open_detached(array(nonce)?, aad, text, array(tag)?).map_err(status_of)
         })
     }
 }
@@ -306,31 +323,6 @@ pub unsafe extern "C" fn wireseal_aead_open_to(
             apart((text, length), (aad, aad_length))?;
             let (nonce, aad) = (*array(nonce)?, border::octets(aad, aad_length)?);
             key.open_detached(&nonce, aad, copied(sealed, text, length)?, &tag).map_err(status_of)
-        })
-    }
-}
-
-/// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
-///
-/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and _BAD_ARGUMENT, as for wireseal_aead_seal().
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn wireseal_aead_open(
-    key: *const wireseal_aead_key,
-    nonce: *const u8,
-    aad: *const u8,
-    aad_length: usize,
-    text: *mut u8,
-    text_length: usize,
-    tag: *const u8,
-) -> wireseal_status {
-    // SAFETY: what the header asks of C.
-    unsafe {
-        border::read(key, |key| {
-            apart((text, text_length), (aad, aad_length))?;
-            apart((text, text_length), (tag, AeadAlgorithm::TAG_LENGTH))?;
-            let text = border::octets_mut(text, text_length)?;
-            let aad = border::octets(aad, aad_length)?;
-            key.open_detached(array(nonce)?, aad, text, array(tag)?).map_err(status_of)
         })
     }
 }

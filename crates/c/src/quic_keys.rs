@@ -7,7 +7,7 @@ use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey, initial_secrets, ne
 use wireseal_quic::{ConnectionId, KeyError, TrafficSecret, Version};
 use zeroize::Zeroizing;
 
-use crate::aead::{algorithm, array, write_octets};
+use crate::aead::{algorithm, array};
 use crate::border::{self, Kind, Opaque};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn wireseal_quic_next_secret(
         let following = following.get_mut(..algorithm.secret_length()).ok_or(Status::Internal)?;
         let secret = border::octets(secret, secret_length)?;
         next_secret(self::version(version)?, algorithm, secret, following).map_err(status_of_key)?;
-        write_octets(next, following)
+        border::octets_place(next, secret_length)?.write(following)
     })
 }
 
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn wireseal_quic_key_octets(
             [(key, octets.key()), (iv, octets.iv()), (header_protection_key, octets.header_protection_key())];
         for (place, octets) in wanted {
             if !place.is_null() {
-                write_octets(place, octets)?;
+                border::octets_place(place, octets.len())?.write(octets)?;
             }
         }
         Ok(())

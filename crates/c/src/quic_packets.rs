@@ -8,7 +8,6 @@ use wireseal_quic::{
     VersionNegotiation, retry_integrity_tag,
 };
 
-use crate::aead::write_octets;
 use crate::border;
 use crate::quic_keys::{connection_id, version, wireseal_quic_header_key, wireseal_quic_packet_key};
 use crate::status::{wireseal_status, wireseal_status as Status};
@@ -315,7 +314,8 @@ pub unsafe extern "C" fn wireseal_quic_version_negotiation_write(
 ) -> wireseal_status {
     // SAFETY: what the header asks of C.
     border::guarded(|| unsafe {
-        let mut out = border::place(packet_length)?;
+        let (mut packet, mut out) =
+            (border::octets_place(packet, packet_size)?, border::place(packet_length)?);
         let asked = border::octets(asked, asked_length)?;
         let versions = border::items(versions, versions_count)?;
         let asked = AnyLongHeader::read(asked).ok_or(Status::NotAPacket)?;
@@ -323,10 +323,7 @@ pub unsafe extern "C" fn wireseal_quic_version_negotiation_write(
         let mut answer = [0; 5 + 2 * 256 + 4 * VersionNegotiation::MAX_VERSIONS];
         let length =
             VersionNegotiation::write(unused, &asked, versions, &mut answer).map_err(status_of_seal)?;
-        if packet_size < length {
-            return Err(Status::TooSmall);
-        }
-        write_octets(packet, &answer[..length])?;
+        packet.write(&answer[..length])?;
         out.write(length);
         Ok(())
     })

@@ -7,7 +7,7 @@
 //! | task | call |
 //! |---|---|
 //! | both keys from a secret of TLS | [`Keys::new`](crate::Keys::new), then [`Keys::into_parts`](crate::Keys::into_parts) |
-//! | secrets and the octets of keys, for a stack that stores them itself | [`initial_secrets`], [`TrafficSecret::octets`], [`KeyOctets::derive`] |
+//! | secrets and the octets of keys, for a stack that stores them itself | [`initial_secrets`], [`next_secret`], [`TrafficSecret::octets`], [`KeyOctets::derive`] |
 //! | seal a whole packet and mask its header | [`PacketKey::seal_packet`] |
 //! | remove the mask, choose the key, open | [`HeaderKey::unmask`], [`Unmasked::open_by`] |
 //! | each step alone, for a stack that separates them | [`PacketKey::seal`], [`PacketKey::open`], [`HeaderKey::protect`], [`HeaderKey::unprotect`] |

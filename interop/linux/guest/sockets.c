@@ -62,7 +62,7 @@ static void report(void *unused, const struct wireseal_report *found)
 
     (void)unused;
     reported[found->kind]++;
-    expired += found->kind == WIRESEAL_REPORT_KIND_CONNECTION && found->state.expired;
+    expired += found->kind == WIRESEAL_REPORT_KIND_CONNECTION && found->state.expired && found->state.user == &expired;
     for (index = 0; index < found->line_count; index++)
         added += strstr(found->lines[index].text, "add the key with SendID 2") != NULL;
 }
@@ -91,7 +91,7 @@ static struct wireseal_socket_info info_of(int fd)
 {
     struct wireseal_socket_info info;
 
-    GIVES(OK, wireseal_socket_info(fd, message, sizeof message, &info));
+    GIVES(OK, wireseal_socket_get_info(fd, message, sizeof message, &info));
     return info;
 }
 
@@ -135,9 +135,13 @@ int main(int count, char **arguments)
     server = accept(listener, NULL, NULL);
     IS(server >= 0 && fcntl(caller, F_SETFL, 0) == 0);
     GIVES(OK, wireseal_manager_attach_accepted(manager, server, &peer.address, message, sizeof message, &accepted));
+    GIVES(OK, wireseal_attachment_set_user(accepted, &expired));
     pass(caller, server);
     pass(server, caller);
     IS(info_of(caller).current_key == 1 && info_of(caller).rnext_key == 1 && info_of(caller).counters.good > 1);
+
+    GIVES(OK, wireseal_socket_set_accept_icmps(caller, 1, message, sizeof message));
+    IS(info_of(caller).accept_icmps && !info_of(server).accept_icmps && info_of(caller).current_key == 1);
 
     /* Over to the second key: the server asks for it, and then the caller does. */
     generation = set_peer(2);

@@ -7,8 +7,8 @@ use std::time::Duration;
 use wireseal_quic::hazmat::{HeaderKey, PacketKey};
 use wireseal_quic::{
     AeadAlgorithm, ConnectionId, HeaderError, KeyError, LongHeader, LongType, NumberLength, OpenError,
-    Outgoing, PacketNumberCounter, Protected, SealError, ShortHeader, TokenError, TokenPurpose,
-    TrafficSecret, Version,
+    Outgoing, PacketHeader, PacketNumberCounter, PacketType, Protected, SealError, ShortHeader, TokenError,
+    TokenPurpose, TrafficSecret, Version,
 };
 
 use crate::support::{Draft, FRAMES, Side, destination, suites_of_one_version};
@@ -82,7 +82,14 @@ fn a_connection_id_over_20_octets() {
 
 #[test]
 fn what_is_no_protected_packet() {
-    let parse = |packet: &[u8]| Protected::split_first(&mut packet.to_vec(), 8).map(drop).unwrap_err();
+    let parse = |packet: &[u8]| {
+        let error = Protected::split_first(&mut packet.to_vec(), 8).map(drop).unwrap_err();
+        assert_eq!(PacketHeader::read(packet, 8).map(drop), Err(error));
+        error
+    };
+    let short = PacketHeader::read(&[0x40, 1, 2, 3, 4], 2).unwrap();
+    assert_eq!((short.packet_type(), short.version()), (PacketType::OneRtt, None));
+    assert_eq!((short.destination(), short.source(), short.octets().len()), (&[1, 2][..], &[][..], 5));
     assert_eq!(parse(&[0x80, 0, 0, 0, 0, 0, 0]), HeaderError::VersionNegotiation);
     assert_eq!(parse(&[0xc0, 0, 0, 0, 2, 0, 0]), HeaderError::UnknownVersion(2));
     assert_eq!(parse(&[0xf0, 0, 0, 0, 1, 0, 0]), HeaderError::Retry);

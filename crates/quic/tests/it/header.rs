@@ -5,7 +5,7 @@ use wireseal_kernels::model::{aes, chacha20};
 use wireseal_quic::hazmat::{HeaderKey, PathId};
 use wireseal_quic::{
     AeadAlgorithm, Backend, ConnectionId, HeaderError, LongHeader, LongType, NumberLength, OpenError,
-    Outgoing, PacketNumberCounter, PacketType, Protected, SealError, ShortHeader, Version,
+    Outgoing, PacketHeader, PacketNumberCounter, PacketType, Protected, SealError, ShortHeader, Version,
 };
 
 use crate::support::schedule::Schedule;
@@ -246,11 +246,16 @@ proptest! {
                 let number_offset = header.encode(&mut datagram, NumberLength::Three, payload_length).unwrap();
                 prop_assert!(datagram[number_offset..].iter().all(|&octet| octet == 0xa5));
                 let end = number_offset + 3 + payload_length + TAG;
+                let is_initial = packet_type == LongType::Initial;
+                let wanted_token = if is_initial { &token[..] } else { &[] };
+                let read = PacketHeader::read(&datagram, 99).unwrap();
+                prop_assert_eq!(read.octets(), &datagram[..end]);
+                prop_assert_eq!((read.destination(), read.source(), read.token()), (&destination[..], &source[..], wanted_token));
+                prop_assert_eq!((read.packet_type(), read.version()), (packet_type.into(), Some(version)));
                 let (packet, rest) = Protected::split_first(&mut datagram, 99).unwrap();
                 prop_assert_eq!((packet.octets().len(), rest.len()), (end, 17_000 - end));
                 prop_assert_eq!((packet.destination(), packet.source()), (&destination[..], &source[..]));
-                let is_initial = packet_type == LongType::Initial;
-                prop_assert_eq!(packet.token(), if is_initial { &token[..] } else { &[] });
+                prop_assert_eq!(packet.token(), wanted_token);
                 prop_assert_eq!((packet.packet_type(), packet.version()), (packet_type.into(), Some(version)));
             }
         }

@@ -1,7 +1,7 @@
 //! Keys and their derivation (RFC 9001 §5.1 and §5.2, RFC 9369 §3.3 and §4.1).
 
 use hex_literal::hex;
-use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey, initial_secrets};
+use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey, initial_secrets, next_secret};
 use wireseal_quic::{
     AeadAlgorithm, Backend, ConnectionId, InitialKeys, KeyError, Keys, LongType, NumberLength, OpenError,
     PacketNumberCounter, PacketType, Protected, Sealer, TrafficSecret, Version,
@@ -51,7 +51,17 @@ fn q_03_the_next_secret_is_there_beside_the_present_one() {
         let Suite { backend, version, algorithm } = suite;
         let octets = suite.secret_octets(Side::Client);
         let secret = TrafficSecret::new(algorithm, &octets).unwrap();
-        let following = expand_label(&octets, &label(version, "ku"), algorithm.secret_length());
+        let length = algorithm.secret_length();
+        let following = expand_label(&octets, &label(version, "ku"), length);
+        let mut next = [0xa5; 49];
+        next_secret(version, algorithm, &octets, &mut next[..length]).unwrap();
+        assert_eq!((&next[..length], next[length]), (&following[..], 0xa5));
+        for (secret, out, got) in [(length - 1, length, length - 1), (length, length + 1, length + 1)] {
+            let mut untouched = [0xa5; 49];
+            let refused = next_secret(version, algorithm, &octets[..secret], &mut untouched[..out]);
+            assert_eq!(refused, Err(KeyError::WrongLength { algorithm, expected: length, got }));
+            assert_eq!(untouched, [0xa5; 49]);
+        }
         for (secret, packet) in [
             (secret.peek_next(version), sealed(suite, short(), &following)),
             (secret, sealed(suite, short(), &octets)),

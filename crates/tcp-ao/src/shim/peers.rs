@@ -203,7 +203,8 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
         // Overwrites the secrets; `Option::take` would leave them in the slot.
         let mkts = core::mem::take(&mut peer.mkts);
         let removed = Peer { connections: peer.connections, mkts };
-        (slot.peer, slot.accepts_mismatches_until) = (None, Duration::ZERO);
+        // From a constant: its unused octets are zeros, not what the stack had there.
+        (slot.peer, slot.accepts_mismatches_until) = (const { None }, Duration::ZERO);
         Ok(removed)
     }
 

@@ -96,7 +96,7 @@ async fn roll_and_end(lab: &Lab) -> Result<Evidence> {
     let pairs: Vec<_> = streams.iter().filter_map(|stream| stream.ends().map(pair)).collect();
     let export = Export { local_as: PEER_AS, peer_as: AS, next_hops: [None, None] };
     let config = SessionConfig { export, router_id: Port::Userspace.ipv4(), hold_time: HOLD_TIME };
-    let sessions = streams.map(|stream| Session::start(stream, config.clone()));
+    let sessions = streams.map(|stream| Session::start(stream, config));
     for session in &sessions {
         session.established(TIME_LIMIT).await?;
     }
