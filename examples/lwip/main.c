@@ -104,6 +104,7 @@ static void end(void *unused)
     LWIP_UNUSED_ARG(unused);
     netif_set_down(&netif);
     wireseal_netif_unwrap(&wrapper);
+    LWIP_ASSERT("the netif is as it was before", netif.input == tcpip_input);
     netif_remove(&netif);
     wireseal_shim_end(shim);
 }
