@@ -2,11 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/if.h>
 #include <linux/if_tun.h>
+#include <net/if.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -25,6 +27,10 @@ bool link_open_device(struct link *link, const char *device, bool is_ethernet)
 
     if (strlen(device) >= sizeof request.ifr_name) {
         errno = ENAMETOOLONG;
+        return false;
+    }
+    /* The kernel would make a device of a name that it does not know. */
+    if (if_nametoindex(device) == 0) {
         return false;
     }
     strcpy(request.ifr_name, device);
@@ -106,11 +112,20 @@ static void receive(void *argument)
     struct netif *netif = argument;
     struct link *link = netif->state;
     u8_t frame[LONGEST_FRAME];
+    struct pollfd readable[] = {{link->descriptor, POLLIN, 0}, {link->stop, POLLIN, 0}};
 
     for (;;) {
-        ssize_t length = read(link->descriptor, frame, sizeof frame);
         struct pbuf *packet;
+        ssize_t length;
 
+        if (poll(readable, 2, -1) < 0) {
+            continue;
+        }
+        if (readable[1].revents != 0) {
+            sys_sem_signal(&link->stopped);
+            return;
+        }
+        length = read(link->descriptor, frame, sizeof frame);
         if (length < 0 && errno == EINTR) {
             continue;
         }
@@ -135,5 +150,22 @@ static void receive(void *argument)
 
 void link_start(struct netif *netif)
 {
+    struct link *link = netif->state;
+
+    link->stop = eventfd(0, EFD_CLOEXEC);
+    if (link->stop < 0 || sys_sem_new(&link->stopped, 0) != ERR_OK) {
+        perror("link");
+        exit(1);
+    }
     sys_thread_new("link", receive, netif, DEFAULT_THREAD_STACKSIZE, DEFAULT_THREAD_PRIO);
+}
+
+void link_stop(struct netif *netif)
+{
+    struct link *link = netif->state;
+
+    eventfd_write(link->stop, 1);
+    sys_sem_wait(&link->stopped);
+    sys_sem_free(&link->stopped);
+    close(link->stop);
 }

@@ -19,8 +19,8 @@
 
 static const char usage[] =
     "usage: lwip-bgp -t|-T DEVICE|-s OWN,PEER -a ADDRESS... -p ADDRESS -k FILE [-P PORT] [-c] [-e | -A AS,AS] [-l N]\n"
-    "  -t DEVICE    a TUN device\n"
-    "  -T DEVICE    a TAP device\n"
+    "  -t DEVICE    a TUN device that exists\n"
+    "  -T DEVICE    a TAP device that exists\n"
     "  -s OWN,PEER  Unix datagram sockets that carry Ethernet frames\n"
     "  -a ADDRESS   own address; its network is the link's /24 or /64. There may be one of IPv4 and one of IPv6\n"
     "  -p ADDRESS   the peer's address\n"
@@ -96,6 +96,17 @@ static void start(void *unused)
         exit(2);
     }
     say("%s %s port %u", is_calling ? "calling" : "listening at", ipaddr_ntoa(is_calling ? &remote : local), port);
+}
+
+/* The link has stopped, and lwIP has its last frames. lwIP forgets the connections of the netif's addresses. */
+static void end(void *unused)
+{
+    LWIP_UNUSED_ARG(unused);
+    netif_set_down(&netif);
+    wireseal_netif_unwrap(&wrapper);
+    LWIP_ASSERT("the netif is as it was before", netif.input == tcpip_input);
+    netif_remove(&netif);
+    wireseal_shim_end(shim);
 }
 
 static void command(void *which)
@@ -233,5 +244,7 @@ int main(int count, char **options)
     } while (which != 'q');
     /* For the peer's answer to the end of the session. */
     sleep(1);
+    link_stop(&netif);
+    tcpip_callback_wait(end, NULL);
     return session_status;
 }

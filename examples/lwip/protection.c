@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include "session.h"
 
@@ -46,10 +47,14 @@ static bool read_keys(const char *path, char secrets[KEYS][LINE])
     unsigned number = 0;
     bool is_good = true;
     FILE *file = fopen(path, "r");
+    struct stat status;
 
     if (file == NULL) {
         say("%s: %s", path, strerror(errno));
         return false;
+    }
+    if (fstat(fileno(file), &status) == 0 && (status.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+        say("%s: other users can read it; chmod 600", path);
     }
     while (is_good && fgets(line, sizeof line, file) != NULL) {
         number++;

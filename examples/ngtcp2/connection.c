@@ -84,26 +84,15 @@ struct usage *usage_of(void *user_data) {
 static bool tls_new(struct connection *connection) {
     const struct task *task = connection->task;
     gnutls_datum_t alpn = {(unsigned char *)ALPN, sizeof ALPN - 1};
-    char priority[128], certificate[1024], key[1024];
+    char priority[128];
     int error;
 
     snprintf(priority, sizeof priority, "NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+%s:%%DISABLE_TLS13_COMPAT_MODE",
              task->cipher);
-    gnutls_certificate_allocate_credentials(&connection->credentials);
-    if (task->is_server) {
-        snprintf(certificate, sizeof certificate, "%s/server.pem", task->certificates);
-        snprintf(key, sizeof key, "%s/server.key", task->certificates);
-        error = gnutls_certificate_set_x509_key_file(connection->credentials, certificate, key, GNUTLS_X509_FMT_PEM);
-    } else {
-        snprintf(certificate, sizeof certificate, "%s/ca.pem", task->certificates);
-        error = gnutls_certificate_set_x509_trust_file(connection->credentials, certificate, GNUTLS_X509_FMT_PEM);
-    }
-    if (error < 0) return fail(certificate, gnutls_strerror(error));
-
     gnutls_init(&connection->tls, task->is_server ? GNUTLS_SERVER | GNUTLS_NO_AUTO_SEND_TICKET : GNUTLS_CLIENT);
     error = gnutls_priority_set_direct(connection->tls, priority, NULL);
     if (error < 0) return fail(task->cipher, gnutls_strerror(error));
-    gnutls_credentials_set(connection->tls, GNUTLS_CRD_CERTIFICATE, connection->credentials);
+    gnutls_credentials_set(connection->tls, GNUTLS_CRD_CERTIFICATE, task->credentials);
     gnutls_alpn_set_protocols(connection->tls, &alpn, 1, GNUTLS_ALPN_MANDATORY);
     if (task->is_server) {
         ngtcp2_crypto_gnutls_configure_server_session(connection->tls);
@@ -362,7 +351,6 @@ bool connection_run(struct connection *connection, const struct task *task) {
 void connection_free(struct connection *connection) {
     if (connection->quic != NULL) ngtcp2_conn_del(connection->quic);
     if (connection->tls != NULL) gnutls_deinit(connection->tls);
-    if (connection->credentials != NULL) gnutls_certificate_free_credentials(connection->credentials);
     if (connection->socket >= 0) close(connection->socket);
     free(connection->received);
 }

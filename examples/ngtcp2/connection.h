@@ -16,8 +16,8 @@ struct task {
     struct sockaddr_in address;
     /* The only suite offered or accepted, as GnuTLS names it. */
     const char *cipher;
-    /* Folder with ca.pem, server.pem and server.key. */
-    const char *certificates;
+    /* A server's certificate and key, or the CA that a client trusts. */
+    gnutls_certificate_credentials_t credentials;
     /* What a client sends. A server gets as much. */
     uint8_t *payload;
     size_t payload_length;
@@ -31,7 +31,6 @@ struct connection {
     ngtcp2_conn *quic;
     ngtcp2_crypto_conn_ref reference;
     gnutls_session_t tls;
-    gnutls_certificate_credentials_t credentials;
     /* A server's, for the tokens in its Retry packets: one for all, because a client may send its first packet again before a Retry arrives. */
     uint8_t token_secret[32];
     /* The stream, or -1; what was received; what was handed to ngtcp2 to send. */

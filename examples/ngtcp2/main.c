@@ -3,8 +3,10 @@
    ngtcp2-wireseal client|server --address 127.0.0.1:4433 --certificates FOLDER --payload FILE [--suite TLS_AES_128_GCM_SHA256]
                                  [--crypto wireseal|own] [--update-keys] [--retry]
 
-   The client sends the file over one stream and gets it back. The server prints "listening PORT" first. Both print a report as one line of
-   JSON. The exit status is 0 if the exchange was completed, 1 if it was not, and 2 if the arguments are wrong. */
+   In the folder are the server's certificate and key, server.pem and server.key, for localhost, and ca.pem, which the client trusts.
+   The client sends the file over one stream and gets it back. The server needs a file of the same size. It prints "listening PORT" first. Both print a report as one line of
+   JSON. The exit status is 0 if the exchange was completed, 1 if it was not, and 2 if the arguments or
+   the files that they name are wrong. */
 
 #include <arpa/inet.h>
 #include <getopt.h>
@@ -67,8 +69,24 @@ static bool read_address(const char *text, struct sockaddr_in *address) {
     return colon[1] != '\0' && *end == '\0' && port <= UINT16_MAX && inet_pton(AF_INET, host, &address->sin_addr) == 1;
 }
 
+/* The server's certificate and key, or what a client trusts. On failure prints the reason and returns false. */
+static bool read_certificates(const char *folder, struct task *task) {
+    char certificate[1024], key[1024];
+    int error;
+    gnutls_certificate_allocate_credentials(&task->credentials);
+    snprintf(certificate, sizeof certificate, "%s/%s", folder, task->is_server ? "server.pem" : "ca.pem");
+    if (task->is_server) {
+        snprintf(key, sizeof key, "%s/server.key", folder);
+        error = gnutls_certificate_set_x509_key_file(task->credentials, certificate, key, GNUTLS_X509_FMT_PEM);
+    } else {
+        error = gnutls_certificate_set_x509_trust_file(task->credentials, certificate, GNUTLS_X509_FMT_PEM);
+    }
+    if (error < 0) fprintf(stderr, "%s%s: %s\n", certificate, task->is_server ? " or server.key" : "", gnutls_strerror(error));
+    return error >= 0;
+}
+
 /* Returns what is wrong with the arguments, or NULL. */
-static const char *read_arguments(int count, char **arguments, struct task *task) {
+static const char *read_arguments(int count, char **arguments, struct task *task, const char **certificates) {
     static const struct option OPTIONS[] = {
         {"address", required_argument, NULL, 'a'}, {"certificates", required_argument, NULL, 'c'},
         {"payload", required_argument, NULL, 'p'}, {"suite", required_argument, NULL, 's'},
@@ -77,6 +95,7 @@ static const char *read_arguments(int count, char **arguments, struct task *task
     };
     int option;
     memset(task, 0, sizeof *task);
+    *certificates = NULL;
     task->crypto = &wireseal_crypto;
     task->cipher = SUITES[0].cipher;
     while ((option = getopt_long(count, arguments, "", OPTIONS, NULL)) != -1) {
@@ -85,7 +104,7 @@ static const char *read_arguments(int count, char **arguments, struct task *task
                 if (!read_address(optarg, &task->address)) return "--address is an IPv4 address and a port, such as 127.0.0.1:4433";
                 break;
             case 'c':
-                task->certificates = optarg;
+                *certificates = optarg;
                 break;
             case 'p':
                 if (!read_file(optarg, task)) return "--payload is a file of at least one octet that can be read";
@@ -111,7 +130,7 @@ static const char *read_arguments(int count, char **arguments, struct task *task
     if (optind + 1 != count) return "the first argument is client or server, and there is no other";
     task->is_server = strcmp(arguments[optind], "server") == 0;
     if (!task->is_server && strcmp(arguments[optind], "client") != 0) return "the first argument is client or server";
-    if (task->address.sin_family == 0 || task->certificates == NULL || task->payload == NULL) {
+    if (task->address.sin_family == 0 || *certificates == NULL || task->payload == NULL) {
         return "--address, --certificates and --payload are required";
     }
     return NULL;
@@ -146,15 +165,17 @@ static void print_report(const struct connection *connection) {
 int main(int count, char **arguments) {
     struct task task;
     struct connection connection;
-    const char *mistake = read_arguments(count, arguments, &task);
+    const char *certificates, *mistake = read_arguments(count, arguments, &task, &certificates);
     bool is_done;
     if (mistake != NULL) {
         fprintf(stderr, "%s\n", mistake);
         return 2;
     }
+    if (!read_certificates(certificates, &task)) return 2;
     is_done = connection_run(&connection, &task);
     if (is_done) print_report(&connection);
     connection_free(&connection);
+    gnutls_certificate_free_credentials(task.credentials);
     free(task.payload);
     return is_done ? 0 : 1;
 }

@@ -12,7 +12,7 @@ use crate::{Generation, KeyName, PeerName};
 
 /// How [`Error::NotSupported`] and [`NetworkCounters`](crate::NetworkCounters) describe a kernel without TCP-AO.
 pub(crate) const NO_TCP_AO: &str = "this kernel has no TCP-AO (it needs Linux 6.7 or later with CONFIG_TCP_AO); \
-     use TCP-AO in userspace (wireseal-smoltcp, a shim under a TCP stack of your own, or the program `wireseal gateway`)";
+     use TCP-AO in userspace (the program `wireseal gateway`, or a TCP stack of your own over Wireseal's shim)";
 
 /// Why a call failed. Nothing has changed unless a variant or the call says otherwise. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum Error {
     /// No Linux has the algorithm; the kernel was not asked.
     #[error(
         "{}Linux has no {algorithm}; configure HMAC-SHA-1-96, AES-128-CMAC-96 or hmac(sha256), or use TCP-AO in userspace \
-         (wireseal-smoltcp, a shim under a TCP stack of your own, or the program `wireseal gateway`)",
+         (the program `wireseal gateway`, or a TCP stack of your own over Wireseal's shim)",
         key_id.map(|id| format!("key {id}: ")).unwrap_or_default()
     )]
     AlgorithmNotInLinux {

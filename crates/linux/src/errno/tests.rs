@@ -144,7 +144,7 @@ fn ao_40_a_missing_successor_is_told_from_a_missing_key() {
 fn ao_40_messages_say_what_to_do() {
     let name = KeyName { remote: network("192.0.2.1"), vrf: Some(3), send_id: KeyId(1), recv_id: KeyId(2) };
     let expected: [(Error, &[&str]); 20] = [
-        (Error::NotSupported, &["Linux 6.7", "CONFIG_TCP_AO", "wireseal-smoltcp", "a shim"]),
+        (Error::NotSupported, &["Linux 6.7", "CONFIG_TCP_AO", "`wireseal gateway`", "Wireseal's shim"]),
         (
             Error::AlgorithmNotInLinux { algorithm: TcpAoAlgorithm::Kmac256_128, key_id: None },
             &["KMAC256-128", "configure", "userspace"],
