@@ -2,6 +2,9 @@
 #include "connection.h"
 
 /* From target/c. */
+#define main app
+#include "page/app.c"
+#undef main
 #include "page/connection.c"
 #include "page/daemon.c"
 #include "page/quic.c"
@@ -153,6 +156,7 @@ int main(void)
 {
     const struct wireseal_mkt mkt = an_mkt(100);
 
+    CHECK(app() == 0);
     stacks_of_ones_own(&mkt);
     under_a_stack(&mkt);
     quic();
