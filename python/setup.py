@@ -1,5 +1,6 @@
-"""Puts libwireseal and its header into the wheel: `pip wheel python`, with Rust. WIRESEAL_LIBRARY names a library that is built already."""
+"""Puts libwireseal and its header into the wheel: `pip wheel ./python`, with Rust. WIRESEAL_LIBRARY names a library that is built already."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -18,8 +19,11 @@ class WithLibrary(build_py):
         library = os.environ.get("WIRESEAL_LIBRARY")
         if not library:
             command = ["cargo", "rustc", "--release", "--locked", "-p", "wireseal-c", "--crate-type", "cdylib"]
-            subprocess.run(command, cwd=REPOSITORY, check=True)
-            library = REPOSITORY / "target/release/libwireseal_c.so"
+            # Where it is depends on the user's configuration of Cargo. Nine tenths of it would be for a debugger.
+            command += ["--message-format", "json-render-diagnostics", "--", "-Cstrip=debuginfo"]
+            built = subprocess.run(command, cwd=REPOSITORY, check=True, stdout=subprocess.PIPE, text=True).stdout
+            files = [file for line in built.splitlines() for file in json.loads(line).get("filenames", [])]
+            library = next(file for file in files if file.endswith("/libwireseal_c.so"))
         shutil.copyfile(library, Path(self.build_lib, "wireseal/libwireseal.so"))
         shutil.copyfile(REPOSITORY / "crates/c/include/wireseal.h", Path(self.build_lib, "wireseal/wireseal.h"))
 

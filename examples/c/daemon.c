@@ -2,6 +2,8 @@
  * A BGP speaker that announces nothing, with TCP-AO by the kernel and keys from a file: how the event loop of a daemon drives a struct
  * wireseal_manager. It needs Linux 6.7 or later with CONFIG_TCP_AO.
  *
+ *     cc daemon.c $(pkg-config --cflags --libs wireseal) -o daemon
+ *
  *     daemon KEYS AS PEER=CHAIN...
  *     daemon /etc/bgp/keys.toml 64512 to:192.0.2.7=core 2001:db8::7=edge
  *
@@ -32,7 +34,6 @@ struct peer {
     /* Its session. */
     int fd, is_connecting, is_established;
     struct wireseal_attachment *attachment;
-    uint64_t number;
     time_t heard, said;
     size_t received;
     uint8_t buffer[4096];
@@ -105,12 +106,10 @@ static void shut_down(struct peer *peer, const char *why)
 
 static void begin(struct peer *peer, int fd, struct wireseal_attachment *attachment, int is_connecting)
 {
-    struct wireseal_socket_state state;
-
-    wireseal_attachment_state(attachment, &state);
+    /* Reports about the socket then say whose it is. */
+    wireseal_attachment_set_user(attachment, peer);
     peer->fd = fd;
     peer->attachment = attachment;
-    peer->number = state.attachment;
     peer->is_connecting = is_connecting;
     peer->is_established = 0;
     peer->received = 0;
@@ -259,7 +258,7 @@ static enum wireseal_status load(const char *path)
         status = wireseal_manager_change(manager, changes, peer_count, 0, NULL, NULL, message, sizeof message, &generation);
     if (status == WIRESEAL_STATUS_OK) {
         is_held = has_moved = 0;
-        printf("generation %llu: in force\n", (unsigned long long)generation);
+        printf("generation %llu: accepted\n", (unsigned long long)generation);
     }
     /* The manager has copied what it needs; this wipes the rest. */
     wireseal_chains_end(chains);
@@ -274,9 +273,8 @@ static void report(void *unused, const struct wireseal_report *found)
     (void)unused;
     for (index = 0; index < found->line_count; index++)
         printf("%s%s: %s\n", found->lines[index].is_warning ? "warning: " : "", found->state.peer[0] != 0 ? found->state.peer : "listener", found->lines[index].text);
-    for (index = 0; index < peer_count; index++)
-        if (peers[index].fd >= 0 && peers[index].number == found->state.attachment && found->state.expired)
-            shut_down(&peers[index], "no key is valid");
+    if (found->state.user != NULL && found->state.expired)
+        shut_down((struct peer *)found->state.user, "no key is valid");
 }
 
 static void step(void)

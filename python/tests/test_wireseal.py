@@ -9,7 +9,7 @@ from scapy.layers.inet6 import IPv6
 from scapy.layers.l2 import Ether
 from scapy.utils import rdpcap
 
-from wireseal import Algorithm, Direction, Error, Key, Status, convert, sign, traffic_key, verify
+from wireseal import Algorithm, Direction, Error, Key, Status, append_ao, convert, sign, traffic_key, verify
 from wireseal.scapy import signed, verified
 
 DATA = Path(__file__).resolve().parents[2] / "crates/tcp-ao/tests/data"
@@ -39,6 +39,21 @@ class Rfc9235(unittest.TestCase):
                 self.assertEqual(verify([key], direction, segment, vector["sne"]), key)
                 blank = segment.replace(bytes.fromhex(vector["mac"]), bytes(12))
                 self.assertEqual(sign(key, direction, blank, ids.rnextkeyid, vector["sne"]), segment)
+
+    def test_an_option_is_appended_behind_the_others(self):
+        key = Key(1, 2, b"first-secret")
+        syn = bytes(12) + bytes([6 << 4, 2]) + bytes(6) + bytes([2, 4, 5, 180]) + b"data"
+        appended = append_ao(key, syn)
+        self.assertEqual(appended, syn[:12] + bytes([10 << 4]) + syn[13:24] + bytes([29, 16]) + bytes(14) + b"data")
+        for segment, status in (
+            (b"", Status.MALFORMED),
+            (syn[:23], Status.MALFORMED),
+            (bytes(20), Status.MALFORMED),
+            (syn[:12] + bytes([15 << 4]) + bytes(47), Status.NO_ROOM),
+        ):
+            with self.assertRaises(Error) as refused:
+                append_ao(key, segment)
+            self.assertEqual(refused.exception.status, status)
 
 
 class Scapy(unittest.TestCase):
@@ -86,6 +101,8 @@ class Keys(unittest.TestCase):
             with self.assertRaises(Error) as refused:
                 traffic_key(key, direction)
             self.assertEqual(refused.exception.status, status)
+        with self.assertRaisesRegex(TypeError, "octets, not text"):
+            Key(1, 1, "first-secret")
 
 
 if __name__ == "__main__":

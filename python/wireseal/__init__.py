@@ -58,6 +58,10 @@ class Key:
     #: Takes a master key that is shorter than the algorithm's specification requires.
     allow_short_master_key: bool = False
 
+    def __post_init__(self):
+        if isinstance(self.master_key, str):
+            raise TypeError('master_key is octets, not text: write b"..." or "...".encode()')
+
     @property
     def mac_octets(self):
         """Octets of the MAC in a segment."""
@@ -116,8 +120,20 @@ def traffic_key(key, direction):
     return bytes(octets[0:length[0]])
 
 
+def append_ao(key, segment):
+    """A TCP segment, header and payload, with an AO option behind its other options, in which `sign()` puts ids and MAC."""
+    used, needed = 4 * (segment[12] >> 4) - 20 if len(segment) > 12 else -1, _ffi.new("size_t *")
+    if not 0 <= used <= len(segment) - 20:
+        raise Error(Status.MALFORMED)
+    options = _ffi.new("uint8_t[40]", segment[20 : 20 + used])
+    _check(_library.wireseal_segment_append_ao(options, len(options), used, key.mac_octets, needed))
+    length = needed[0]
+    offset = (20 + length) // 4 << 4 | segment[12] & 15
+    return b"".join((segment[:12], bytes([offset]), segment[13:20], bytes(options)[:length], segment[20 + used :]))
+
+
 def sign(key, direction, segment, rnext_key_id=None, sne=0):
-    """A TCP segment, header and payload, with ids and MAC in the AO option that its header has. Its checksum is left as it was.
+    """A TCP segment, header and payload, with ids and MAC in the AO option that its header has, such as `append_ao()`'s. Its checksum is left as it was.
 
     `rnext_key_id` is the RecvID of the key that the peer is asked for, by default this one. `sne` extends the sequence number.
     """

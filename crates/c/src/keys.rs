@@ -306,6 +306,7 @@ pub(crate) fn chain_named<'a>(
     let unusable = |name: &str| chains.unusable().iter().find(|(unusable, _)| unusable == name);
     match (name, chains.chains()) {
         (None, [only]) => return Ok(only),
+        (None, []) => message.write("there is no key chain"),
         (None, several) => message.write(format!("there are {} key chains: name one", several.len())),
         (Some(name), _) => match (chains.get(name), unusable(name)) {
             (Some(chain), _) => return Ok(chain),

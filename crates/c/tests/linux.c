@@ -424,7 +424,7 @@ static void messages(void)
 
 static void peers(void)
 {
-    struct wireseal_chains *one = chain("one", 1, 0), *other = chain("other", 1, 0);
+    struct wireseal_chains *one = chain("one", 1, 0), *other = chain("other", 1, 0), *none;
     struct wireseal_peer_change changes[3];
     struct wireseal_policy policy;
     struct wireseal_progress progress;
@@ -442,6 +442,10 @@ static void peers(void)
     HOLDS(has("\"192.0.2.7/33\" is no peer"));
     GIVES(NO_SUCH_CHAIN, wireseal_manager_set_peer(manager, "192.0.2.7", one, "two", message, sizeof message, NULL));
     HOLDS(has("there is no key chain \"two\""));
+    GIVES(OK, wireseal_chains_from_text("keys.toml", NULL, 0, "toml", 0, message, sizeof message, &none));
+    GIVES(NO_SUCH_CHAIN, wireseal_manager_set_peer(manager, "192.0.2.7", none, NULL, message, sizeof message, NULL));
+    HOLDS(strcmp(message, "there is no key chain") == 0);
+    GIVES(OK, wireseal_chains_end(none));
     GIVES(OK, wireseal_manager_set_peer(manager, "fe80::1%lo in VRF 0", one, NULL, message, sizeof message, &generation));
 
     memset(changes, 0, sizeof changes);

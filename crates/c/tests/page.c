@@ -2,6 +2,9 @@
 #include "connection.h"
 
 /* From target/c. */
+#define main app
+#include "page/app.c"
+#undef main
 #include "page/connection.c"
 #include "page/daemon.c"
 #include "page/quic.c"
@@ -68,10 +71,11 @@ static void under_a_stack(const struct wireseal_mkt *mkt)
     size_t offset, length;
 
     memset(&peer, 0, sizeof peer);
-    peer.local.address = pair.local.address;
-    peer.remote.address = pair.remote.address;
     peer.local.prefix_length = peer.remote.prefix_length = 32;
-    CHECK(protect(&peer, mkt) == WIRESEAL_STATUS_OK);
+    CHECK(start_shim() == WIRESEAL_STATUS_OK);
+    CHECK(protect("192.0.2.1", "192.0.2.0/33", "HMAC-SHA-1-96", 100, "first-secret", &offset) == WIRESEAL_STATUS_BAD_ADDRESS);
+    CHECK(protect("192.0.2.1", "192.0.2.0/24", "HMAC-SHA-1-96", 100, "first-secret", &offset) == WIRESEAL_STATUS_OK);
+    CHECK(protect("192.0.2.1", "198.51.100.0/24", "HMAC-SHA-1-96", 100, "first-secret", &offset) == WIRESEAL_STATUS_OK && offset == 1);
     memset(&config, 0, sizeof config);
     config.mtu = 1500;
     CHECK(wireseal_shim_new(servers_memory, sizeof servers_memory, &config, NULL, 1, 1, &server) == WIRESEAL_STATUS_OK);
@@ -131,14 +135,17 @@ static void a_daemon(void)
     CHECK(file != NULL && listener >= 0);
     fputs("[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 100\nalgorithm = \"HMAC-SHA-1-96\"\nsecret = \"first-secret\"\n", file);
     CHECK(fclose(file) == 0);
-    CHECK(start("/no/such/file", "192.0.2.0/24", listener, &attachment) == -1 && strstr(message, "/no/such/file") != NULL);
-    CHECK(start(keys, "192.0.2.0/33", listener, &attachment) == -1 && strstr(message, "is no peer") != NULL);
+    OK(start_manager());
+    CHECK(add_peer("192.0.2.0/24", "/no/such/file") == WIRESEAL_STATUS_KEYS && strstr(message, "/no/such/file") != NULL);
+    CHECK(add_peer("192.0.2.0/33", keys) == WIRESEAL_STATUS_NOT_A_PEER && strstr(message, "is no peer") != NULL);
+    OK(add_peer("192.0.2.0/24", keys));
+    OK(add_peer("198.51.100.1", keys));
     OK(wireseal_linux_probe(&support));
     if (support.tcp_ao) {
-        CHECK(start(keys, "192.0.2.0/24", listener, &attachment) == 0);
+        OK(add_listener(listener, &attachment));
         OK(wireseal_attachment_end(attachment));
     } else {
-        CHECK(start(keys, "192.0.2.0/24", listener, &attachment) == -1 && strstr(message, "this kernel has no TCP-AO") != NULL);
+        CHECK(add_listener(listener, &attachment) == WIRESEAL_STATUS_NOT_SUPPORTED && strstr(message, "TCP-AO") != NULL);
     }
     turn(listener, 0);
     OK(wireseal_manager_end(manager));
@@ -149,6 +156,7 @@ int main(void)
 {
     const struct wireseal_mkt mkt = an_mkt(100);
 
+    CHECK(app() == 0);
     stacks_of_ones_own(&mkt);
     under_a_stack(&mkt);
     quic();
