@@ -4,50 +4,53 @@
  * This file is made from the comments in crates/c; do not edit it.
  *
  * Results
- *   Each function returns a status, WIRESEAL_STATUS_OK if it has done what it says, except those that return a size or a text. Results go to
- *   the pointers at the end of its parameters. If it fails, it has changed nothing and written nothing, unless its comment says otherwise; a
- *   function that makes a handle then sets the pointer to it to null.
+ *   A function returns a status, which is WIRESEAL_STATUS_OK after success; those that return a number or a text cannot fail. Results are
+ *   written through the pointers at the end of the parameters. On an error nothing is changed or written, unless the function's comment says
+ *   otherwise; a function that makes a handle then sets the pointer to it to null.
+ *   Comments name the errors that are particular to a function; in such a list, _BAD_MAC is short for WIRESEAL_STATUS_BAD_MAC. Every function
+ *   can return those of this introduction, too, and WIRESEAL_STATUS_TOO_LONG for a length that no buffer can have.
  *
  * Pointers
- *   None may be null, unless a comment says so; a null pointer is then an error, WIRESEAL_STATUS_NULL_POINTER. Where a length is zero, its
- *   pointer may be null. What cannot be checked is yours to keep: a pointer leads to as many octets as its length says, and during a call
- *   nobody else writes what it reads, nor touches what it writes. Buffers of one call do not overlap, unless a comment says they may.
- *   Nothing keeps a pointer after the call, unless a comment says so.
+ *   No pointer may be null (WIRESEAL_STATUS_NULL_POINTER), unless a comment says so; if a length is zero, its pointer may be. The library
+ *   cannot check the rest, so you must: a pointer points to as many octets as its length says, and during a call no other thread writes to
+ *   what the call reads, or touches what it writes. Buffers of one call must not overlap, unless a comment allows it. The library keeps no
+ *   pointer after the call, unless a comment says so. A text ends with a zero, and is UTF-8 (else WIRESEAL_STATUS_BAD_ARGUMENT).
  *
  * Handles
- *   A handle, such as a struct wireseal_connection, lies in memory that you give: ask wireseal_..._size() and wireseal_..._align() for its
- *   octets and alignment, or take the constants WIRESEAL_..._SIZE and WIRESEAL_ALIGN. Do not copy or move it. Its end wipes that memory, which
- *   is yours again. Handles of Linux's key manager and of key chains are on the heap instead; their end frees them. Such a pointer is a name
- *   and leads nowhere: one that has ended, or never was one, is told whatever becomes of memory.
- *   Memory that a handle is made in is yours alone: no thread is in a call with an earlier handle in it, nor begins one. End an earlier handle
- *   first, because a function that makes one does not look at what is there: what is overwritten is not wiped.
- *   A pointer that is no such handle is an error, WIRESEAL_STATUS_NOT_A_HANDLE: never made in zeroed memory, ended before, moved, or of
- *   another kind. After its memory is freed or used for something else, that cannot be told.
+ *   A handle, such as a struct wireseal_connection, lies in memory that you provide. wireseal_..._size() and wireseal_..._align() return how
+ *   many octets it needs, and their alignment (else WIRESEAL_STATUS_TOO_SMALL, _MISALIGNED); for static memory, WIRESEAL_..._SIZE and
+ *   WIRESEAL_ALIGN are always enough. Do not copy or move a handle. wireseal_..._end() wipes the memory, which is then yours again.
+ *   Key chains, key managers and attachments are on the heap instead, and wireseal_..._end() frees them. Their pointers are identifiers, and
+ *   point to no memory: the library always recognizes one that has ended or never existed.
+ *   Use the memory of a handle for nothing else: no thread may be in a call with an earlier handle in it, or begin one. End the earlier handle
+ *   first: a function that makes a handle overwrites what is there, and does not wipe it.
+ *   A pointer to anything but such a handle is an error, WIRESEAL_STATUS_NOT_A_HANDLE: zeroed memory, or a handle that has ended, was moved, or
+ *   is of another kind. If the memory was freed or used for something else, the library cannot tell.
  *
  * Threads
- *   Different handles can be used by different threads at the same time. If a thread uses a handle while another does, its call returns
- *   WIRESEAL_STATUS_BUSY and does nothing. That holds for functions that only tell something, too: while a thread reads a shim's counters,
- *   another's packet is not taken. Read them in the thread that passes the packets, or put a lock around both. Comments say which handles any
- *   number of threads may use at once.
+ *   Different threads may use different handles at the same time. If a thread uses a handle while another does, its call does nothing and
+ *   returns WIRESEAL_STATUS_BUSY. This includes functions that only read: while one thread reads a shim's counters, a packet from another
+ *   thread is refused. Read the counters in the thread that passes the packets, or put a lock around both. The comment at a struct says if
+ *   any number of threads may use its handles at once.
  *
  * Callbacks
- *   A callback returns: neither longjmp() nor an exception of C++ may leave it; an exception ends the program.
+ *   A callback must return: do not leave it by longjmp() or by a C++ exception. An exception ends the program.
  *
  * Processes, signals and memory: functions with handles on the heap
- *   A thread that is cancelled in a call ends after it; asynchronous cancellation is not allowed there. Do not call them in a signal handler.
- *   After fork() the child may use them, too, whatever other threads were doing. But a manager and its attachments are for one of the two
- *   processes alone; for the child only if no other thread was in a call with one of them.
+ *   If a thread is cancelled in such a call, it ends after the call; asynchronous cancellation is not allowed there. Do not call these functions
+ *   in a signal handler. After fork() the child may call them, too, whatever other threads were doing. But only one of the two processes may
+ *   go on to use a manager and its attachments; the child only if no other thread was in a call with one of them.
  *   If the heap has no memory left, the program is aborted. All other functions need no heap.
  *
  * Faults in the library
- *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and the handle refuses all further calls but
- *   its end. Handles that any number of threads may use go on: no call changes them, so none can leave them half changed. In a library that
- *   was built without an operating system, the processor traps instead.
+ *   A fault (a panic of Rust) never unwinds into C: the call returns WIRESEAL_STATUS_INTERNAL, and from then on every call with the handle does
+ *   so, except the one that ends it. Keys of QUIC and AEADs stay usable, because no call changes them. In a library that was built without an
+ *   operating system, the processor traps instead.
  *
  * Secrets
- *   Keys are wiped when their handle ends, and when they are replaced. Your own copies of them, such as the octets that a struct wireseal_mkt
- *   points to, are yours to wipe. A call that takes or derives keys can leave copies of them, whole ones too, on the stack below its caller,
- *   where nothing wipes them: where that matters, make such calls on a stack that you wipe.
+ *   Keys are wiped when their handle ends, and when they are replaced. Wipe your own copies, such as the octets that `master_key` of a
+ *   struct wireseal_mkt points to. A call that takes or derives keys can leave copies of them, even whole ones, on the stack below its caller,
+ *   where nothing wipes them: if that matters, make such calls on a stack that you wipe.
  */
 
 
@@ -58,74 +61,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The alignment that is enough for every handle, in octets. `malloc` gives less: use `aligned_alloc`, or `_Alignas` for static memory.
+// An alignment that is enough for every handle, in octets. malloc() gives less: use aligned_alloc(), or _Alignas for static memory.
 #define WIRESEAL_ALIGN 64
 
-// The version that this header is of: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() tells that of
-// the library which the program runs with.
+// The version of this header: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() returns that of the
+// library that the program runs with.
 #define WIRESEAL_VERSION_MAJOR 0
 
-// The second number; until 1.0 it is another for every change that breaks programs.
+// The second number. Until 1.0, every change that breaks programs raises it.
 #define WIRESEAL_VERSION_MINOR 1
 
 // The third number.
 #define WIRESEAL_VERSION_PATCH 0
 
-// In wireseal_features(): keys on Linux's sockets, key chains from files, and the key manager.
+// In wireseal_features(): the library has the functions for keys on Linux sockets, key chains and the key manager.
 #define WIRESEAL_FEATURE_LINUX 1
 
-// In wireseal_features(): QUIC and AEADs.
+// In wireseal_features(): the library has the functions for QUIC and AEADs.
 #define WIRESEAL_FEATURE_QUIC 2
 
-// In wireseal_features(): an operating system, so that a fault in the library is a status and does not trap.
+// In wireseal_features(): the library was built for an operating system, so a fault in it is a status, not a trap.
 #define WIRESEAL_FEATURE_STD 4
 
 // The most master key tuples that a connection or a peer has at a time: the one in use, its successor, and two more while their lifetimes
 // overlap.
 #define WIRESEAL_MKTS 4
 
-// The most octets of a master key.
+// The longest master key, in octets.
 #define WIRESEAL_MASTER_KEY_MAX 80
 
-// Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
-// needs.
+// Octets of memory that are enough for a connection with all algorithms on any processor; wireseal_connection_size() returns how many this
+// library needs.
 #define WIRESEAL_CONNECTION_SIZE 1216
 
-// Octets that are enough for the state that wireseal_connection_export() writes, also in later versions.
+// Octets that are enough for the state that wireseal_connection_export() and wireseal_shim_export() write, also in later versions.
 #define WIRESEAL_STATE_SIZE 192
 
-// In place of the id of a key: none.
+// Stands for no key where a SendID or RecvID is expected.
 #define WIRESEAL_NO_KEY_ID -1
 
-// The most octets that TCP-AO adds to a segment: the longest option, a multiple of four.
+// The most octets that TCP-AO adds to a segment: its longest option, padded to a multiple of four.
 #define WIRESEAL_OPTION_ROOM 20
 
-// The most octets of a traffic key.
+// The longest traffic key, in octets.
 #define WIRESEAL_TRAFFIC_KEY_MAX 32
 
-// Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
-// this library needs.
+// Octets of memory that are enough for a shim, without its peers and connections, with all algorithms on any processor. Add
+// WIRESEAL_SHIM_PEER_SIZE for each peer and WIRESEAL_SHIM_CONNECTION_SIZE for each connection. wireseal_shim_size() returns how many this
+// library needs.
 #define WIRESEAL_SHIM_SIZE 1856
 
-// Octets that are enough for each of its peers.
+// Octets of memory that are enough for each peer of a shim.
 #define WIRESEAL_SHIM_PEER_SIZE 640
 
-// Octets that are enough for each of its connections.
+// Octets of memory that are enough for each connection of a shim.
 #define WIRESEAL_SHIM_CONNECTION_SIZE 1536
 
-// The smallest MTU that a stack can be told: what every link carries (RFC 791 §3.2).
+// The smallest `stack_mtu`, which every link carries (RFC 791 §3.2).
 #define WIRESEAL_STACK_MTU_MIN 68
 
-// For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
+// For wireseal_socket_add_key(): makes the key the current key at once, which this end signs with. Not on a listening socket.
 #define WIRESEAL_SOCKET_CURRENT 1
 
-// For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
+// For wireseal_socket_add_key(): makes the key the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
 #define WIRESEAL_SOCKET_RNEXT 2
 
-// For wireseal_manager_change(): changes nothing, and says what would be done.
+// For wireseal_manager_change(): changes nothing, and reports what would be done.
 #define WIRESEAL_CHANGE_DRY_RUN 1
 
-// For wireseal_manager_change(): removes all peers that the changes do not name.
+// For wireseal_manager_change(): also removes all peers that no change names.
 #define WIRESEAL_CHANGE_REMOVE_OTHERS 2
 
 // Octets of memory that are enough for a struct wireseal_quic_packet_key, aligned to WIRESEAL_ALIGN.
@@ -134,7 +138,7 @@
 // Octets of memory that are enough for a struct wireseal_quic_header_key, aligned to WIRESEAL_ALIGN.
 #define WIRESEAL_QUIC_HEADER_KEY_SIZE 640
 
-// No packet was opened yet, for wireseal_quic_open().
+// `largest` of wireseal_quic_open() if no packet was opened yet.
 #define WIRESEAL_QUIC_NONE UINT64_MAX
 
 // Octets of memory that are enough for a struct wireseal_aead_key, aligned to WIRESEAL_ALIGN.
@@ -143,28 +147,28 @@
 // Octets of memory that are enough for a struct wireseal_mask_key, aligned to WIRESEAL_ALIGN.
 #define WIRESEAL_MASK_KEY_SIZE 640
 
-// What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
+// The result of a call. Later versions of the library may add numbers, and change none.
 //
-// 1 to 39: the caller is at fault, or a limit of the caller's was reached. 40 to 59: who sent the segment. 60 to 99: the caller. 100 to
-// 139: QUIC and AEADs. 140 on: Linux and key files.
+// 1 to 39: a mistake of the caller, or a limit. 40 to 59: a received segment is at fault. 60 to 99: a mistake of the caller with a segment or
+// a connection. 100 to 139: QUIC and AEADs. 140 on: Linux, peers of a manager, and key files.
 enum wireseal_status {
     // It worked.
     WIRESEAL_STATUS_OK = 0,
-    // A pointer is null that must not be.
+    // A pointer is null, but must not be.
     WIRESEAL_STATUS_NULL_POINTER = 1,
     // Memory for a handle, or a buffer for a result, is too small.
     WIRESEAL_STATUS_TOO_SMALL = 2,
     // A pointer is not aligned for what it points to.
     WIRESEAL_STATUS_MISALIGNED = 3,
-    // The pointer is not to such a handle: it was never made, has ended, is of another kind, or was moved in memory.
+    // The pointer does not point to such a handle: it was never made, has ended, was moved, or is of another kind.
     WIRESEAL_STATUS_NOT_A_HANDLE = 4,
-    // Another call is in the handle: of another thread, or the one that has called back. Nothing was done.
+    // Another call is using the handle: in another thread, or the one that this callback was called from. Nothing was done.
     WIRESEAL_STATUS_BUSY = 5,
-    // A fault in this library. The handle refuses everything from now on but its end.
+    // A fault in this library. Only ending the handle works from now on.
     WIRESEAL_STATUS_INTERNAL = 6,
-    // A length is longer than any buffer, or than what the function takes.
+    // A length is longer than any buffer can be, or than the function accepts.
     WIRESEAL_STATUS_TOO_LONG = 7,
-    // A number that says what to do, such as a version or a kind, has no meaning.
+    // A number, a text or a combination of parameters is not one that the function accepts.
     WIRESEAL_STATUS_BAD_ARGUMENT = 8,
     // The version of an address is neither 4 nor 6, or a prefix is longer than the address.
     WIRESEAL_STATUS_BAD_ADDRESS = 9,
@@ -174,7 +178,7 @@ enum wireseal_status {
     WIRESEAL_STATUS_NOT_BUILT_IN = 11,
     // A master key is empty, has more than 80 octets, or fewer than its algorithm requires.
     WIRESEAL_STATUS_MASTER_KEY_LENGTH = 20,
-    // A MAC has 4 to 16 octets.
+    // The length of a MAC is not 4 to 16 octets.
     WIRESEAL_STATUS_MAC_LENGTH = 21,
     // Another key for the same connections has this SendID or RecvID (RFC 5925 §3.1).
     WIRESEAL_STATUS_ID_IN_USE = 22,
@@ -192,33 +196,33 @@ enum wireseal_status {
     WIRESEAL_STATUS_NO_SUCH_PEER = 28,
     // There is no room for another peer.
     WIRESEAL_STATUS_TOO_MANY_PEERS = 29,
-    // Another peer covers the same connections, neither is more specific, and two of their keys share an id.
+    // Another peer covers the same connections, neither is more specific, and a key of each has the same SendID or RecvID.
     WIRESEAL_STATUS_PEERS_OVERLAP = 30,
     // Not an IP packet with a whole TCP segment.
     WIRESEAL_STATUS_MALFORMED = 40,
     // The TCP options are malformed, or break RFC 5925 §2.2.
     WIRESEAL_STATUS_BAD_OPTIONS = 41,
-    // It has no AO option.
+    // The segment has no AO option.
     WIRESEAL_STATUS_UNSIGNED = 42,
-    // No key has its KeyID.
+    // No key has the segment's KeyID.
     WIRESEAL_STATUS_UNKNOWN_KEY_ID = 43,
-    // Its MAC does not have the key's length.
+    // The segment's MAC does not have the key's length.
     WIRESEAL_STATUS_WRONG_MAC_LENGTH = 44,
-    // Its MAC is wrong: another key, another connection, or changed on the way.
+    // The segment's MAC is wrong: signed with another key or for another connection, or changed on the way.
     WIRESEAL_STATUS_BAD_MAC = 45,
-    // It belongs to another connection.
+    // The segment belongs to another connection.
     WIRESEAL_STATUS_OTHER_CONNECTION = 46,
-    // It does not fit the connection's state.
+    // The segment does not fit the connection's state.
     WIRESEAL_STATUS_WRONG_STATE = 47,
     // A checksum of TCP, ICMP or IPv4 is wrong.
     WIRESEAL_STATUS_CHECKSUM = 48,
     // A verified SYN for a connection that is open: a replay, or the peer has restarted.
     WIRESEAL_STATUS_CONNECTION_EXISTS = 49,
-    // Of a protected connection whose handshake was not seen.
+    // A segment of a protected connection whose handshake was not seen. Of a function: it knows no such connection.
     WIRESEAL_STATUS_NO_CONNECTION = 50,
-    // With a routing header that leads on, or a home address, to or from a protected address.
+    // A packet to or from a protected address, with a routing header that has segments left, or a home address option.
     WIRESEAL_STATUS_SOURCE_ROUTED = 51,
-    // No peer is configured for its connection.
+    // No peer is configured for the connection, or there is no such peer.
     WIRESEAL_STATUS_NO_PEER = 52,
     // The table of connections is full.
     WIRESEAL_STATUS_TABLE_FULL = 53,
@@ -230,7 +234,7 @@ enum wireseal_status {
     WIRESEAL_STATUS_NO_OPTION = 61,
     // The stack's segment has an AO or TCP-MD5 option already.
     WIRESEAL_STATUS_ALREADY_SIGNED = 62,
-    // The signed packet would exceed the MTU, or the room before the packet.
+    // The signed packet would be longer than the MTU, or would not fit the room before the packet.
     WIRESEAL_STATUS_TOO_LONG_FOR_LINK = 63,
     // The handshake is not complete.
     WIRESEAL_STATUS_NOT_ESTABLISHED = 80,
@@ -238,21 +242,21 @@ enum wireseal_status {
     WIRESEAL_STATUS_BAD_STATE = 81,
     // A key or a secret does not have its algorithm's length.
     WIRESEAL_STATUS_KEY_LENGTH = 100,
-    // Forged, damaged, or sealed with another key, number or associated data, which cannot be told apart. No plaintext is left.
+    // Forged, damaged, or sealed with another key, number or associated data: these look the same. No plaintext is left.
     WIRESEAL_STATUS_NOT_AUTHENTIC = 101,
     // The packet is of another key phase than expected: open it with the keys of that phase.
     WIRESEAL_STATUS_OTHER_PHASE = 102,
     // The peer set a reserved bit: close the connection with PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
     WIRESEAL_STATUS_RESERVED_BITS = 103,
-    // The payload is empty, but a packet has frames. Received: PROTOCOL_VIOLATION (RFC 9000 §12.4).
+    // The payload is empty, but a packet needs a frame. If received, close the connection with PROTOCOL_VIOLATION (RFC 9000 §12.4).
     WIRESEAL_STATUS_NO_FRAMES = 104,
-    // Too short for a header protection sample. To seal, add PADDING frames; received, drop it (RFC 9001 §5.4.2).
+    // Too short for a header protection sample (RFC 9001 §5.4.2). To seal it, add PADDING frames; if received, drop it.
     WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE = 105,
     // A packet number is above 2^62-1 (RFC 9000 §12.3).
     WIRESEAL_STATUS_NUMBER_TOO_LARGE = 106,
-    // No QUIC version that is built in has this number.
+    // The library does not know this version of QUIC.
     WIRESEAL_STATUS_UNKNOWN_VERSION = 107,
-    // The octets are not a QUIC packet: it ends inside its header, before its own end, or has a connection ID above 20 octets.
+    // The octets are not a QUIC packet: they end inside its header or before its length, or a connection ID is longer than 20 octets.
     WIRESEAL_STATUS_NOT_A_PACKET = 108,
     // A Retry or a Version Negotiation packet, which no key protects.
     WIRESEAL_STATUS_NOT_PROTECTED = 109,
@@ -266,7 +270,7 @@ enum wireseal_status {
     WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION = 113,
     // The kernel has no TCP-AO.
     WIRESEAL_STATUS_NOT_SUPPORTED = 140,
-    // No Linux has the algorithm, or this kernel was built without it.
+    // Linux does not have the algorithm, or this kernel was built without it.
     WIRESEAL_STATUS_NOT_IN_KERNEL = 141,
     // The operating system refused something. The message says what.
     WIRESEAL_STATUS_SYSTEM = 142,
@@ -276,13 +280,13 @@ enum wireseal_status {
     WIRESEAL_STATUS_NO_MEMORY = 144,
     // Not a TCP socket over IPv4 or IPv6; Multipath TCP has no TCP-AO.
     WIRESEAL_STATUS_NOT_A_TCP_SOCKET = 145,
-    // No kernel takes a key for this network on this socket.
+    // Linux accepts no key for this network on this socket.
     WIRESEAL_STATUS_UNUSABLE_NETWORK = 146,
-    // A TCP-MD5 key is in the way of TCP-AO, or the other way round.
+    // The socket has a TCP-MD5 key, which excludes TCP-AO, or the other way round.
     WIRESEAL_STATUS_OTHER_KIND_OF_KEY = 147,
-    // Linux does not delete this key. It stays in force until the socket is closed.
+    // Linux does not delete this key. It stays valid until the socket is closed.
     WIRESEAL_STATUS_KEY_STAYS = 148,
-    // The kernel refused the call. The message says why, as far as can be told.
+    // The kernel refused the call. The message says why, if that is known.
     WIRESEAL_STATUS_REFUSED_BY_KERNEL = 149,
     // The connection was opened without TCP-AO. Close it.
     WIRESEAL_STATUS_OPENED_UNSIGNED = 150,
@@ -292,17 +296,17 @@ enum wireseal_status {
     WIRESEAL_STATUS_WRONG_KEY = 152,
     // The socket is attached to this manager already.
     WIRESEAL_STATUS_ALREADY_ATTACHED = 153,
-    // A text is no peer: an address or a network, and its interface and VRF.
+    // A text is not a peer, as wireseal_manager_set_peer() reads it.
     WIRESEAL_STATUS_NOT_A_PEER = 160,
-    // The same peer is given twice.
+    // One call names the same peer twice.
     WIRESEAL_STATUS_PEER_TWICE = 161,
-    // Another thread has changed the manager's peers meanwhile. Call again.
+    // Another thread changed the manager's peers during the call. Call again.
     WIRESEAL_STATUS_CHANGED_MEANWHILE = 162,
     // Only the newest change can be undone.
     WIRESEAL_STATUS_CANNOT_UNDO = 163,
     // There is no key chain with this name.
     WIRESEAL_STATUS_NO_SUCH_CHAIN = 170,
-    // A text of keys has a mistake, or keys do not fit together. The message says where.
+    // A key file has a mistake or cannot be read, or keys do not fit together. The message says where.
     WIRESEAL_STATUS_KEYS = 171,
     // Never returned: it makes the enum 32 bits wide with every compiler.
     WIRESEAL_STATUS_MAX = 2147483647,
@@ -310,7 +314,7 @@ enum wireseal_status {
 
 // A key derivation function and a MAC (RFC 5925 §3.1).
 enum wireseal_tcp_ao_algorithm {
-    // HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
+    // HMAC-SHA-1-96 (RFC 5926), which every implementation has. The MAC has 12 octets.
     WIRESEAL_TCP_AO_ALGORITHM_HMAC_SHA1 = 1,
     // AES-128-CMAC-96 (RFC 5926). The MAC has 12 octets.
     WIRESEAL_TCP_AO_ALGORITHM_AES128_CMAC = 2,
@@ -322,13 +326,13 @@ enum wireseal_tcp_ao_algorithm {
     WIRESEAL_TCP_AO_ALGORITHM_KMAC256_128 = 5,
 };
 
-// What to do with a segment of a connection without a configured peer.
+// What to do with segments of a connection that belongs to no peer.
 enum wireseal_unmatched {
-    // Drop and count it if it is received and signed: its sender expects it to be verified. Others pass unchanged.
+    // Drop and count received segments that are signed: their sender expects them to be verified. All others pass unchanged.
     WIRESEAL_UNMATCHED_DROP = 0,
-    // Pass it unchanged; the stack ignores the option.
+    // Pass all unchanged; the stack ignores the AO option of signed ones.
     WIRESEAL_UNMATCHED_PASS = 1,
-    // Drop and count it in both directions, signed or not.
+    // Drop and count all, in both directions, signed or not.
     WIRESEAL_UNMATCHED_DROP_ALL = 2,
 };
 
@@ -344,17 +348,17 @@ enum wireseal_direction {
 enum wireseal_event_kind {
     // A packet was refused.
     WIRESEAL_EVENT_KIND_REFUSED = 1,
-    // A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
+    // A packet would have been refused, but passed unprotected, because of wireseal_shim_accept_mismatches().
     WIRESEAL_EVENT_KIND_PASSED = 2,
     // A protected connection was established, or adopted.
     WIRESEAL_EVENT_KIND_OPENED = 3,
     // An established connection has ended.
     WIRESEAL_EVENT_KIND_ENDED = 4,
-    // A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
+    // A handshake ended without a connection. Anyone who replays a recorded SYN can cause any number of these.
     WIRESEAL_EVENT_KIND_HANDSHAKE_ENDED = 5,
     // This end signs an established connection with another key from now on.
     WIRESEAL_EVENT_KIND_KEY_SWITCHED = 6,
-    // The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
+    // The peer acknowledged data that was sent after this end asked for another key, but still signs with the old one. Reported once for each
     // request.
     WIRESEAL_EVENT_KIND_PEER_ON_OLD_KEY = 7,
     // The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
@@ -370,7 +374,7 @@ enum wireseal_ending {
     WIRESEAL_ENDING_CLOSED = 1,
     // A new connection of the same socket pair took its place.
     WIRESEAL_ENDING_REPLACED = 2,
-    // A handshake made room in a full table.
+    // It was removed from a full table, to make room for another handshake.
     WIRESEAL_ENDING_EVICTED = 3,
     // It reached its time limit.
     WIRESEAL_ENDING_EXPIRED = 4,
@@ -382,13 +386,13 @@ enum wireseal_ending {
 
 // An AEAD with nonces of 12 octets and tags of 16, by the number of its TLS 1.3 cipher suite (RFC 8446 appendix B.4).
 enum wireseal_aead_algorithm {
-    // AES-128-GCM; QUIC with SHA-256.
+    // AES-128-GCM. QUIC derives its keys with SHA-256.
     WIRESEAL_AEAD_ALGORITHM_AES128_GCM = 4865,
-    // AES-256-GCM; QUIC with SHA-384.
+    // AES-256-GCM. QUIC derives its keys with SHA-384.
     WIRESEAL_AEAD_ALGORITHM_AES256_GCM = 4866,
-    // ChaCha20-Poly1305; QUIC with SHA-256.
+    // ChaCha20-Poly1305. QUIC derives its keys with SHA-256.
     WIRESEAL_AEAD_ALGORITHM_CHACHA20_POLY1305 = 4867,
-    // AES-128-CCM; QUIC with SHA-256.
+    // AES-128-CCM. QUIC derives its keys with SHA-256.
     WIRESEAL_AEAD_ALGORITHM_AES128_CCM = 4868,
 };
 
@@ -400,7 +404,7 @@ enum wireseal_quic_version {
     WIRESEAL_QUIC_VERSION_V2 = 1798521807,
 };
 
-// An end of a connection.
+// An end of a QUIC connection.
 enum wireseal_quic_side {
     // The end that opens the connection.
     WIRESEAL_QUIC_SIDE_CLIENT = 0,
@@ -408,19 +412,19 @@ enum wireseal_quic_side {
     WIRESEAL_QUIC_SIDE_SERVER = 1,
 };
 
-// The type of a packet. The first four are protected by keys, and it says by which (RFC 9001 §4).
+// The type of a QUIC packet. For the first four, it says which keys protect the packet (RFC 9001 §4).
 enum wireseal_quic_packet_type {
-    // Long header; the keys of the initial secrets.
+    // Long header; protected by the keys of the Initial secrets.
     WIRESEAL_QUIC_PACKET_TYPE_INITIAL = 0,
-    // Long header; the keys of early data.
+    // Long header; protected by the keys of early data.
     WIRESEAL_QUIC_PACKET_TYPE_ZERO_RTT = 1,
-    // Long header; the keys of the handshake.
+    // Long header; protected by the keys of the handshake.
     WIRESEAL_QUIC_PACKET_TYPE_HANDSHAKE = 2,
-    // Short header; the keys of its phase.
+    // Short header; protected by the keys of its key phase.
     WIRESEAL_QUIC_PACKET_TYPE_ONE_RTT = 3,
-    // Long header; an integrity tag, for wireseal_quic_retry_verify().
+    // Long header; has an integrity tag, which wireseal_quic_retry_verify() checks.
     WIRESEAL_QUIC_PACKET_TYPE_RETRY = 4,
-    // Long header of version 0; nothing protects it. For wireseal_quic_version_negotiation_read().
+    // Long header with version 0; nothing protects it. wireseal_quic_version_negotiation_read() reads it.
     WIRESEAL_QUIC_PACKET_TYPE_VERSION_NEGOTIATION = 5,
     // Long header of a version that is not built in.
     WIRESEAL_QUIC_PACKET_TYPE_OTHER_VERSION = 6,
@@ -428,21 +432,21 @@ enum wireseal_quic_packet_type {
 
 // The key phase that wireseal_quic_open() expects.
 enum wireseal_quic_phase {
-    // A key phase bit of 0, which long headers count as having.
+    // A key phase bit of 0. Use it for long headers, too.
     WIRESEAL_QUIC_PHASE_ZERO = 0,
     // A key phase bit of 1.
     WIRESEAL_QUIC_PHASE_ONE = 1,
-    // Either.
+    // Either: do not check the bit.
     WIRESEAL_QUIC_PHASE_ANY = 2,
 };
 
-// What to do if the keys of a peer cannot be put on a socket, or the peer does not move to them.
+// What a manager does if it cannot put the keys of a peer on a socket, or the peer does not begin to use them.
 enum wireseal_on_failure {
     // Try again in each step.
     WIRESEAL_ON_FAILURE_RETRY = 0,
-    // Give the peer the keys from before the change again, until they are changed anew.
+    // Give the peer its keys from before the change again, until the next change.
     WIRESEAL_ON_FAILURE_HOLD_OLD_KEYS = 1,
-    // Reset this connection, signed.
+    // Reset this connection, with a signed segment.
     WIRESEAL_ON_FAILURE_RESET_SESSION = 2,
     // Reset all connections of all peers of the cohort.
     WIRESEAL_ON_FAILURE_RESET_COHORT = 3,
@@ -456,13 +460,13 @@ enum wireseal_peer_change_kind {
     WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
     // It is kept out, as by wireseal_manager_block_peer().
     WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
-    // It has to be there, or else WIRESEAL_STATUS_NO_PEER, and its keys stay, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set.
+    // It keeps its keys, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set. If there is no such peer, WIRESEAL_STATUS_NO_PEER.
     WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
 };
 
 // What a report is about.
 enum wireseal_report_kind {
-    // A socket that could not be looked at.
+    // A socket whose state could not be read.
     WIRESEAL_REPORT_KIND_UNKNOWN = 0,
     // A socket that listens.
     WIRESEAL_REPORT_KIND_LISTENER = 1,
@@ -472,15 +476,15 @@ enum wireseal_report_kind {
     WIRESEAL_REPORT_KIND_CONNECTION = 3,
     // A connection that has ended: end its attachment, and close it.
     WIRESEAL_REPORT_KIND_ENDED = 4,
-    // No socket: no key of the peer `state.peer` is valid for sending any more, so no connection with it can be opened. It is said once,
-    // until the peer has a key again.
+    // No socket: no key of the peer `state.peer` is valid for sending any more, so no connection with it can be opened. Reported once, and
+    // again only after the peer has had a key.
     WIRESEAL_REPORT_KIND_PEER = 5,
 };
 
-// An AEAD key. Any number of threads can seal and open with one at the same time; nobody else may use it when it ends.
+// An AEAD key. Any number of threads may use it at once, but none while it is ended.
 struct wireseal_aead_key;
 
-// A socket on the list of a key manager. Any number of threads may use it at once. The handle is on the heap.
+// A socket that a key manager takes care of. Any number of threads may use it at once. The handle is on the heap.
 struct wireseal_attachment;
 
 // Key chains, each with a name. Any number of threads may use them at once. The handle is on the heap.
@@ -493,20 +497,20 @@ struct wireseal_chains;
 // one to wireseal_connection_verify() before TCP sees it. One thread at a time.
 struct wireseal_connection;
 
-// A key manager: it has peers, each with a key chain, and puts the keys that are valid on the sockets that are attached to it, and takes them
-// away. Any number of threads may use it at once. The handle is on the heap.
+// A key manager. It has peers, each with a key chain; puts the keys that are valid now on the sockets that are attached to it; and removes
+// those that are not. Any number of threads may use it at once. The handle is on the heap.
 struct wireseal_manager;
 
-// A key for masks of packet numbers, as QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3) make them. Any number of threads can use one at
-// the same time; nobody else may use it when it ends.
+// A key for the masks that hide packet numbers in QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3). Any number of threads may use it at
+// once, but none while it is ended.
 struct wireseal_mask_key;
 
-// A header protection key: one direction of one level, for all key phases (RFC 9001 §5.4 and §6.1). Any number of threads can use one at the
-// same time; nobody else may use it when it ends.
+// A header protection key, or header key: for one direction of one encryption level, and for all key phases (RFC 9001 §5.4 and §6.1). Any
+// number of threads may use it at once, but none while it is ended.
 struct wireseal_quic_header_key;
 
-// A packet protection key with its IV: one direction of one level, or of one key phase (RFC 9001 §5.3). Any number of threads can seal and open
-// with one at the same time; nobody else may use it when it ends.
+// A packet protection key with its IV, or packet key: for one direction of one encryption level, or of one key phase (RFC 9001 §5.3). Any
+// number of threads may use it at once, but none while it is ended.
 struct wireseal_quic_packet_key;
 
 // TCP-AO between a TCP stack and its link. Pass every packet that the stack sends to wireseal_shim_outbound(), and every packet for it to
@@ -516,15 +520,15 @@ struct wireseal_quic_packet_key;
 // the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
 // first, and so is Multipath TCP's MP_CAPABLE.
 //
-// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls. It must not go back: what has
-// a time limit, a mode of wireseal_shim_accept_mismatches() too, is then kept for longer by as much. One thread at a time.
+// The shim reads no clock: `now_ms` is the time in milliseconds since a fixed moment of your choice, the same in all calls. It must not go
+// back: if it does, time limits, and that of wireseal_shim_accept_mismatches() too, last longer by as much. One thread at a time.
 struct wireseal_shim;
 
 // An IP address. An IPv4-mapped IPv6 address means the IPv4 address.
 struct wireseal_address {
     // 4 or 6.
     uint8_t version;
-    // The address, in the order of the wire. IPv4 has the first four; the others are ignored.
+    // The address, in network byte order. IPv4 uses the first four octets; the others are ignored.
     uint8_t octets[16];
 };
 
@@ -532,7 +536,7 @@ struct wireseal_address {
 struct wireseal_network {
     // Its first address: the bits after the prefix are zero.
     struct wireseal_address address;
-    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+    // Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero means any address of that version.
     uint8_t prefix_length;
 };
 
@@ -540,7 +544,7 @@ struct wireseal_network {
 struct wireseal_endpoint {
     // The address.
     struct wireseal_address address;
-    // The port, in the processor's order of octets.
+    // The port, in host byte order.
     uint16_t port;
 };
 
@@ -552,45 +556,46 @@ struct wireseal_pair {
     struct wireseal_endpoint remote;
 };
 
-// A master key tuple without its connection identifier. Set all to zero first: then what you do not set has its usual value.
+// A master key tuple (MKT) without its connection identifier. Set all to zero first: what you do not set then has its usual value.
 //
-// Where an array of them is asked for, the first that is not accept-only is preferred for sending. No two share a SendID or a RecvID.
+// In an array of MKTs, the first that is not accept-only is the preferred one, for sending. No two may share a SendID or a RecvID
+// (WIRESEAL_STATUS_ID_IN_USE).
 struct wireseal_mkt {
-    // The KeyID in what this end sends under the key.
+    // The KeyID in segments that this end signs with the key.
     uint8_t send_id;
-    // The KeyID in what this end accepts under the key.
+    // The KeyID in segments that the peer signs with the key.
     uint8_t recv_id;
-    // Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's own.
+    // Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's usual length.
     uint8_t mac_length;
     // Not 0: the MAC covers no TCP options but AO's own. Both ends must agree.
     uint8_t options_excluded;
-    // Not 0: this end signs with the key only while the peer asks for it, as outside the key's send lifetime. It accepts it either way.
+    // Not 0: this end accepts the key, but signs with it only while the peer asks for it. For a key outside its send lifetime.
     uint8_t accept_only;
-    // Not 0: takes a master key that is shorter than the algorithm's specification requires.
+    // Not 0: a master key that is shorter than the algorithm's specification requires is accepted.
     uint8_t allow_short_master_key;
     // An enum wireseal_tcp_ao_algorithm.
     uint32_t algorithm;
-    // The secret. It is copied; wiping this one is up to you.
+    // The secret. Functions copy it; wipe your own copy.
     const uint8_t *master_key;
     // Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
     size_t master_key_length;
-    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    // Must be zeros (else WIRESEAL_STATUS_BAD_ARGUMENT): for later versions.
     uint64_t reserved[2];
 };
 
-// What a verified segment was.
+// What wireseal_connection_verify() found out about a segment.
 struct wireseal_verified {
     // The RecvID of the key that signed it.
     uint8_t key_id;
-    // Whether it changed the key that this end signs with, and so perhaps what wireseal_connection_option_length() says.
+    // Whether it changed the key that this end signs with, and so perhaps the result of wireseal_connection_option_length().
     bool current_key_changed;
-    // Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
+    // Whether its sequence or acknowledgment number is higher than any before. Never true for a replay of a received segment.
     bool makes_progress;
     // Zeros: for later versions.
     uint8_t reserved[13];
 };
 
-// Received segments by verdict, with the meaning that Linux gives these counters.
+// Received segments by verdict, counted as Linux counts them.
 struct wireseal_counters {
     // Verified.
     uint64_t good;
@@ -612,24 +617,24 @@ struct wireseal_connection_info {
     struct wireseal_pair pair;
     // Whether the handshake is complete: the traffic keys are derived, and the master keys are wiped.
     bool is_established;
-    // Whether `local_isn` is known: not before the SYN-ACK of an end that was opened by its peer.
+    // Whether `local_isn` is known. If the peer opens the connection, it is known once this end's SYN-ACK is signed.
     bool has_local_isn;
-    // Whether `remote_isn` is known: not before the SYN-ACK of an end that has opened the connection.
+    // Whether `remote_isn` is known. If this end opens the connection, it is known once the peer's SYN-ACK is verified.
     bool has_remote_isn;
-    // Whether `acknowledged` is known: not before a segment that acknowledges something.
+    // Whether `acknowledged` is known: once a verified segment has had an ACK.
     bool has_acknowledged;
-    // Whether the peer has signed with the rnext key since this end asked for it: it has that key, and has moved on to it.
+    // Whether the peer has signed with the rnext key since this end asked for it: the peer has that key, and uses it.
     bool peer_uses_rnext_key;
-    // Whether the peer goes on asking for a key whose send lifetime is over at this end, while it signs with the next one itself.
+    // Whether the peer keeps asking for a key whose send lifetime is over at this end, although it signs with the next one itself.
     bool peer_insists;
     // The SendID of the key that this end signs with.
     uint8_t current_key;
     // The RecvID of the key that this end asks the peer to sign with.
     uint8_t rnext_key;
-    // The RecvID of the key that the peer signs with; before its first segment, the one that it is asked for.
+    // The RecvID of the key that the peer signs with; before its first segment, of the one that this end asks for.
     uint8_t peers_key;
-    // The SendID of the key that the peer asks for; WIRESEAL_NO_KEY_ID before its first segment. It is the current key, unless this end
-    // does not have it, or has chosen another since.
+    // The SendID of the key that the peer asks for, or WIRESEAL_NO_KEY_ID before its first segment. It is that of the current key, unless this
+    // end lacks the key or has chosen another since.
     int32_t asks_for;
     // This end's initial sequence number.
     uint32_t local_isn;
@@ -637,11 +642,11 @@ struct wireseal_connection_info {
     uint32_t remote_isn;
     // The sequence number after the last octet sent; SYN and FIN count as one.
     uint32_t sent;
-    // How often the number wrapped on the way there (RFC 5925 §6.2).
+    // Its sequence number extension: how often the number has wrapped (RFC 5925 §6.2).
     uint32_t sent_sne;
     // The highest verified sequence number; at first the peer's initial one.
     uint32_t received;
-    // How often the number wrapped on the way there.
+    // Its sequence number extension.
     uint32_t received_sne;
     // The acknowledgment number of the newest verified segment.
     uint32_t acknowledged;
@@ -651,7 +656,7 @@ struct wireseal_connection_info {
     uint64_t reserved[4];
 };
 
-// What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
+// What a traffic key is derived from besides the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
 struct wireseal_kdf_context {
     // The sender of the segments.
     struct wireseal_endpoint source;
@@ -663,11 +668,11 @@ struct wireseal_kdf_context {
     uint32_t destination_isn;
 };
 
-// How a shim works. Set all to zero but `mtu` for RFC 5925's defaults.
+// How a shim works. Set all but `mtu` to zero for the defaults.
 struct wireseal_shim_config {
     // The link's MTU: octets of the longest IP packet.
     size_t mtu;
-    // The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+    // The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` - WIRESEAL_OPTION_ROOM; 0 means the latter.
     size_t stack_mtu;
     // An enum wireseal_unmatched.
     uint32_t unmatched;
@@ -675,29 +680,29 @@ struct wireseal_shim_config {
     uint8_t accept_icmp;
     // Not 0: the device has checked the TCP, ICMP and IPv4 checksums of received packets, so the shim need not.
     uint8_t checksums_are_checked;
-    // How long a handshake is kept that makes no progress, in milliseconds; 0 is 75 seconds.
+    // How long a handshake that makes no progress is kept, in milliseconds; 0 means 75 seconds.
     uint32_t half_open_ms;
-    // How long an unanswered handshake cannot be evicted from a full table; 0 is 15 seconds.
+    // How long an unanswered handshake cannot be evicted from a full table, in milliseconds; 0 means 15 seconds.
     uint32_t unanswered_ms;
-    // How long a handshake cannot be evicted by a peer that has none in the table; 0 is 2 seconds.
+    // How long a handshake cannot be evicted for a peer that has none in the table, in milliseconds; 0 means 2 seconds.
     uint32_t turn_ms;
-    // How long a closed connection is kept, for late segments; 0 is 240 seconds.
+    // How long a closed connection is kept for late segments, in milliseconds; 0 means 240 seconds.
     uint32_t closed_ms;
-    // How long a connection is kept whose peer does not acknowledge this end's FIN; 0 is 240 seconds.
+    // How long a connection is kept whose peer does not acknowledge this end's FIN, in milliseconds; 0 means 240 seconds.
     uint32_t fin_ms;
-    // How long an open connection without progress is kept; 0 is three hours.
+    // How long an open connection without progress is kept, in milliseconds; 0 means three hours.
     uint32_t idle_ms;
-    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    // Must be zeros (else WIRESEAL_STATUS_BAD_ARGUMENT): for later versions.
     uint64_t reserved[4];
 };
 
-// Something that happened to a packet or a connection. It has no secrets. Later versions may have more behind what is here.
+// Something that happened to a packet or a connection. It has no secrets. Later versions may add fields at its end.
 struct wireseal_event {
     // What happened: an enum wireseal_event_kind.
     uint32_t kind;
-    // Of a packet that was refused or passed: its enum wireseal_direction, else 0.
+    // If a packet was refused or passed, its enum wireseal_direction; else 0.
     uint32_t direction;
-    // Of a packet that was refused or passed: the enum wireseal_status for which it was, or would have been, refused.
+    // If a packet was refused or passed, why: the enum wireseal_status with which it was, or would have been, refused.
     uint32_t reason;
     // How the connection or handshake ended: an enum wireseal_ending.
     uint32_t ending;
@@ -716,9 +721,9 @@ struct wireseal_event {
     uint8_t to_key;
 };
 
-// Receives the events of a shim; it may be null. It is called within the call that caused the event, in that thread, and must return: no
-// longjmp, no exception of C++. It cannot call into the same shim (WIRESEAL_STATUS_BUSY). `event` is gone when it returns. Be quick: an
-// attacker chooses how many packets are refused.
+// Receives the events of a shim; may be null. It is called within the call that caused the event, in the same thread, and cannot call
+// functions with the same shim (WIRESEAL_STATUS_BUSY). It must return: no longjmp(), no C++ exception. `event` is valid until it returns. Keep
+// it fast: an attacker decides how many packets are refused.
 typedef void (*wireseal_observer)(void *context, const struct wireseal_event *event);
 
 // The connections that a peer's keys are for (RFC 5925 §3.1). A connection that several peers cover belongs to the one with the
@@ -728,19 +733,19 @@ struct wireseal_connection_identifier {
     struct wireseal_network local;
     // The other end's addresses.
     struct wireseal_network remote;
-    // This end's port; 0 is any.
+    // This end's port, in host byte order; 0 means any.
     uint16_t local_port;
-    // The other end's port; 0 is any.
+    // The other end's port, in host byte order; 0 means any.
     uint16_t remote_port;
-    // Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    // Must be zeros (else WIRESEAL_STATUS_BAD_ARGUMENT): for later versions.
     uint32_t reserved[4];
 };
 
-// Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
+// Packets that were refused, or passed unprotected, by reason. For what a reason means, see the enum wireseal_status of the same name.
 struct wireseal_refusals {
     uint64_t malformed;
     uint64_t checksum;
-    // Not authentic: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
+    // Segments that did not verify: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
     uint64_t verify;
     uint64_t connection_exists;
     uint64_t no_connection;
@@ -758,11 +763,11 @@ struct wireseal_refusals {
     uint64_t reserved[6];
 };
 
-// One of many packets that a shim takes at once.
+// One packet of a call of wireseal_shim_inbound_batch() or wireseal_shim_outbound_batch().
 struct wireseal_packet {
-    // The buffer. No two packets of one call share octets.
+    // The buffer. Those of one call must not overlap.
     uint8_t *buffer;
-    // Octets of the buffer. The packet ends within it.
+    // Octets of the buffer. The packet ends within them.
     size_t size;
     // Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
     size_t offset;
@@ -1059,44 +1064,51 @@ extern int pthread_setcancelstate(int state, int *before);
 
 extern int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
-// The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
+// Returns the text for a status: one line in English, for logs, which stays valid as long as the program runs. `status` may be any number.
 const char *wireseal_status_text(uint32_t status);
 
-// The library's version, such as "0.1.0".
+// Returns the library's version, such as "0.1.0". The text stays valid as long as the program runs.
 const char *wireseal_version(void);
 
-// What the library was built with: the sum of the constants WIRESEAL_FEATURE_... . A key says whether its algorithm was left out
-// (WIRESEAL_STATUS_NOT_BUILT_IN).
+// Returns what the library was built with: the sum of constants WIRESEAL_FEATURE_... . If an algorithm was left out, making a key for it
+// returns WIRESEAL_STATUS_NOT_BUILT_IN.
 uint32_t wireseal_features(void);
 
-// Reads an address such as "192.0.2.1" or "2001:db8::1". WIRESEAL_STATUS_BAD_ADDRESS for any other text; _BAD_ARGUMENT if it is not UTF-8.
-enum wireseal_status wireseal_address_from_text(const char *text,
-                                                struct wireseal_address *address);
+// Reads an address such as "192.0.2.1" or "2001:db8::1".
+//
+// Errors: WIRESEAL_STATUS_BAD_ADDRESS for any other text; _BAD_ARGUMENT if it is not UTF-8.
+enum wireseal_status wireseal_address_from_text(const char *text, struct wireseal_address *address);
 
-// Reads a network such as "192.0.2.0/24" or "2001:db8::/32", or one host such as "192.0.2.1". WIRESEAL_STATUS_BAD_ADDRESS for any other text,
-// also if a bit after the prefix is set; _BAD_ARGUMENT if it is not UTF-8.
+// Reads a network such as "192.0.2.0/24" or "2001:db8::/32", or one host such as "192.0.2.1".
+//
+// Errors: WIRESEAL_STATUS_BAD_ADDRESS for any other text, also if a bit after the prefix is set; _BAD_ARGUMENT if it is not UTF-8.
 enum wireseal_status wireseal_network_from_text(const char *text,
                                                 struct wireseal_network *network);
 
 // Writes the number of the algorithm with this name, an enum wireseal_tcp_ao_algorithm, to `*algorithm`. The name is that of RFC 5926, the
 // draft, Linux, BIRD, Junos or IOS XR, in upper or lower case: "HMAC-SHA-1-96", "hmac(sha1)", "aes-128-cmac-96".
 //
-// WIRESEAL_STATUS_UNKNOWN_ALGORITHM; _BAD_ARGUMENT if the text is not UTF-8.
+// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM; _BAD_ARGUMENT if the text is not UTF-8.
 enum wireseal_status wireseal_tcp_ao_algorithm_from_name(const char *name,
                                                          uint32_t *algorithm);
 
-// Writes the octets of an algorithm's own MAC, which a struct wireseal_mkt has if it says 0, to `*length`.
-// WIRESEAL_STATUS_UNKNOWN_ALGORITHM.
-enum wireseal_status wireseal_tcp_ao_mac_length(uint32_t algorithm, size_t *length);
+// Writes the usual length of an algorithm's MAC in octets to `*length`: that of a struct wireseal_mkt whose `mac_length` is 0.
+//
+// Error: WIRESEAL_STATUS_UNKNOWN_ALGORITHM.
+enum wireseal_status wireseal_tcp_ao_mac_length(uint32_t algorithm,
+                                                size_t *length);
 
-// Octets of memory for a connection.
+// Returns how many octets of memory a connection needs.
 size_t wireseal_connection_size(void);
 
-// The alignment of that memory, in octets.
+// Returns the alignment of that memory, in octets.
 size_t wireseal_connection_align(void);
 
-// Makes a connection that this end opens, with a SYN of sequence number `isn`. The preferred one of `count` keys at `mkts` becomes the
-// current and the rnext key; WIRESEAL_STATUS_NO_KEY if all are accept-only or there is none.
+// Makes a connection in `size` octets of `memory`, which this end opens with a SYN of sequence number `isn`. `mkts` points to its `count`
+// keys, at most WIRESEAL_MKTS; the preferred one becomes the current and the rnext key.
+//
+// Errors: WIRESEAL_STATUS_NO_KEY if there is no key or all are accept-only; _TOO_MANY_KEYS, _ID_IN_USE; _BAD_ADDRESS; those of a key:
+// _MASTER_KEY_LENGTH, _MAC_LENGTH, _UNKNOWN_ALGORITHM, _NOT_BUILT_IN, _BAD_ARGUMENT.
 enum wireseal_status wireseal_connection_active(void *memory,
                                                 size_t size,
                                                 const struct wireseal_pair *pair,
@@ -1105,15 +1117,16 @@ enum wireseal_status wireseal_connection_active(void *memory,
                                                 size_t count,
                                                 struct wireseal_connection **connection);
 
-// Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that: a flood of forged
-// SYNs costs it no memory. Sign its SYN-ACK with the connection, which learns its initial sequence number from it.
+// Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that, so a flood of forged
+// SYNs costs it no memory. Sign the SYN-ACK with the connection, which takes this end's initial sequence number from it.
 //
-// `syn` is the SYN, TCP header and payload, and came from `source` to `destination`. The rnext key is the one that signed it, the current
-// key the one that it asks for, else the same.
+// `syn` is the SYN, TCP header and payload, which came from `source` to `destination`. The key that signed it becomes the rnext key. The key
+// that it asks for becomes the current key; if there is no such key, the one that signed it.
 //
-// A recorded SYN verifies again at any time: do not end an open connection because of one.
+// A replayed SYN verifies at any time: do not end an open connection because of one.
 //
-// Errors: those of wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if it is no SYN, or has ACK or RST.
+// Errors: those of wireseal_connection_active() and wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if the segment is not a SYN, or
+// has ACK or RST.
 enum wireseal_status wireseal_connection_passive(void *memory,
                                                  size_t size,
                                                  const struct wireseal_address *source,
@@ -1124,19 +1137,22 @@ enum wireseal_status wireseal_connection_passive(void *memory,
                                                  size_t count,
                                                  struct wireseal_connection **connection);
 
-// Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
-// elsewhere, without secrets: `*length` octets at `state`, for which WIRESEAL_STATE_SIZE are always enough. Move the keys separately.
+// Ends an established connection, and writes its state to `state`, from which wireseal_connection_import() or wireseal_shim_adopt() continues
+// it elsewhere. The state has `*length` octets, for which a `size` of WIRESEAL_STATE_SIZE is always enough, and no secrets. Move the keys
+// separately.
 //
-// WIRESEAL_STATUS_TOO_SMALL if `size` is less than it needs; WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
+// Errors, after which the connection goes on unchanged: WIRESEAL_STATUS_TOO_SMALL if `size` is too small; _NOT_ESTABLISHED if the handshake is
+// not complete.
 enum wireseal_status wireseal_connection_export(struct wireseal_connection *connection,
                                                 uint8_t *state,
                                                 size_t size,
                                                 size_t *length);
 
-// Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
-// would soon differ.
+// Makes a connection from an exported state of `length` octets and the keys that it had. Import each state only once: the sequence number
+// extensions of two connections would soon differ.
 //
-// WIRESEAL_STATUS_BAD_STATE if the octets are no state, or its current or rnext key is missing.
+// Errors: WIRESEAL_STATUS_BAD_STATE if the octets are not a state, or its current or rnext key is missing; those of the keys, as for
+// wireseal_connection_active().
 enum wireseal_status wireseal_connection_import(void *memory,
                                                 size_t size,
                                                 const uint8_t *state,
@@ -1145,11 +1161,11 @@ enum wireseal_status wireseal_connection_import(void *memory,
                                                 size_t count,
                                                 struct wireseal_connection **connection);
 
-// Ends a connection, and wipes its keys.
+// Ends a connection, and wipes its memory.
 enum wireseal_status wireseal_connection_end(struct wireseal_connection *connection);
 
-// Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of
-// four octets. Do so for each header anew, because the peer can change the current key with every segment.
+// Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of four
+// octets. Call it for every header, because each segment of the peer can change the current key.
 //
 // `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
 // WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
@@ -1159,59 +1175,67 @@ enum wireseal_status wireseal_connection_append_ao(struct wireseal_connection *c
                                                    size_t used,
                                                    size_t *new_used);
 
-// Octets that the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask again after every
-// wireseal_connection_verify(). Take them off the segment's data, never off the MSS that you advertise (RFC 9293 §3.7.1).
+// Writes to `*length` how many octets the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask
+// again after every wireseal_connection_verify(). Subtract them from the segment's data, never from the MSS that you advertise (RFC 9293
+// §3.7.1).
 enum wireseal_status wireseal_connection_option_length(struct wireseal_connection *connection,
                                                        size_t *length);
 
-// Signs a TCP segment, header and payload, in place with the current key: fills ids and MAC into the AO option that
-// wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
+// Signs a TCP segment of `length` octets, header and payload, in place with the current key: fills the KeyID, RNextKeyID and MAC into the AO
+// option that wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
 //
 // Errors, after which segment and connection are unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS; _NO_OPTION if there is no AO option of
-// the current key's size; _OTHER_CONNECTION if the ports are others; _WRONG_STATE if the connection cannot send it now, such as a SYN when
-// it is established.
+// the current key's size; _OTHER_CONNECTION if the ports differ; _WRONG_STATE if the connection cannot send it now, such as a SYN when it is
+// established.
 enum wireseal_status wireseal_connection_sign(struct wireseal_connection *connection,
                                               uint8_t *tcp,
                                               size_t length);
 
-// Verifies a TCP segment, header and payload, that came from the connection's peer to this end; you have compared the addresses when you
-// looked for its connection. Learns from an authentic one: initial sequence number, extension, the key that the peer asks for. Windows
-// remain TCP's job: a replayed segment verifies again.
+// Verifies a TCP segment of `length` octets, header and payload, that came from the connection's peer to this end. Compare the addresses
+// before; this function compares the ports. An authentic segment updates the peer's initial sequence number, the sequence number extension,
+// and the current key if the peer asks for another. Checking windows remains TCP's job: a replayed segment verifies again.
 //
-// `verified` may be null. On these errors drop the segment, of which nothing was learned; the first six are counted:
-// WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _WRONG_STATE, _MALFORMED; _OTHER_CONNECTION if the
-// ports are others.
+// `verified` may be null.
+//
+// Errors, after which you drop the segment: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC,
+// _WRONG_STATE, and nothing but a counter has changed; _MALFORMED, _OTHER_CONNECTION if the ports differ, and nothing has changed.
 enum wireseal_status wireseal_connection_verify(struct wireseal_connection *connection,
                                                 const uint8_t *tcp,
                                                 size_t length,
                                                 struct wireseal_verified *verified);
 
-// Adds a key, which the peer may now sign with. The current and the rnext key stay. Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and
-// those of the key itself; nothing changed.
+// Adds a key, which the peer may now sign with. The current and the rnext key stay.
+//
+// Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and those of a key, as for wireseal_connection_active().
 enum wireseal_status wireseal_connection_add_key(struct wireseal_connection *connection,
                                                  const struct wireseal_mkt *mkt);
 
-// Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the one with the SendID `replacement` takes its
-// place; WIRESEAL_NO_KEY_ID if there is none. Do so once both ends have the replacement.
+// Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the key with the SendID `replacement` takes its
+// place; else `replacement` may be WIRESEAL_NO_KEY_ID. Remove such a key only when both ends have the replacement.
 //
-// Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id, _LAST_KEY, _KEY_IN_USE without a replacement; nothing changed.
+// Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id; _LAST_KEY; _KEY_IN_USE if the key needs a replacement and none is given; _BAD_ARGUMENT if
+// `replacement` is not an id.
 enum wireseal_status wireseal_connection_remove_key(struct wireseal_connection *connection,
                                                     uint8_t send_id,
                                                     int32_t replacement);
 
-// Signs with the key of this SendID from the next segment on, without waiting for the peer to ask. WIRESEAL_STATUS_UNKNOWN_KEY.
+// Signs with the key of this SendID from the next segment on, without waiting for the peer to ask.
+//
+// Error: WIRESEAL_STATUS_UNKNOWN_KEY.
 enum wireseal_status wireseal_connection_set_current_key(struct wireseal_connection *connection,
                                                          uint8_t send_id);
 
-// Asks the peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_UNKNOWN_KEY.
+// Asks the peer, from the next segment on, to sign with the key of this RecvID.
+//
+// Error: WIRESEAL_STATUS_UNKNOWN_KEY.
 enum wireseal_status wireseal_connection_set_rnext_key(struct wireseal_connection *connection,
                                                        uint8_t recv_id);
 
-// Replaces all keys in one step, to apply changes of a key chain or to replace a secret under the same ids. The preferred key becomes the
-// rnext key. The current key stays if there is one with its SendID that is not accept-only, else the preferred one takes its place. An
-// accept-only one, whose send lifetime is over, stays the current key until the peer has moved on from it.
+// Replaces all keys in one step, to apply changes of a key chain, or to replace a secret under the same ids. The preferred key becomes the
+// rnext key. The current key stays if a key at `mkts` has its SendID and is not accept-only; else the preferred one becomes the current key.
+// An accept-only key, whose send lifetime is over, stays the current key until the peer has stopped using it.
 //
-// WIRESEAL_STATUS_NO_KEY if none is to sign with; nothing changed.
+// Errors: those of the keys, as for wireseal_connection_active().
 enum wireseal_status wireseal_connection_replace_keys(struct wireseal_connection *connection,
                                                       const struct wireseal_mkt *mkts,
                                                       size_t count);
@@ -1220,17 +1244,19 @@ enum wireseal_status wireseal_connection_replace_keys(struct wireseal_connection
 enum wireseal_status wireseal_connection_get_info(struct wireseal_connection *connection,
                                                   struct wireseal_connection_info *info);
 
-// Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
-// (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
+// Writes to `*ignore` whether to drop a received IP packet of `length` octets, because it is a hard ICMP error about this connection, which is
+// established: anyone can forge such errors (RFC 5925 §7.8). They are counted. False for any other packet.
 enum wireseal_status wireseal_connection_ignores_icmp(struct wireseal_connection *connection,
                                                       const uint8_t *packet,
                                                       size_t length,
                                                       bool *ignore);
 
-// Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other
-// implementations: no function takes one.
+// Derives a traffic key (RFC 5926 §3.1) of 16, 20 or 32 octets, depending on the algorithm. Only to compare with test vectors and other
+// implementations: no function takes a traffic key.
 //
-// `size` octets at `traffic_key`, of which `*length` are written. WIRESEAL_STATUS_TOO_SMALL if the key is longer.
+// Writes `*length` octets to `traffic_key`, which has room for `size`; WIRESEAL_TRAFFIC_KEY_MAX are always enough.
+//
+// Errors: WIRESEAL_STATUS_TOO_SMALL if the key is longer; those of a key, as for wireseal_connection_active().
 enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
                                           const struct wireseal_kdf_context *context,
                                           uint8_t *traffic_key,
@@ -1248,11 +1274,13 @@ enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
                                                 size_t mac_length,
                                                 size_t *new_used);
 
-// Signs a TCP segment, header and payload, in place: fills ids and MAC into the AO option that its header has.
+// Signs a TCP segment of `length` octets, header and payload, in place: fills the KeyID, RNextKeyID and MAC into the AO option that its header
+// has. Compute the checksum afterwards.
 //
-// `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign
-// with. The segment's ports are those of `context`, else WIRESEAL_STATUS_OTHER_CONNECTION. Compute the checksum afterwards. On an error the
-// segment is unchanged.
+// `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign with.
+//
+// Errors, after which the segment is unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _NO_OPTION; _OTHER_CONNECTION if its ports are not
+// those of `context`; those of a key, as for wireseal_connection_active().
 enum wireseal_status wireseal_segment_sign(const struct wireseal_mkt *mkt,
                                            const struct wireseal_kdf_context *context,
                                            uint32_t sne,
@@ -1260,11 +1288,11 @@ enum wireseal_status wireseal_segment_sign(const struct wireseal_mkt *mkt,
                                            uint8_t *tcp,
                                            size_t length);
 
-// Verifies a TCP segment, header and payload, with that of the `count` keys at `mkts` whose RecvID is the segment's KeyID. `sne` is the
-// extension of its sequence number.
+// Verifies a TCP segment of `length` octets, header and payload, with the one of the `count` keys at `mkts` whose RecvID is the segment's
+// KeyID. `sne` is the extension of its sequence number. The index of the key goes to `*index`, which may be null.
 //
-// The index of the key goes to `*index`, which may be null. The segment's ports are those of `context`, else
-// WIRESEAL_STATUS_OTHER_CONNECTION. Other errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC.
+// Errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _MALFORMED; _OTHER_CONNECTION if its ports are
+// not those of `context`; those of a key, as for wireseal_connection_active().
 enum wireseal_status wireseal_segment_verify(const struct wireseal_mkt *mkts,
                                              size_t count,
                                              const struct wireseal_kdf_context *context,
@@ -1273,19 +1301,22 @@ enum wireseal_status wireseal_segment_verify(const struct wireseal_mkt *mkts,
                                              size_t length,
                                              size_t *index);
 
-// Octets of memory for a shim with room for so many peers and, at one time, so many connections; 0 if no memory is that large. Give it more
-// connections than will be open and peers together, so that handshakes need not wait for one another.
+// Returns how many octets of memory a shim needs that has room for `peers` peers and, at one time, `connections` connections; 0 if no memory
+// is that large. Set `connections` higher than the number of peers and of open connections together, so that handshakes need not wait for one
+// another.
 size_t wireseal_shim_size(size_t peers,
                           size_t connections);
 
-// The alignment of that memory, in octets.
+// Returns the alignment of that memory, in octets.
 size_t wireseal_shim_align(void);
 
-// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers. WIRESEAL_STATUS_BAD_ARGUMENT for what
-// the configuration cannot have.
+// Makes a shim without peers. It needs `size` octets of memory, as wireseal_shim_size() returns for these numbers.
 //
-// `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
-// as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
+// `hash_key` points to 16 random octets, new at every start: anyone who knows them can choose ports and addresses so that each packet takes as
+// many steps as there are connections. In a library that was built for an operating system it may be null; the shim then gets them from the
+// system.
+//
+// Error: WIRESEAL_STATUS_BAD_ARGUMENT if a value of the configuration is not allowed.
 enum wireseal_status wireseal_shim_new(void *memory,
                                        size_t size,
                                        const struct wireseal_shim_config *config,
@@ -1294,7 +1325,7 @@ enum wireseal_status wireseal_shim_new(void *memory,
                                        size_t connections,
                                        struct wireseal_shim **shim);
 
-// Ends a shim, and wipes the keys of its peers and connections, all of its memory.
+// Ends a shim, and wipes all of its memory, with the keys of its peers and connections.
 enum wireseal_status wireseal_shim_end(struct wireseal_shim *shim);
 
 // Reports the shim's events to `observer`, with `context`, from now on. Both may be null; the shim keeps both pointers.
@@ -1302,12 +1333,13 @@ enum wireseal_status wireseal_shim_set_observer(struct wireseal_shim *shim,
                                                 wireseal_observer observer,
                                                 void *context);
 
-// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
-// index goes to `*index`; a removed peer's is given to a later one, so forget it with the peer. Live connections of a less specific peer that now belong to this one get its keys.
+// Adds a peer: the connections to protect from now on, and their `count` keys, at most WIRESEAL_MKTS. Without keys nothing gets through. Its
+// index goes to `*index`. After the peer is removed, a later one may get the same index. Live connections of a less specific peer that now
+// belong to this one get its keys.
 //
 // Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
-// would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
-// as specific, has one of their ids. Nothing changed.
+// would be protected; _PEERS_OVERLAP if another peer covers the same connections, is as specific, and has a key with the same SendID or
+// RecvID; those of the keys, as for wireseal_connection_active().
 enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
                                             const struct wireseal_connection_identifier *connections,
                                             const struct wireseal_mkt *mkts,
@@ -1315,29 +1347,32 @@ enum wireseal_status wireseal_shim_add_peer(struct wireseal_shim *shim,
                                             size_t *index);
 
 // Removes a peer and forgets its connections. They are not protected any more, unless another peer covers them.
-// WIRESEAL_STATUS_NO_SUCH_PEER.
+//
+// Error: WIRESEAL_STATUS_NO_SUCH_PEER.
 enum wireseal_status wireseal_shim_remove_peer(struct wireseal_shim *shim,
                                                size_t index);
 
-// Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. With `count` 0 the peer stays
-// protected, its connections are forgotten, and nothing gets through.
+// Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. If `count` is 0, its connections are
+// forgotten, and nothing gets through, because the peer is still protected.
 //
-// Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, those of the keys; nothing changed.
+// Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, and those of the keys, as for wireseal_connection_active().
 enum wireseal_status wireseal_shim_set_mkts(struct wireseal_shim *shim,
                                             size_t index,
                                             const struct wireseal_mkt *mkts,
                                             size_t count);
 
-// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
-// then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
-// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). Once `now_ms` of a call has reached `until_ms` it stays
-// over, even if that clock goes back. 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: until then anyone can forge
+// segments, as without TCP-AO. Signed connections still sign and verify, but segments that are unsigned or do not verify pass to the stack,
+// and segments that cannot be signed pass to the link. wireseal_shim_passed() counts them. Once `now_ms` of a call has reached `until_ms`,
+// protection is back, even if the clock goes back later. 0 ends it at once.
+//
+// Error: WIRESEAL_STATUS_NO_SUCH_PEER.
 enum wireseal_status wireseal_shim_accept_mismatches(struct wireseal_shim *shim,
                                                      size_t index,
                                                      uint64_t until_ms);
 
-// Forgets connections that have ended, were never completed, or have been idle for hours. Call it once a minute, so that their keys do not
-// stay, and a peer that restarted on the same ports can connect again.
+// Forgets connections that have reached a time limit: those that have ended, were never completed, or have been idle for hours. Call it once a
+// minute, so that their keys are wiped, and a peer that restarted on the same ports can connect again.
 enum wireseal_status wireseal_shim_expire(struct wireseal_shim *shim,
                                           uint64_t now_ms);
 
@@ -1345,57 +1380,67 @@ enum wireseal_status wireseal_shim_expire(struct wireseal_shim *shim,
 enum wireseal_status wireseal_shim_counters(struct wireseal_shim *shim,
                                             struct wireseal_counters *counters);
 
-// Writes to `*counters` the verdicts on segments from one peer. WIRESEAL_STATUS_NO_SUCH_PEER.
+// Writes to `*counters` the verdicts on segments from one peer.
+//
+// Error: WIRESEAL_STATUS_NO_SUCH_PEER.
 enum wireseal_status wireseal_shim_peer_counters(struct wireseal_shim *shim,
                                                  size_t index,
                                                  struct wireseal_counters *counters);
 
-// Writes to `*refusals` how many packets were refused in one direction, an enum wireseal_direction. WIRESEAL_STATUS_BAD_ARGUMENT for another
-// number.
+// Writes to `*refusals` how many packets were refused in one `direction`, an enum wireseal_direction.
+//
+// Error: WIRESEAL_STATUS_BAD_ARGUMENT for another number.
 enum wireseal_status wireseal_shim_refused(struct wireseal_shim *shim,
                                            uint32_t direction,
                                            struct wireseal_refusals *refusals);
 
-// Writes to `*refusals` how many packets passed unprotected in either direction, because mismatches are accepted, by what would have refused
-// them.
+// Writes to `*refusals` how many packets passed unprotected in both directions together, because of wireseal_shim_accept_mismatches(), by the
+// reason for which they would have been refused.
 enum wireseal_status wireseal_shim_passed(struct wireseal_shim *shim,
                                           struct wireseal_refusals *refusals);
 
-// Writes what is known of a live connection to `*info`. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+// Writes what is known of a live connection to `*info`.
+//
+// Error: WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
 enum wireseal_status wireseal_shim_connection(struct wireseal_shim *shim,
                                               const struct wireseal_pair *pair,
                                               struct wireseal_connection_info *info);
 
-// Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+// Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID.
+//
+// Errors: WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
 enum wireseal_status wireseal_shim_set_rnext_key(struct wireseal_shim *shim,
                                                  const struct wireseal_pair *pair,
                                                  uint8_t recv_id);
 
 // Signs a live connection's segments with the key of this SendID from the next one on, without waiting for the peer to ask.
-// WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+//
+// Errors: WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
 enum wireseal_status wireseal_shim_set_current_key(struct wireseal_shim *shim,
                                                    const struct wireseal_pair *pair,
                                                    uint8_t send_id);
 
-// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now
-// on, until a new handshake. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now on,
+// until a new handshake.
+//
+// Error: WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
 enum wireseal_status wireseal_shim_forget(struct wireseal_shim *shim,
                                           const struct wireseal_pair *pair);
 
-// Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
+// Forgets a live connection, and writes the state from which it is continued elsewhere, as wireseal_connection_export() does.
 //
-// WIRESEAL_STATUS_TOO_SMALL; _NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
-// FIN or reset it. Nothing changed then.
+// Errors, after which the connection goes on unchanged: WIRESEAL_STATUS_TOO_SMALL if `size` is too small; _NO_CONNECTION if the shim has none
+// with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a FIN or RST.
 enum wireseal_status wireseal_shim_export(struct wireseal_shim *shim,
                                           const struct wireseal_pair *pair,
                                           uint8_t *state,
                                           size_t size,
                                           size_t *length);
 
-// Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
-// now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
+// Takes over a connection that was established elsewhere, from its exported state and the keys that it had there. It then gets the keys of its
+// peer in this shim, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
 //
-// Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has none to sign with, _TABLE_FULL.
+// Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has no key to sign with, _TABLE_FULL.
 enum wireseal_status wireseal_shim_adopt(struct wireseal_shim *shim,
                                          uint64_t now_ms,
                                          const uint8_t *state,
@@ -1403,12 +1448,14 @@ enum wireseal_status wireseal_shim_adopt(struct wireseal_shim *shim,
                                          const struct wireseal_mkt *mkts,
                                          size_t count);
 
-// Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
+// Takes an IP packet of `length` octets from the link. The packet for the stack is in the same buffer: `*new_length` octets from `packet +
+// *offset` on.
 //
 // Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
 // WIRESEAL_UNMATCHED_DROP_ALL is configured.
 //
-// Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
+// Errors, after which you drop the packet: any of WIRESEAL_STATUS_MALFORMED to _ICMP, and _NO_KEY. The packet is unchanged, and only counters
+// of the shim have changed.
 enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
                                            uint64_t now_ms,
                                            uint8_t *packet,
@@ -1416,22 +1463,23 @@ enum wireseal_status wireseal_shim_inbound(struct wireseal_shim *shim,
                                            size_t *offset,
                                            size_t *new_length);
 
-// Adjusts an ICMP error that this host made because its own packet does not fit the link: takes the room for the option off the MTU in it.
-// Pass the error on to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
+// Adjusts an ICMP error that this host made because its own packet does not fit the link: subtracts the room for the AO option from the MTU in
+// it, and adjusts its checksum. Then pass it to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
 //
-// Make sure that this host has sent it, by the device that it came from. Its checksum is adjusted too.
+// Make sure that this host made it, by the device that it came from.
 enum wireseal_status wireseal_shim_own_icmp(struct wireseal_shim *shim,
                                             uint8_t *packet,
                                             size_t length);
 
-// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
-// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
+// Takes an IP packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
+// `*new_length` octets from `buffer + *offset` on: it grows into the `room` octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
 //
 // Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
 // configured.
 //
-// WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
-// _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
+// Errors, after which you send nothing, and the contents of `buffer` are undefined: WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than
+// `size`; any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, and
+// _NO_KEY.
 enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
                                             uint64_t now_ms,
                                             uint8_t *buffer,
@@ -1440,18 +1488,19 @@ enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
                                             size_t *offset,
                                             size_t *new_length);
 
-// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
-// time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
+// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each its result. MACs are computed 16 at a time,
+// which takes a fraction of the time. Pass what has arrived; do not wait for more.
 //
-// WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
-// long, or a packet starts behind it: then no packet was taken. After these, as after any other error of the call, all packets are to be
-// dropped: each has the status of the call, and the length 0.
+// The call returns WIRESEAL_STATUS_OK even if packets were refused.
+//
+// Errors, after which you drop all packets: each has the status of the call and the length 0. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or
+// _BAD_ARGUMENT if a buffer is null or too long, or a packet starts after its end: no packet was processed.
 enum wireseal_status wireseal_shim_inbound_batch(struct wireseal_shim *shim,
                                                  uint64_t now_ms,
                                                  struct wireseal_packet *packets,
                                                  size_t count);
 
-// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
+// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each its result. Otherwise as
 // wireseal_shim_inbound_batch().
 enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
                                                   uint64_t now_ms,
@@ -1459,15 +1508,15 @@ enum wireseal_status wireseal_shim_outbound_batch(struct wireseal_shim *shim,
                                                   size_t count);
 
 // Writes the first peer whose index is at least `*index` to `*peer`, and its index to `*index`. WIRESEAL_STATUS_NO_SUCH_PEER if there is none.
-// For all of them: for (index = 0; wireseal_shim_next_peer(shim, &index, &peer) == WIRESEAL_STATUS_OK; index++). Peers may be added and removed
+// To list all: for (index = 0; wireseal_shim_next_peer(shim, &index, &peer) == WIRESEAL_STATUS_OK; index++). Peers may be added and removed
 // between the calls.
 enum wireseal_status wireseal_shim_next_peer(struct wireseal_shim *shim,
                                              size_t *index,
                                              struct wireseal_shim_peer *peer);
 
-// Writes what is known of the first connection whose place in the table is at least `*place` to `*info`, its place to `*place`, and the index of
-// its peer to `*peer`, which may be null. WIRESEAL_STATUS_NO_CONNECTION if there is none. For all of them, as wireseal_shim_next_peer();
-// handshakes, and closed connections that are kept for late segments, are among them.
+// Writes what is known of the first connection whose place in the table is at least `*place` to `*info`, its place to `*place`, and the index
+// of its peer to `*peer`, which may be null. WIRESEAL_STATUS_NO_CONNECTION if there is none. List all as with wireseal_shim_next_peer().
+// Handshakes are included, and closed connections that are kept for late segments.
 enum wireseal_status wireseal_shim_next_connection(struct wireseal_shim *shim,
                                                    size_t *place,
                                                    size_t *peer,

@@ -15,7 +15,7 @@ use crate::status::{wireseal_status, wireseal_status as Status};
 pub struct wireseal_address {
     /// 4 or 6.
     pub version: u8,
-    /// The address, in the order of the wire. IPv4 has the first four; the others are ignored.
+    /// The address, in network byte order. IPv4 uses the first four octets; the others are ignored.
     pub octets: [u8; 16],
 }
 
@@ -25,7 +25,7 @@ pub struct wireseal_address {
 pub struct wireseal_endpoint {
     /// The address.
     pub address: wireseal_address,
-    /// The port, in the processor's order of octets.
+    /// The port, in host byte order.
     pub port: u16,
 }
 
@@ -45,11 +45,13 @@ pub struct wireseal_pair {
 pub struct wireseal_network {
     /// Its first address: the bits after the prefix are zero.
     pub address: wireseal_address,
-    /// Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero is any address of that version.
+    /// Bits of the prefix: at most 32 for IPv4, 128 for IPv6. Zero means any address of that version.
     pub prefix_length: u8,
 }
 
-/// Reads an address such as "192.0.2.1" or "2001:db8::1". WIRESEAL_STATUS_BAD_ADDRESS for any other text; _BAD_ARGUMENT if it is not UTF-8.
+/// Reads an address such as "192.0.2.1" or "2001:db8::1".
+///
+/// Errors: WIRESEAL_STATUS_BAD_ADDRESS for any other text; _BAD_ARGUMENT if it is not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_address_from_text(
     text: *const c_char,
@@ -63,8 +65,9 @@ pub unsafe extern "C" fn wireseal_address_from_text(
     })
 }
 
-/// Reads a network such as "192.0.2.0/24" or "2001:db8::/32", or one host such as "192.0.2.1". WIRESEAL_STATUS_BAD_ADDRESS for any other text,
-/// also if a bit after the prefix is set; _BAD_ARGUMENT if it is not UTF-8.
+/// Reads a network such as "192.0.2.0/24" or "2001:db8::/32", or one host such as "192.0.2.1".
+///
+/// Errors: WIRESEAL_STATUS_BAD_ADDRESS for any other text, also if a bit after the prefix is set; _BAD_ARGUMENT if it is not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_network_from_text(
     text: *const c_char,

@@ -11,13 +11,13 @@ use crate::status::{wireseal_status, wireseal_status as Status};
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_aead_algorithm {
-    /// AES-128-GCM; QUIC with SHA-256.
+    /// AES-128-GCM. QUIC derives its keys with SHA-256.
     Aes128Gcm = 0x1301,
-    /// AES-256-GCM; QUIC with SHA-384.
+    /// AES-256-GCM. QUIC derives its keys with SHA-384.
     Aes256Gcm = 0x1302,
-    /// ChaCha20-Poly1305; QUIC with SHA-256.
+    /// ChaCha20-Poly1305. QUIC derives its keys with SHA-256.
     Chacha20Poly1305 = 0x1303,
-    /// AES-128-CCM; QUIC with SHA-256.
+    /// AES-128-CCM. QUIC derives its keys with SHA-256.
     Aes128Ccm = 0x1304,
 }
 
@@ -57,7 +57,7 @@ fn status_of(error: AeadError) -> Status {
     }
 }
 
-/// An AEAD key. Any number of threads can seal and open with one at the same time; nobody else may use it when it ends.
+/// An AEAD key. Any number of threads may use it at once, but none while it is ended.
 pub struct wireseal_aead_key(());
 
 // SAFETY: no other type has this kind.
@@ -327,8 +327,8 @@ pub unsafe extern "C" fn wireseal_aead_open_to(
     }
 }
 
-/// A key for masks of packet numbers, as QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3) make them. Any number of threads can use one at
-/// the same time; nobody else may use it when it ends.
+/// A key for the masks that hide packet numbers in QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3). Any number of threads may use it at
+/// once, but none while it is ended.
 pub struct wireseal_mask_key(());
 
 /// What is in a `wireseal_mask_key`.

@@ -27,19 +27,19 @@ unsafe impl Opaque for wireseal_connection {
     const KIND: Kind = Kind::Connection;
 }
 
-/// Octets that are enough for a connection with all algorithms on any processor; wireseal_connection_size() says how many this library
-/// needs.
+/// Octets of memory that are enough for a connection with all algorithms on any processor; wireseal_connection_size() returns how many this
+/// library needs.
 pub const WIRESEAL_CONNECTION_SIZE: usize = 1216;
 const _: () = assert!(wireseal_connection::SIZE <= WIRESEAL_CONNECTION_SIZE);
 
-/// Octets that are enough for the state that wireseal_connection_export() writes, also in later versions.
+/// Octets that are enough for the state that wireseal_connection_export() and wireseal_shim_export() write, also in later versions.
 pub const WIRESEAL_STATE_SIZE: usize = 192;
 const _: () = assert!(ConnectionState::OCTETS <= WIRESEAL_STATE_SIZE);
 
-/// In place of the id of a key: none.
+/// Stands for no key where a SendID or RecvID is expected.
 pub const WIRESEAL_NO_KEY_ID: i32 = -1;
 
-/// Received segments by verdict, with the meaning that Linux gives these counters.
+/// Received segments by verdict, counted as Linux counts them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_counters {
@@ -72,24 +72,24 @@ pub struct wireseal_connection_info {
     pub pair: wireseal_pair,
     /// Whether the handshake is complete: the traffic keys are derived, and the master keys are wiped.
     pub is_established: bool,
-    /// Whether `local_isn` is known: not before the SYN-ACK of an end that was opened by its peer.
+    /// Whether `local_isn` is known. If the peer opens the connection, it is known once this end's SYN-ACK is signed.
     pub has_local_isn: bool,
-    /// Whether `remote_isn` is known: not before the SYN-ACK of an end that has opened the connection.
+    /// Whether `remote_isn` is known. If this end opens the connection, it is known once the peer's SYN-ACK is verified.
     pub has_remote_isn: bool,
-    /// Whether `acknowledged` is known: not before a segment that acknowledges something.
+    /// Whether `acknowledged` is known: once a verified segment has had an ACK.
     pub has_acknowledged: bool,
-    /// Whether the peer has signed with the rnext key since this end asked for it: it has that key, and has moved on to it.
+    /// Whether the peer has signed with the rnext key since this end asked for it: the peer has that key, and uses it.
     pub peer_uses_rnext_key: bool,
-    /// Whether the peer goes on asking for a key whose send lifetime is over at this end, while it signs with the next one itself.
+    /// Whether the peer keeps asking for a key whose send lifetime is over at this end, although it signs with the next one itself.
     pub peer_insists: bool,
     /// The SendID of the key that this end signs with.
     pub current_key: u8,
     /// The RecvID of the key that this end asks the peer to sign with.
     pub rnext_key: u8,
-    /// The RecvID of the key that the peer signs with; before its first segment, the one that it is asked for.
+    /// The RecvID of the key that the peer signs with; before its first segment, of the one that this end asks for.
     pub peers_key: u8,
-    /// The SendID of the key that the peer asks for; WIRESEAL_NO_KEY_ID before its first segment. It is the current key, unless this end
-    /// does not have it, or has chosen another since.
+    /// The SendID of the key that the peer asks for, or WIRESEAL_NO_KEY_ID before its first segment. It is that of the current key, unless this
+    /// end lacks the key or has chosen another since.
     pub asks_for: i32,
     /// This end's initial sequence number.
     pub local_isn: u32,
@@ -97,11 +97,11 @@ pub struct wireseal_connection_info {
     pub remote_isn: u32,
     /// The sequence number after the last octet sent; SYN and FIN count as one.
     pub sent: u32,
-    /// How often the number wrapped on the way there (RFC 5925 §6.2).
+    /// Its sequence number extension: how often the number has wrapped (RFC 5925 §6.2).
     pub sent_sne: u32,
     /// The highest verified sequence number; at first the peer's initial one.
     pub received: u32,
-    /// How often the number wrapped on the way there.
+    /// Its sequence number extension.
     pub received_sne: u32,
     /// The acknowledgment number of the newest verified segment.
     pub acknowledged: u32,
@@ -142,34 +142,37 @@ impl From<&Connection<WIRESEAL_MKTS>> for wireseal_connection_info {
     }
 }
 
-/// What a verified segment was.
+/// What wireseal_connection_verify() found out about a segment.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_verified {
     /// The RecvID of the key that signed it.
     pub key_id: u8,
-    /// Whether it changed the key that this end signs with, and so perhaps what wireseal_connection_option_length() says.
+    /// Whether it changed the key that this end signs with, and so perhaps the result of wireseal_connection_option_length().
     pub current_key_changed: bool,
-    /// Whether its sequence or acknowledgment number is higher than any before. A replay of a received segment has neither.
+    /// Whether its sequence or acknowledgment number is higher than any before. Never true for a replay of a received segment.
     pub makes_progress: bool,
     /// Zeros: for later versions.
     pub reserved: [u8; 13],
 }
 
-/// Octets of memory for a connection.
+/// Returns how many octets of memory a connection needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_connection_size() -> usize {
     wireseal_connection::SIZE
 }
 
-/// The alignment of that memory, in octets.
+/// Returns the alignment of that memory, in octets.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_connection_align() -> usize {
     wireseal_connection::ALIGN
 }
 
-/// Makes a connection that this end opens, with a SYN of sequence number `isn`. The preferred one of `count` keys at `mkts` becomes the
-/// current and the rnext key; WIRESEAL_STATUS_NO_KEY if all are accept-only or there is none.
+/// Makes a connection in `size` octets of `memory`, which this end opens with a SYN of sequence number `isn`. `mkts` points to its `count`
+/// keys, at most WIRESEAL_MKTS; the preferred one becomes the current and the rnext key.
+///
+/// Errors: WIRESEAL_STATUS_NO_KEY if there is no key or all are accept-only; _TOO_MANY_KEYS, _ID_IN_USE; _BAD_ADDRESS; those of a key:
+/// _MASTER_KEY_LENGTH, _MAC_LENGTH, _UNKNOWN_ALGORITHM, _NOT_BUILT_IN, _BAD_ARGUMENT.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_active(
     memory: *mut c_void,
@@ -190,15 +193,16 @@ pub unsafe extern "C" fn wireseal_connection_active(
     }
 }
 
-/// Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that: a flood of forged
-/// SYNs costs it no memory. Sign its SYN-ACK with the connection, which learns its initial sequence number from it.
+/// Makes a connection that the peer opens with a SYN, if the SYN verifies. A listener needs to keep nothing before that, so a flood of forged
+/// SYNs costs it no memory. Sign the SYN-ACK with the connection, which takes this end's initial sequence number from it.
 ///
-/// `syn` is the SYN, TCP header and payload, and came from `source` to `destination`. The rnext key is the one that signed it, the current
-/// key the one that it asks for, else the same.
+/// `syn` is the SYN, TCP header and payload, which came from `source` to `destination`. The key that signed it becomes the rnext key. The key
+/// that it asks for becomes the current key; if there is no such key, the one that signed it.
 ///
-/// A recorded SYN verifies again at any time: do not end an open connection because of one.
+/// A replayed SYN verifies at any time: do not end an open connection because of one.
 ///
-/// Errors: those of wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if it is no SYN, or has ACK or RST.
+/// Errors: those of wireseal_connection_active() and wireseal_connection_verify(); WIRESEAL_STATUS_WRONG_STATE if the segment is not a SYN, or
+/// has ACK or RST.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_passive(
     memory: *mut c_void,
@@ -227,10 +231,12 @@ pub unsafe extern "C" fn wireseal_connection_passive(
     }
 }
 
-/// Ends an established connection, and writes the state with which wireseal_connection_import() or wireseal_shim_adopt() continues it
-/// elsewhere, without secrets: `*length` octets at `state`, for which WIRESEAL_STATE_SIZE are always enough. Move the keys separately.
+/// Ends an established connection, and writes its state to `state`, from which wireseal_connection_import() or wireseal_shim_adopt() continues
+/// it elsewhere. The state has `*length` octets, for which a `size` of WIRESEAL_STATE_SIZE is always enough, and no secrets. Move the keys
+/// separately.
 ///
-/// WIRESEAL_STATUS_TOO_SMALL if `size` is less than it needs; WIRESEAL_STATUS_NOT_ESTABLISHED if the handshake is not complete; the connection is unchanged.
+/// Errors, after which the connection goes on unchanged: WIRESEAL_STATUS_TOO_SMALL if `size` is too small; _NOT_ESTABLISHED if the handshake is
+/// not complete.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_export(
     connection: *mut wireseal_connection,
@@ -260,10 +266,11 @@ pub unsafe extern "C" fn wireseal_connection_export(
     }
 }
 
-/// Makes a connection of an exported state and of the keys that it had. Import each state only once: the sequence number extensions of two
-/// would soon differ.
+/// Makes a connection from an exported state of `length` octets and the keys that it had. Import each state only once: the sequence number
+/// extensions of two connections would soon differ.
 ///
-/// WIRESEAL_STATUS_BAD_STATE if the octets are no state, or its current or rnext key is missing.
+/// Errors: WIRESEAL_STATUS_BAD_STATE if the octets are not a state, or its current or rnext key is missing; those of the keys, as for
+/// wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_import(
     memory: *mut c_void,
@@ -298,15 +305,15 @@ pub(crate) unsafe fn imported(
     Ok(Connection::import(&ConnectionState::from_octets(state)?, &mkts)?)
 }
 
-/// Ends a connection, and wipes its keys.
+/// Ends a connection, and wipes its memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_end(connection: *mut wireseal_connection) -> wireseal_status {
     // SAFETY: what C promises of the pointer.
     unsafe { border::end(connection) }
 }
 
-/// Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of
-/// four octets. Do so for each header anew, because the peer can change the current key with every segment.
+/// Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of four
+/// octets. Call it for every header, because each segment of the peer can change the current key.
 ///
 /// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
 /// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
@@ -328,8 +335,9 @@ pub unsafe extern "C" fn wireseal_connection_append_ao(
     }
 }
 
-/// Octets that the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask again after every
-/// wireseal_connection_verify(). Take them off the segment's data, never off the MSS that you advertise (RFC 9293 §3.7.1).
+/// Writes to `*length` how many octets the AO option and its padding take in a header without other options: 8 to WIRESEAL_OPTION_ROOM. Ask
+/// again after every wireseal_connection_verify(). Subtract them from the segment's data, never from the MSS that you advertise (RFC 9293
+/// §3.7.1).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_option_length(
     connection: *mut wireseal_connection,
@@ -344,12 +352,12 @@ pub unsafe extern "C" fn wireseal_connection_option_length(
     }
 }
 
-/// Signs a TCP segment, header and payload, in place with the current key: fills ids and MAC into the AO option that
-/// wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
+/// Signs a TCP segment of `length` octets, header and payload, in place with the current key: fills the KeyID, RNextKeyID and MAC into the AO
+/// option that wireseal_connection_append_ao() has put into its header. Compute the checksum afterwards.
 ///
 /// Errors, after which segment and connection are unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS; _NO_OPTION if there is no AO option of
-/// the current key's size; _OTHER_CONNECTION if the ports are others; _WRONG_STATE if the connection cannot send it now, such as a SYN when
-/// it is established.
+/// the current key's size; _OTHER_CONNECTION if the ports differ; _WRONG_STATE if the connection cannot send it now, such as a SYN when it is
+/// established.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_sign(
     connection: *mut wireseal_connection,
@@ -360,13 +368,14 @@ pub unsafe extern "C" fn wireseal_connection_sign(
     unsafe { with(connection, |connection| Ok(connection.sign(octets_mut(tcp, length)?)?)) }
 }
 
-/// Verifies a TCP segment, header and payload, that came from the connection's peer to this end; you have compared the addresses when you
-/// looked for its connection. Learns from an authentic one: initial sequence number, extension, the key that the peer asks for. Windows
-/// remain TCP's job: a replayed segment verifies again.
+/// Verifies a TCP segment of `length` octets, header and payload, that came from the connection's peer to this end. Compare the addresses
+/// before; this function compares the ports. An authentic segment updates the peer's initial sequence number, the sequence number extension,
+/// and the current key if the peer asks for another. Checking windows remains TCP's job: a replayed segment verifies again.
 ///
-/// `verified` may be null. On these errors drop the segment, of which nothing was learned; the first six are counted:
-/// WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _WRONG_STATE, _MALFORMED; _OTHER_CONNECTION if the
-/// ports are others.
+/// `verified` may be null.
+///
+/// Errors, after which you drop the segment: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC,
+/// _WRONG_STATE, and nothing but a counter has changed; _MALFORMED, _OTHER_CONNECTION if the ports differ, and nothing has changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_verify(
     connection: *mut wireseal_connection,
@@ -394,8 +403,9 @@ pub unsafe extern "C" fn wireseal_connection_verify(
     }
 }
 
-/// Adds a key, which the peer may now sign with. The current and the rnext key stay. Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and
-/// those of the key itself; nothing changed.
+/// Adds a key, which the peer may now sign with. The current and the rnext key stay.
+///
+/// Errors: WIRESEAL_STATUS_ID_IN_USE, _TOO_MANY_KEYS, and those of a key, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_add_key(
     connection: *mut wireseal_connection,
@@ -405,10 +415,11 @@ pub unsafe extern "C" fn wireseal_connection_add_key(
     unsafe { with(connection, |connection| Ok(connection.add_key(&given(mkt)?.read()?)?)) }
 }
 
-/// Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the one with the SendID `replacement` takes its
-/// place; WIRESEAL_NO_KEY_ID if there is none. Do so once both ends have the replacement.
+/// Removes the key with this SendID, and wipes it. If it is the current or the rnext key, the key with the SendID `replacement` takes its
+/// place; else `replacement` may be WIRESEAL_NO_KEY_ID. Remove such a key only when both ends have the replacement.
 ///
-/// Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id, _LAST_KEY, _KEY_IN_USE without a replacement; nothing changed.
+/// Errors: WIRESEAL_STATUS_UNKNOWN_KEY for either id; _LAST_KEY; _KEY_IN_USE if the key needs a replacement and none is given; _BAD_ARGUMENT if
+/// `replacement` is not an id.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_remove_key(
     connection: *mut wireseal_connection,
@@ -423,7 +434,9 @@ pub unsafe extern "C" fn wireseal_connection_remove_key(
     unsafe { with(connection, |connection| Ok(connection.remove_key(KeyId(send_id), replacement?)?)) }
 }
 
-/// Signs with the key of this SendID from the next segment on, without waiting for the peer to ask. WIRESEAL_STATUS_UNKNOWN_KEY.
+/// Signs with the key of this SendID from the next segment on, without waiting for the peer to ask.
+///
+/// Error: WIRESEAL_STATUS_UNKNOWN_KEY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_set_current_key(
     connection: *mut wireseal_connection,
@@ -433,7 +446,9 @@ pub unsafe extern "C" fn wireseal_connection_set_current_key(
     unsafe { with(connection, |connection| Ok(connection.set_current_key(KeyId(send_id))?)) }
 }
 
-/// Asks the peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_UNKNOWN_KEY.
+/// Asks the peer, from the next segment on, to sign with the key of this RecvID.
+///
+/// Error: WIRESEAL_STATUS_UNKNOWN_KEY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_set_rnext_key(
     connection: *mut wireseal_connection,
@@ -443,11 +458,11 @@ pub unsafe extern "C" fn wireseal_connection_set_rnext_key(
     unsafe { with(connection, |connection| Ok(connection.set_rnext_key(KeyId(recv_id))?)) }
 }
 
-/// Replaces all keys in one step, to apply changes of a key chain or to replace a secret under the same ids. The preferred key becomes the
-/// rnext key. The current key stays if there is one with its SendID that is not accept-only, else the preferred one takes its place. An
-/// accept-only one, whose send lifetime is over, stays the current key until the peer has moved on from it.
+/// Replaces all keys in one step, to apply changes of a key chain, or to replace a secret under the same ids. The preferred key becomes the
+/// rnext key. The current key stays if a key at `mkts` has its SendID and is not accept-only; else the preferred one becomes the current key.
+/// An accept-only key, whose send lifetime is over, stays the current key until the peer has stopped using it.
 ///
-/// WIRESEAL_STATUS_NO_KEY if none is to sign with; nothing changed.
+/// Errors: those of the keys, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_replace_keys(
     connection: *mut wireseal_connection,
@@ -473,8 +488,8 @@ pub unsafe extern "C" fn wireseal_connection_get_info(
     }
 }
 
-/// Whether to ignore a received IP packet of `length` octets because it has an ICMP error about this connection that anyone could have forged
-/// (RFC 5925 §7.8): a hard error, once the connection is established. Then it is counted. Goes to `*ignore`; false for any other packet.
+/// Writes to `*ignore` whether to drop a received IP packet of `length` octets, because it is a hard ICMP error about this connection, which is
+/// established: anyone can forge such errors (RFC 5925 §7.8). They are counted. False for any other packet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_ignores_icmp(
     connection: *mut wireseal_connection,

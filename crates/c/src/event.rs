@@ -24,17 +24,17 @@ pub enum wireseal_direction {
 pub enum wireseal_event_kind {
     /// A packet was refused.
     Refused = 1,
-    /// A packet passed unprotected that would have been refused, because the peer's mismatches are accepted.
+    /// A packet would have been refused, but passed unprotected, because of wireseal_shim_accept_mismatches().
     Passed = 2,
     /// A protected connection was established, or adopted.
     Opened = 3,
     /// An established connection has ended.
     Ended = 4,
-    /// A handshake ended without a connection. Whoever replays a recorded SYN can cause any number of these.
+    /// A handshake ended without a connection. Anyone who replays a recorded SYN can cause any number of these.
     HandshakeEnded = 5,
     /// This end signs an established connection with another key from now on.
     KeySwitched = 6,
-    /// The peer acknowledged data that was sent after another key was asked for, but still signs with the old one. Reported once for each
+    /// The peer acknowledged data that was sent after this end asked for another key, but still signs with the old one. Reported once for each
     /// request.
     PeerOnOldKey = 7,
     /// The peer signs with the key that it was asked for, but goes on asking for one whose send lifetime is over at this end. Reported once
@@ -52,7 +52,7 @@ pub enum wireseal_ending {
     Closed = 1,
     /// A new connection of the same socket pair took its place.
     Replaced = 2,
-    /// A handshake made room in a full table.
+    /// It was removed from a full table, to make room for another handshake.
     Evicted = 3,
     /// It reached its time limit.
     Expired = 4,
@@ -62,15 +62,15 @@ pub enum wireseal_ending {
     NoKey = 6,
 }
 
-/// Something that happened to a packet or a connection. It has no secrets. Later versions may have more behind what is here.
+/// Something that happened to a packet or a connection. It has no secrets. Later versions may add fields at its end.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_event {
     /// What happened: an enum wireseal_event_kind.
     pub kind: u32,
-    /// Of a packet that was refused or passed: its enum wireseal_direction, else 0.
+    /// If a packet was refused or passed, its enum wireseal_direction; else 0.
     pub direction: u32,
-    /// Of a packet that was refused or passed: the enum wireseal_status for which it was, or would have been, refused.
+    /// If a packet was refused or passed, why: the enum wireseal_status with which it was, or would have been, refused.
     pub reason: u32,
     /// How the connection or handshake ended: an enum wireseal_ending.
     pub ending: u32,
@@ -150,9 +150,9 @@ impl From<&Event> for wireseal_event {
     }
 }
 
-/// Receives the events of a shim; it may be null. It is called within the call that caused the event, in that thread, and must return: no
-/// longjmp, no exception of C++. It cannot call into the same shim (WIRESEAL_STATUS_BUSY). `event` is gone when it returns. Be quick: an
-/// attacker chooses how many packets are refused.
+/// Receives the events of a shim; may be null. It is called within the call that caused the event, in the same thread, and cannot call
+/// functions with the same shim (WIRESEAL_STATUS_BUSY). It must return: no longjmp(), no C++ exception. `event` is valid until it returns. Keep
+/// it fast: an attacker decides how many packets are refused.
 pub type wireseal_observer = Option<unsafe extern "C" fn(context: *mut c_void, event: *const wireseal_event)>;
 
 /// C's observer of a shim.

@@ -16,9 +16,9 @@ use crate::heap::{Message, characters, explained, uncancelled};
 use crate::mkt::{algorithm_number, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
-/// For wireseal_socket_add_key(): makes it the current key at once, which this end signs with. Not on a listening socket.
+/// For wireseal_socket_add_key(): makes the key the current key at once, which this end signs with. Not on a listening socket.
 pub const WIRESEAL_SOCKET_CURRENT: u32 = 1;
-/// For wireseal_socket_add_key(): makes it the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
+/// For wireseal_socket_add_key(): makes the key the rnext key at once, which this end asks the peer to sign with. Not on a listening socket.
 pub const WIRESEAL_SOCKET_RNEXT: u32 = 2;
 
 /// What identifies a key on a socket. Set all to zero first.

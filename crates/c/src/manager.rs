@@ -18,11 +18,11 @@ use crate::linux::{descriptor, list, wireseal_socket_key};
 use crate::report::{Report, wireseal_report_callback, wireseal_socket_state};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
-/// A key manager: it has peers, each with a key chain, and puts the keys that are valid on the sockets that are attached to it, and takes them
-/// away. Any number of threads may use it at once. The handle is on the heap.
+/// A key manager. It has peers, each with a key chain; puts the keys that are valid now on the sockets that are attached to it; and removes
+/// those that are not. Any number of threads may use it at once. The handle is on the heap.
 pub struct wireseal_manager(());
 
-/// A socket on the list of a key manager. Any number of threads may use it at once. The handle is on the heap.
+/// A socket that a key manager takes care of. Any number of threads may use it at once. The handle is on the heap.
 pub struct wireseal_attachment(());
 
 pub(crate) struct Manager {

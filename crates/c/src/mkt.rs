@@ -14,7 +14,7 @@ use crate::status::{wireseal_status, wireseal_status as Status};
 pub const WIRESEAL_MKTS: usize = 4;
 const _: () = assert!(WIRESEAL_MKTS == MKTS_PER_PEER);
 
-/// The most octets of a master key.
+/// The longest master key, in octets.
 pub const WIRESEAL_MASTER_KEY_MAX: usize = 80;
 const _: () = assert!(WIRESEAL_MASTER_KEY_MAX == wireseal_tcp_ao::MAX_MASTER_KEY_LENGTH);
 
@@ -22,7 +22,7 @@ const _: () = assert!(WIRESEAL_MASTER_KEY_MAX == wireseal_tcp_ao::MAX_MASTER_KEY
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_tcp_ao_algorithm {
-    /// HMAC-SHA-1-96 (RFC 5926): every implementation has it. The MAC has 12 octets.
+    /// HMAC-SHA-1-96 (RFC 5926), which every implementation has. The MAC has 12 octets.
     HmacSha1 = 1,
     /// AES-128-CMAC-96 (RFC 5926). The MAC has 12 octets.
     Aes128Cmac = 2,
@@ -57,30 +57,31 @@ pub(crate) fn algorithm_number(algorithm: TcpAoAlgorithm) -> u32 {
     found.map_or(0, |(number, _)| *number as u32)
 }
 
-/// A master key tuple without its connection identifier. Set all to zero first: then what you do not set has its usual value.
+/// A master key tuple (MKT) without its connection identifier. Set all to zero first: what you do not set then has its usual value.
 ///
-/// Where an array of them is asked for, the first that is not accept-only is preferred for sending. No two share a SendID or a RecvID.
+/// In an array of MKTs, the first that is not accept-only is the preferred one, for sending. No two may share a SendID or a RecvID
+/// (WIRESEAL_STATUS_ID_IN_USE).
 #[repr(C)]
 pub struct wireseal_mkt {
-    /// The KeyID in what this end sends under the key.
+    /// The KeyID in segments that this end signs with the key.
     pub send_id: u8,
-    /// The KeyID in what this end accepts under the key.
+    /// The KeyID in segments that the peer signs with the key.
     pub recv_id: u8,
-    /// Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's own.
+    /// Octets of the MAC in a segment: 4 to 16, or 0 for the algorithm's usual length.
     pub mac_length: u8,
     /// Not 0: the MAC covers no TCP options but AO's own. Both ends must agree.
     pub options_excluded: u8,
-    /// Not 0: this end signs with the key only while the peer asks for it, as outside the key's send lifetime. It accepts it either way.
+    /// Not 0: this end accepts the key, but signs with it only while the peer asks for it. For a key outside its send lifetime.
     pub accept_only: u8,
-    /// Not 0: takes a master key that is shorter than the algorithm's specification requires.
+    /// Not 0: a master key that is shorter than the algorithm's specification requires is accepted.
     pub allow_short_master_key: u8,
     /// An enum wireseal_tcp_ao_algorithm.
     pub algorithm: u32,
-    /// The secret. It is copied; wiping this one is up to you.
+    /// The secret. Functions copy it; wipe your own copy.
     pub master_key: *const u8,
     /// Octets of the secret: 1 to WIRESEAL_MASTER_KEY_MAX.
     pub master_key_length: usize,
-    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    /// Must be zeros (else WIRESEAL_STATUS_BAD_ARGUMENT): for later versions.
     pub reserved: [u64; 2],
 }
 
@@ -157,7 +158,7 @@ pub(crate) unsafe fn mkts(start: *const wireseal_mkt, count: usize) -> Result<Mk
 /// Writes the number of the algorithm with this name, an enum wireseal_tcp_ao_algorithm, to `*algorithm`. The name is that of RFC 5926, the
 /// draft, Linux, BIRD, Junos or IOS XR, in upper or lower case: "HMAC-SHA-1-96", "hmac(sha1)", "aes-128-cmac-96".
 ///
-/// WIRESEAL_STATUS_UNKNOWN_ALGORITHM; _BAD_ARGUMENT if the text is not UTF-8.
+/// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM; _BAD_ARGUMENT if the text is not UTF-8.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_tcp_ao_algorithm_from_name(
     name: *const c_char,
@@ -172,8 +173,9 @@ pub unsafe extern "C" fn wireseal_tcp_ao_algorithm_from_name(
     })
 }
 
-/// Writes the octets of an algorithm's own MAC, which a struct wireseal_mkt has if it says 0, to `*length`.
-/// WIRESEAL_STATUS_UNKNOWN_ALGORITHM.
+/// Writes the usual length of an algorithm's MAC in octets to `*length`: that of a struct wireseal_mkt whose `mac_length` is 0.
+///
+/// Error: WIRESEAL_STATUS_UNKNOWN_ALGORITHM.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_tcp_ao_mac_length(algorithm: u32, length: *mut usize) -> wireseal_status {
     // SAFETY: what C promises of the pointer.

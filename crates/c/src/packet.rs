@@ -9,12 +9,14 @@ use crate::border::{items_mut, octets_mut, place, with};
 use crate::shim::{Aligned, wireseal_shim};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
-/// Takes a packet from the link. The packet for the stack lies in the same octets, `*new_length` of them from `packet + *offset` on.
+/// Takes an IP packet of `length` octets from the link. The packet for the stack is in the same buffer: `*new_length` octets from `packet +
+/// *offset` on.
 ///
 /// Packets of other protocols, and unsigned segments of connections without a peer, come back unchanged, the latter unless
 /// WIRESEAL_UNMATCHED_DROP_ALL is configured.
 ///
-/// Any of WIRESEAL_STATUS_MALFORMED to _ICMP, or _NO_KEY: drop the packet. It is unchanged, and in the shim only counters changed.
+/// Errors, after which you drop the packet: any of WIRESEAL_STATUS_MALFORMED to _ICMP, and _NO_KEY. The packet is unchanged, and only counters
+/// of the shim have changed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_inbound(
     shim: *mut wireseal_shim,
@@ -37,10 +39,10 @@ pub unsafe extern "C" fn wireseal_shim_inbound(
     }
 }
 
-/// Adjusts an ICMP error that this host made because its own packet does not fit the link: takes the room for the option off the MTU in it.
-/// Pass the error on to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
+/// Adjusts an ICMP error that this host made because its own packet does not fit the link: subtracts the room for the AO option from the MTU in
+/// it, and adjusts its checksum. Then pass it to the stack, not to wireseal_shim_inbound(). Any other packet is unchanged.
 ///
-/// Make sure that this host has sent it, by the device that it came from. Its checksum is adjusted too.
+/// Make sure that this host made it, by the device that it came from.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_own_icmp(
     shim: *mut wireseal_shim,
@@ -56,14 +58,15 @@ pub unsafe extern "C" fn wireseal_shim_own_icmp(
     }
 }
 
-/// Takes a packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
-/// `*new_length` octets from `buffer + *offset` on: it grows into the octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
+/// Takes an IP packet from the stack, which starts at `buffer + room` and ends within the `size` octets of `buffer`. The packet for the link is
+/// `*new_length` octets from `buffer + *offset` on: it grows into the `room` octets before it, of which WIRESEAL_OPTION_ROOM are always enough.
 ///
 /// Packets of other protocols and of connections without a peer come back unchanged, the latter unless WIRESEAL_UNMATCHED_DROP_ALL is
 /// configured.
 ///
-/// WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than `size`. Any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to
-/// _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, _NO_KEY: send nothing; what `buffer` has is then meaningless.
+/// Errors, after which you send nothing, and the contents of `buffer` are undefined: WIRESEAL_STATUS_BAD_ARGUMENT if `room` is more than
+/// `size`; any of WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _WRONG_STATE, _NO_CONNECTION to _TABLE_FULL, _NO_ROOM to _TOO_LONG_FOR_LINK, and
+/// _NO_KEY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_outbound(
     shim: *mut wireseal_shim,
@@ -90,12 +93,12 @@ pub unsafe extern "C" fn wireseal_shim_outbound(
     }
 }
 
-/// One of many packets that a shim takes at once.
+/// One packet of a call of wireseal_shim_inbound_batch() or wireseal_shim_outbound_batch().
 #[repr(C)]
 pub struct wireseal_packet {
-    /// The buffer. No two packets of one call share octets.
+    /// The buffer. Those of one call must not overlap.
     pub buffer: *mut u8,
-    /// Octets of the buffer. The packet ends within it.
+    /// Octets of the buffer. The packet ends within them.
     pub size: usize,
     /// Where the packet starts in the buffer, before the call and after it. Outbound, it grows into the octets before it.
     pub offset: usize,
@@ -160,12 +163,13 @@ impl wireseal_packet {
     }
 }
 
-/// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each what became of it. MACs are computed 16 at a
-/// time, which takes a fraction of the time. Pass what has arrived; do not wait for more.
+/// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each its result. MACs are computed 16 at a time,
+/// which takes a fraction of the time. Pass what has arrived; do not wait for more.
 ///
-/// WIRESEAL_STATUS_OK also if packets were refused. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or _BAD_ARGUMENT if a buffer is null or impossibly
-/// long, or a packet starts behind it: then no packet was taken. After these, as after any other error of the call, all packets are to be
-/// dropped: each has the status of the call, and the length 0.
+/// The call returns WIRESEAL_STATUS_OK even if packets were refused.
+///
+/// Errors, after which you drop all packets: each has the status of the call and the length 0. WIRESEAL_STATUS_NULL_POINTER, _TOO_LONG or
+/// _BAD_ARGUMENT if a buffer is null or too long, or a packet starts after its end: no packet was processed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_inbound_batch(
     shim: *mut wireseal_shim,
@@ -195,7 +199,7 @@ pub unsafe extern "C" fn wireseal_shim_inbound_batch(
     }
 }
 
-/// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each what became of it: as
+/// Takes `count` packets from the stack, each as wireseal_shim_outbound() does, and writes to each its result. Otherwise as
 /// wireseal_shim_inbound_batch().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_outbound_batch(

@@ -24,19 +24,19 @@ pub enum wireseal_peer_change_kind {
     Remove = 2,
     /// It is kept out, as by wireseal_manager_block_peer().
     Block = 3,
-    /// It has to be there, or else WIRESEAL_STATUS_NO_PEER, and its keys stay, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set.
+    /// It keeps its keys, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set. If there is no such peer, WIRESEAL_STATUS_NO_PEER.
     Keep = 4,
 }
 
-/// What to do if the keys of a peer cannot be put on a socket, or the peer does not move to them.
+/// What a manager does if it cannot put the keys of a peer on a socket, or the peer does not begin to use them.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_on_failure {
     /// Try again in each step.
     Retry = 0,
-    /// Give the peer the keys from before the change again, until they are changed anew.
+    /// Give the peer its keys from before the change again, until the next change.
     HoldOldKeys = 1,
-    /// Reset this connection, signed.
+    /// Reset this connection, with a signed segment.
     ResetSession = 2,
     /// Reset all connections of all peers of the cohort.
     ResetCohort = 3,
@@ -73,9 +73,9 @@ pub struct wireseal_peer_change {
     pub reserved: [u64; 2],
 }
 
-/// For wireseal_manager_change(): changes nothing, and says what would be done.
+/// For wireseal_manager_change(): changes nothing, and reports what would be done.
 pub const WIRESEAL_CHANGE_DRY_RUN: u32 = 1;
-/// For wireseal_manager_change(): removes all peers that the changes do not name.
+/// For wireseal_manager_change(): also removes all peers that no change names.
 pub const WIRESEAL_CHANGE_REMOVE_OTHERS: u32 = 2;
 
 /// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.

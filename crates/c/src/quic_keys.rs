@@ -21,7 +21,7 @@ pub enum wireseal_quic_version {
     V2 = 0x6b33_43cf,
 }
 
-/// An end of a connection.
+/// An end of a QUIC connection.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_quic_side {
@@ -173,8 +173,8 @@ pub unsafe extern "C" fn wireseal_quic_key_octets(
     })
 }
 
-/// A packet protection key with its IV: one direction of one level, or of one key phase (RFC 9001 §5.3). Any number of threads can seal and open
-/// with one at the same time; nobody else may use it when it ends.
+/// A packet protection key with its IV, or packet key: for one direction of one encryption level, or of one key phase (RFC 9001 §5.3). Any
+/// number of threads may use it at once, but none while it is ended.
 pub struct wireseal_quic_packet_key(());
 
 // SAFETY: no other type has this kind.
@@ -183,8 +183,8 @@ unsafe impl Opaque for wireseal_quic_packet_key {
     const KIND: Kind = Kind::QuicPacketKey;
 }
 
-/// A header protection key: one direction of one level, for all key phases (RFC 9001 §5.4 and §6.1). Any number of threads can use one at the
-/// same time; nobody else may use it when it ends.
+/// A header protection key, or header key: for one direction of one encryption level, and for all key phases (RFC 9001 §5.4 and §6.1). Any
+/// number of threads may use it at once, but none while it is ended.
 pub struct wireseal_quic_header_key(());
 
 // SAFETY: no other type has this kind.

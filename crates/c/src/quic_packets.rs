@@ -12,21 +12,21 @@ use crate::border;
 use crate::quic_keys::{connection_id, version, wireseal_quic_header_key, wireseal_quic_packet_key};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
-/// The type of a packet. The first four are protected by keys, and it says by which (RFC 9001 §4).
+/// The type of a QUIC packet. For the first four, it says which keys protect the packet (RFC 9001 §4).
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_quic_packet_type {
-    /// Long header; the keys of the initial secrets.
+    /// Long header; protected by the keys of the Initial secrets.
     Initial = 0,
-    /// Long header; the keys of early data.
+    /// Long header; protected by the keys of early data.
     ZeroRtt = 1,
-    /// Long header; the keys of the handshake.
+    /// Long header; protected by the keys of the handshake.
     Handshake = 2,
-    /// Short header; the keys of its phase.
+    /// Short header; protected by the keys of its key phase.
     OneRtt = 3,
-    /// Long header; an integrity tag, for wireseal_quic_retry_verify().
+    /// Long header; has an integrity tag, which wireseal_quic_retry_verify() checks.
     Retry = 4,
-    /// Long header of version 0; nothing protects it. For wireseal_quic_version_negotiation_read().
+    /// Long header with version 0; nothing protects it. wireseal_quic_version_negotiation_read() reads it.
     VersionNegotiation = 5,
     /// Long header of a version that is not built in.
     OtherVersion = 6,
@@ -36,15 +36,15 @@ pub enum wireseal_quic_packet_type {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_quic_phase {
-    /// A key phase bit of 0, which long headers count as having.
+    /// A key phase bit of 0. Use it for long headers, too.
     Zero = 0,
     /// A key phase bit of 1.
     One = 1,
-    /// Either.
+    /// Either: do not check the bit.
     Any = 2,
 }
 
-/// No packet was opened yet, for wireseal_quic_open().
+/// `largest` of wireseal_quic_open() if no packet was opened yet.
 pub const WIRESEAL_QUIC_NONE: u64 = u64::MAX;
 
 fn status_of_header(error: HeaderError) -> Status {

@@ -44,7 +44,7 @@ pub struct wireseal_socket_state {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_report_kind {
-    /// A socket that could not be looked at.
+    /// A socket whose state could not be read.
     Unknown = 0,
     /// A socket that listens.
     Listener = 1,
@@ -54,8 +54,8 @@ pub enum wireseal_report_kind {
     Connection = 3,
     /// A connection that has ended: end its attachment, and close it.
     Ended = 4,
-    /// No socket: no key of the peer `state.peer` is valid for sending any more, so no connection with it can be opened. It is said once,
-    /// until the peer has a key again.
+    /// No socket: no key of the peer `state.peer` is valid for sending any more, so no connection with it can be opened. Reported once, and
+    /// again only after the peer has had a key.
     Peer = 5,
 }
 

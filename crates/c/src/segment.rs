@@ -12,14 +12,14 @@ use crate::border::{given, guarded, octets, octets_mut, octets_place, place, pla
 use crate::mkt::{mkts, wireseal_mkt};
 use crate::status::{wireseal_status, wireseal_status as Status};
 
-/// The most octets that TCP-AO adds to a segment: the longest option, a multiple of four.
+/// The most octets that TCP-AO adds to a segment: its longest option, padded to a multiple of four.
 pub const WIRESEAL_OPTION_ROOM: usize = 20;
 const _: () = assert!(WIRESEAL_OPTION_ROOM == wireseal_tcp_ao::shim::OPTION_ROOM);
 
-/// The most octets of a traffic key.
+/// The longest traffic key, in octets.
 pub const WIRESEAL_TRAFFIC_KEY_MAX: usize = 32;
 
-/// What a traffic key is derived from beside the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
+/// What a traffic key is derived from besides the master key (RFC 5925 §5.2), in the direction of the segments that it protects.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_kdf_context {
@@ -47,10 +47,12 @@ impl TryFrom<&wireseal_kdf_context> for KdfContext {
     }
 }
 
-/// Derives a traffic key (RFC 5926 §3.1): 16, 20 or 32 octets, as the algorithm has. Only to compare with vectors and other
-/// implementations: no function takes one.
+/// Derives a traffic key (RFC 5926 §3.1) of 16, 20 or 32 octets, depending on the algorithm. Only to compare with test vectors and other
+/// implementations: no function takes a traffic key.
 ///
-/// `size` octets at `traffic_key`, of which `*length` are written. WIRESEAL_STATUS_TOO_SMALL if the key is longer.
+/// Writes `*length` octets to `traffic_key`, which has room for `size`; WIRESEAL_TRAFFIC_KEY_MAX are always enough.
+///
+/// Errors: WIRESEAL_STATUS_TOO_SMALL if the key is longer; those of a key, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_traffic_key(
     mkt: *const wireseal_mkt,
@@ -95,11 +97,13 @@ pub unsafe extern "C" fn wireseal_segment_append_ao(
     })
 }
 
-/// Signs a TCP segment, header and payload, in place: fills ids and MAC into the AO option that its header has.
+/// Signs a TCP segment of `length` octets, header and payload, in place: fills the KeyID, RNextKeyID and MAC into the AO option that its header
+/// has. Compute the checksum afterwards.
 ///
-/// `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign
-/// with. The segment's ports are those of `context`, else WIRESEAL_STATUS_OTHER_CONNECTION. Compute the checksum afterwards. On an error the
-/// segment is unchanged.
+/// `sne` is the extension of its sequence number (RFC 5925 §6.2), `rnext_key_id` the RecvID of the key that the peer is asked to sign with.
+///
+/// Errors, after which the segment is unchanged: WIRESEAL_STATUS_MALFORMED, _BAD_OPTIONS, _NO_OPTION; _OTHER_CONNECTION if its ports are not
+/// those of `context`; those of a key, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_segment_sign(
     mkt: *const wireseal_mkt,
@@ -120,11 +124,11 @@ pub unsafe extern "C" fn wireseal_segment_sign(
     })
 }
 
-/// Verifies a TCP segment, header and payload, with that of the `count` keys at `mkts` whose RecvID is the segment's KeyID. `sne` is the
-/// extension of its sequence number.
+/// Verifies a TCP segment of `length` octets, header and payload, with the one of the `count` keys at `mkts` whose RecvID is the segment's
+/// KeyID. `sne` is the extension of its sequence number. The index of the key goes to `*index`, which may be null.
 ///
-/// The index of the key goes to `*index`, which may be null. The segment's ports are those of `context`, else
-/// WIRESEAL_STATUS_OTHER_CONNECTION. Other errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC.
+/// Errors: WIRESEAL_STATUS_UNSIGNED, _BAD_OPTIONS, _UNKNOWN_KEY_ID, _WRONG_MAC_LENGTH, _BAD_MAC, _MALFORMED; _OTHER_CONNECTION if its ports are
+/// not those of `context`; those of a key, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_segment_verify(
     mkts: *const wireseal_mkt,

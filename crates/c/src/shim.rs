@@ -24,8 +24,8 @@ use crate::status::{wireseal_status, wireseal_status as Status};
 /// the stack advertises, and takes it off the MSS that the peer advertises. SACK blocks that do not fit next to the option are dropped, oldest
 /// first, and so is Multipath TCP's MP_CAPABLE.
 ///
-/// The shim reads no clock: `now_ms` is the time in milliseconds since any fixed moment, the same for all calls. It must not go back: what has
-/// a time limit, a mode of wireseal_shim_accept_mismatches() too, is then kept for longer by as much. One thread at a time.
+/// The shim reads no clock: `now_ms` is the time in milliseconds since a fixed moment of your choice, the same in all calls. It must not go
+/// back: if it does, time limits, and that of wireseal_shim_accept_mismatches() too, last longer by as much. One thread at a time.
 pub struct wireseal_shim(());
 
 /// Aligned as the slots behind it.
@@ -38,12 +38,13 @@ unsafe impl Opaque for wireseal_shim {
     const KIND: Kind = Kind::Shim;
 }
 
-/// Octets that are enough for a shim without peers and connections, with all algorithms on any processor; wireseal_shim_size() says how many
-/// this library needs.
+/// Octets of memory that are enough for a shim, without its peers and connections, with all algorithms on any processor. Add
+/// WIRESEAL_SHIM_PEER_SIZE for each peer and WIRESEAL_SHIM_CONNECTION_SIZE for each connection. wireseal_shim_size() returns how many this
+/// library needs.
 pub const WIRESEAL_SHIM_SIZE: usize = 1856;
-/// Octets that are enough for each of its peers.
+/// Octets of memory that are enough for each peer of a shim.
 pub const WIRESEAL_SHIM_PEER_SIZE: usize = 640;
-/// Octets that are enough for each of its connections.
+/// Octets of memory that are enough for each connection of a shim.
 pub const WIRESEAL_SHIM_CONNECTION_SIZE: usize = 1536;
 const _: () = assert!(wireseal_shim::SIZE <= WIRESEAL_SHIM_SIZE);
 const _: () = assert!(size_of::<PeerSlot>() <= WIRESEAL_SHIM_PEER_SIZE);
@@ -52,28 +53,28 @@ const _: () = assert!(size_of::<ShimSlot>() <= WIRESEAL_SHIM_CONNECTION_SIZE);
 const _: () = assert!(wireseal_shim::ALIGN >= align_of::<ShimSlot>());
 const _: () = assert!(align_of::<ShimSlot>() >= align_of::<PeerSlot>());
 
-/// The smallest MTU that a stack can be told: what every link carries (RFC 791 §3.2).
+/// The smallest `stack_mtu`, which every link carries (RFC 791 §3.2).
 pub const WIRESEAL_STACK_MTU_MIN: usize = 68;
 
-/// What to do with a segment of a connection without a configured peer.
+/// What to do with segments of a connection that belongs to no peer.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_unmatched {
-    /// Drop and count it if it is received and signed: its sender expects it to be verified. Others pass unchanged.
+    /// Drop and count received segments that are signed: their sender expects them to be verified. All others pass unchanged.
     Drop = 0,
-    /// Pass it unchanged; the stack ignores the option.
+    /// Pass all unchanged; the stack ignores the AO option of signed ones.
     Pass = 1,
-    /// Drop and count it in both directions, signed or not.
+    /// Drop and count all, in both directions, signed or not.
     DropAll = 2,
 }
 
-/// How a shim works. Set all to zero but `mtu` for RFC 5925's defaults.
+/// How a shim works. Set all but `mtu` to zero for the defaults.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_shim_config {
     /// The link's MTU: octets of the longest IP packet.
     pub mtu: usize,
-    /// The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` less WIRESEAL_OPTION_ROOM, which 0 stands for.
+    /// The MTU that the stack is told: from WIRESEAL_STACK_MTU_MIN to `mtu` - WIRESEAL_OPTION_ROOM; 0 means the latter.
     pub stack_mtu: usize,
     /// An enum wireseal_unmatched.
     pub unmatched: u32,
@@ -81,19 +82,19 @@ pub struct wireseal_shim_config {
     pub accept_icmp: u8,
     /// Not 0: the device has checked the TCP, ICMP and IPv4 checksums of received packets, so the shim need not.
     pub checksums_are_checked: u8,
-    /// How long a handshake is kept that makes no progress, in milliseconds; 0 is 75 seconds.
+    /// How long a handshake that makes no progress is kept, in milliseconds; 0 means 75 seconds.
     pub half_open_ms: u32,
-    /// How long an unanswered handshake cannot be evicted from a full table; 0 is 15 seconds.
+    /// How long an unanswered handshake cannot be evicted from a full table, in milliseconds; 0 means 15 seconds.
     pub unanswered_ms: u32,
-    /// How long a handshake cannot be evicted by a peer that has none in the table; 0 is 2 seconds.
+    /// How long a handshake cannot be evicted for a peer that has none in the table, in milliseconds; 0 means 2 seconds.
     pub turn_ms: u32,
-    /// How long a closed connection is kept, for late segments; 0 is 240 seconds.
+    /// How long a closed connection is kept for late segments, in milliseconds; 0 means 240 seconds.
     pub closed_ms: u32,
-    /// How long a connection is kept whose peer does not acknowledge this end's FIN; 0 is 240 seconds.
+    /// How long a connection is kept whose peer does not acknowledge this end's FIN, in milliseconds; 0 means 240 seconds.
     pub fin_ms: u32,
-    /// How long an open connection without progress is kept; 0 is three hours.
+    /// How long an open connection without progress is kept, in milliseconds; 0 means three hours.
     pub idle_ms: u32,
-    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    /// Must be zeros (else WIRESEAL_STATUS_BAD_ARGUMENT): for later versions.
     pub reserved: [u64; 4],
 }
 
@@ -146,11 +147,11 @@ pub struct wireseal_connection_identifier {
     pub local: wireseal_network,
     /// The other end's addresses.
     pub remote: wireseal_network,
-    /// This end's port; 0 is any.
+    /// This end's port, in host byte order; 0 means any.
     pub local_port: u16,
-    /// The other end's port; 0 is any.
+    /// The other end's port, in host byte order; 0 means any.
     pub remote_port: u16,
-    /// Zeros: for later versions. WIRESEAL_STATUS_BAD_ARGUMENT for anything else.
+    /// Must be zeros (else WIRESEAL_STATUS_BAD_ARGUMENT): for later versions.
     pub reserved: [u32; 4],
 }
 
@@ -167,14 +168,14 @@ impl TryFrom<&wireseal_connection_identifier> for ConnectionIdentifier {
     }
 }
 
-/// Packets that were refused, or passed unprotected, by reason. The statuses of these names say what each means.
+/// Packets that were refused, or passed unprotected, by reason. For what a reason means, see the enum wireseal_status of the same name.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[expect(missing_docs, reason = "the statuses say it")]
 pub struct wireseal_refusals {
     pub malformed: u64,
     pub checksum: u64,
-    /// Not authentic: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
+    /// Segments that did not verify: any of WIRESEAL_STATUS_BAD_OPTIONS to WIRESEAL_STATUS_WRONG_STATE.
     pub verify: u64,
     pub connection_exists: u64,
     pub no_connection: u64,
@@ -214,8 +215,9 @@ impl From<&RefusalCounters> for wireseal_refusals {
     }
 }
 
-/// Octets of memory for a shim with room for so many peers and, at one time, so many connections; 0 if no memory is that large. Give it more
-/// connections than will be open and peers together, so that handshakes need not wait for one another.
+/// Returns how many octets of memory a shim needs that has room for `peers` peers and, at one time, `connections` connections; 0 if no memory
+/// is that large. Set `connections` higher than the number of peers and of open connections together, so that handshakes need not wait for one
+/// another.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_shim_size(peers: usize, connections: usize) -> usize {
     let size = || {
@@ -227,17 +229,19 @@ pub extern "C" fn wireseal_shim_size(peers: usize, connections: usize) -> usize 
     size().unwrap_or(0)
 }
 
-/// The alignment of that memory, in octets.
+/// Returns the alignment of that memory, in octets.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_shim_align() -> usize {
     wireseal_shim::ALIGN
 }
 
-/// Makes a shim without peers. It needs as much memory as wireseal_shim_size() says for these numbers. WIRESEAL_STATUS_BAD_ARGUMENT for what
-/// the configuration cannot have.
+/// Makes a shim without peers. It needs `size` octets of memory, as wireseal_shim_size() returns for these numbers.
 ///
-/// `hash_key` is 16 random octets, new at every start: who knows them can choose ports and addresses so that each packet takes as many steps
-/// as there are connections. In a library that was built for an operating system it may be null; the shim then draws them.
+/// `hash_key` points to 16 random octets, new at every start: anyone who knows them can choose ports and addresses so that each packet takes as
+/// many steps as there are connections. In a library that was built for an operating system it may be null; the shim then gets them from the
+/// system.
+///
+/// Error: WIRESEAL_STATUS_BAD_ARGUMENT if a value of the configuration is not allowed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_new(
     memory: *mut c_void,
@@ -272,7 +276,7 @@ pub unsafe extern "C" fn wireseal_shim_new(
     }
 }
 
-/// Ends a shim, and wipes the keys of its peers and connections, all of its memory.
+/// Ends a shim, and wipes all of its memory, with the keys of its peers and connections.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_end(shim: *mut wireseal_shim) -> wireseal_status {
     // SAFETY: what C promises of the pointer.
@@ -295,12 +299,13 @@ pub unsafe extern "C" fn wireseal_shim_set_observer(
     }
 }
 
-/// Adds a peer: connections that are protected from now on, and their keys, the preferred one first. Without keys nothing gets through. Its
-/// index goes to `*index`; a removed peer's is given to a later one, so forget it with the peer. Live connections of a less specific peer that now belong to this one get its keys.
+/// Adds a peer: the connections to protect from now on, and their `count` keys, at most WIRESEAL_MKTS. Without keys nothing gets through. Its
+/// index goes to `*index`. After the peer is removed, a later one may get the same index. Live connections of a less specific peer that now
+/// belong to this one get its keys.
 ///
 /// Errors: WIRESEAL_STATUS_TOO_MANY_PEERS; _BAD_ADDRESS, also if one network has only IPv4 addresses and the other only IPv6, so that nothing
-/// would be protected; those of the keys; _PEERS_OVERLAP if a peer that covers the same connections, and is
-/// as specific, has one of their ids. Nothing changed.
+/// would be protected; _PEERS_OVERLAP if another peer covers the same connections, is as specific, and has a key with the same SendID or
+/// RecvID; those of the keys, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_add_peer(
     shim: *mut wireseal_shim,
@@ -320,7 +325,8 @@ pub unsafe extern "C" fn wireseal_shim_add_peer(
 }
 
 /// Removes a peer and forgets its connections. They are not protected any more, unless another peer covers them.
-/// WIRESEAL_STATUS_NO_SUCH_PEER.
+///
+/// Error: WIRESEAL_STATUS_NO_SUCH_PEER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_remove_peer(
     shim: *mut wireseal_shim,
@@ -330,10 +336,10 @@ pub unsafe extern "C" fn wireseal_shim_remove_peer(
     unsafe { with(shim, |Aligned(shim)| Ok(shim.remove_peer(index).map(drop)?)) }
 }
 
-/// Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. With `count` 0 the peer stays
-/// protected, its connections are forgotten, and nothing gets through.
+/// Replaces the keys of a peer and of its live connections, as wireseal_connection_replace_keys() does. If `count` is 0, its connections are
+/// forgotten, and nothing gets through, because the peer is still protected.
 ///
-/// Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, those of the keys; nothing changed.
+/// Errors: WIRESEAL_STATUS_NO_SUCH_PEER, _PEERS_OVERLAP, and those of the keys, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_set_mkts(
     shim: *mut wireseal_shim,
@@ -345,10 +351,12 @@ pub unsafe extern "C" fn wireseal_shim_set_mkts(
     unsafe { with(shim, |Aligned(shim)| Ok(shim.set_mkts(index, self::mkts(mkts, count)?)?)) }
 }
 
-/// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: anyone can forge segments until
-/// then, as without TCP-AO. Signed connections still sign and verify, but what is unsigned or does not verify passes to the stack, and what
-/// cannot be signed passes to the link. Each is counted by wireseal_shim_passed(). Once `now_ms` of a call has reached `until_ms` it stays
-/// over, even if that clock goes back. 0 ends it at once. WIRESEAL_STATUS_NO_SUCH_PEER.
+/// Stops protecting a peer until the time `until_ms`, for the days in which both ends are being configured: until then anyone can forge
+/// segments, as without TCP-AO. Signed connections still sign and verify, but segments that are unsigned or do not verify pass to the stack,
+/// and segments that cannot be signed pass to the link. wireseal_shim_passed() counts them. Once `now_ms` of a call has reached `until_ms`,
+/// protection is back, even if the clock goes back later. 0 ends it at once.
+///
+/// Error: WIRESEAL_STATUS_NO_SUCH_PEER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_accept_mismatches(
     shim: *mut wireseal_shim,
@@ -360,8 +368,8 @@ pub unsafe extern "C" fn wireseal_shim_accept_mismatches(
     unsafe { with(shim, |Aligned(shim)| Ok(shim.accept_mismatches(index, until)?)) }
 }
 
-/// Forgets connections that have ended, were never completed, or have been idle for hours. Call it once a minute, so that their keys do not
-/// stay, and a peer that restarted on the same ports can connect again.
+/// Forgets connections that have reached a time limit: those that have ended, were never completed, or have been idle for hours. Call it once a
+/// minute, so that their keys are wiped, and a peer that restarted on the same ports can connect again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_expire(shim: *mut wireseal_shim, now_ms: u64) -> wireseal_status {
     // SAFETY: what C promises of the pointer.
@@ -388,7 +396,9 @@ pub unsafe extern "C" fn wireseal_shim_counters(
     }
 }
 
-/// Writes to `*counters` the verdicts on segments from one peer. WIRESEAL_STATUS_NO_SUCH_PEER.
+/// Writes to `*counters` the verdicts on segments from one peer.
+///
+/// Error: WIRESEAL_STATUS_NO_SUCH_PEER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_peer_counters(
     shim: *mut wireseal_shim,
@@ -405,8 +415,9 @@ pub unsafe extern "C" fn wireseal_shim_peer_counters(
     }
 }
 
-/// Writes to `*refusals` how many packets were refused in one direction, an enum wireseal_direction. WIRESEAL_STATUS_BAD_ARGUMENT for another
-/// number.
+/// Writes to `*refusals` how many packets were refused in one `direction`, an enum wireseal_direction.
+///
+/// Error: WIRESEAL_STATUS_BAD_ARGUMENT for another number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_refused(
     shim: *mut wireseal_shim,
@@ -429,8 +440,8 @@ pub unsafe extern "C" fn wireseal_shim_refused(
     }
 }
 
-/// Writes to `*refusals` how many packets passed unprotected in either direction, because mismatches are accepted, by what would have refused
-/// them.
+/// Writes to `*refusals` how many packets passed unprotected in both directions together, because of wireseal_shim_accept_mismatches(), by the
+/// reason for which they would have been refused.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_passed(
     shim: *mut wireseal_shim,
@@ -445,7 +456,9 @@ pub unsafe extern "C" fn wireseal_shim_passed(
     }
 }
 
-/// Writes what is known of a live connection to `*info`. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+/// Writes what is known of a live connection to `*info`.
+///
+/// Error: WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_connection(
     shim: *mut wireseal_shim,
@@ -462,7 +475,9 @@ pub unsafe extern "C" fn wireseal_shim_connection(
     }
 }
 
-/// Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID. WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+/// Asks a live connection's peer, from the next segment on, to sign with the key of this RecvID.
+///
+/// Errors: WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_set_rnext_key(
     shim: *mut wireseal_shim,
@@ -479,7 +494,8 @@ pub unsafe extern "C" fn wireseal_shim_set_rnext_key(
 }
 
 /// Signs a live connection's segments with the key of this SendID from the next one on, without waiting for the peer to ask.
-/// WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
+///
+/// Errors: WIRESEAL_STATUS_NO_CONNECTION, _UNKNOWN_KEY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_set_current_key(
     shim: *mut wireseal_shim,
@@ -495,8 +511,10 @@ pub unsafe extern "C" fn wireseal_shim_set_current_key(
     }
 }
 
-/// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now
-/// on, until a new handshake. WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
+/// Forgets a connection, and wipes its keys, for example when the stack has dropped it without a segment. Its packets are refused from now on,
+/// until a new handshake.
+///
+/// Error: WIRESEAL_STATUS_NO_CONNECTION if the shim has none with this pair.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_forget(
     shim: *mut wireseal_shim,
@@ -513,10 +531,10 @@ pub unsafe extern "C" fn wireseal_shim_forget(
     }
 }
 
-/// Forgets a live connection, and writes the state with which another place continues it, as wireseal_connection_export() does.
+/// Forgets a live connection, and writes the state from which it is continued elsewhere, as wireseal_connection_export() does.
 ///
-/// WIRESEAL_STATUS_TOO_SMALL; _NO_CONNECTION if the shim has none with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a
-/// FIN or reset it. Nothing changed then.
+/// Errors, after which the connection goes on unchanged: WIRESEAL_STATUS_TOO_SMALL if `size` is too small; _NO_CONNECTION if the shim has none
+/// with this pair; _NOT_ESTABLISHED if its handshake is not complete, or one end has sent a FIN or RST.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_export(
     shim: *mut wireseal_shim,
@@ -541,10 +559,10 @@ pub unsafe extern "C" fn wireseal_shim_export(
     }
 }
 
-/// Takes over a connection that was established elsewhere: its state, and the keys that it had there. It gets those that its peer has here
-/// now, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
+/// Takes over a connection that was established elsewhere, from its exported state and the keys that it had there. It then gets the keys of its
+/// peer in this shim, as by wireseal_shim_set_mkts(), and replaces a connection of the same pair.
 ///
-/// Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has none to sign with, _TABLE_FULL.
+/// Errors: WIRESEAL_STATUS_BAD_STATE as for wireseal_connection_import(), _NO_PEER, _NO_KEY if the peer has no key to sign with, _TABLE_FULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_adopt(
     shim: *mut wireseal_shim,

@@ -2,30 +2,30 @@
 
 use core::ffi::{CStr, c_char};
 
-/// What became of a call. Numbers do not change from one version of the library to the next; new ones may come.
+/// The result of a call. Later versions of the library may add numbers, and change none.
 ///
-/// 1 to 39: the caller is at fault, or a limit of the caller's was reached. 40 to 59: who sent the segment. 60 to 99: the caller. 100 to
-/// 139: QUIC and AEADs. 140 on: Linux and key files.
+/// 1 to 39: a mistake of the caller, or a limit. 40 to 59: a received segment is at fault. 60 to 99: a mistake of the caller with a segment or
+/// a connection. 100 to 139: QUIC and AEADs. 140 on: Linux, peers of a manager, and key files.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum wireseal_status {
     /// It worked.
     Ok = 0,
-    /// A pointer is null that must not be.
+    /// A pointer is null, but must not be.
     NullPointer = 1,
     /// Memory for a handle, or a buffer for a result, is too small.
     TooSmall = 2,
     /// A pointer is not aligned for what it points to.
     Misaligned = 3,
-    /// The pointer is not to such a handle: it was never made, has ended, is of another kind, or was moved in memory.
+    /// The pointer does not point to such a handle: it was never made, has ended, was moved, or is of another kind.
     NotAHandle = 4,
-    /// Another call is in the handle: of another thread, or the one that has called back. Nothing was done.
+    /// Another call is using the handle: in another thread, or the one that this callback was called from. Nothing was done.
     Busy = 5,
-    /// A fault in this library. The handle refuses everything from now on but its end.
+    /// A fault in this library. Only ending the handle works from now on.
     Internal = 6,
-    /// A length is longer than any buffer, or than what the function takes.
+    /// A length is longer than any buffer can be, or than the function accepts.
     TooLong = 7,
-    /// A number that says what to do, such as a version or a kind, has no meaning.
+    /// A number, a text or a combination of parameters is not one that the function accepts.
     BadArgument = 8,
     /// The version of an address is neither 4 nor 6, or a prefix is longer than the address.
     BadAddress = 9,
@@ -35,7 +35,7 @@ pub enum wireseal_status {
     NotBuiltIn = 11,
     /// A master key is empty, has more than 80 octets, or fewer than its algorithm requires.
     MasterKeyLength = 20,
-    /// A MAC has 4 to 16 octets.
+    /// The length of a MAC is not 4 to 16 octets.
     MacLength = 21,
     /// Another key for the same connections has this SendID or RecvID (RFC 5925 §3.1).
     IdInUse = 22,
@@ -53,33 +53,33 @@ pub enum wireseal_status {
     NoSuchPeer = 28,
     /// There is no room for another peer.
     TooManyPeers = 29,
-    /// Another peer covers the same connections, neither is more specific, and two of their keys share an id.
+    /// Another peer covers the same connections, neither is more specific, and a key of each has the same SendID or RecvID.
     PeersOverlap = 30,
     /// Not an IP packet with a whole TCP segment.
     Malformed = 40,
     /// The TCP options are malformed, or break RFC 5925 §2.2.
     BadOptions = 41,
-    /// It has no AO option.
+    /// The segment has no AO option.
     Unsigned = 42,
-    /// No key has its KeyID.
+    /// No key has the segment's KeyID.
     UnknownKeyId = 43,
-    /// Its MAC does not have the key's length.
+    /// The segment's MAC does not have the key's length.
     WrongMacLength = 44,
-    /// Its MAC is wrong: another key, another connection, or changed on the way.
+    /// The segment's MAC is wrong: signed with another key or for another connection, or changed on the way.
     BadMac = 45,
-    /// It belongs to another connection.
+    /// The segment belongs to another connection.
     OtherConnection = 46,
-    /// It does not fit the connection's state.
+    /// The segment does not fit the connection's state.
     WrongState = 47,
     /// A checksum of TCP, ICMP or IPv4 is wrong.
     Checksum = 48,
     /// A verified SYN for a connection that is open: a replay, or the peer has restarted.
     ConnectionExists = 49,
-    /// Of a protected connection whose handshake was not seen.
+    /// A segment of a protected connection whose handshake was not seen. Of a function: it knows no such connection.
     NoConnection = 50,
-    /// With a routing header that leads on, or a home address, to or from a protected address.
+    /// A packet to or from a protected address, with a routing header that has segments left, or a home address option.
     SourceRouted = 51,
-    /// No peer is configured for its connection.
+    /// No peer is configured for the connection, or there is no such peer.
     NoPeer = 52,
     /// The table of connections is full.
     TableFull = 53,
@@ -91,7 +91,7 @@ pub enum wireseal_status {
     NoOption = 61,
     /// The stack's segment has an AO or TCP-MD5 option already.
     AlreadySigned = 62,
-    /// The signed packet would exceed the MTU, or the room before the packet.
+    /// The signed packet would be longer than the MTU, or would not fit the room before the packet.
     TooLongForLink = 63,
     /// The handshake is not complete.
     NotEstablished = 80,
@@ -99,21 +99,21 @@ pub enum wireseal_status {
     BadState = 81,
     /// A key or a secret does not have its algorithm's length.
     KeyLength = 100,
-    /// Forged, damaged, or sealed with another key, number or associated data, which cannot be told apart. No plaintext is left.
+    /// Forged, damaged, or sealed with another key, number or associated data: these look the same. No plaintext is left.
     NotAuthentic = 101,
     /// The packet is of another key phase than expected: open it with the keys of that phase.
     OtherPhase = 102,
     /// The peer set a reserved bit: close the connection with PROTOCOL_VIOLATION (RFC 9000 §17.2 and §17.3.1).
     ReservedBits = 103,
-    /// The payload is empty, but a packet has frames. Received: PROTOCOL_VIOLATION (RFC 9000 §12.4).
+    /// The payload is empty, but a packet needs a frame. If received, close the connection with PROTOCOL_VIOLATION (RFC 9000 §12.4).
     NoFrames = 104,
-    /// Too short for a header protection sample. To seal, add PADDING frames; received, drop it (RFC 9001 §5.4.2).
+    /// Too short for a header protection sample (RFC 9001 §5.4.2). To seal it, add PADDING frames; if received, drop it.
     TooShortForSample = 105,
     /// A packet number is above 2^62-1 (RFC 9000 §12.3).
     NumberTooLarge = 106,
-    /// No QUIC version that is built in has this number.
+    /// The library does not know this version of QUIC.
     UnknownVersion = 107,
-    /// The octets are not a QUIC packet: it ends inside its header, before its own end, or has a connection ID above 20 octets.
+    /// The octets are not a QUIC packet: they end inside its header or before its length, or a connection ID is longer than 20 octets.
     NotAPacket = 108,
     /// A Retry or a Version Negotiation packet, which no key protects.
     NotProtected = 109,
@@ -127,7 +127,7 @@ pub enum wireseal_status {
     NotVersionNegotiation = 113,
     /// The kernel has no TCP-AO.
     NotSupported = 140,
-    /// No Linux has the algorithm, or this kernel was built without it.
+    /// Linux does not have the algorithm, or this kernel was built without it.
     NotInKernel = 141,
     /// The operating system refused something. The message says what.
     System = 142,
@@ -137,13 +137,13 @@ pub enum wireseal_status {
     NoMemory = 144,
     /// Not a TCP socket over IPv4 or IPv6; Multipath TCP has no TCP-AO.
     NotATcpSocket = 145,
-    /// No kernel takes a key for this network on this socket.
+    /// Linux accepts no key for this network on this socket.
     UnusableNetwork = 146,
-    /// A TCP-MD5 key is in the way of TCP-AO, or the other way round.
+    /// The socket has a TCP-MD5 key, which excludes TCP-AO, or the other way round.
     OtherKindOfKey = 147,
-    /// Linux does not delete this key. It stays in force until the socket is closed.
+    /// Linux does not delete this key. It stays valid until the socket is closed.
     KeyStays = 148,
-    /// The kernel refused the call. The message says why, as far as can be told.
+    /// The kernel refused the call. The message says why, if that is known.
     RefusedByKernel = 149,
     /// The connection was opened without TCP-AO. Close it.
     OpenedUnsigned = 150,
@@ -153,17 +153,17 @@ pub enum wireseal_status {
     WrongKey = 152,
     /// The socket is attached to this manager already.
     AlreadyAttached = 153,
-    /// A text is no peer: an address or a network, and its interface and VRF.
+    /// A text is not a peer, as wireseal_manager_set_peer() reads it.
     NotAPeer = 160,
-    /// The same peer is given twice.
+    /// One call names the same peer twice.
     PeerTwice = 161,
-    /// Another thread has changed the manager's peers meanwhile. Call again.
+    /// Another thread changed the manager's peers during the call. Call again.
     ChangedMeanwhile = 162,
     /// Only the newest change can be undone.
     CannotUndo = 163,
     /// There is no key chain with this name.
     NoSuchChain = 170,
-    /// A text of keys has a mistake, or keys do not fit together. The message says where.
+    /// A key file has a mistake or cannot be read, or keys do not fit together. The message says where.
     Keys = 171,
     /// Never returned: it makes the enum 32 bits wide with every compiler.
     Max = 0x7fff_ffff,
@@ -256,7 +256,7 @@ impl wireseal_status {
     ];
 }
 
-/// The text for a status: a line in English, for logs. It lives as long as the program, and may be called with any number.
+/// Returns the text for a status: one line in English, for logs, which stays valid as long as the program runs. `status` may be any number.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_status_text(status: u32) -> *const c_char {
     let found = wireseal_status::TEXTS.iter().find(|(known, _)| *known as u32 == status);

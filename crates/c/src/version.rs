@@ -2,19 +2,19 @@
 
 use core::ffi::{CStr, c_char};
 
-/// The version that this header is of: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() tells that of
-/// the library which the program runs with.
+/// The version of this header: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() returns that of the
+/// library that the program runs with.
 pub const WIRESEAL_VERSION_MAJOR: u32 = 0;
-/// The second number; until 1.0 it is another for every change that breaks programs.
+/// The second number. Until 1.0, every change that breaks programs raises it.
 pub const WIRESEAL_VERSION_MINOR: u32 = 1;
 /// The third number.
 pub const WIRESEAL_VERSION_PATCH: u32 = 0;
 
-/// In wireseal_features(): keys on Linux's sockets, key chains from files, and the key manager.
+/// In wireseal_features(): the library has the functions for keys on Linux sockets, key chains and the key manager.
 pub const WIRESEAL_FEATURE_LINUX: u32 = 1;
-/// In wireseal_features(): QUIC and AEADs.
+/// In wireseal_features(): the library has the functions for QUIC and AEADs.
 pub const WIRESEAL_FEATURE_QUIC: u32 = 2;
-/// In wireseal_features(): an operating system, so that a fault in the library is a status and does not trap.
+/// In wireseal_features(): the library was built for an operating system, so a fault in it is a status, not a trap.
 pub const WIRESEAL_FEATURE_STD: u32 = 4;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -22,14 +22,14 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
     Err(_) => panic!("a version has no zeros"),
 };
 
-/// The library's version, such as "0.1.0".
+/// Returns the library's version, such as "0.1.0". The text stays valid as long as the program runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// What the library was built with: the sum of the constants WIRESEAL_FEATURE_... . A key says whether its algorithm was left out
-/// (WIRESEAL_STATUS_NOT_BUILT_IN).
+/// Returns what the library was built with: the sum of constants WIRESEAL_FEATURE_... . If an algorithm was left out, making a key for it
+/// returns WIRESEAL_STATUS_NOT_BUILT_IN.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_features() -> u32 {
     let features = [

@@ -46,7 +46,7 @@ impl From<&Peer> for wireseal_shim_peer {
 }
 
 /// Writes the first peer whose index is at least `*index` to `*peer`, and its index to `*index`. WIRESEAL_STATUS_NO_SUCH_PEER if there is none.
-/// For all of them: for (index = 0; wireseal_shim_next_peer(shim, &index, &peer) == WIRESEAL_STATUS_OK; index++). Peers may be added and removed
+/// To list all: for (index = 0; wireseal_shim_next_peer(shim, &index, &peer) == WIRESEAL_STATUS_OK; index++). Peers may be added and removed
 /// between the calls.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_next_peer(
@@ -66,9 +66,9 @@ pub unsafe extern "C" fn wireseal_shim_next_peer(
     }
 }
 
-/// Writes what is known of the first connection whose place in the table is at least `*place` to `*info`, its place to `*place`, and the index of
-/// its peer to `*peer`, which may be null. WIRESEAL_STATUS_NO_CONNECTION if there is none. For all of them, as wireseal_shim_next_peer();
-/// handshakes, and closed connections that are kept for late segments, are among them.
+/// Writes what is known of the first connection whose place in the table is at least `*place` to `*info`, its place to `*place`, and the index
+/// of its peer to `*peer`, which may be null. WIRESEAL_STATUS_NO_CONNECTION if there is none. List all as with wireseal_shim_next_peer().
+/// Handshakes are included, and closed connections that are kept for late segments.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_shim_next_connection(
     shim: *mut wireseal_shim,
