@@ -18,7 +18,7 @@ struct task {
     const char *cipher;
     /* Folder with ca.pem, server.pem and server.key. */
     const char *certificates;
-    /* What a client sends. A server gets as much. */
+    /* Octets that a client sends, and a server receives. */
     uint8_t *payload;
     size_t payload_length;
     bool update_keys, retry;

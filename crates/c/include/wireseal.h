@@ -1169,7 +1169,8 @@ enum wireseal_status wireseal_connection_end(struct wireseal_connection *connect
 // octets. Call it for every header, because each segment of the peer can change the current key.
 //
 // `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
-// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+//
+// Error: WIRESEAL_STATUS_NO_ROOM if option and padding do not fit.
 enum wireseal_status wireseal_connection_append_ao(struct wireseal_connection *connection,
                                                    uint8_t *options,
                                                    size_t size,
@@ -1268,7 +1269,8 @@ enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
 // four octets. wireseal_segment_sign() fills it in.
 //
 // `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
-// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+//
+// Error: WIRESEAL_STATUS_NO_ROOM if option and padding do not fit.
 enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
                                                 size_t size,
                                                 size_t used,
@@ -1879,8 +1881,8 @@ enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *ma
 // Removes a peer. If there is none, this still counts as a change. The next step, which is due at once, removes its keys from the listening
 // sockets. Its connections keep theirs, and are reported as expired: shut them down.
 //
-// On a listening socket attached by wireseal_manager_attach_mixed(), the peer can connect unsigned from then on: block it instead. `peer`,
-// `message` and `generation`: as for wireseal_manager_set_peer().
+// On a listening socket attached by wireseal_manager_attach_mixed(), the peer can connect unsigned from then on: block it instead.
+// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 enum wireseal_status wireseal_manager_remove_peer(const struct wireseal_manager *manager,
                                                   const char *peer,
                                                   char *message,

@@ -153,8 +153,8 @@ pub unsafe extern "C" fn wireseal_manager_set_peer(
 /// Removes a peer. If there is none, this still counts as a change. The next step, which is due at once, removes its keys from the listening
 /// sockets. Its connections keep theirs, and are reported as expired: shut them down.
 ///
-/// On a listening socket attached by wireseal_manager_attach_mixed(), the peer can connect unsigned from then on: block it instead. `peer`,
-/// `message` and `generation`: as for wireseal_manager_set_peer().
+/// On a listening socket attached by wireseal_manager_attach_mixed(), the peer can connect unsigned from then on: block it instead.
+/// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_remove_peer(
     manager: *const wireseal_manager,
