@@ -28,10 +28,10 @@
  *   is of another kind. If the memory was freed or used for something else, the library cannot tell.
  *
  * Threads
- *   Different threads may use different handles at the same time. If a thread uses a handle while another does, its call does nothing and
- *   returns WIRESEAL_STATUS_BUSY. This includes functions that only read: while one thread reads a shim's counters, a packet from another
- *   thread is refused. Read the counters in the thread that passes the packets, or put a lock around both. The comment at a struct says if
- *   any number of threads may use its handles at once.
+ *   Different threads may use different handles at the same time. If two threads use one handle at once, the later call does nothing and
+ *   returns WIRESEAL_STATUS_BUSY. This includes functions that only read: while one thread reads a shim's counters, a packet that another
+ *   passes gets WIRESEAL_STATUS_BUSY, and is lost. Read the counters in the thread that passes the packets, or put a lock around both. The
+ *   comment at a struct says if any number of threads may use its handles at once.
  *
  * Callbacks
  *   A callback must return: do not leave it by longjmp() or by a C++ exception. An exception ends the program.
