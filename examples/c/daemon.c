@@ -1,5 +1,5 @@
 /*
- * A BGP speaker that announces nothing, with TCP-AO by the kernel and keys from a file: how the event loop of a daemon drives a struct
+ * A BGP speaker that announces nothing, with TCP-AO by the kernel and keys from a file: how the event loop of a daemon uses a struct
  * wireseal_manager. It needs Linux 6.7 or later with CONFIG_TCP_AO.
  *
  *     cc daemon.c $(pkg-config --cflags --libs wireseal) -o daemon
@@ -60,7 +60,7 @@ static void fail(const char *what, const char *why)
     exit(2);
 }
 
-/* What went wrong, for people: the library's message, or the text of the status. */
+/* The reason of an error, for the log: the library's message, or the text of the status. */
 static const char *reason(enum wireseal_status status)
 {
     return message[0] != 0 ? message : wireseal_status_text((uint32_t)status);
@@ -71,7 +71,7 @@ static const char *reason(enum wireseal_status status)
 static void end_session(struct peer *peer, const char *why)
 {
     printf("%s: closed: %s\n", peer->address, why);
-    /* First the attachment: the manager has a duplicate of the descriptor. */
+    /* End the attachment first: the manager has a duplicate of the descriptor. */
     wireseal_attachment_end(peer->attachment);
     close(peer->fd);
     peer->fd = -1;
@@ -93,7 +93,7 @@ static void say(struct peer *peer, uint8_t type, const uint8_t *body, size_t len
     peer->said = now();
 }
 
-/* Cease. It is signed, because the keys are still on the socket. */
+/* Sends a Cease. It is signed, because the keys are still on the socket. */
 static void shut_down(struct peer *peer, const char *why)
 {
     const uint8_t administrative_shutdown[] = {6, 2};
@@ -137,7 +137,7 @@ static void dial(struct peer *peer)
     int done;
 
     peer->retry = now() + RETRY;
-    /* The keys before the connection: without one that is valid, there is none. */
+    /* Attach before connect(): if no key is valid, do not connect. */
     status = wireseal_manager_attach_connecting(manager, fd, &peer->octets, 0, message, sizeof message, &attachment);
     if (status != WIRESEAL_STATUS_OK) {
         printf("%s: not opened: %s\n", peer->address, reason(status));
@@ -167,7 +167,7 @@ static void accept_one(int listener)
 
     if (fd < 0)
         return;
-    /* Until it is the peer's: closing it resets it, and nothing was read from it. */
+    /* Until it is known to be the peer's, closing the connection resets it, and nothing is read from it. */
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     memcpy(remote.octets, &from.sin6_addr, 16);
     status = wireseal_manager_attach_accepted(manager, fd, &remote, message, sizeof message, &attachment);
@@ -234,7 +234,7 @@ static void plan(void *unused, const char *line)
     printf("plan: %s\n", line);
 }
 
-/* Gives each peer the chain of the file, all at once. On a mistake in it nothing changes. */
+/* Gives all peers their chains from the file in one change. If the file has a mistake, nothing changes. */
 static enum wireseal_status load(const char *path)
 {
     struct wireseal_peer_change changes[MOST];
@@ -260,12 +260,12 @@ static enum wireseal_status load(const char *path)
         is_held = has_moved = 0;
         printf("generation %llu: accepted\n", (unsigned long long)generation);
     }
-    /* The manager has copied what it needs; this wipes the rest. */
+    /* The manager has its own copies; this wipes ours. */
     wireseal_chains_end(chains);
     return status;
 }
 
-/* What a step has found out about a socket, or a peer. */
+/* Handles what a step found out about a socket or a peer. */
 static void report(void *unused, const struct wireseal_report *found)
 {
     size_t index;
@@ -323,7 +323,7 @@ static int listen_to_peers(void)
 
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    /* Before listen(): who connects before gets in unsigned. */
+    /* Attach before listen(): anyone who connects before gets in unsigned. */
     status = wireseal_manager_attach_listener(manager, fd, message, sizeof message, &attachment);
     if (status != WIRESEAL_STATUS_OK)
         fail("listener", reason(status));

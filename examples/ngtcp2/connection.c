@@ -17,7 +17,7 @@
 #define MAX_DATAGRAM 1452
 #define RETRY_SECONDS 10
 
-/* What is allowed to stay silent: longer than any row of the lab takes to answer. */
+/* The idle timeout: longer than any peer in the lab takes to answer. */
 #define IDLE_SECONDS 10
 
 static bool fail(const char *what, const char *why) {
@@ -169,7 +169,7 @@ static void send_datagram(struct connection *connection, const uint8_t *datagram
                   sizeof connection->remote);
 }
 
-/* A server's first datagram of a client: answered with a Retry if one is wanted and the client has no token yet. */
+/* Handles a client's first datagram at a server. It is answered with a Retry if one is wanted and the client has no token yet. */
 static bool accept_first(struct connection *connection, const uint8_t *datagram, size_t length) {
     uint8_t packet[MAX_DATAGRAM], token[NGTCP2_CRYPTO_MAX_RETRY_TOKENLEN];
     const struct sockaddr *remote = (struct sockaddr *)&connection->remote;

@@ -40,7 +40,7 @@ struct crypto {
 
 extern const struct crypto wireseal_crypto, own_crypto;
 
-/* Both find it behind the pointer that a connection hands to its callbacks. */
+/* Both get it from the pointer that a connection passes to its callbacks. */
 struct usage *usage_of(void *user_data);
 
 #endif

@@ -26,13 +26,13 @@ struct header_key {
 /* What ngtcp2 calls a context: it hands back these in its callbacks. */
 struct packet_key {
     struct wireseal_aead_key *key;
-    /* To seal, that of the same direction; to open, and for Retry packets, NULL. */
+    /* For sealing, the header key of the same direction; NULL for opening, and for Retry packets. */
     struct header_key *header_key;
     /* Counts the packets. */
     uint64_t *count;
 };
 
-/* One direction of one level. */
+/* The keys of one direction of one encryption level. */
 struct keys {
     ngtcp2_crypto_aead_ctx aead;
     ngtcp2_crypto_cipher_ctx mask;
@@ -94,7 +94,7 @@ static void header_key_free(ngtcp2_conn *quic, ngtcp2_crypto_cipher_ctx *context
     free(header_key);
 }
 
-/* Derives the keys of a secret; without a header key if it is one of a key update. */
+/* Derives the keys from a secret; no header key if the secret is from a key update. */
 static bool keys_derive(struct keys *keys, uint32_t algorithm, const uint8_t *secret, size_t length, bool is_update,
                         uint64_t *count) {
     uint8_t key[MAX_KEY_LENGTH], mask_key[MAX_KEY_LENGTH];
@@ -109,7 +109,7 @@ static bool keys_derive(struct keys *keys, uint32_t algorithm, const uint8_t *se
     return is_done;
 }
 
-/* From now on this packet key, which seals, also computes the masks of this header key. */
+/* From now on, sealing with this packet key also computes the masks of this header key. */
 static void set_header_key(ngtcp2_crypto_aead_ctx *packet_key, void *header_key) {
     ((struct packet_key *)packet_key->native_handle)->header_key = header_key;
 }
@@ -119,7 +119,7 @@ static void keys_free(struct keys *keys) {
     header_key_free(NULL, &keys->mask, NULL);
 }
 
-/* What ngtcp2 must know of an algorithm. */
+/* What ngtcp2 needs to know about an algorithm. */
 static ngtcp2_crypto_ctx crypto_context(uint32_t algorithm) {
     ngtcp2_crypto_ctx context;
     memset(&context, 0, sizeof context);
@@ -175,7 +175,7 @@ static int install_initial(ngtcp2_conn *quic, const ngtcp2_cid *id, void *user_d
     return 0;
 }
 
-/* The public key of Retry packets' tags. */
+/* The key of Retry packets' tags, which is public. */
 static bool retry_key_new(ngtcp2_crypto_aead_ctx *context) {
     static uint64_t count;
     return packet_key_new(context, WIRESEAL_AEAD_ALGORITHM_AES128_GCM, (const uint8_t *)NGTCP2_RETRY_KEY_V1, &count);

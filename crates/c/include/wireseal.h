@@ -28,10 +28,10 @@
  *   is of another kind. If the memory was freed or used for something else, the library cannot tell.
  *
  * Threads
- *   Different threads may use different handles at the same time. If a thread uses a handle while another does, its call does nothing and
- *   returns WIRESEAL_STATUS_BUSY. This includes functions that only read: while one thread reads a shim's counters, a packet from another
- *   thread is refused. Read the counters in the thread that passes the packets, or put a lock around both. The comment at a struct says if
- *   any number of threads may use its handles at once.
+ *   Different threads may use different handles at the same time. If two threads use one handle at once, the later call does nothing and
+ *   returns WIRESEAL_STATUS_BUSY. This includes functions that only read: while one thread reads a shim's counters, a packet that another
+ *   passes gets WIRESEAL_STATUS_BUSY, and is lost. Read the counters in the thread that passes the packets, or put a lock around both. The
+ *   comment at a struct says if any number of threads may use its handles at once.
  *
  * Callbacks
  *   A callback must return: do not leave it by longjmp() or by a C++ exception. An exception ends the program.
@@ -170,11 +170,11 @@ enum wireseal_status {
     WIRESEAL_STATUS_TOO_LONG = 7,
     // A number, a text or a combination of parameters is not one that the function accepts.
     WIRESEAL_STATUS_BAD_ARGUMENT = 8,
-    // The version of an address is neither 4 nor 6, or a prefix is longer than the address.
+    // An address or a network is invalid: its version is neither 4 nor 6, its prefix is longer than the address, or its text is malformed.
     WIRESEAL_STATUS_BAD_ADDRESS = 9,
     // No algorithm has this number.
     WIRESEAL_STATUS_UNKNOWN_ALGORITHM = 10,
-    // The algorithm was left out when the library was built.
+    // The algorithm, or the format of a key file, was left out when the library was built.
     WIRESEAL_STATUS_NOT_BUILT_IN = 11,
     // A master key is empty, has more than 80 octets, or fewer than its algorithm requires.
     WIRESEAL_STATUS_MASTER_KEY_LENGTH = 20,
@@ -458,7 +458,7 @@ enum wireseal_peer_change_kind {
     WIRESEAL_PEER_CHANGE_KIND_SET = 1,
     // It is removed, if it is there, as by wireseal_manager_remove_peer().
     WIRESEAL_PEER_CHANGE_KIND_REMOVE = 2,
-    // It is kept out, as by wireseal_manager_block_peer().
+    // It is blocked, as by wireseal_manager_block_peer().
     WIRESEAL_PEER_CHANGE_KIND_BLOCK = 3,
     // It keeps its keys, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set. If there is no such peer, WIRESEAL_STATUS_NO_PEER.
     WIRESEAL_PEER_CHANGE_KIND_KEEP = 4,
@@ -501,8 +501,8 @@ struct wireseal_connection;
 // those that are not. Any number of threads may use it at once. The handle is on the heap.
 struct wireseal_manager;
 
-// A key for the masks that hide packet numbers in QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3). Any number of threads may use it at
-// once, but none while it is ended.
+// A mask key, for the masks that hide packet numbers in QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3). Any number of threads may use it
+// at once, but none while it is ended.
 struct wireseal_mask_key;
 
 // A header protection key, or header key: for one direction of one encryption level, and for all key phases (RFC 9001 §5.4 and §6.1). Any
@@ -789,23 +789,23 @@ struct wireseal_shim_peer {
     uint64_t reserved[4];
 };
 
-// When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
+// When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros means always.
 struct wireseal_lifetime {
-    // The first moment; 0 for no start.
+    // The first second in which it is valid; 0 for no start.
     int64_t from;
-    // The first moment after it; 0 for no end.
+    // The first second in which it is not valid any more; 0 for no end.
     int64_t until;
 };
 
 // A key of a chain. Set all to zero first: then what you do not set has its usual value.
 struct wireseal_chain_key {
-    // Names the key within its chain, and is never sent.
+    // Identifies the key within its chain. It is never sent.
     uint64_t key_id;
-    // The key; accept_only is ignored, because the lifetimes decide.
+    // The key. Its `accept_only` is ignored, because the lifetimes decide that.
     struct wireseal_mkt mkt;
     // When this end may choose to sign with it.
     struct wireseal_lifetime send;
-    // When the peer may sign with it: it covers `send`.
+    // When the peer may sign with it. It must cover `send`.
     struct wireseal_lifetime accept;
     // Zeros: for later versions.
     uint64_t reserved[2];
@@ -817,7 +817,7 @@ struct wireseal_linux_support {
     bool tcp_ao;
     // It has TCP-MD5.
     bool md5;
-    // The algorithms of TCP-AO with which it takes a key: 1 << WIRESEAL_TCP_AO_ALGORITHM_... for each.
+    // The TCP-AO algorithms that it accepts in keys: a bit for each, 1 << WIRESEAL_TCP_AO_ALGORITHM_... .
     uint32_t algorithms;
     // Its release, as `uname -r` prints it.
     char kernel[65];
@@ -829,11 +829,11 @@ struct wireseal_linux_support {
 struct wireseal_key_name {
     // The peers that it is for.
     struct wireseal_network remote;
-    // The KeyID in what this end sends.
+    // The KeyID in segments that this end signs with the key.
     uint8_t send_id;
-    // The KeyID in what this end accepts.
+    // The KeyID in segments that the peer signs with the key.
     uint8_t recv_id;
-    // Not 0: it is only for connections in the VRF `vrf`.
+    // Not 0: the key is only for connections in the VRF `vrf`.
     uint8_t in_vrf;
     // The index of the VRF device, or 0 for connections in no VRF.
     uint32_t vrf;
@@ -843,18 +843,18 @@ struct wireseal_key_name {
 
 // The state of TCP-AO on a socket.
 struct wireseal_socket_info {
-    // False: no key was ever put on the socket, and it never required TCP-AO; or the connection was opened without. The rest is zero, and the
-    // ids are WIRESEAL_NO_KEY_ID.
+    // False if no key was ever put on the socket and it never required TCP-AO, or if the connection was opened without TCP-AO. The other
+    // fields are then zero, and the ids WIRESEAL_NO_KEY_ID.
     bool has_tcp_ao;
-    // Unsigned segments are refused from peers without a key, too.
+    // Whether unsigned segments are refused from all peers, even those that have no key here.
     bool required;
-    // Hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
+    // Whether hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
     bool accept_icmps;
     // The SendID of the current key, or WIRESEAL_NO_KEY_ID, as on a listening socket.
     int32_t current_key;
     // The RecvID of the rnext key, or WIRESEAL_NO_KEY_ID.
     int32_t rnext_key;
-    // Received segments. A connection counts from its start, a listening socket those that no connection took.
+    // Received segments. A connection counts from its start; a listening socket counts those that belong to no connection.
     struct wireseal_counters counters;
     // Zeros: for later versions.
     uint64_t reserved[2];
@@ -882,23 +882,23 @@ struct wireseal_socket_key {
     uint64_t reserved[2];
 };
 
-// What a manager's last step has found out about a socket.
+// What a manager's last step found out about a socket.
 struct wireseal_socket_state {
-    // The number of its attachment. It is never used for another socket of the manager.
+    // The number of its attachment. The manager uses it for no other socket.
     uint64_t attachment;
     // The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it, with addresses in the form of
     // RFC 5952. Empty for a socket that listens.
     char peer[96];
-    // The number of the newest change of the manager's peers when the step set the keys.
+    // The number of the newest change of the manager's peers at the time when the step set the keys.
     uint64_t generation;
-    // For a connection: shut it down, because no key is valid for sending now, or because its peer was removed. Its keys are still on the
-    // socket, so that what you say last is signed.
+    // True for a connection that you should shut down, because no key is valid for sending now, or because its peer was removed. Its keys are
+    // still on the socket, so what you send last is signed.
     bool expired;
-    // The peer has not signed with the key yet that it was asked for. If it has the key, it does so with its next segment.
+    // Whether the peer has not signed yet with the key that this end asks for. If it has the key, it does so in its next segment.
     bool is_peer_behind;
     // Received segments. All zero before the first step, and if the socket has no TCP-AO.
     struct wireseal_counters counters;
-    // What wireseal_attachment_set_user() has put in; null before that.
+    // The pointer of wireseal_attachment_set_user(); null before that call.
     void *user;
     // Zeros: for later versions.
     uint64_t reserved[2];
@@ -908,17 +908,17 @@ struct wireseal_socket_state {
 struct wireseal_line {
     // One line, without a line end.
     const char *text;
-    // Somebody should look at it. Other lines say what was done.
+    // Whether somebody should look at it. Other lines say what was done.
     bool is_warning;
     // Zeros: for later versions.
     uint8_t reserved[7];
 };
 
-// What a step has found and done about one socket. It and what it points to last until the callback returns.
+// What a step found and did about one socket. It and what it points to are valid until the callback returns.
 struct wireseal_report {
     // An enum wireseal_report_kind.
     uint32_t kind;
-    // What wireseal_attachment_state() tells from now on.
+    // The state, as wireseal_attachment_state() writes it from now on.
     struct wireseal_socket_state state;
     // Segments since the last report whose MAC was wrong.
     uint64_t refused_bad;
@@ -932,17 +932,17 @@ struct wireseal_report {
     size_t line_count;
 };
 
-// Called for each report; `context` is what wireseal_manager_step() was given. It may call any function of the manager.
+// Called for each report. `context` is the one given to wireseal_manager_step(). It may call any function of the manager.
 typedef void (*wireseal_report_callback)(void *context, const struct wireseal_report *report);
 
 // What a manager does if a peer does not follow a change of its keys. All zeros: it tries again.
 struct wireseal_policy {
     // An enum wireseal_on_failure.
     uint32_t on_failure;
-    // Within how many seconds the peer has to sign with the new key and to ask for it, since its connection has it: more than the interval of
-    // its keepalives. 0: as long as it likes; then only a key that cannot be set is a failure.
+    // How many seconds the peer has to sign with the new key and ask for it, once its connection has the key. Set more than the interval of
+    // its keepalives. 0: no limit; then only a key that cannot be set is a failure.
     uint32_t patience;
-    // The name that the peers of a cohort share, or null.
+    // The name of the peer's cohort, for WIRESEAL_ON_FAILURE_RESET_COHORT, or null. Peers with the same name are in one cohort.
     const char *cohort;
     // Zeros: for later versions.
     uint64_t reserved[2];
@@ -954,41 +954,41 @@ struct wireseal_peer_change {
     const char *peer;
     // An enum wireseal_peer_change_kind.
     uint32_t kind;
-    // For WIRESEAL_PEER_CHANGE_KIND_SET: where the peer's chain is.
+    // For WIRESEAL_PEER_CHANGE_KIND_SET: the chains among which the peer's is. Otherwise null.
     const struct wireseal_chains *chains;
-    // Its name; null for the only one.
+    // The name of the peer's chain; null for the only one.
     const char *chain;
-    // The peer's policy from now on, or null, and it stays as it is.
+    // The peer's policy from now on; null to leave it as it is.
     const struct wireseal_policy *policy;
     // Zeros: for later versions.
     uint64_t reserved[2];
 };
 
-// Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
+// Called with a line of text, which is valid until the callback returns. `context` is the one given to the function.
 typedef void (*wireseal_line_callback)(void *context, const char *line);
 
-// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.
+// A peer of a manager, from wireseal_manager_peers(). It and what it points to are valid until the callback returns.
 struct wireseal_peer {
     // The peer, as wireseal_manager_set_peer() reads it.
     const char *peer;
-    // The name of its key chain; null if it is kept out.
+    // The name of its key chain; null if it is blocked.
     const char *chain;
-    // The number of the change that gave it this chain, or has kept it out.
+    // The number of the change that gave it this chain, or blocked it.
     uint64_t generation;
 };
 
-// Called for each peer; `context` is what the function was given. It may call any function of the manager.
+// Called for each peer. `context` is the one given to the function. It may call any function of the manager.
 typedef void (*wireseal_peer_callback)(void *context, const struct wireseal_peer *peer);
 
-// How far a change of a manager's peers has come, as the steps so far have found it.
+// How far a change of a manager's peers has come, according to the steps so far.
 struct wireseal_progress {
-    // A later change was made. Ask about that one instead.
+    // Whether a later change was made. Ask about that one instead.
     bool is_superseded;
-    // The change was undone.
+    // Whether the change was undone.
     bool is_undone;
-    // All sockets that count have the keys.
+    // Whether all sockets that count have the keys.
     bool is_held;
-    // And the peer of each connection signs with its preferred key, and asks for it.
+    // Whether, in addition, the peer of each connection signs with its preferred key, and asks for it.
     bool has_moved;
     // How many sockets count: not connections that have ended, nor those of peers that hold their old keys.
     size_t sockets;
@@ -996,7 +996,7 @@ struct wireseal_progress {
     size_t not_held;
     // How many of them have a peer that has not moved.
     size_t not_moved;
-    // About how many peers a policy has acted since their last change.
+    // For how many peers a policy has acted since their last change.
     size_t given_up;
     // Zeros: for later versions.
     uint64_t reserved[2];
@@ -1006,7 +1006,7 @@ struct wireseal_progress {
 struct wireseal_quic_opened {
     // The packet number.
     uint64_t number;
-    // The octets of header, payload and tag. Behind them may be another packet of the datagram.
+    // The octets of header, payload and tag. Another packet of the datagram may follow.
     size_t packet_length;
     // Where the payload starts, and the header ends.
     size_t payload_offset;
@@ -1018,13 +1018,13 @@ struct wireseal_quic_opened {
     uint64_t reserved[2];
 };
 
-// What a packet says without keys. Nothing of it is authentic. Offsets are from the start of the packet.
+// What a packet says without keys. None of it is authentic. Offsets are from the start of the packet.
 struct wireseal_quic_packet {
     // The version of a long header, which is 0 in a Version Negotiation packet; 0 for a short one.
     uint32_t version;
     // An enum wireseal_quic_packet_type.
     uint32_t packet_type;
-    // The octets of the packet, tag included. Behind them may be another packet of the datagram.
+    // The octets of the packet, tag included. Another packet of the datagram may follow.
     size_t length;
     // Where the destination connection ID starts.
     size_t destination_id_offset;
@@ -1032,7 +1032,7 @@ struct wireseal_quic_packet {
     size_t destination_id_length;
     // Where the source connection ID starts; 0 for a short header.
     size_t source_id_offset;
-    // Its octets, as many as the destination's at most.
+    // Its octets, with the same limits.
     size_t source_id_length;
     // Where the token of an Initial packet starts; 0 if there is none.
     size_t token_offset;
@@ -1044,7 +1044,8 @@ struct wireseal_quic_packet {
 
 // Where the parts of a verified Retry packet are, in octets from its start.
 struct wireseal_quic_retry {
-    // Where the source connection ID starts: it becomes the destination of all that the client sends, and the next Initial keys are of it.
+    // Where the source connection ID starts. It becomes the destination connection ID of the client's packets, and the next Initial keys are
+    // derived from it.
     size_t source_id_offset;
     // Its octets: at most 20.
     size_t source_id_length;
@@ -1059,10 +1060,6 @@ struct wireseal_quic_retry {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
-
-extern int pthread_setcancelstate(int state, int *before);
-
-extern int pthread_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 // Returns the text for a status: one line in English, for logs, which stays valid as long as the program runs. `status` may be any number.
 const char *wireseal_status_text(uint32_t status);
@@ -1168,7 +1165,8 @@ enum wireseal_status wireseal_connection_end(struct wireseal_connection *connect
 // octets. Call it for every header, because each segment of the peer can change the current key.
 //
 // `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
-// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+//
+// Error: WIRESEAL_STATUS_NO_ROOM if option and padding do not fit.
 enum wireseal_status wireseal_connection_append_ao(struct wireseal_connection *connection,
                                                    uint8_t *options,
                                                    size_t size,
@@ -1267,7 +1265,8 @@ enum wireseal_status wireseal_traffic_key(const struct wireseal_mkt *mkt,
 // four octets. wireseal_segment_sign() fills it in.
 //
 // `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
-// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+//
+// Error: WIRESEAL_STATUS_NO_ROOM if option and padding do not fit.
 enum wireseal_status wireseal_segment_append_ao(uint8_t *options,
                                                 size_t size,
                                                 size_t used,
@@ -1522,16 +1521,16 @@ enum wireseal_status wireseal_shim_next_connection(struct wireseal_shim *shim,
                                                    size_t *peer,
                                                    struct wireseal_connection_info *info);
 
-// Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
-// BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.
+// Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and BGP
+// daemons. The format is recognized by the file's name and text; if neither tells, it is TOML.
 //
-// `of_peer`: 0 if the file is this end's; else it is the peer's, whose SendIDs are this end's RecvIDs.
-// `message`: room for `message_size` octets, or null. After an error it has one line, with the file, line and column. After success it is
-// empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
+// `of_peer`: 0 if the file was written for this end; else it was written for the peer, whose SendIDs are this end's RecvIDs.
+// `message`: room for `message_size` octets with the zero at the end, or null. After an error it has one line, with the file, line and column.
+// After success it is empty, or has a line for each warning: other users can read the file; a router's chain cannot be used, and why.
 //
-// WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
-// Without the feature `formats`, TOML and JSON (a name that ends in .json) of this end are read; for others it is
-// WIRESEAL_STATUS_NOT_BUILT_IN.
+// Errors: WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong. If the library was built without the feature
+// `formats`, it reads only TOML and JSON (a name that ends in .json) written for this end, and returns WIRESEAL_STATUS_NOT_BUILT_IN for all
+// else.
 enum wireseal_status wireseal_chains_from_file(const char *path,
                                                uint8_t of_peer,
                                                char *message,
@@ -1540,10 +1539,10 @@ enum wireseal_status wireseal_chains_from_file(const char *path,
 
 // Reads the key chains of a text, as wireseal_chains_from_file() reads those of a file.
 //
-// `name`: what messages call the text. Its ending may tell the format, as in "keys.toml".
+// `name`: what messages call the text. Its ending may give the format, as in "keys.toml".
 // `octets`: `length` octets, UTF-8. They hold secrets: wipe them afterwards.
 // `format`: "toml", "json", "xml", "bird", "junos", "ios-xr", "ios-xe", "nx-os", "frr", "eos", "vrp", "sr-os", "sr-linux", "gobgp" or
-// "openconfig"; or null, if the name and the text tell.
+// "openconfig" (else WIRESEAL_STATUS_BAD_ARGUMENT); null to recognize it by the name and text.
 enum wireseal_status wireseal_chains_from_text(const char *name,
                                                const uint8_t *octets,
                                                size_t length,
@@ -1553,13 +1552,14 @@ enum wireseal_status wireseal_chains_from_text(const char *name,
                                                size_t message_size,
                                                struct wireseal_chains **chains);
 
-// Makes a chain of `count` keys. Ids that two keys share are an error, unless their accept lifetimes are apart.
+// Makes a chain of `count` keys. Two keys may share a SendID or RecvID only if their accept lifetimes do not overlap.
 //
-// `name`: the chain's. `accept_tolerance`: by how many seconds each accept lifetime is longer at each end, because clocks differ.
-// `preferred`: the key id of the key to sign with whenever that is valid; null, and the one whose send lifetime began last is.
+// `name`: the chain's name.
+// `accept_tolerance`: by how many seconds each accept lifetime is extended, before and after, because clocks differ.
+// `preferred`: the `key_id` of the key to sign with whenever it is valid; null for the key whose send lifetime began last.
 // `message`: as for wireseal_chains_from_file().
 //
-// WIRESEAL_STATUS_KEYS, or what wireseal_connection_active() says of an MKT.
+// Errors: WIRESEAL_STATUS_KEYS, and those of a key, as for wireseal_connection_active().
 enum wireseal_status wireseal_chains_from_keys(const char *name,
                                                const struct wireseal_chain_key *keys,
                                                size_t count,
@@ -1569,22 +1569,24 @@ enum wireseal_status wireseal_chains_from_keys(const char *name,
                                                size_t message_size,
                                                struct wireseal_chains **chains);
 
-// Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
+// Writes the name of the chain with this index, counted from 0 in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN if there are
+// fewer.
 //
-// `name`: room for `size` octets, with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
+// `name`: room for `size` octets with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
 enum wireseal_status wireseal_chains_name(const struct wireseal_chains *chains,
                                           size_t index,
                                           char *name,
                                           size_t size);
 
-// Tells the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred
-// one first, those only for accepting last and accept-only. None, if no key is valid for sending: then nothing may get through.
+// Writes the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred one
+// first; last, and accept-only, those that are valid only for accepting. There are none if no key is valid for sending: then nothing may get
+// through.
 //
 // `chain`: the chain's name; null for the only one.
 // `now`: seconds since 1970-01-01T00:00:00Z.
-// `mkts`: room for `room` of them; `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
-// Their master keys are those of the chains: do not use them after wireseal_chains_end().
-// `next_change`: when to ask again; INT64_MAX, if never. It may be null.
+// `mkts`: room for `room` of them; `*count` is how many there are. If that is more than `room`, only `*count` is written, and the status is
+// WIRESEAL_STATUS_TOO_SMALL. Their master keys point into the chains: do not use them after wireseal_chains_end().
+// `next_change`: when to ask again, in the same seconds; INT64_MAX if never. It may be null.
 enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
                                         const char *chain,
                                         int64_t now,
@@ -1593,17 +1595,17 @@ enum wireseal_status wireseal_chains_at(const struct wireseal_chains *chains,
                                         size_t *count,
                                         int64_t *next_change);
 
-// Ends key chains, and wipes them once no call uses them any more. A manager that was given one keeps its own.
+// Ends key chains, and wipes them once no call uses them any more. A manager that was given a chain has its own copy.
 enum wireseal_status wireseal_chains_end(struct wireseal_chains *chains);
 
 // Writes the keys of a text in another format.
 //
-// `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text(). `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are
-// only read.
-// `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
-// many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
-// `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
-// WIRESEAL_STATUS_NOT_BUILT_IN without the feature `formats`.
+// `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text().
+// `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are only read.
+// `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how many
+// octets the text has. If that is more than `size`, nothing is written to `converted`, and the status is WIRESEAL_STATUS_TOO_SMALL.
+// `message`: as for wireseal_chains_from_file(). After success it has a line for each thing that the other format cannot express.
+// WIRESEAL_STATUS_NOT_BUILT_IN if the library was built without the feature `formats`.
 enum wireseal_status wireseal_keys_convert(const char *name,
                                            const uint8_t *octets,
                                            size_t length,
@@ -1615,21 +1617,22 @@ enum wireseal_status wireseal_keys_convert(const char *name,
                                            char *message,
                                            size_t message_size);
 
-// Finds out what the kernel can do, on sockets of its own that never connect. Call it before you configure the first peer.
+// Finds out what the kernel can do, with sockets of its own that never connect. Call it before you configure the first peer.
 //
-// WIRESEAL_STATUS_SYSTEM if no socket can be made.
+// Error: WIRESEAL_STATUS_SYSTEM if no socket can be made.
 enum wireseal_status wireseal_linux_probe(struct wireseal_linux_support *support);
 
-// Puts a key on a TCP socket. One that listens or has not connected takes keys for any peers, and should have them before; a connection takes
-// keys for its peer alone, and only if it was opened with TCP-AO.
+// Puts a key on a TCP socket. A socket that will listen or connect accepts keys for any peers: put them on it before listen() or connect(). A
+// connection accepts only keys for its peer, and only if it was opened with TCP-AO.
 //
-// `remote`: the peers that the key is for. `vrf`: null, or the index of the VRF device that it is for alone.
+// `remote`: the peers that the key is for.
+// `vrf`: null, or the index of a VRF device, if the key is only for connections in that VRF.
 // `flags`: WIRESEAL_SOCKET_CURRENT, WIRESEAL_SOCKET_RNEXT, both or 0.
-// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+// `message`: room for `message_size` octets with the zero at the end, or null. After an error it has one line that says why, and what to do.
 //
-// From the kernel: WIRESEAL_STATUS_NOT_SUPPORTED, ..._NOT_IN_KERNEL (the algorithm), ..._ID_IN_USE, ..._OTHER_KIND_OF_KEY,
-// ..._UNUSABLE_NETWORK, ..._OPENED_UNSIGNED, ..._NO_MEMORY, ..._REFUSED_BY_KERNEL; from this and all other functions of sockets
-// ..._NOT_A_TCP_SOCKET, and ..._SYSTEM, as for a descriptor that is closed.
+// Errors: WIRESEAL_STATUS_NOT_SUPPORTED, _NOT_IN_KERNEL (the algorithm), _ID_IN_USE, _OTHER_KIND_OF_KEY, _UNUSABLE_NETWORK, _OPENED_UNSIGNED,
+// _NO_MEMORY, _REFUSED_BY_KERNEL; those of a key, as for wireseal_connection_active(). All functions with `fd` can return _NOT_A_TCP_SOCKET,
+// and _SYSTEM, for example if it is closed.
 enum wireseal_status wireseal_socket_add_key(int fd,
                                              const struct wireseal_network *remote,
                                              const struct wireseal_mkt *mkt,
@@ -1638,15 +1641,15 @@ enum wireseal_status wireseal_socket_add_key(int fd,
                                              char *message,
                                              size_t message_size);
 
-// Deletes a key. If it is the current or the rnext key, others take over in the same step.
+// Deletes a key from a socket. If it is the current or the rnext key, others take over in the same step.
 //
 // Except on a listening socket, the kernel waits some milliseconds until nothing uses the key any more.
-// `next_current`: null, or the SendID of the key to sign with from now on. `next_rnext`: null, or the RecvID of the key to ask the peer for.
-// Neither on a listening socket.
+// `next_current`: null, or the SendID of the key to sign with from now on.
+// `next_rnext`: null, or the RecvID of the key to ask the peer for. Neither on a listening socket.
 // `message`: as for wireseal_socket_add_key().
 //
-// WIRESEAL_STATUS_UNKNOWN_KEY if the socket has no such key or successor. WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection:
-// then the others have taken over anyway. WIRESEAL_STATUS_KEY_STAYS for a key in a VRF on Linux 6.18.
+// Errors: WIRESEAL_STATUS_UNKNOWN_KEY if the socket has no such key or successor; _KEY_IN_USE, also for the last key of a connection: the
+// successors have then taken over all the same; _KEY_STAYS for a key in a VRF on Linux 6.18.
 enum wireseal_status wireseal_socket_delete_key(int fd,
                                                 const struct wireseal_key_name *name,
                                                 const uint8_t *next_current,
@@ -1654,15 +1657,16 @@ enum wireseal_status wireseal_socket_delete_key(int fd,
                                                 char *message,
                                                 size_t message_size);
 
-// Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
+// Makes a key the current key, which this end signs with. The peer's segments can choose another at any time.
 //
-// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_UNKNOWN_KEY; on a listening socket WIRESEAL_STATUS_REFUSED_BY_KERNEL.
+// `message`: as for wireseal_socket_add_key().
+// Errors: WIRESEAL_STATUS_UNKNOWN_KEY; _REFUSED_BY_KERNEL on a listening socket.
 enum wireseal_status wireseal_socket_set_current_key(int fd,
                                                      uint8_t send_id,
                                                      char *message,
                                                      size_t message_size);
 
-// Makes a key the rnext one, which this end asks the peer to sign with.
+// Makes a key the rnext key, which this end asks the peer to sign with.
 //
 // `message` and errors: as for wireseal_socket_set_current_key().
 enum wireseal_status wireseal_socket_set_rnext_key(int fd,
@@ -1670,16 +1674,17 @@ enum wireseal_status wireseal_socket_set_rnext_key(int fd,
                                                    char *message,
                                                    size_t message_size);
 
-// Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
+// Refuses unsigned segments from every peer; if `required` is 0, the default, only from those that the socket has a key for.
 //
-// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_OTHER_KIND_OF_KEY if a TCP-MD5 key is on the socket.
+// `message`: as for wireseal_socket_add_key().
+// Error: WIRESEAL_STATUS_OTHER_KIND_OF_KEY if a TCP-MD5 key is on the socket.
 enum wireseal_status wireseal_socket_set_required(int fd,
                                                   uint8_t required,
                                                   char *message,
                                                   size_t message_size);
 
-// Obeys hard ICMP errors on a connection, or (`accept` is 0, as by default) drops and counts them, because anybody can send them
-// (RFC 5925 §7.8).
+// Makes a connection obey hard ICMP errors; if `accept` is 0, the default, they are dropped and counted, because anyone can forge them (RFC
+// 5925 §7.8).
 //
 // `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_set_accept_icmps(int fd,
@@ -1687,7 +1692,7 @@ enum wireseal_status wireseal_socket_set_accept_icmps(int fd,
                                                       char *message,
                                                       size_t message_size);
 
-// Tells the state of TCP-AO on a socket.
+// Writes the state of TCP-AO on a socket to `*info`.
 //
 // `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_get_info(int fd,
@@ -1695,9 +1700,10 @@ enum wireseal_status wireseal_socket_get_info(int fd,
                                               size_t message_size,
                                               struct wireseal_socket_info *info);
 
-// Lists the keys on a socket, of whatever program, without their secrets.
+// Lists the keys on a socket, whichever program put them there, without their secrets.
 //
-// `keys`: room for `room` of them. `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+// `keys`: room for `room` of them; `*count` is how many there are. If that is more than `room`, only `*count` is written, and the status is
+// WIRESEAL_STATUS_TOO_SMALL.
 // `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_keys(int fd,
                                           char *message,
@@ -1706,14 +1712,17 @@ enum wireseal_status wireseal_socket_keys(int fd,
                                           size_t room,
                                           size_t *count);
 
-// Resets a connection, signed, whatever other descriptors of it there are. Data that was not read is lost.
+// Resets a connection with a signed segment, even if there are other descriptors of it. Data that was not read is lost.
 //
 // `message`: as for wireseal_socket_add_key().
-enum wireseal_status wireseal_socket_reset(int fd, char *message, size_t message_size);
+enum wireseal_status wireseal_socket_reset(int fd,
+                                           char *message,
+                                           size_t message_size);
 
-// Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that has not moved to TCP-AO yet, or replaces the one for the same network.
+// Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that does not use TCP-AO yet. It replaces a TCP-MD5 key for the same
+// network.
 //
-// `secret`: 1 to 80 octets. `vrf` and `message`: as for wireseal_socket_add_key().
+// `secret`: `secret_length` octets, 1 to 80. `vrf` and `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_set_md5_key(int fd,
                                                  const struct wireseal_network *remote,
                                                  const uint32_t *vrf,
@@ -1722,7 +1731,7 @@ enum wireseal_status wireseal_socket_set_md5_key(int fd,
                                                  char *message,
                                                  size_t message_size);
 
-// Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it before.
+// Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it first.
 //
 // `vrf` and `message`: as for wireseal_socket_add_key().
 enum wireseal_status wireseal_socket_delete_md5_key(int fd,
@@ -1731,49 +1740,49 @@ enum wireseal_status wireseal_socket_delete_md5_key(int fd,
                                                     char *message,
                                                     size_t message_size);
 
-// Makes a key manager. Make it after the process has forked for the last time, and in the network namespace of the sockets.
+// Makes a key manager. Call this after the process has forked for the last time, and in the network namespace of the sockets.
 //
-// WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
+// Error: WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
 enum wireseal_status wireseal_manager_new(struct wireseal_manager **manager);
 
-// Ends a key manager. Take its descriptor out of your event loop before. The sockets keep the keys that they have; end the attachments, too.
+// Ends a key manager. Remove its descriptor from your event loop first. The sockets keep the keys that they have. End the attachments, too.
 enum wireseal_status wireseal_manager_end(struct wireseal_manager *manager);
 
-// Tells the manager's descriptor, for poll(), epoll, libevent and the like. It is readable when a step is due: the time of a key has come, a
-// peer was changed (by whatever thread), the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
+// Writes the manager's descriptor to `*fd`, for poll(), epoll, libevent and the like. It is readable when a step is due: a key's lifetime
+// begins or ends, a thread has changed a peer, the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
 //
-// The descriptor stays the manager's: neither read from it nor close it.
+// The descriptor belongs to the manager: do not read from it or close it.
 enum wireseal_status wireseal_manager_fd(const struct wireseal_manager *manager,
                                          int *fd);
 
-// Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
-// the past, one is due now; 0, if it was never otherwise. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
-// sleep for more than some seconds.
+// Writes to `*unix_ms` when the next step is due, for an event loop with its own timers: milliseconds since 1970-01-01T00:00:00Z, by
+// CLOCK_REALTIME. A time in the past means now; so does 0, before the first step. Ask again after each step, each change of peers and each
+// attached socket. It does not notice that the clock was set, so sleep for a few seconds at most.
 enum wireseal_status wireseal_manager_deadline(const struct wireseal_manager *manager,
                                                int64_t *unix_ms);
 
-// Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what it
-// has found and done about each. Afterwards the descriptor is readable only when the next step is due.
+// Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what
+// it found and did. Afterwards the descriptor is not readable until the next step is due.
 //
-// It may be called at any time, also when nothing is due: with every call it looks whether listening sockets have refused segments with a
-// wrong MAC, and reports them. It makes some system calls for each socket that needs a step.
-// Linux deletes a key from a connection only after some milliseconds, and the call waits for it, once for each such key. If your event loop
-// must not wait, call this function in a thread of its own that polls the descriptor and does nothing else: no other function waits for a
-// step, but for wireseal_manager_change() with WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys().
+// You may call it at any time, even if no step is due: every call checks whether listening sockets have refused segments with a wrong MAC, and
+// reports them. It makes a few system calls for each socket that needs a step.
+// Linux takes some milliseconds to delete a key from a connection, and the call waits for it, once for each such key. If your event loop must
+// not wait, call this function in a thread of its own that polls the descriptor and does nothing else. Only wireseal_manager_change() with
+// WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys() wait for a step in progress; no other function does.
 //
-// `report`: called for each report, after the step, in this thread; null, if you look at wireseal_attachment_state() instead. It must
-// return: no longjmp() out of it.
+// `report`: called for each report, after the step, in this thread; null if you use wireseal_attachment_state() instead. It must return: no
+// longjmp(), no C++ exception.
 enum wireseal_status wireseal_manager_step(const struct wireseal_manager *manager,
                                            wireseal_report_callback report,
                                            void *context);
 
-// Attaches a socket that listens, or will, and serves the manager's peers alone: it gets the keys of all of them, and requires TCP-AO of
-// everybody else. Attach it before listen(): a peer that connects before gets in unsigned.
+// Attaches a socket that listens, or will, and serves only the manager's peers: it gets the keys of all of them, and refuses unsigned segments
+// from everybody else. Attach it before listen(): anyone who connects before gets in unsigned.
 //
-// The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
+// The manager has a duplicate of the descriptor until wireseal_attachment_end(): until then, closing yours does not close the socket.
 // `message`: as for wireseal_manager_set_peer().
 //
-// WIRESEAL_STATUS_ALREADY_ATTACHED, and the errors of wireseal_socket_add_key(). After the latter do not listen on the socket.
+// Errors: WIRESEAL_STATUS_ALREADY_ATTACHED; and those of wireseal_socket_add_key(), after which you must not listen on the socket.
 enum wireseal_status wireseal_manager_attach_listener(const struct wireseal_manager *manager,
                                                       int fd,
                                                       char *message,
@@ -1781,10 +1790,10 @@ enum wireseal_status wireseal_manager_attach_listener(const struct wireseal_mana
                                                       struct wireseal_attachment **attachment);
 
 // Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
-// peers are protected all the same.
+// peers are still protected.
 //
-// Call wireseal_manager_attach_accepted() for every connection. WIRESEAL_STATUS_NO_PEER is a stranger, whom you may serve; on every other
-// error reset the connection.
+// Call wireseal_manager_attach_accepted() for every connection that it accepts. If that returns WIRESEAL_STATUS_NO_PEER, the other end is none
+// of the manager's peers, and you may serve it; on any other error reset the connection.
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
 enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager *manager,
                                                    int fd,
@@ -1792,14 +1801,14 @@ enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager
                                                    size_t message_size,
                                                    struct wireseal_attachment **attachment);
 
-// Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
-// socket to it.
+// Attaches a socket that will connect to `remote`: it gets the keys of this peer. Call it before connect(). If the peer is in a VRF, first
+// bind the socket to that.
 //
 // `interface_index`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
 //
-// WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
-// wireseal_manager_attach_listener(). After an error do not connect.
+// Errors, after which you must not connect: WIRESEAL_STATUS_NO_PEER; _NO_KEY if no key of the peer is valid for sending now; and those of
+// wireseal_manager_attach_listener().
 enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_manager *manager,
                                                         int fd,
                                                         const struct wireseal_address *remote,
@@ -1810,12 +1819,11 @@ enum wireseal_status wireseal_manager_attach_connecting(const struct wireseal_ma
 
 // Attaches a connection that was accepted from `remote`. It gets its peer's keys, in place of those from the handshake.
 //
-// On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
-// who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
+// On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: its data may come from somebody who has no
+// key, or has another peer's. The only exception is at wireseal_manager_attach_mixed().
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
 //
-// WIRESEAL_STATUS_NO_PEER, ..._OPENED_UNSIGNED, ..._WRONG_KEY, ..._CONNECTION_ENDED, ..._NO_KEY, and as for
-// wireseal_manager_attach_listener().
+// Errors: WIRESEAL_STATUS_NO_PEER, _OPENED_UNSIGNED, _WRONG_KEY, _CONNECTION_ENDED, _NO_KEY, and those of wireseal_manager_attach_listener().
 enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_manager *manager,
                                                       int fd,
                                                       const struct wireseal_address *remote,
@@ -1823,17 +1831,17 @@ enum wireseal_status wireseal_manager_attach_accepted(const struct wireseal_mana
                                                       size_t message_size,
                                                       struct wireseal_attachment **attachment);
 
-// Tells what the manager's last step has found out about a socket. It makes no system call.
+// Writes what the manager's last step found out about a socket to `*state`. It makes no system call.
 enum wireseal_status wireseal_attachment_state(const struct wireseal_attachment *attachment,
                                                struct wireseal_socket_state *state);
 
-// Puts a pointer of yours into a socket's states and reports (`user`): to your session, for example. It is never followed. A report of a
-// step that another thread takes before this call has null there, and one in progress when the attachment ends may still have the pointer.
+// Sets `user` in a socket's states and reports: a pointer to your session, for example. The library never dereferences it. If another thread
+// takes a step, its reports may still have null until this call returns, and still have the pointer after the attachment has ended.
 enum wireseal_status wireseal_attachment_set_user(const struct wireseal_attachment *attachment,
                                                   void *user);
 
-// Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
-// is in progress.
+// Lists the keys that are on an attached socket now, as wireseal_socket_keys() does, without its descriptor. It waits for a step of the socket
+// that is in progress.
 enum wireseal_status wireseal_attachment_keys(const struct wireseal_attachment *attachment,
                                               char *message,
                                               size_t message_size,
@@ -1841,22 +1849,23 @@ enum wireseal_status wireseal_attachment_keys(const struct wireseal_attachment *
                                               size_t room,
                                               size_t *count);
 
-// Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
-// before you close your own. It does not wait for a step in progress, unless it closes the last descriptor of a socket that lingers.
+// Ends an attachment: the manager closes its duplicate of the descriptor, and the socket keeps the keys that it has. End it before you close
+// your descriptor. It does not wait for a step in progress. It waits only if it closes the last descriptor of a socket with SO_LINGER.
 enum wireseal_status wireseal_attachment_end(struct wireseal_attachment *attachment);
 
-// Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
-// due at once.
+// Adds a peer, or replaces its key chain; a key with the same ids but another secret is replaced, too. It takes effect with the next step,
+// which is due at once.
 //
-// `peer`: an address, or a network of peers that share the chain. After a % follows the name or the index of the interface, if the peer is on
-// one alone, and after " in VRF " the name or the index of a VRF device, if it is in one alone: "192.0.2.7", "2001:db8::/64",
-// "fe80::1%eth0", "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
-// `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
-// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+// `peer`: an address, or a network of peers that share the chain. If the peer is only on one interface, add % and the name or index of the
+// interface; if it is only in one VRF, add " in VRF " and the name or index of the VRF device: "192.0.2.7", "2001:db8::/64", "fe80::1%eth0",
+// "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
+// `chains`: where the chain is; the manager copies it.
+// `chain`: its name; null for the only one.
+// `message`: room for `message_size` octets with the zero at the end, or null. After an error it has one line that says why, and what to do.
 // `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
 //
-// WIRESEAL_STATUS_NOT_A_PEER, ..._NO_SUCH_CHAIN, ..._NOT_IN_KERNEL (no Linux has an algorithm of the chain), and ..._PEERS_OVERLAP if a
-// connection could belong to this peer or another, and a key of each has the same SendID or RecvID. Nothing has changed then.
+// Errors: WIRESEAL_STATUS_NOT_A_PEER; _NO_SUCH_CHAIN; _NOT_IN_KERNEL if Linux does not have an algorithm of the chain; _PEERS_OVERLAP if a
+// connection could belong to this peer or to another, and a key of each has the same SendID or RecvID.
 enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *manager,
                                                const char *peer,
                                                const struct wireseal_chains *chains,
@@ -1865,10 +1874,10 @@ enum wireseal_status wireseal_manager_set_peer(const struct wireseal_manager *ma
                                                size_t message_size,
                                                uint64_t *generation);
 
-// Removes a peer; if it is not there, this is a change nevertheless. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
-// and are reported as expired: shut them down.
+// Removes a peer. If there is none, this still counts as a change. The next step, which is due at once, removes its keys from the listening
+// sockets. Its connections keep theirs, and are reported as expired: shut them down.
 //
-// On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
+// On a listening socket attached by wireseal_manager_attach_mixed(), the peer can connect unsigned from then on: block it instead.
 // `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 enum wireseal_status wireseal_manager_remove_peer(const struct wireseal_manager *manager,
                                                   const char *peer,
@@ -1876,8 +1885,8 @@ enum wireseal_status wireseal_manager_remove_peer(const struct wireseal_manager 
                                                   size_t message_size,
                                                   uint64_t *generation);
 
-// Keeps a peer out that has lost its keys, or adds a peer without any: on listening sockets it has a key that nobody knows. Its connections
-// keep the keys that are in use, and are reported as expired: shut them down.
+// Blocks a peer, for example one whose keys are lost, and adds it if it is new: the next step, which is due at once, gives it a random key on
+// listening sockets, which nobody knows. Its connections keep the keys that are in use, and are reported as expired: shut them down.
 //
 // `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 enum wireseal_status wireseal_manager_block_peer(const struct wireseal_manager *manager,
@@ -1886,16 +1895,16 @@ enum wireseal_status wireseal_manager_block_peer(const struct wireseal_manager *
                                                  size_t message_size,
                                                  uint64_t *generation);
 
-// Changes several peers at once, or none: all of them, or on an error nothing. It takes effect with the next step, which is due at once.
+// Changes several peers at once. On an error none of them is changed. It takes effect with the next step, which is due at once.
 //
-// `changes`: `count` of them, each of another peer.
-// `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a step
-// in progress, and changes nothing.
-// `plan`: called in a dry run with a line for each attached socket; else it may be null.
+// `changes`: `count` of them, each for a different peer; `count` may be 0.
+// `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a
+// step in progress, and changes nothing.
+// `plan`: called in a dry run with a line for each attached socket; may be null otherwise.
 // `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
 //
-// The errors of wireseal_manager_set_peer(); WIRESEAL_STATUS_PEER_TWICE; and WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed
-// peers during the call: call again.
+// Errors: those of wireseal_manager_set_peer(); WIRESEAL_STATUS_NO_PEER, _PEER_TWICE; _CHANGED_MEANWHILE if another thread changed peers
+// during the call: call again.
 enum wireseal_status wireseal_manager_change(const struct wireseal_manager *manager,
                                              const struct wireseal_peer_change *changes,
                                              size_t count,
@@ -1906,18 +1915,19 @@ enum wireseal_status wireseal_manager_change(const struct wireseal_manager *mana
                                              size_t message_size,
                                              uint64_t *generation);
 
-// Tells the number of the newest change of a manager's peers; 0 before the first.
+// Writes the number of the newest change of a manager's peers to `*generation`; 0 before the first change.
 enum wireseal_status wireseal_manager_generation(const struct wireseal_manager *manager,
                                                  uint64_t *generation);
 
-// Lists a manager's peers as they are now, in order: calls `peer` for each.
+// Lists a manager's peers as they are now, in order: calls `peer` for each, in this thread.
 enum wireseal_status wireseal_manager_peers(const struct wireseal_manager *manager,
                                             wireseal_peer_callback peer,
                                             void *context);
 
-// Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
+// Undoes the newest change of peers: gives the peers that it changed their chains from before. This counts as a new change.
 //
-// `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
+// `generation`: the number of the newest change; WIRESEAL_STATUS_CANNOT_UNDO for any other.
+// `message`: as for wireseal_manager_set_peer().
 // `undoing`: the number of the new change; it may be null.
 enum wireseal_status wireseal_manager_undo(const struct wireseal_manager *manager,
                                            uint64_t generation,
@@ -1925,42 +1935,43 @@ enum wireseal_status wireseal_manager_undo(const struct wireseal_manager *manage
                                            size_t message_size,
                                            uint64_t *undoing);
 
-// Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
+// Writes to `*progress` how far the change with the number `generation` has come, according to the steps so far. It makes no system call.
 //
-// `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
-// it may be null.
-// WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet; 0 is from before the first.
+// `pending`: called with a line for each socket that lacks keys or whose peer does not use the new key yet, and for each peer for which a
+// policy has acted; may be null.
+// Error: WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet. The number 0 stands for the state before the first change.
 enum wireseal_status wireseal_manager_progress(const struct wireseal_manager *manager,
                                                uint64_t generation,
                                                wireseal_line_callback pending,
                                                void *context,
                                                struct wireseal_progress *progress);
 
-// How many packets one key may seal (RFC 9001 §6.6): count them, and update the key before. UINT64_MAX if there is no limit
+// Returns how many packets one key may seal (RFC 9001 §6.6): count them, and update the key before. UINT64_MAX if there is no limit
 // (ChaCha20-Poly1305), 0 if no enum wireseal_aead_algorithm has this number.
 uint64_t wireseal_quic_confidentiality_limit(uint32_t algorithm);
 
-// How many packets of a connection may fail with WIRESEAL_STATUS_NOT_AUTHENTIC, counted over all its keys, before it must be closed with
-// AEAD_LIMIT_REACHED (RFC 9001 §6.6). 0 if no enum wireseal_aead_algorithm has this number.
+// Returns how many packets of a connection may fail with WIRESEAL_STATUS_NOT_AUTHENTIC, counted over all its keys, before you must close it
+// with AEAD_LIMIT_REACHED (RFC 9001 §6.6). 0 if no enum wireseal_aead_algorithm has this number.
 uint64_t wireseal_quic_integrity_limit(uint32_t algorithm);
 
-// The octets of a traffic secret of an enum wireseal_aead_algorithm, those of its hash: 48 for AES-256-GCM, 32 for the others; 0 if no
-// algorithm has this number. Keys have wireseal_aead_key_length() octets.
+// Returns how many octets a traffic secret has with this enum wireseal_aead_algorithm, as many as its hash: 48 for AES-256-GCM, 32 for the
+// others; 0 if no algorithm has this number. Keys have wireseal_aead_key_length() octets.
 size_t wireseal_quic_secret_length(uint32_t algorithm);
 
-// Writes the secret of the Initial packets that `sender`, an enum wireseal_quic_side, sends to 32 octets at `secret` (RFC 9001 §5.2). Its
-// keys are of AES-128-GCM. `destination_id` is the destination connection ID of the client's first Initial packet, or the source connection ID
-// of the Retry packet that answered it. `version` is a version's number on the wire.
+// Writes to 32 octets at `secret` the secret of the Initial packets that `sender`, an enum wireseal_quic_side, sends (RFC 9001 §5.2). Its keys
+// are for AES-128-GCM. `destination_id` is the destination connection ID of the client's first Initial packet, or the source connection ID of
+// the Retry packet that answered it. `version` is a version's number on the wire.
 //
-// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets; WIRESEAL_STATUS_BAD_ARGUMENT for `sender`.
+// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets; WIRESEAL_STATUS_BAD_ARGUMENT if `sender` is no
+// enum wireseal_quic_side.
 enum wireseal_status wireseal_quic_initial_secret(uint32_t version,
                                                   const uint8_t *destination_id,
                                                   size_t destination_id_length,
                                                   uint32_t sender,
                                                   uint8_t *secret);
 
-// Writes the secret of the next key phase to `secret_length` octets at `next` (RFC 9001 §6.1, RFC 9369 §3.3.2), which may be where `secret` is.
-// Only packet keys follow from it: the header key stays the one of the first secret.
+// Writes the secret of the next key phase to `secret_length` octets at `next` (RFC 9001 §6.1, RFC 9369 §3.3.2), which may be where `secret`
+// is. Derive only packet keys from it: the header key of the first secret stays.
 //
 // Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH.
 enum wireseal_status wireseal_quic_next_secret(uint32_t version,
@@ -1969,8 +1980,8 @@ enum wireseal_status wireseal_quic_next_secret(uint32_t version,
                                                size_t secret_length,
                                                uint8_t *next);
 
-// Writes the octets of the keys that follow from a secret (RFC 9001 §5.1), for stacks that keep IVs themselves or make keys of them later:
-// wireseal_aead_key_length() octets each at `key` and `header_protection_key`, and 12 at `iv`. Each of the three may be null.
+// Writes the octets of the keys that are derived from a secret (RFC 9001 §5.1), for stacks that keep IVs themselves or make the keys later:
+// wireseal_aead_key_length() octets each to `key` and `header_protection_key`, and 12 to `iv`. Each of the three may be null.
 //
 // Errors: those of wireseal_quic_next_secret().
 enum wireseal_status wireseal_quic_key_octets(uint32_t version,
@@ -1981,20 +1992,20 @@ enum wireseal_status wireseal_quic_key_octets(uint32_t version,
                                               uint8_t *iv,
                                               uint8_t *header_protection_key);
 
-// The octets of a struct wireseal_quic_packet_key.
+// Returns how many octets of memory a struct wireseal_quic_packet_key needs.
 size_t wireseal_quic_packet_key_size(void);
 
-// The alignment of a struct wireseal_quic_packet_key.
+// Returns the alignment of that memory, in octets.
 size_t wireseal_quic_packet_key_align(void);
 
-// The octets of a struct wireseal_quic_header_key.
+// Returns how many octets of memory a struct wireseal_quic_header_key needs.
 size_t wireseal_quic_header_key_size(void);
 
-// The alignment of a struct wireseal_quic_header_key.
+// Returns the alignment of that memory, in octets.
 size_t wireseal_quic_header_key_align(void);
 
-// Makes a packet key in `size` octets of `memory` from a traffic secret: TLS's, wireseal_quic_initial_secret()'s or
-// wireseal_quic_next_secret()'s. `version` is a version's number on the wire, `algorithm` an enum wireseal_aead_algorithm, and the secret has
+// Makes a packet key in `size` octets of `memory` from a traffic secret: from TLS, wireseal_quic_initial_secret() or
+// wireseal_quic_next_secret(). `version` is a version's number on the wire, `algorithm` an enum wireseal_aead_algorithm, and the secret has
 // wireseal_quic_secret_length() octets.
 //
 // Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
@@ -2006,7 +2017,7 @@ enum wireseal_status wireseal_quic_packet_key_from_secret(void *memory,
                                                           size_t secret_length,
                                                           struct wireseal_quic_packet_key **key);
 
-// Makes a packet key from its own octets, as many as wireseal_aead_key_length() tells, and its IV of 12 octets.
+// Makes a packet key from the octets of the key, wireseal_aead_key_length() of them, and an IV of 12 octets.
 //
 // Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
 enum wireseal_status wireseal_quic_packet_key_new(void *memory,
@@ -2020,7 +2031,7 @@ enum wireseal_status wireseal_quic_packet_key_new(void *memory,
 // Ends a packet key and wipes its memory.
 enum wireseal_status wireseal_quic_packet_key_end(struct wireseal_quic_packet_key *key);
 
-// Makes a header key from the first secret of its level, with the parameters and errors of wireseal_quic_packet_key_from_secret().
+// Makes a header key from the first secret of its encryption level, with the parameters and errors of wireseal_quic_packet_key_from_secret().
 enum wireseal_status wireseal_quic_header_key_from_secret(void *memory,
                                                           size_t size,
                                                           uint32_t version,
@@ -2029,7 +2040,7 @@ enum wireseal_status wireseal_quic_header_key_from_secret(void *memory,
                                                           size_t secret_length,
                                                           struct wireseal_quic_header_key **key);
 
-// Makes a header key from its own octets, as many as wireseal_aead_key_length() tells.
+// Makes a header key from the octets of the key, wireseal_aead_key_length() of them.
 //
 // Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
 enum wireseal_status wireseal_quic_header_key_new(void *memory,
@@ -2039,8 +2050,8 @@ enum wireseal_status wireseal_quic_header_key_new(void *memory,
                                                   size_t octets_length,
                                                   struct wireseal_quic_header_key **key);
 
-// Writes the mask for a `sample` of 16 octets to 5 octets at `mask`: one for the first octet of the header, then four for the packet number (RFC
-// 9001 §5.4), for stacks that mask headers in a step of its own.
+// Writes the mask for a `sample` of 16 octets to 5 octets at `mask`: one for the first octet of the header, then four for the packet number
+// (RFC 9001 §5.4). For stacks that mask headers in a separate step.
 enum wireseal_status wireseal_quic_mask(const struct wireseal_quic_header_key *key,
                                         const uint8_t *sample,
                                         uint8_t *mask);
@@ -2048,13 +2059,13 @@ enum wireseal_status wireseal_quic_mask(const struct wireseal_quic_header_key *k
 // Ends a header key and wipes its memory.
 enum wireseal_status wireseal_quic_header_key_end(struct wireseal_quic_header_key *key);
 
-// Seals a whole packet in place: encrypts the payload, writes the tag and masks the header (RFC 9001 §5.3 and §5.4), in one pass over the packet
-// where the processor's instructions serve the key.
+// Seals a whole packet in place: encrypts the payload, writes the tag and masks the header (RFC 9001 §5.3 and §5.4), in one pass over the
+// packet if Wireseal has routines for the processor's instructions.
 //
-// `packet` holds the header as it is authenticated, with reserved bits, key phase and packet number; the payload from `payload_offset` on; and
-// 16 octets of room for the tag, which `packet_length` and a long header's Length field include. The header ends with the packet number, whose
-// length is in the two low bits of the first octet. `number` is the whole packet number, and must never be used twice with the same key and
-// `path`: that would reveal both payloads and let anyone forge others. `path` is 0 but in draft-ietf-quic-multipath.
+// `packet` holds the unmasked header, with reserved bits, key phase and packet number; the payload from `payload_offset` on; and 16 octets of
+// room for the tag, which `packet_length` and a long header's Length field include. The header ends with the packet number, whose length is in
+// the two low bits of the first octet. `number` is the whole packet number, and must never be used twice with the same key and `path`: that
+// would reveal both payloads and let anyone forge others. `path` is 0 except with draft-ietf-quic-multipath.
 //
 // Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
 // WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
@@ -2071,12 +2082,12 @@ enum wireseal_status wireseal_quic_seal(const struct wireseal_quic_packet_key *p
 // Opens the first packet of a datagram in place: removes the mask, decodes the packet number, decrypts, and checks the reserved bits and that
 // there are frames (RFC 9001 §5.5 and §9.5).
 //
-// `destination_id_length` is the length of this end's connection IDs, which a short header does not say. `largest` is the largest number opened
-// so far in the packet's number space and `path`, or WIRESEAL_QUIC_NONE. `phase` is the enum wireseal_quic_phase that `packet_key` is for. Yours
-// are: the choice of keys by type and phase, duplicates, the order of key phases, the fixed bit, and the integrity limit.
+// `destination_id_length` is the length of this end's connection IDs, which a short header does not say. `largest` is the largest number
+// opened so far in the packet's number space and `path`, or WIRESEAL_QUIC_NONE. `phase` is the enum wireseal_quic_phase that `packet_key` is
+// for. Left to you are: choosing keys by type and phase, dropping duplicates, the order of key phases, the fixed bit, and the integrity limit.
 //
 // Errors:
-//   WIRESEAL_STATUS_NOT_AUTHENTIC: the payload is zeros, header and tag are as they were.
+//   WIRESEAL_STATUS_NOT_AUTHENTIC: the payload is zeros; header and tag are unchanged.
 //   WIRESEAL_STATUS_OTHER_PHASE: nothing was changed, but `number` and `phase` are written to `opened`, and are not authentic. Call again with
 //   the key of that phase.
 //   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
@@ -2092,13 +2103,13 @@ enum wireseal_status wireseal_quic_open(const struct wireseal_quic_packet_key *p
                                         uint32_t phase,
                                         struct wireseal_quic_opened *opened);
 
-// Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), to choose them. `destination_id_length` is the length of
-// this end's connection IDs, which a short header does not say. The fixed bit is yours to check.
+// Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), so that you can choose them. `destination_id_length`
+// is the length of this end's connection IDs, which a short header does not say. It does not check the fixed bit.
 //
 // Errors:
 //   WIRESEAL_STATUS_NOT_A_PACKET.
 //   WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_NOT_PROTECTED for Retry and Version Negotiation packets: `packet` is written all the
-//   same, with the version, the type and both connection IDs, which all versions of QUIC have (RFC 8999 §5.1). Its length is the rest of the
+//   same, with the version, the type and both connection IDs, which all versions of QUIC have (RFC 8999 §5.1). Its `length` is the rest of the
 //   datagram. A server may answer an unknown version with wireseal_quic_version_negotiation_write().
 enum wireseal_status wireseal_quic_packet_read(const uint8_t *datagram,
                                                size_t datagram_length,
@@ -2107,8 +2118,8 @@ enum wireseal_status wireseal_quic_packet_read(const uint8_t *datagram,
 
 // Writes a Version Negotiation packet (RFC 9000 §17.2.1), a server's answer to a client's first packet of a version that it does not support,
 // to at most `packet_size` octets at `packet`, and their number to `packet_length`. `asked` is the datagram that it answers; a server answers
-// none shorter than 1,200 octets (RFC 9000 §6.1). `versions` are those that the server supports, at most 16. `unused` is random: its low six
-// bits become those of the first octet.
+// none shorter than 1,200 octets (RFC 9000 §6.1). `versions` are those that the server supports, at most 16. `unused` is a random octet, whose
+// low six bits become those of the first octet.
 //
 // Errors: WIRESEAL_STATUS_TOO_SMALL; WIRESEAL_STATUS_TOO_LONG for too many versions; WIRESEAL_STATUS_NOT_A_PACKET if `asked` has no long header;
 // WIRESEAL_STATUS_BAD_ARGUMENT if there are no versions, or `asked` is a Version Negotiation packet itself.
@@ -2122,11 +2133,11 @@ enum wireseal_status wireseal_quic_version_negotiation_write(uint8_t unused,
                                                              size_t *packet_length);
 
 // Reads a Version Negotiation packet that a client has received, and checks that it answers the client's first packet, whose version and
-// connection IDs are given: it has the same IDs, exchanged, and does not name that version (RFC 9000 §6.2). Writes the versions to at most
-// `versions_size` places at `versions`, and their number to `count`. The packet is not authentic. A client that has received any other packet
+// connection IDs are given: it has the same IDs, exchanged, and does not name that version (RFC 9000 §6.2). Writes the versions to `versions`,
+// which has room for `versions_size`, and their number to `*count`. The packet is not authentic. A client that has received any other packet
 // of the connection ignores it.
 //
-// Errors: WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION: drop it; WIRESEAL_STATUS_TOO_SMALL, and only `count` is written.
+// Errors: WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION: drop the packet; WIRESEAL_STATUS_TOO_SMALL: only `*count` is written.
 enum wireseal_status wireseal_quic_version_negotiation_read(uint32_t version,
                                                             const uint8_t *destination_id,
                                                             size_t destination_id_length,
@@ -2149,8 +2160,8 @@ enum wireseal_status wireseal_quic_retry_tag(uint32_t version,
                                              size_t retry_length,
                                              uint8_t *tag);
 
-// Verifies a Retry packet, which fills its datagram (RFC 9001 §5.8). `version` and `original_id`, the destination connection ID, are those of the
-// client's first Initial packet.
+// Verifies a Retry packet, which fills its datagram (RFC 9001 §5.8). `version` and `original_id`, its destination connection ID, are those of
+// the client's first Initial packet.
 //
 // Errors, on which a client drops the packet (RFC 9000 §17.2.5.2): WIRESEAL_STATUS_NOT_RETRY, WIRESEAL_STATUS_NOT_A_PACKET,
 // WIRESEAL_STATUS_RETRY_TAG, WIRESEAL_STATUS_SAME_CONNECTION_ID. Also WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_TOO_LONG for an ID
@@ -2162,17 +2173,17 @@ enum wireseal_status wireseal_quic_retry_verify(uint32_t version,
                                                 size_t datagram_length,
                                                 struct wireseal_quic_retry *retry);
 
-// The octets of a key of an enum wireseal_aead_algorithm: 16 or 32; 0 if no algorithm has this number.
+// Returns how many octets a key of this enum wireseal_aead_algorithm has: 16 or 32; 0 if no algorithm has this number.
 size_t wireseal_aead_key_length(uint32_t algorithm);
 
-// The octets of a struct wireseal_aead_key.
+// Returns how many octets of memory a struct wireseal_aead_key needs.
 size_t wireseal_aead_key_size(void);
 
-// The alignment of a struct wireseal_aead_key.
+// Returns the alignment of that memory, in octets.
 size_t wireseal_aead_key_align(void);
 
-// Makes a key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` has the length that
-// wireseal_aead_key_length() tells. The processor's instructions are found out here; nothing later can fail for want of them.
+// Makes an AEAD key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` the key,
+// wireseal_aead_key_length() octets. The routines for this processor are chosen here, once.
 //
 // Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
 enum wireseal_status wireseal_aead_key_new(void *memory,
@@ -2182,18 +2193,19 @@ enum wireseal_status wireseal_aead_key_new(void *memory,
                                            size_t octets_length,
                                            struct wireseal_aead_key **key);
 
-// Writes what computes the AEAD to `text`, with a zero at its end: Wireseal's own routines for the processor's instructions, or the name of a
-// library. 64 octets are enough.
+// Writes to `text`, which has room for `text_size` octets with the zero at the end, what computes the AEAD: Wireseal's own routines for the
+// processor's instructions, or the name of a library. 64 octets are enough.
 //
 // Error: WIRESEAL_STATUS_TOO_SMALL.
 enum wireseal_status wireseal_aead_key_served_by(const struct wireseal_aead_key *key,
                                                  char *text,
                                                  size_t text_size);
 
-// Ends a key and wipes its memory.
+// Ends an AEAD key and wipes its memory.
 enum wireseal_status wireseal_aead_key_end(struct wireseal_aead_key *key);
 
-// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may lie right behind the text. `aad` is authenticated, but not sent.
+// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may be directly after the text. `aad` is authenticated, but not
+// encrypted.
 //
 // `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
 //
@@ -2208,11 +2220,11 @@ enum wireseal_status wireseal_aead_seal(const struct wireseal_aead_key *key,
                                         uint8_t *tag);
 
 // Seals like wireseal_aead_seal(), and writes the mask for the sample of 16 octets that begins `sample_offset` octets after the start of the
-// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
-// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
+// sealed text to 5 octets at `mask`. The tag is written directly after the text, where there must be room for its 16 octets; the sample may
+// reach into it. With AES-GCM, on processors whose instructions Wireseal uses, the mask is computed in the same pass over the text.
 //
-// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag; WIRESEAL_STATUS_BAD_ARGUMENT
-// if the two keys are of different algorithms; and those of wireseal_aead_seal().
+// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside text and tag; WIRESEAL_STATUS_BAD_ARGUMENT if
+// the two keys are of different algorithms; and those of wireseal_aead_seal().
 enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key *key,
                                                   const struct wireseal_mask_key *mask_key,
                                                   const uint8_t *nonce,
@@ -2224,7 +2236,7 @@ enum wireseal_status wireseal_aead_seal_with_mask(const struct wireseal_aead_key
                                                   uint8_t *mask);
 
 // Seals like wireseal_aead_seal() from one buffer to another: `text_length` octets at `text` become `text_length` + 16 at `sealed`, text and
-// tag. The two may overlap or be the same. The text is copied to `sealed` and sealed there.
+// tag. The two may overlap or be the same. The text is copied to `sealed`, and sealed there.
 //
 // Errors, with nothing changed: WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `sealed` overlaps `aad`.
 enum wireseal_status wireseal_aead_seal_to(const struct wireseal_aead_key *key,
@@ -2235,9 +2247,9 @@ enum wireseal_status wireseal_aead_seal_to(const struct wireseal_aead_key *key,
                                            size_t text_length,
                                            uint8_t *sealed);
 
-// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
+// Decrypts `text` in place, if the 16 octets at `tag` are its tag with the 12 octets at `nonce` and with `aad`.
 //
-// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC: the text is zeros; WIRESEAL_STATUS_TOO_LONG and
 // WIRESEAL_STATUS_BAD_ARGUMENT, as for wireseal_aead_seal().
 enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
                                         const uint8_t *nonce,
@@ -2248,9 +2260,9 @@ enum wireseal_status wireseal_aead_open(const struct wireseal_aead_key *key,
                                         const uint8_t *tag);
 
 // Opens like wireseal_aead_open() from one buffer to another: `sealed_length` octets at `sealed`, text and tag, become `sealed_length` - 16 at
-// `text`. The two may overlap or be the same; if they do not, `sealed` is not changed, whatever comes of it.
+// `text`. The two may overlap or be the same; if they do not, `sealed` is never changed.
 //
-// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and `text` is zeros, or untouched if `sealed` is shorter than a tag. With nothing changed:
+// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC: `text` is zeros, or unchanged if `sealed` is shorter than a tag. With nothing changed:
 // WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `text` overlaps `aad`.
 enum wireseal_status wireseal_aead_open_to(const struct wireseal_aead_key *key,
                                            const uint8_t *nonce,
@@ -2260,14 +2272,14 @@ enum wireseal_status wireseal_aead_open_to(const struct wireseal_aead_key *key,
                                            size_t sealed_length,
                                            uint8_t *text);
 
-// The octets of a struct wireseal_mask_key.
+// Returns how many octets of memory a struct wireseal_mask_key needs.
 size_t wireseal_mask_key_size(void);
 
-// The alignment of a struct wireseal_mask_key.
+// Returns the alignment of that memory, in octets.
 size_t wireseal_mask_key_align(void);
 
-// Makes a key for masks in `size` octets of `memory`. `algorithm` is the AEAD that seals the packets, and `octets` as long as its keys
-// (wireseal_aead_key_length()).
+// Makes a mask key in `size` octets of `memory`. `algorithm` is the enum wireseal_aead_algorithm that seals the packets, and `octets` the key,
+// as long as that algorithm's keys (wireseal_aead_key_length()).
 //
 // Errors: those of wireseal_aead_key_new().
 enum wireseal_status wireseal_mask_key_new(void *memory,
@@ -2277,12 +2289,12 @@ enum wireseal_status wireseal_mask_key_new(void *memory,
                                            size_t octets_length,
                                            struct wireseal_mask_key **key);
 
-// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol says which bits it covers.
+// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol defines which bits to apply it to.
 enum wireseal_status wireseal_mask(const struct wireseal_mask_key *key,
                                    const uint8_t *sample,
                                    uint8_t *mask);
 
-// Ends a key for masks and wipes its memory.
+// Ends a mask key and wipes its memory.
 enum wireseal_status wireseal_mask_key_end(struct wireseal_mask_key *key);
 
 #ifdef __cplusplus

@@ -74,26 +74,26 @@ pub const WIRESEAL_MASK_KEY_SIZE: usize = 640;
 const _: () = assert!(wireseal_aead_key::SIZE <= WIRESEAL_AEAD_KEY_SIZE);
 const _: () = assert!(wireseal_mask_key::SIZE <= WIRESEAL_MASK_KEY_SIZE);
 
-/// The octets of a key of an enum wireseal_aead_algorithm: 16 or 32; 0 if no algorithm has this number.
+/// Returns how many octets a key of this enum wireseal_aead_algorithm has: 16 or 32; 0 if no algorithm has this number.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_aead_key_length(algorithm: u32) -> usize {
     self::algorithm(algorithm).map_or(0, AeadAlgorithm::key_length)
 }
 
-/// The octets of a struct wireseal_aead_key.
+/// Returns how many octets of memory a struct wireseal_aead_key needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_aead_key_size() -> usize {
     wireseal_aead_key::SIZE
 }
 
-/// The alignment of a struct wireseal_aead_key.
+/// Returns the alignment of that memory, in octets.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_aead_key_align() -> usize {
     wireseal_aead_key::ALIGN
 }
 
-/// Makes a key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` has the length that
-/// wireseal_aead_key_length() tells. The processor's instructions are found out here; nothing later can fail for want of them.
+/// Makes an AEAD key in `size` octets of `memory`. `algorithm` is an enum wireseal_aead_algorithm, and `octets` the key,
+/// wireseal_aead_key_length() octets. The routines for this processor are chosen here, once.
 ///
 /// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
 #[unsafe(no_mangle)]
@@ -114,8 +114,8 @@ pub unsafe extern "C" fn wireseal_aead_key_new(
     }
 }
 
-/// Writes what computes the AEAD to `text`, with a zero at its end: Wireseal's own routines for the processor's instructions, or the name of a
-/// library. 64 octets are enough.
+/// Writes to `text`, which has room for `text_size` octets with the zero at the end, what computes the AEAD: Wireseal's own routines for the
+/// processor's instructions, or the name of a library. 64 octets are enough.
 ///
 /// Error: WIRESEAL_STATUS_TOO_SMALL.
 #[unsafe(no_mangle)]
@@ -164,14 +164,15 @@ unsafe fn write_text(text: &str, into: *mut c_char, size: usize) -> Result<(), S
     }
 }
 
-/// Ends a key and wipes its memory.
+/// Ends an AEAD key and wipes its memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_key_end(key: *mut wireseal_aead_key) -> wireseal_status {
     // SAFETY: what the header asks of C.
     unsafe { border::end(key) }
 }
 
-/// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may lie right behind the text. `aad` is authenticated, but not sent.
+/// Encrypts `text` in place and writes its tag to 16 octets at `tag`, which may be directly after the text. `aad` is authenticated, but not
+/// encrypted.
 ///
 /// `nonce` has 12 octets, and must never be used twice with the same key: that would reveal both texts and let anyone forge others.
 ///
@@ -202,11 +203,11 @@ pub unsafe extern "C" fn wireseal_aead_seal(
 }
 
 /// Seals like wireseal_aead_seal(), and writes the mask for the sample of 16 octets that begins `sample_offset` octets after the start of the
-/// sealed text to 5 octets at `mask`. The tag goes right behind the text, where there must be room for its 16 octets; the sample may reach into
-/// it. With AES-GCM on processors whose instructions Wireseal uses, the mask comes out of the same pass over the text.
+/// sealed text to 5 octets at `mask`. The tag is written directly after the text, where there must be room for its 16 octets; the sample may
+/// reach into it. With AES-GCM, on processors whose instructions Wireseal uses, the mask is computed in the same pass over the text.
 ///
-/// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside of text and tag; WIRESEAL_STATUS_BAD_ARGUMENT
-/// if the two keys are of different algorithms; and those of wireseal_aead_seal().
+/// Errors, with nothing changed: WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE if the sample is not inside text and tag; WIRESEAL_STATUS_BAD_ARGUMENT if
+/// the two keys are of different algorithms; and those of wireseal_aead_seal().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
     key: *const wireseal_aead_key,
@@ -242,7 +243,7 @@ pub unsafe extern "C" fn wireseal_aead_seal_with_mask(
 }
 
 /// Seals like wireseal_aead_seal() from one buffer to another: `text_length` octets at `text` become `text_length` + 16 at `sealed`, text and
-/// tag. The two may overlap or be the same. The text is copied to `sealed` and sealed there.
+/// tag. The two may overlap or be the same. The text is copied to `sealed`, and sealed there.
 ///
 /// Errors, with nothing changed: WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `sealed` overlaps `aad`.
 #[unsafe(no_mangle)]
@@ -270,9 +271,9 @@ pub unsafe extern "C" fn wireseal_aead_seal_to(
     }
 }
 
-/// Decrypts `text` in place, if its `tag` of 16 octets is right for it, for the 12 octets of `nonce` and for `aad`.
+/// Decrypts `text` in place, if the 16 octets at `tag` are its tag with the 12 octets at `nonce` and with `aad`.
 ///
-/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and the text is zeros; WIRESEAL_STATUS_TOO_LONG and
+/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC: the text is zeros; WIRESEAL_STATUS_TOO_LONG and
 /// WIRESEAL_STATUS_BAD_ARGUMENT, as for wireseal_aead_seal().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_open(
@@ -297,9 +298,9 @@ pub unsafe extern "C" fn wireseal_aead_open(
 }
 
 /// Opens like wireseal_aead_open() from one buffer to another: `sealed_length` octets at `sealed`, text and tag, become `sealed_length` - 16 at
-/// `text`. The two may overlap or be the same; if they do not, `sealed` is not changed, whatever comes of it.
+/// `text`. The two may overlap or be the same; if they do not, `sealed` is never changed.
 ///
-/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC, and `text` is zeros, or untouched if `sealed` is shorter than a tag. With nothing changed:
+/// Errors: WIRESEAL_STATUS_NOT_AUTHENTIC: `text` is zeros, or unchanged if `sealed` is shorter than a tag. With nothing changed:
 /// WIRESEAL_STATUS_TOO_LONG, as for wireseal_aead_seal(); WIRESEAL_STATUS_BAD_ARGUMENT if `text` overlaps `aad`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_aead_open_to(
@@ -327,8 +328,8 @@ pub unsafe extern "C" fn wireseal_aead_open_to(
     }
 }
 
-/// A key for the masks that hide packet numbers in QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3). Any number of threads may use it at
-/// once, but none while it is ended.
+/// A mask key, for the masks that hide packet numbers in QUIC (RFC 9001 §5.4) and DTLS 1.3 (RFC 9147 §4.2.3). Any number of threads may use it
+/// at once, but none while it is ended.
 pub struct wireseal_mask_key(());
 
 /// What is in a `wireseal_mask_key`.
@@ -343,20 +344,20 @@ unsafe impl Opaque for wireseal_mask_key {
     const KIND: Kind = Kind::MaskKey;
 }
 
-/// The octets of a struct wireseal_mask_key.
+/// Returns how many octets of memory a struct wireseal_mask_key needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_mask_key_size() -> usize {
     wireseal_mask_key::SIZE
 }
 
-/// The alignment of a struct wireseal_mask_key.
+/// Returns the alignment of that memory, in octets.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_mask_key_align() -> usize {
     wireseal_mask_key::ALIGN
 }
 
-/// Makes a key for masks in `size` octets of `memory`. `algorithm` is the AEAD that seals the packets, and `octets` as long as its keys
-/// (wireseal_aead_key_length()).
+/// Makes a mask key in `size` octets of `memory`. `algorithm` is the enum wireseal_aead_algorithm that seals the packets, and `octets` the key,
+/// as long as that algorithm's keys (wireseal_aead_key_length()).
 ///
 /// Errors: those of wireseal_aead_key_new().
 #[unsafe(no_mangle)]
@@ -378,7 +379,7 @@ pub unsafe extern "C" fn wireseal_mask_key_new(
     }
 }
 
-/// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol says which bits it covers.
+/// Writes the mask for a `sample` of 16 octets of ciphertext to 5 octets at `mask`. The protocol defines which bits to apply it to.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_mask(
     key: *const wireseal_mask_key,
@@ -395,7 +396,7 @@ pub unsafe extern "C" fn wireseal_mask(
     }
 }
 
-/// Ends a key for masks and wipes its memory.
+/// Ends a mask key and wipes its memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_mask_key_end(key: *mut wireseal_mask_key) -> wireseal_status {
     // SAFETY: what the header asks of C.

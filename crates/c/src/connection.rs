@@ -316,7 +316,8 @@ pub unsafe extern "C" fn wireseal_connection_end(connection: *mut wireseal_conne
 /// octets. Call it for every header, because each segment of the peer can change the current key.
 ///
 /// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
-/// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+///
+/// Error: WIRESEAL_STATUS_NO_ROOM if option and padding do not fit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_connection_append_ao(
     connection: *mut wireseal_connection,

@@ -20,26 +20,26 @@ impl OnHeap for wireseal_chains {
     type Value = KeyChains;
 }
 
-/// When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros is always.
+/// When a key is valid, in seconds since 1970-01-01T00:00:00Z. All zeros means always.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_lifetime {
-    /// The first moment; 0 for no start.
+    /// The first second in which it is valid; 0 for no start.
     pub from: i64,
-    /// The first moment after it; 0 for no end.
+    /// The first second in which it is not valid any more; 0 for no end.
     pub until: i64,
 }
 
 /// A key of a chain. Set all to zero first: then what you do not set has its usual value.
 #[repr(C)]
 pub struct wireseal_chain_key {
-    /// Names the key within its chain, and is never sent.
+    /// Identifies the key within its chain. It is never sent.
     pub key_id: u64,
-    /// The key; accept_only is ignored, because the lifetimes decide.
+    /// The key. Its `accept_only` is ignored, because the lifetimes decide that.
     pub mkt: wireseal_mkt,
     /// When this end may choose to sign with it.
     pub send: wireseal_lifetime,
-    /// When the peer may sign with it: it covers `send`.
+    /// When the peer may sign with it. It must cover `send`.
     pub accept: wireseal_lifetime,
     /// Zeros: for later versions.
     pub reserved: [u64; 2],
@@ -60,16 +60,16 @@ impl From<&Error> for Status {
     }
 }
 
-/// Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and
-/// BGP daemons. The file's name and its text tell the format; without a sign, it is TOML.
+/// Reads the key chains of a file in any format that `wireseal keys` knows: TOML and JSON (RFC 8177), and the configurations of routers and BGP
+/// daemons. The format is recognized by the file's name and text; if neither tells, it is TOML.
 ///
-/// `of_peer`: 0 if the file is this end's; else it is the peer's, whose SendIDs are this end's RecvIDs.
-/// `message`: room for `message_size` octets, or null. After an error it has one line, with the file, line and column. After success it is
-/// empty, or has lines with warnings: other users can read the file; a router's chain cannot be used, and why.
+/// `of_peer`: 0 if the file was written for this end; else it was written for the peer, whose SendIDs are this end's RecvIDs.
+/// `message`: room for `message_size` octets with the zero at the end, or null. After an error it has one line, with the file, line and column.
+/// After success it is empty, or has a line for each warning: other users can read the file; a router's chain cannot be used, and why.
 ///
-/// WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong.
-/// Without the feature `formats`, TOML and JSON (a name that ends in .json) of this end are read; for others it is
-/// WIRESEAL_STATUS_NOT_BUILT_IN.
+/// Errors: WIRESEAL_STATUS_KEYS if the file cannot be read, or something in it is wrong. If the library was built without the feature
+/// `formats`, it reads only TOML and JSON (a name that ends in .json) written for this end, and returns WIRESEAL_STATUS_NOT_BUILT_IN for all
+/// else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_from_file(
     path: *const c_char,
@@ -91,10 +91,10 @@ pub unsafe extern "C" fn wireseal_chains_from_file(
 
 /// Reads the key chains of a text, as wireseal_chains_from_file() reads those of a file.
 ///
-/// `name`: what messages call the text. Its ending may tell the format, as in "keys.toml".
+/// `name`: what messages call the text. Its ending may give the format, as in "keys.toml".
 /// `octets`: `length` octets, UTF-8. They hold secrets: wipe them afterwards.
 /// `format`: "toml", "json", "xml", "bird", "junos", "ios-xr", "ios-xe", "nx-os", "frr", "eos", "vrp", "sr-os", "sr-linux", "gobgp" or
-/// "openconfig"; or null, if the name and the text tell.
+/// "openconfig" (else WIRESEAL_STATUS_BAD_ARGUMENT); null to recognize it by the name and text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_from_text(
     name: *const c_char,
@@ -118,13 +118,14 @@ pub unsafe extern "C" fn wireseal_chains_from_text(
     }
 }
 
-/// Makes a chain of `count` keys. Ids that two keys share are an error, unless their accept lifetimes are apart.
+/// Makes a chain of `count` keys. Two keys may share a SendID or RecvID only if their accept lifetimes do not overlap.
 ///
-/// `name`: the chain's. `accept_tolerance`: by how many seconds each accept lifetime is longer at each end, because clocks differ.
-/// `preferred`: the key id of the key to sign with whenever that is valid; null, and the one whose send lifetime began last is.
+/// `name`: the chain's name.
+/// `accept_tolerance`: by how many seconds each accept lifetime is extended, before and after, because clocks differ.
+/// `preferred`: the `key_id` of the key to sign with whenever it is valid; null for the key whose send lifetime began last.
 /// `message`: as for wireseal_chains_from_file().
 ///
-/// WIRESEAL_STATUS_KEYS, or what wireseal_connection_active() says of an MKT.
+/// Errors: WIRESEAL_STATUS_KEYS, and those of a key, as for wireseal_connection_active().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_from_keys(
     name: *const c_char,
@@ -171,9 +172,10 @@ pub unsafe extern "C" fn wireseal_chains_from_keys(
     unsafe { telling(message, message_size, |message| keep(chains, || call(message?))) }
 }
 
-/// Tells the name of a chain, in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN from the first index on that has none.
+/// Writes the name of the chain with this index, counted from 0 in the order of the text. WIRESEAL_STATUS_NO_SUCH_CHAIN if there are
+/// fewer.
 ///
-/// `name`: room for `size` octets, with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
+/// `name`: room for `size` octets with the zero at the end. WIRESEAL_STATUS_TOO_SMALL if the name is longer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_name(
     chains: *const wireseal_chains,
@@ -196,14 +198,15 @@ pub unsafe extern "C" fn wireseal_chains_name(
     })
 }
 
-/// Tells the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred
-/// one first, those only for accepting last and accept-only. None, if no key is valid for sending: then nothing may get through.
+/// Writes the MKTs of a chain that are valid at a moment, for wireseal_connection_replace_keys() or wireseal_shim_set_mkts(): the preferred one
+/// first; last, and accept-only, those that are valid only for accepting. There are none if no key is valid for sending: then nothing may get
+/// through.
 ///
 /// `chain`: the chain's name; null for the only one.
 /// `now`: seconds since 1970-01-01T00:00:00Z.
-/// `mkts`: room for `room` of them; `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
-/// Their master keys are those of the chains: do not use them after wireseal_chains_end().
-/// `next_change`: when to ask again; INT64_MAX, if never. It may be null.
+/// `mkts`: room for `room` of them; `*count` is how many there are. If that is more than `room`, only `*count` is written, and the status is
+/// WIRESEAL_STATUS_TOO_SMALL. Their master keys point into the chains: do not use them after wireseal_chains_end().
+/// `next_change`: when to ask again, in the same seconds; INT64_MAX if never. It may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_at(
     chains: *const wireseal_chains,
@@ -238,7 +241,7 @@ pub unsafe extern "C" fn wireseal_chains_at(
     })
 }
 
-/// Ends key chains, and wipes them once no call uses them any more. A manager that was given one keeps its own.
+/// Ends key chains, and wipes them once no call uses them any more. A manager that was given a chain has its own copy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_chains_end(chains: *mut wireseal_chains) -> wireseal_status {
     end(chains)
@@ -246,12 +249,12 @@ pub unsafe extern "C" fn wireseal_chains_end(chains: *mut wireseal_chains) -> wi
 
 /// Writes the keys of a text in another format.
 ///
-/// `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text(). `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are
-/// only read.
-/// `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how
-/// many octets the text has, also if it is WIRESEAL_STATUS_TOO_SMALL for them: nothing was written there then.
-/// `message`: as for wireseal_chains_from_file(). After success it has what the other format cannot express, a line for each.
-/// WIRESEAL_STATUS_NOT_BUILT_IN without the feature `formats`.
+/// `name`, `octets`, `length` and `from`: as for wireseal_chains_from_text().
+/// `to`: a format; "nx-os", "frr", "sr-linux" and "openconfig" are only read.
+/// `converted`: room for `size` octets. It gets the text, secrets included, without a zero at its end; wipe it after use. `*needed` is how many
+/// octets the text has. If that is more than `size`, nothing is written to `converted`, and the status is WIRESEAL_STATUS_TOO_SMALL.
+/// `message`: as for wireseal_chains_from_file(). After success it has a line for each thing that the other format cannot express.
+/// WIRESEAL_STATUS_NOT_BUILT_IN if the library was built without the feature `formats`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_keys_convert(
     name: *const c_char,

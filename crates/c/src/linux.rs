@@ -27,11 +27,11 @@ pub const WIRESEAL_SOCKET_RNEXT: u32 = 2;
 pub struct wireseal_key_name {
     /// The peers that it is for.
     pub remote: wireseal_network,
-    /// The KeyID in what this end sends.
+    /// The KeyID in segments that this end signs with the key.
     pub send_id: u8,
-    /// The KeyID in what this end accepts.
+    /// The KeyID in segments that the peer signs with the key.
     pub recv_id: u8,
-    /// Not 0: it is only for connections in the VRF `vrf`.
+    /// Not 0: the key is only for connections in the VRF `vrf`.
     pub in_vrf: u8,
     /// The index of the VRF device, or 0 for connections in no VRF.
     pub vrf: u32,
@@ -67,18 +67,18 @@ pub struct wireseal_socket_key {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_socket_info {
-    /// False: no key was ever put on the socket, and it never required TCP-AO; or the connection was opened without. The rest is zero, and the
-    /// ids are WIRESEAL_NO_KEY_ID.
+    /// False if no key was ever put on the socket and it never required TCP-AO, or if the connection was opened without TCP-AO. The other
+    /// fields are then zero, and the ids WIRESEAL_NO_KEY_ID.
     pub has_tcp_ao: bool,
-    /// Unsigned segments are refused from peers without a key, too.
+    /// Whether unsigned segments are refused from all peers, even those that have no key here.
     pub required: bool,
-    /// Hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
+    /// Whether hard ICMP errors are obeyed. By default they are dropped and counted (RFC 5925 §7.8).
     pub accept_icmps: bool,
     /// The SendID of the current key, or WIRESEAL_NO_KEY_ID, as on a listening socket.
     pub current_key: i32,
     /// The RecvID of the rnext key, or WIRESEAL_NO_KEY_ID.
     pub rnext_key: i32,
-    /// Received segments. A connection counts from its start, a listening socket those that no connection took.
+    /// Received segments. A connection counts from its start; a listening socket counts those that belong to no connection.
     pub counters: wireseal_counters,
     /// Zeros: for later versions.
     pub reserved: [u64; 2],
@@ -92,7 +92,7 @@ pub struct wireseal_linux_support {
     pub tcp_ao: bool,
     /// It has TCP-MD5.
     pub md5: bool,
-    /// The algorithms of TCP-AO with which it takes a key: 1 << WIRESEAL_TCP_AO_ALGORITHM_... for each.
+    /// The TCP-AO algorithms that it accepts in keys: a bit for each, 1 << WIRESEAL_TCP_AO_ALGORITHM_... .
     pub algorithms: u32,
     /// Its release, as `uname -r` prints it.
     pub kernel: [c_char; 65],
@@ -160,9 +160,9 @@ pub(crate) unsafe fn descriptor<'fd>(fd: c_int) -> Result<BorrowedFd<'fd>, Error
     if fd < 0 { Err(closed()) } else { Ok(unsafe { BorrowedFd::borrow_raw(fd) }) }
 }
 
-/// Finds out what the kernel can do, on sockets of its own that never connect. Call it before you configure the first peer.
+/// Finds out what the kernel can do, with sockets of its own that never connect. Call it before you configure the first peer.
 ///
-/// WIRESEAL_STATUS_SYSTEM if no socket can be made.
+/// Error: WIRESEAL_STATUS_SYSTEM if no socket can be made.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_linux_probe(support: *mut wireseal_linux_support) -> wireseal_status {
     uncancelled(|| {
@@ -176,16 +176,17 @@ pub unsafe extern "C" fn wireseal_linux_probe(support: *mut wireseal_linux_suppo
     })
 }
 
-/// Puts a key on a TCP socket. One that listens or has not connected takes keys for any peers, and should have them before; a connection takes
-/// keys for its peer alone, and only if it was opened with TCP-AO.
+/// Puts a key on a TCP socket. A socket that will listen or connect accepts keys for any peers: put them on it before listen() or connect(). A
+/// connection accepts only keys for its peer, and only if it was opened with TCP-AO.
 ///
-/// `remote`: the peers that the key is for. `vrf`: null, or the index of the VRF device that it is for alone.
+/// `remote`: the peers that the key is for.
+/// `vrf`: null, or the index of a VRF device, if the key is only for connections in that VRF.
 /// `flags`: WIRESEAL_SOCKET_CURRENT, WIRESEAL_SOCKET_RNEXT, both or 0.
-/// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+/// `message`: room for `message_size` octets with the zero at the end, or null. After an error it has one line that says why, and what to do.
 ///
-/// From the kernel: WIRESEAL_STATUS_NOT_SUPPORTED, ..._NOT_IN_KERNEL (the algorithm), ..._ID_IN_USE, ..._OTHER_KIND_OF_KEY,
-/// ..._UNUSABLE_NETWORK, ..._OPENED_UNSIGNED, ..._NO_MEMORY, ..._REFUSED_BY_KERNEL; from this and all other functions of sockets
-/// ..._NOT_A_TCP_SOCKET, and ..._SYSTEM, as for a descriptor that is closed.
+/// Errors: WIRESEAL_STATUS_NOT_SUPPORTED, _NOT_IN_KERNEL (the algorithm), _ID_IN_USE, _OTHER_KIND_OF_KEY, _UNUSABLE_NETWORK, _OPENED_UNSIGNED,
+/// _NO_MEMORY, _REFUSED_BY_KERNEL; those of a key, as for wireseal_connection_active(). All functions with `fd` can return _NOT_A_TCP_SOCKET,
+/// and _SYSTEM, for example if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_add_key(
     fd: c_int,
@@ -211,15 +212,15 @@ pub unsafe extern "C" fn wireseal_socket_add_key(
     }
 }
 
-/// Deletes a key. If it is the current or the rnext key, others take over in the same step.
+/// Deletes a key from a socket. If it is the current or the rnext key, others take over in the same step.
 ///
 /// Except on a listening socket, the kernel waits some milliseconds until nothing uses the key any more.
-/// `next_current`: null, or the SendID of the key to sign with from now on. `next_rnext`: null, or the RecvID of the key to ask the peer for.
-/// Neither on a listening socket.
+/// `next_current`: null, or the SendID of the key to sign with from now on.
+/// `next_rnext`: null, or the RecvID of the key to ask the peer for. Neither on a listening socket.
 /// `message`: as for wireseal_socket_add_key().
 ///
-/// WIRESEAL_STATUS_UNKNOWN_KEY if the socket has no such key or successor. WIRESEAL_STATUS_KEY_IN_USE, also for the last key of a connection:
-/// then the others have taken over anyway. WIRESEAL_STATUS_KEY_STAYS for a key in a VRF on Linux 6.18.
+/// Errors: WIRESEAL_STATUS_UNKNOWN_KEY if the socket has no such key or successor; _KEY_IN_USE, also for the last key of a connection: the
+/// successors have then taken over all the same; _KEY_STAYS for a key in a VRF on Linux 6.18.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_delete_key(
     fd: c_int,
@@ -241,9 +242,10 @@ pub unsafe extern "C" fn wireseal_socket_delete_key(
     }
 }
 
-/// Makes a key the current one, which this end signs with. The peer's segments may choose another at any time.
+/// Makes a key the current key, which this end signs with. The peer's segments can choose another at any time.
 ///
-/// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_UNKNOWN_KEY; on a listening socket WIRESEAL_STATUS_REFUSED_BY_KERNEL.
+/// `message`: as for wireseal_socket_add_key().
+/// Errors: WIRESEAL_STATUS_UNKNOWN_KEY; _REFUSED_BY_KERNEL on a listening socket.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_set_current_key(
     fd: c_int,
@@ -259,7 +261,7 @@ pub unsafe extern "C" fn wireseal_socket_set_current_key(
     }
 }
 
-/// Makes a key the rnext one, which this end asks the peer to sign with.
+/// Makes a key the rnext key, which this end asks the peer to sign with.
 ///
 /// `message` and errors: as for wireseal_socket_set_current_key().
 #[unsafe(no_mangle)]
@@ -277,9 +279,10 @@ pub unsafe extern "C" fn wireseal_socket_set_rnext_key(
     }
 }
 
-/// Refuses unsigned segments from every peer, or (`required` is 0, as by default) only from those that a key is for.
+/// Refuses unsigned segments from every peer; if `required` is 0, the default, only from those that the socket has a key for.
 ///
-/// `message`: as for wireseal_socket_add_key(). WIRESEAL_STATUS_OTHER_KIND_OF_KEY if a TCP-MD5 key is on the socket.
+/// `message`: as for wireseal_socket_add_key().
+/// Error: WIRESEAL_STATUS_OTHER_KIND_OF_KEY if a TCP-MD5 key is on the socket.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_set_required(
     fd: c_int,
@@ -295,8 +298,8 @@ pub unsafe extern "C" fn wireseal_socket_set_required(
     }
 }
 
-/// Obeys hard ICMP errors on a connection, or (`accept` is 0, as by default) drops and counts them, because anybody can send them
-/// (RFC 5925 §7.8).
+/// Makes a connection obey hard ICMP errors; if `accept` is 0, the default, they are dropped and counted, because anyone can forge them (RFC
+/// 5925 §7.8).
 ///
 /// `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]
@@ -314,7 +317,7 @@ pub unsafe extern "C" fn wireseal_socket_set_accept_icmps(
     }
 }
 
-/// Tells the state of TCP-AO on a socket.
+/// Writes the state of TCP-AO on a socket to `*info`.
 ///
 /// `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]
@@ -346,9 +349,10 @@ pub unsafe extern "C" fn wireseal_socket_get_info(
     }
 }
 
-/// Lists the keys on a socket, of whatever program, without their secrets.
+/// Lists the keys on a socket, whichever program put them there, without their secrets.
 ///
-/// `keys`: room for `room` of them. `*count` is how many there are, also if it is WIRESEAL_STATUS_TOO_SMALL: nothing else was written then.
+/// `keys`: room for `room` of them; `*count` is how many there are. If that is more than `room`, only `*count` is written, and the status is
+/// WIRESEAL_STATUS_TOO_SMALL.
 /// `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_keys(
@@ -373,7 +377,7 @@ pub unsafe extern "C" fn wireseal_socket_keys(
     }
 }
 
-/// Resets a connection, signed, whatever other descriptors of it there are. Data that was not read is lost.
+/// Resets a connection with a signed segment, even if there are other descriptors of it. Data that was not read is lost.
 ///
 /// `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]
@@ -386,9 +390,10 @@ pub unsafe extern "C" fn wireseal_socket_reset(
     unsafe { explained(message, message_size, |message| on_socket(fd, message, |socket| socket.reset())) }
 }
 
-/// Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that has not moved to TCP-AO yet, or replaces the one for the same network.
+/// Puts a TCP-MD5 key (RFC 2385) on a listening socket, for a peer that does not use TCP-AO yet. It replaces a TCP-MD5 key for the same
+/// network.
 ///
-/// `secret`: 1 to 80 octets. `vrf` and `message`: as for wireseal_socket_add_key().
+/// `secret`: `secret_length` octets, 1 to 80. `vrf` and `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_socket_set_md5_key(
     fd: c_int,
@@ -409,7 +414,7 @@ pub unsafe extern "C" fn wireseal_socket_set_md5_key(
     }
 }
 
-/// Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it before.
+/// Deletes the TCP-MD5 key for this network and VRF. A connection goes on unsigned without its key: close it first.
 ///
 /// `vrf` and `message`: as for wireseal_socket_add_key().
 #[unsafe(no_mangle)]

@@ -72,9 +72,9 @@ impl Users {
     }
 }
 
-/// Makes a key manager. Make it after the process has forked for the last time, and in the network namespace of the sockets.
+/// Makes a key manager. Call this after the process has forked for the last time, and in the network namespace of the sockets.
 ///
-/// WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
+/// Error: WIRESEAL_STATUS_SYSTEM if the process has no descriptor left.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_new(manager: *mut *mut wireseal_manager) -> wireseal_status {
     // SAFETY: what C promises of the pointer.
@@ -87,16 +87,16 @@ pub unsafe extern "C" fn wireseal_manager_new(manager: *mut *mut wireseal_manage
     }
 }
 
-/// Ends a key manager. Take its descriptor out of your event loop before. The sockets keep the keys that they have; end the attachments, too.
+/// Ends a key manager. Remove its descriptor from your event loop first. The sockets keep the keys that they have. End the attachments, too.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_end(manager: *mut wireseal_manager) -> wireseal_status {
     end(manager)
 }
 
-/// Tells the manager's descriptor, for poll(), epoll, libevent and the like. It is readable when a step is due: the time of a key has come, a
-/// peer was changed (by whatever thread), the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
+/// Writes the manager's descriptor to `*fd`, for poll(), epoll, libevent and the like. It is readable when a step is due: a key's lifetime
+/// begins or ends, a thread has changed a peer, the clock was set, or 30 seconds have passed. Then call wireseal_manager_step().
 ///
-/// The descriptor stays the manager's: neither read from it nor close it.
+/// The descriptor belongs to the manager: do not read from it or close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_fd(
     manager: *const wireseal_manager,
@@ -110,9 +110,9 @@ pub unsafe extern "C" fn wireseal_manager_fd(
     })
 }
 
-/// Tells when a step is due, for an event loop with timers of its own: milliseconds since 1970-01-01T00:00:00Z, by CLOCK_REALTIME. If it is in
-/// the past, one is due now; 0, if it was never otherwise. Ask again after each step, change of peers and attached socket. A clock that is set is not noticed, so do not
-/// sleep for more than some seconds.
+/// Writes to `*unix_ms` when the next step is due, for an event loop with its own timers: milliseconds since 1970-01-01T00:00:00Z, by
+/// CLOCK_REALTIME. A time in the past means now; so does 0, before the first step. Ask again after each step, each change of peers and each
+/// attached socket. It does not notice that the clock was set, so sleep for a few seconds at most.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_deadline(
     manager: *const wireseal_manager,
@@ -126,17 +126,17 @@ pub unsafe extern "C" fn wireseal_manager_deadline(
     })
 }
 
-/// Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what it
-/// has found and done about each. Afterwards the descriptor is readable only when the next step is due.
+/// Takes a step, if one is due: puts the keys that are valid now on each socket that needs them, removes those that are not, and reports what
+/// it found and did. Afterwards the descriptor is not readable until the next step is due.
 ///
-/// It may be called at any time, also when nothing is due: with every call it looks whether listening sockets have refused segments with a
-/// wrong MAC, and reports them. It makes some system calls for each socket that needs a step.
-/// Linux deletes a key from a connection only after some milliseconds, and the call waits for it, once for each such key. If your event loop
-/// must not wait, call this function in a thread of its own that polls the descriptor and does nothing else: no other function waits for a
-/// step, but for wireseal_manager_change() with WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys().
+/// You may call it at any time, even if no step is due: every call checks whether listening sockets have refused segments with a wrong MAC, and
+/// reports them. It makes a few system calls for each socket that needs a step.
+/// Linux takes some milliseconds to delete a key from a connection, and the call waits for it, once for each such key. If your event loop must
+/// not wait, call this function in a thread of its own that polls the descriptor and does nothing else. Only wireseal_manager_change() with
+/// WIRESEAL_CHANGE_DRY_RUN and wireseal_attachment_keys() wait for a step in progress; no other function does.
 ///
-/// `report`: called for each report, after the step, in this thread; null, if you look at wireseal_attachment_state() instead. It must
-/// return: no longjmp() out of it.
+/// `report`: called for each report, after the step, in this thread; null if you use wireseal_attachment_state() instead. It must return: no
+/// longjmp(), no C++ exception.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_step(
     manager: *const wireseal_manager,
@@ -153,13 +153,13 @@ pub unsafe extern "C" fn wireseal_manager_step(
     })
 }
 
-/// Attaches a socket that listens, or will, and serves the manager's peers alone: it gets the keys of all of them, and requires TCP-AO of
-/// everybody else. Attach it before listen(): a peer that connects before gets in unsigned.
+/// Attaches a socket that listens, or will, and serves only the manager's peers: it gets the keys of all of them, and refuses unsigned segments
+/// from everybody else. Attach it before listen(): anyone who connects before gets in unsigned.
 ///
-/// The manager has a duplicate of the descriptor until wireseal_attachment_end(): closing yours before does not close the socket.
+/// The manager has a duplicate of the descriptor until wireseal_attachment_end(): until then, closing yours does not close the socket.
 /// `message`: as for wireseal_manager_set_peer().
 ///
-/// WIRESEAL_STATUS_ALREADY_ATTACHED, and the errors of wireseal_socket_add_key(). After the latter do not listen on the socket.
+/// Errors: WIRESEAL_STATUS_ALREADY_ATTACHED; and those of wireseal_socket_add_key(), after which you must not listen on the socket.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_listener(
     manager: *const wireseal_manager,
@@ -177,10 +177,10 @@ pub unsafe extern "C" fn wireseal_manager_attach_listener(
 }
 
 /// Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
-/// peers are protected all the same.
+/// peers are still protected.
 ///
-/// Call wireseal_manager_attach_accepted() for every connection. WIRESEAL_STATUS_NO_PEER is a stranger, whom you may serve; on every other
-/// error reset the connection.
+/// Call wireseal_manager_attach_accepted() for every connection that it accepts. If that returns WIRESEAL_STATUS_NO_PEER, the other end is none
+/// of the manager's peers, and you may serve it; on any other error reset the connection.
 /// `message` and the duplicate: as for wireseal_manager_attach_listener().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_mixed(
@@ -198,14 +198,14 @@ pub unsafe extern "C" fn wireseal_manager_attach_mixed(
     }
 }
 
-/// Attaches a socket that will connect to `remote`, before connect(): it gets the keys of this peer. If the peer is in a VRF, first bind the
-/// socket to it.
+/// Attaches a socket that will connect to `remote`: it gets the keys of this peer. Call it before connect(). If the peer is in a VRF, first
+/// bind the socket to that.
 ///
 /// `interface_index`: the index of the interface of a link-local address (`sin6_scope_id`), or 0.
 /// `message` and the duplicate: as for wireseal_manager_attach_listener().
 ///
-/// WIRESEAL_STATUS_NO_PEER; WIRESEAL_STATUS_NO_KEY if no key of the peer is valid for sending now; and as for
-/// wireseal_manager_attach_listener(). After an error do not connect.
+/// Errors, after which you must not connect: WIRESEAL_STATUS_NO_PEER; _NO_KEY if no key of the peer is valid for sending now; and those of
+/// wireseal_manager_attach_listener().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_connecting(
     manager: *const wireseal_manager,
@@ -231,12 +231,11 @@ pub unsafe extern "C" fn wireseal_manager_attach_connecting(
 
 /// Attaches a connection that was accepted from `remote`. It gets its peer's keys, in place of those from the handshake.
 ///
-/// On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: what is in its queue may be of somebody
-/// who has no key, or another peer's. The exception is said at wireseal_manager_attach_mixed().
+/// On any error reset the connection (SO_LINGER with 0 seconds, and close) without reading from it: its data may come from somebody who has no
+/// key, or has another peer's. The only exception is at wireseal_manager_attach_mixed().
 /// `message` and the duplicate: as for wireseal_manager_attach_listener().
 ///
-/// WIRESEAL_STATUS_NO_PEER, ..._OPENED_UNSIGNED, ..._WRONG_KEY, ..._CONNECTION_ENDED, ..._NO_KEY, and as for
-/// wireseal_manager_attach_listener().
+/// Errors: WIRESEAL_STATUS_NO_PEER, _OPENED_UNSIGNED, _WRONG_KEY, _CONNECTION_ENDED, _NO_KEY, and those of wireseal_manager_attach_listener().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_accepted(
     manager: *const wireseal_manager,
@@ -255,7 +254,7 @@ pub unsafe extern "C" fn wireseal_manager_attach_accepted(
     }
 }
 
-/// Tells what the manager's last step has found out about a socket. It makes no system call.
+/// Writes what the manager's last step found out about a socket to `*state`. It makes no system call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_attachment_state(
     attachment: *const wireseal_attachment,
@@ -271,8 +270,8 @@ pub unsafe extern "C" fn wireseal_attachment_state(
     })
 }
 
-/// Puts a pointer of yours into a socket's states and reports (`user`): to your session, for example. It is never followed. A report of a
-/// step that another thread takes before this call has null there, and one in progress when the attachment ends may still have the pointer.
+/// Sets `user` in a socket's states and reports: a pointer to your session, for example. The library never dereferences it. If another thread
+/// takes a step, its reports may still have null until this call returns, and still have the pointer after the attachment has ended.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_attachment_set_user(
     attachment: *const wireseal_attachment,
@@ -284,8 +283,8 @@ pub unsafe extern "C" fn wireseal_attachment_set_user(
     })
 }
 
-/// Lists the keys on an attached socket now, as wireseal_socket_keys() does, but without its descriptor. It waits for a step of the socket that
-/// is in progress.
+/// Lists the keys that are on an attached socket now, as wireseal_socket_keys() does, without its descriptor. It waits for a step of the socket
+/// that is in progress.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_attachment_keys(
     attachment: *const wireseal_attachment,
@@ -306,8 +305,8 @@ pub unsafe extern "C" fn wireseal_attachment_keys(
     }
 }
 
-/// Ends an attachment: the manager leaves the socket alone, which keeps the keys that it has, and closes its duplicate of the descriptor. End it
-/// before you close your own. It does not wait for a step in progress, unless it closes the last descriptor of a socket that lingers.
+/// Ends an attachment: the manager closes its duplicate of the descriptor, and the socket keeps the keys that it has. End it before you close
+/// your descriptor. It does not wait for a step in progress. It waits only if it closes the last descriptor of a socket with SO_LINGER.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_attachment_end(attachment: *mut wireseal_attachment) -> wireseal_status {
     end(attachment)

@@ -22,7 +22,7 @@ pub enum wireseal_peer_change_kind {
     Set = 1,
     /// It is removed, if it is there, as by wireseal_manager_remove_peer().
     Remove = 2,
-    /// It is kept out, as by wireseal_manager_block_peer().
+    /// It is blocked, as by wireseal_manager_block_peer().
     Block = 3,
     /// It keeps its keys, also with WIRESEAL_CHANGE_REMOVE_OTHERS; only its policy is set. If there is no such peer, WIRESEAL_STATUS_NO_PEER.
     Keep = 4,
@@ -47,10 +47,10 @@ pub enum wireseal_on_failure {
 pub struct wireseal_policy {
     /// An enum wireseal_on_failure.
     pub on_failure: u32,
-    /// Within how many seconds the peer has to sign with the new key and to ask for it, since its connection has it: more than the interval of
-    /// its keepalives. 0: as long as it likes; then only a key that cannot be set is a failure.
+    /// How many seconds the peer has to sign with the new key and ask for it, once its connection has the key. Set more than the interval of
+    /// its keepalives. 0: no limit; then only a key that cannot be set is a failure.
     pub patience: u32,
-    /// The name that the peers of a cohort share, or null.
+    /// The name of the peer's cohort, for WIRESEAL_ON_FAILURE_RESET_COHORT, or null. Peers with the same name are in one cohort.
     pub cohort: *const c_char,
     /// Zeros: for later versions.
     pub reserved: [u64; 2],
@@ -63,11 +63,11 @@ pub struct wireseal_peer_change {
     pub peer: *const c_char,
     /// An enum wireseal_peer_change_kind.
     pub kind: u32,
-    /// For WIRESEAL_PEER_CHANGE_KIND_SET: where the peer's chain is.
+    /// For WIRESEAL_PEER_CHANGE_KIND_SET: the chains among which the peer's is. Otherwise null.
     pub chains: *const wireseal_chains,
-    /// Its name; null for the only one.
+    /// The name of the peer's chain; null for the only one.
     pub chain: *const c_char,
-    /// The peer's policy from now on, or null, and it stays as it is.
+    /// The peer's policy from now on; null to leave it as it is.
     pub policy: *const wireseal_policy,
     /// Zeros: for later versions.
     pub reserved: [u64; 2],
@@ -78,32 +78,32 @@ pub const WIRESEAL_CHANGE_DRY_RUN: u32 = 1;
 /// For wireseal_manager_change(): also removes all peers that no change names.
 pub const WIRESEAL_CHANGE_REMOVE_OTHERS: u32 = 2;
 
-/// A peer of a manager, as wireseal_manager_peers() tells it. It and what it points to last until the callback returns.
+/// A peer of a manager, from wireseal_manager_peers(). It and what it points to are valid until the callback returns.
 #[repr(C)]
 pub struct wireseal_peer {
     /// The peer, as wireseal_manager_set_peer() reads it.
     pub peer: *const c_char,
-    /// The name of its key chain; null if it is kept out.
+    /// The name of its key chain; null if it is blocked.
     pub chain: *const c_char,
-    /// The number of the change that gave it this chain, or has kept it out.
+    /// The number of the change that gave it this chain, or blocked it.
     pub generation: u64,
 }
 
-/// Called for each peer; `context` is what the function was given. It may call any function of the manager.
+/// Called for each peer. `context` is the one given to the function. It may call any function of the manager.
 pub type wireseal_peer_callback =
     Option<unsafe extern "C" fn(context: *mut c_void, peer: *const wireseal_peer)>;
 
-/// How far a change of a manager's peers has come, as the steps so far have found it.
+/// How far a change of a manager's peers has come, according to the steps so far.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_progress {
-    /// A later change was made. Ask about that one instead.
+    /// Whether a later change was made. Ask about that one instead.
     pub is_superseded: bool,
-    /// The change was undone.
+    /// Whether the change was undone.
     pub is_undone: bool,
-    /// All sockets that count have the keys.
+    /// Whether all sockets that count have the keys.
     pub is_held: bool,
-    /// And the peer of each connection signs with its preferred key, and asks for it.
+    /// Whether, in addition, the peer of each connection signs with its preferred key, and asks for it.
     pub has_moved: bool,
     /// How many sockets count: not connections that have ended, nor those of peers that hold their old keys.
     pub sockets: usize,
@@ -111,24 +111,25 @@ pub struct wireseal_progress {
     pub not_held: usize,
     /// How many of them have a peer that has not moved.
     pub not_moved: usize,
-    /// About how many peers a policy has acted since their last change.
+    /// For how many peers a policy has acted since their last change.
     pub given_up: usize,
     /// Zeros: for later versions.
     pub reserved: [u64; 2],
 }
 
-/// Adds a peer, or replaces its key chain. A key with the same ids and another secret is replaced. It takes effect with the next step, which is
-/// due at once.
+/// Adds a peer, or replaces its key chain; a key with the same ids but another secret is replaced, too. It takes effect with the next step,
+/// which is due at once.
 ///
-/// `peer`: an address, or a network of peers that share the chain. After a % follows the name or the index of the interface, if the peer is on
-/// one alone, and after " in VRF " the name or the index of a VRF device, if it is in one alone: "192.0.2.7", "2001:db8::/64",
-/// "fe80::1%eth0", "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
-/// `chains` and `chain`: the chain's name; null for the only one. The manager copies it.
-/// `message`: room for `message_size` octets, or null. After an error it has a line that says why, and what to do.
+/// `peer`: an address, or a network of peers that share the chain. If the peer is only on one interface, add % and the name or index of the
+/// interface; if it is only in one VRF, add " in VRF " and the name or index of the VRF device: "192.0.2.7", "2001:db8::/64", "fe80::1%eth0",
+/// "192.0.2.7 in VRF red". A connection belongs to the peer with the longest prefix.
+/// `chains`: where the chain is; the manager copies it.
+/// `chain`: its name; null for the only one.
+/// `message`: room for `message_size` octets with the zero at the end, or null. After an error it has one line that says why, and what to do.
 /// `generation`: the number of the change, for wireseal_manager_progress(); it may be null.
 ///
-/// WIRESEAL_STATUS_NOT_A_PEER, ..._NO_SUCH_CHAIN, ..._NOT_IN_KERNEL (no Linux has an algorithm of the chain), and ..._PEERS_OVERLAP if a
-/// connection could belong to this peer or another, and a key of each has the same SendID or RecvID. Nothing has changed then.
+/// Errors: WIRESEAL_STATUS_NOT_A_PEER; _NO_SUCH_CHAIN; _NOT_IN_KERNEL if Linux does not have an algorithm of the chain; _PEERS_OVERLAP if a
+/// connection could belong to this peer or to another, and a key of each has the same SendID or RecvID.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_set_peer(
     manager: *const wireseal_manager,
@@ -149,10 +150,10 @@ pub unsafe extern "C" fn wireseal_manager_set_peer(
     }
 }
 
-/// Removes a peer; if it is not there, this is a change nevertheless. Its keys leave the listening sockets with the next step, which is due at once. Its connections keep theirs
-/// and are reported as expired: shut them down.
+/// Removes a peer. If there is none, this still counts as a change. The next step, which is due at once, removes its keys from the listening
+/// sockets. Its connections keep theirs, and are reported as expired: shut them down.
 ///
-/// On a listener that wireseal_manager_attach_mixed() has attached, the peer gets in unsigned from then on: block it instead.
+/// On a listening socket attached by wireseal_manager_attach_mixed(), the peer can connect unsigned from then on: block it instead.
 /// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_remove_peer(
@@ -178,8 +179,8 @@ pub unsafe extern "C" fn wireseal_manager_remove_peer(
     }
 }
 
-/// Keeps a peer out that has lost its keys, or adds a peer without any: on listening sockets it has a key that nobody knows. Its connections
-/// keep the keys that are in use, and are reported as expired: shut them down.
+/// Blocks a peer, for example one whose keys are lost, and adds it if it is new: the next step, which is due at once, gives it a random key on
+/// listening sockets, which nobody knows. Its connections keep the keys that are in use, and are reported as expired: shut them down.
 ///
 /// `peer`, `message` and `generation`: as for wireseal_manager_set_peer().
 #[unsafe(no_mangle)]
@@ -198,16 +199,16 @@ pub unsafe extern "C" fn wireseal_manager_block_peer(
     }
 }
 
-/// Changes several peers at once, or none: all of them, or on an error nothing. It takes effect with the next step, which is due at once.
+/// Changes several peers at once. On an error none of them is changed. It takes effect with the next step, which is due at once.
 ///
-/// `changes`: `count` of them, each of another peer.
-/// `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a step
-/// in progress, and changes nothing.
-/// `plan`: called in a dry run with a line for each attached socket; else it may be null.
+/// `changes`: `count` of them, each for a different peer; `count` may be 0.
+/// `flags`: WIRESEAL_CHANGE_DRY_RUN, WIRESEAL_CHANGE_REMOVE_OTHERS, both or 0. A dry run reads the keys of all attached sockets, waits for a
+/// step in progress, and changes nothing.
+/// `plan`: called in a dry run with a line for each attached socket; may be null otherwise.
 /// `message` and `generation`: as for wireseal_manager_set_peer(). A dry run does not write `generation`.
 ///
-/// The errors of wireseal_manager_set_peer(); WIRESEAL_STATUS_PEER_TWICE; and WIRESEAL_STATUS_CHANGED_MEANWHILE if another thread has changed
-/// peers during the call: call again.
+/// Errors: those of wireseal_manager_set_peer(); WIRESEAL_STATUS_NO_PEER, _PEER_TWICE; _CHANGED_MEANWHILE if another thread changed peers
+/// during the call: call again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_change(
     manager: *const wireseal_manager,
@@ -248,7 +249,7 @@ pub unsafe extern "C" fn wireseal_manager_change(
     unsafe { telling(message, message_size, |message| with(manager, |manager| call(manager, message?))) }
 }
 
-/// Tells the number of the newest change of a manager's peers; 0 before the first.
+/// Writes the number of the newest change of a manager's peers to `*generation`; 0 before the first change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_generation(
     manager: *const wireseal_manager,
@@ -262,7 +263,7 @@ pub unsafe extern "C" fn wireseal_manager_generation(
     })
 }
 
-/// Lists a manager's peers as they are now, in order: calls `peer` for each.
+/// Lists a manager's peers as they are now, in order: calls `peer` for each, in this thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_peers(
     manager: *const wireseal_manager,
@@ -285,9 +286,10 @@ pub unsafe extern "C" fn wireseal_manager_peers(
     })
 }
 
-/// Undoes the newest change of peers: gives those that it changed the chains from before, as a change of its own.
+/// Undoes the newest change of peers: gives the peers that it changed their chains from before. This counts as a new change.
 ///
-/// `generation`: the number of the newest change; of any other, WIRESEAL_STATUS_CANNOT_UNDO. `message`: as for wireseal_manager_set_peer().
+/// `generation`: the number of the newest change; WIRESEAL_STATUS_CANNOT_UNDO for any other.
+/// `message`: as for wireseal_manager_set_peer().
 /// `undoing`: the number of the new change; it may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_undo(
@@ -310,11 +312,11 @@ pub unsafe extern "C" fn wireseal_manager_undo(
     }
 }
 
-/// Tells how far a change of the peers has come, as the steps so far have found it. It makes no system call.
+/// Writes to `*progress` how far the change with the number `generation` has come, according to the steps so far. It makes no system call.
 ///
-/// `pending`: called with a line for each socket that lacks keys or whose peer has not moved, and for each peer about which a policy has acted;
-/// it may be null.
-/// WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet; 0 is from before the first.
+/// `pending`: called with a line for each socket that lacks keys or whose peer does not use the new key yet, and for each peer for which a
+/// policy has acted; may be null.
+/// Error: WIRESEAL_STATUS_BAD_ARGUMENT if no change has this number yet. The number 0 stands for the state before the first change.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_progress(
     manager: *const wireseal_manager,

@@ -72,32 +72,33 @@ fn status_of_key(error: KeyError) -> Status {
     }
 }
 
-/// How many packets one key may seal (RFC 9001 §6.6): count them, and update the key before. UINT64_MAX if there is no limit
+/// Returns how many packets one key may seal (RFC 9001 §6.6): count them, and update the key before. UINT64_MAX if there is no limit
 /// (ChaCha20-Poly1305), 0 if no enum wireseal_aead_algorithm has this number.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_quic_confidentiality_limit(algorithm: u32) -> u64 {
     self::algorithm(algorithm).map_or(0, |algorithm| algorithm.confidentiality_limit().unwrap_or(u64::MAX))
 }
 
-/// How many packets of a connection may fail with WIRESEAL_STATUS_NOT_AUTHENTIC, counted over all its keys, before it must be closed with
-/// AEAD_LIMIT_REACHED (RFC 9001 §6.6). 0 if no enum wireseal_aead_algorithm has this number.
+/// Returns how many packets of a connection may fail with WIRESEAL_STATUS_NOT_AUTHENTIC, counted over all its keys, before you must close it
+/// with AEAD_LIMIT_REACHED (RFC 9001 §6.6). 0 if no enum wireseal_aead_algorithm has this number.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_quic_integrity_limit(algorithm: u32) -> u64 {
     self::algorithm(algorithm).map_or(0, AeadAlgorithm::integrity_limit)
 }
 
-/// The octets of a traffic secret of an enum wireseal_aead_algorithm, those of its hash: 48 for AES-256-GCM, 32 for the others; 0 if no
-/// algorithm has this number. Keys have wireseal_aead_key_length() octets.
+/// Returns how many octets a traffic secret has with this enum wireseal_aead_algorithm, as many as its hash: 48 for AES-256-GCM, 32 for the
+/// others; 0 if no algorithm has this number. Keys have wireseal_aead_key_length() octets.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_quic_secret_length(algorithm: u32) -> usize {
     self::algorithm(algorithm).map_or(0, AeadAlgorithm::secret_length)
 }
 
-/// Writes the secret of the Initial packets that `sender`, an enum wireseal_quic_side, sends to 32 octets at `secret` (RFC 9001 §5.2). Its
-/// keys are of AES-128-GCM. `destination_id` is the destination connection ID of the client's first Initial packet, or the source connection ID
-/// of the Retry packet that answered it. `version` is a version's number on the wire.
+/// Writes to 32 octets at `secret` the secret of the Initial packets that `sender`, an enum wireseal_quic_side, sends (RFC 9001 §5.2). Its keys
+/// are for AES-128-GCM. `destination_id` is the destination connection ID of the client's first Initial packet, or the source connection ID of
+/// the Retry packet that answered it. `version` is a version's number on the wire.
 ///
-/// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets; WIRESEAL_STATUS_BAD_ARGUMENT for `sender`.
+/// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION; WIRESEAL_STATUS_TOO_LONG for an ID above 20 octets; WIRESEAL_STATUS_BAD_ARGUMENT if `sender` is no
+/// enum wireseal_quic_side.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_initial_secret(
     version: u32,
@@ -121,8 +122,8 @@ pub unsafe extern "C" fn wireseal_quic_initial_secret(
     })
 }
 
-/// Writes the secret of the next key phase to `secret_length` octets at `next` (RFC 9001 §6.1, RFC 9369 §3.3.2), which may be where `secret` is.
-/// Only packet keys follow from it: the header key stays the one of the first secret.
+/// Writes the secret of the next key phase to `secret_length` octets at `next` (RFC 9001 §6.1, RFC 9369 §3.3.2), which may be where `secret`
+/// is. Derive only packet keys from it: the header key of the first secret stays.
 ///
 /// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH.
 #[unsafe(no_mangle)]
@@ -144,8 +145,8 @@ pub unsafe extern "C" fn wireseal_quic_next_secret(
     })
 }
 
-/// Writes the octets of the keys that follow from a secret (RFC 9001 §5.1), for stacks that keep IVs themselves or make keys of them later:
-/// wireseal_aead_key_length() octets each at `key` and `header_protection_key`, and 12 at `iv`. Each of the three may be null.
+/// Writes the octets of the keys that are derived from a secret (RFC 9001 §5.1), for stacks that keep IVs themselves or make the keys later:
+/// wireseal_aead_key_length() octets each to `key` and `header_protection_key`, and 12 to `iv`. Each of the three may be null.
 ///
 /// Errors: those of wireseal_quic_next_secret().
 #[unsafe(no_mangle)]
@@ -193,32 +194,32 @@ unsafe impl Opaque for wireseal_quic_header_key {
     const KIND: Kind = Kind::QuicHeaderKey;
 }
 
-/// The octets of a struct wireseal_quic_packet_key.
+/// Returns how many octets of memory a struct wireseal_quic_packet_key needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_quic_packet_key_size() -> usize {
     wireseal_quic_packet_key::SIZE
 }
 
-/// The alignment of a struct wireseal_quic_packet_key.
+/// Returns the alignment of that memory, in octets.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_quic_packet_key_align() -> usize {
     wireseal_quic_packet_key::ALIGN
 }
 
-/// The octets of a struct wireseal_quic_header_key.
+/// Returns how many octets of memory a struct wireseal_quic_header_key needs.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_quic_header_key_size() -> usize {
     wireseal_quic_header_key::SIZE
 }
 
-/// The alignment of a struct wireseal_quic_header_key.
+/// Returns the alignment of that memory, in octets.
 #[unsafe(no_mangle)]
 pub extern "C" fn wireseal_quic_header_key_align() -> usize {
     wireseal_quic_header_key::ALIGN
 }
 
-/// Makes a packet key in `size` octets of `memory` from a traffic secret: TLS's, wireseal_quic_initial_secret()'s or
-/// wireseal_quic_next_secret()'s. `version` is a version's number on the wire, `algorithm` an enum wireseal_aead_algorithm, and the secret has
+/// Makes a packet key in `size` octets of `memory` from a traffic secret: from TLS, wireseal_quic_initial_secret() or
+/// wireseal_quic_next_secret(). `version` is a version's number on the wire, `algorithm` an enum wireseal_aead_algorithm, and the secret has
 /// wireseal_quic_secret_length() octets.
 ///
 /// Errors: WIRESEAL_STATUS_UNKNOWN_VERSION, WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
@@ -242,7 +243,7 @@ pub unsafe extern "C" fn wireseal_quic_packet_key_from_secret(
     }
 }
 
-/// Makes a packet key from its own octets, as many as wireseal_aead_key_length() tells, and its IV of 12 octets.
+/// Makes a packet key from the octets of the key, wireseal_aead_key_length() of them, and an IV of 12 octets.
 ///
 /// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
 #[unsafe(no_mangle)]
@@ -271,7 +272,7 @@ pub unsafe extern "C" fn wireseal_quic_packet_key_end(key: *mut wireseal_quic_pa
     unsafe { border::end(key) }
 }
 
-/// Makes a header key from the first secret of its level, with the parameters and errors of wireseal_quic_packet_key_from_secret().
+/// Makes a header key from the first secret of its encryption level, with the parameters and errors of wireseal_quic_packet_key_from_secret().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_header_key_from_secret(
     memory: *mut c_void,
@@ -292,7 +293,7 @@ pub unsafe extern "C" fn wireseal_quic_header_key_from_secret(
     }
 }
 
-/// Makes a header key from its own octets, as many as wireseal_aead_key_length() tells.
+/// Makes a header key from the octets of the key, wireseal_aead_key_length() of them.
 ///
 /// Errors: WIRESEAL_STATUS_UNKNOWN_ALGORITHM, WIRESEAL_STATUS_KEY_LENGTH, and those of `memory`.
 #[unsafe(no_mangle)]
@@ -313,8 +314,8 @@ pub unsafe extern "C" fn wireseal_quic_header_key_new(
     }
 }
 
-/// Writes the mask for a `sample` of 16 octets to 5 octets at `mask`: one for the first octet of the header, then four for the packet number (RFC
-/// 9001 §5.4), for stacks that mask headers in a step of its own.
+/// Writes the mask for a `sample` of 16 octets to 5 octets at `mask`: one for the first octet of the header, then four for the packet number
+/// (RFC 9001 §5.4). For stacks that mask headers in a separate step.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_mask(
     key: *const wireseal_quic_header_key,

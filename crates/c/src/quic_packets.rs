@@ -78,13 +78,13 @@ fn status_of_open(error: OpenError) -> Status {
     }
 }
 
-/// Seals a whole packet in place: encrypts the payload, writes the tag and masks the header (RFC 9001 §5.3 and §5.4), in one pass over the packet
-/// where the processor's instructions serve the key.
+/// Seals a whole packet in place: encrypts the payload, writes the tag and masks the header (RFC 9001 §5.3 and §5.4), in one pass over the
+/// packet if Wireseal has routines for the processor's instructions.
 ///
-/// `packet` holds the header as it is authenticated, with reserved bits, key phase and packet number; the payload from `payload_offset` on; and
-/// 16 octets of room for the tag, which `packet_length` and a long header's Length field include. The header ends with the packet number, whose
-/// length is in the two low bits of the first octet. `number` is the whole packet number, and must never be used twice with the same key and
-/// `path`: that would reveal both payloads and let anyone forge others. `path` is 0 but in draft-ietf-quic-multipath.
+/// `packet` holds the unmasked header, with reserved bits, key phase and packet number; the payload from `payload_offset` on; and 16 octets of
+/// room for the tag, which `packet_length` and a long header's Length field include. The header ends with the packet number, whose length is in
+/// the two low bits of the first octet. `number` is the whole packet number, and must never be used twice with the same key and `path`: that
+/// would reveal both payloads and let anyone forge others. `path` is 0 except with draft-ietf-quic-multipath.
 ///
 /// Errors, with nothing written: WIRESEAL_STATUS_TOO_SMALL, WIRESEAL_STATUS_NO_FRAMES, WIRESEAL_STATUS_TOO_SHORT_FOR_SAMPLE,
 /// WIRESEAL_STATUS_TOO_LONG above 65,535 octets of payload, WIRESEAL_STATUS_NUMBER_TOO_LARGE; WIRESEAL_STATUS_BAD_ARGUMENT if the packet number
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn wireseal_quic_seal(
 pub struct wireseal_quic_opened {
     /// The packet number.
     pub number: u64,
-    /// The octets of header, payload and tag. Behind them may be another packet of the datagram.
+    /// The octets of header, payload and tag. Another packet of the datagram may follow.
     pub packet_length: usize,
     /// Where the payload starts, and the header ends.
     pub payload_offset: usize,
@@ -131,12 +131,12 @@ pub struct wireseal_quic_opened {
 /// Opens the first packet of a datagram in place: removes the mask, decodes the packet number, decrypts, and checks the reserved bits and that
 /// there are frames (RFC 9001 §5.5 and §9.5).
 ///
-/// `destination_id_length` is the length of this end's connection IDs, which a short header does not say. `largest` is the largest number opened
-/// so far in the packet's number space and `path`, or WIRESEAL_QUIC_NONE. `phase` is the enum wireseal_quic_phase that `packet_key` is for. Yours
-/// are: the choice of keys by type and phase, duplicates, the order of key phases, the fixed bit, and the integrity limit.
+/// `destination_id_length` is the length of this end's connection IDs, which a short header does not say. `largest` is the largest number
+/// opened so far in the packet's number space and `path`, or WIRESEAL_QUIC_NONE. `phase` is the enum wireseal_quic_phase that `packet_key` is
+/// for. Left to you are: choosing keys by type and phase, dropping duplicates, the order of key phases, the fixed bit, and the integrity limit.
 ///
 /// Errors:
-///   WIRESEAL_STATUS_NOT_AUTHENTIC: the payload is zeros, header and tag are as they were.
+///   WIRESEAL_STATUS_NOT_AUTHENTIC: the payload is zeros; header and tag are unchanged.
 ///   WIRESEAL_STATUS_OTHER_PHASE: nothing was changed, but `number` and `phase` are written to `opened`, and are not authentic. Call again with
 ///   the key of that phase.
 ///   WIRESEAL_STATUS_RESERVED_BITS and WIRESEAL_STATUS_NO_FRAMES: the packet was authentic; payload and tag are zeros.
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn wireseal_quic_open(
     })
 }
 
-/// What a packet says without keys. Nothing of it is authentic. Offsets are from the start of the packet.
+/// What a packet says without keys. None of it is authentic. Offsets are from the start of the packet.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct wireseal_quic_packet {
@@ -206,7 +206,7 @@ pub struct wireseal_quic_packet {
     pub version: u32,
     /// An enum wireseal_quic_packet_type.
     pub packet_type: u32,
-    /// The octets of the packet, tag included. Behind them may be another packet of the datagram.
+    /// The octets of the packet, tag included. Another packet of the datagram may follow.
     pub length: usize,
     /// Where the destination connection ID starts.
     pub destination_id_offset: usize,
@@ -214,7 +214,7 @@ pub struct wireseal_quic_packet {
     pub destination_id_length: usize,
     /// Where the source connection ID starts; 0 for a short header.
     pub source_id_offset: usize,
-    /// Its octets, as many as the destination's at most.
+    /// Its octets, with the same limits.
     pub source_id_length: usize,
     /// Where the token of an Initial packet starts; 0 if there is none.
     pub token_offset: usize,
@@ -224,13 +224,13 @@ pub struct wireseal_quic_packet {
     pub reserved: [u64; 2],
 }
 
-/// Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), to choose them. `destination_id_length` is the length of
-/// this end's connection IDs, which a short header does not say. The fixed bit is yours to check.
+/// Reads what the first packet of a datagram says without keys (RFC 9000 §17.2 and §17.3), so that you can choose them. `destination_id_length`
+/// is the length of this end's connection IDs, which a short header does not say. It does not check the fixed bit.
 ///
 /// Errors:
 ///   WIRESEAL_STATUS_NOT_A_PACKET.
 ///   WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_NOT_PROTECTED for Retry and Version Negotiation packets: `packet` is written all the
-///   same, with the version, the type and both connection IDs, which all versions of QUIC have (RFC 8999 §5.1). Its length is the rest of the
+///   same, with the version, the type and both connection IDs, which all versions of QUIC have (RFC 8999 §5.1). Its `length` is the rest of the
 ///   datagram. A server may answer an unknown version with wireseal_quic_version_negotiation_write().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_packet_read(
@@ -296,8 +296,8 @@ pub unsafe extern "C" fn wireseal_quic_packet_read(
 
 /// Writes a Version Negotiation packet (RFC 9000 §17.2.1), a server's answer to a client's first packet of a version that it does not support,
 /// to at most `packet_size` octets at `packet`, and their number to `packet_length`. `asked` is the datagram that it answers; a server answers
-/// none shorter than 1,200 octets (RFC 9000 §6.1). `versions` are those that the server supports, at most 16. `unused` is random: its low six
-/// bits become those of the first octet.
+/// none shorter than 1,200 octets (RFC 9000 §6.1). `versions` are those that the server supports, at most 16. `unused` is a random octet, whose
+/// low six bits become those of the first octet.
 ///
 /// Errors: WIRESEAL_STATUS_TOO_SMALL; WIRESEAL_STATUS_TOO_LONG for too many versions; WIRESEAL_STATUS_NOT_A_PACKET if `asked` has no long header;
 /// WIRESEAL_STATUS_BAD_ARGUMENT if there are no versions, or `asked` is a Version Negotiation packet itself.
@@ -330,11 +330,11 @@ pub unsafe extern "C" fn wireseal_quic_version_negotiation_write(
 }
 
 /// Reads a Version Negotiation packet that a client has received, and checks that it answers the client's first packet, whose version and
-/// connection IDs are given: it has the same IDs, exchanged, and does not name that version (RFC 9000 §6.2). Writes the versions to at most
-/// `versions_size` places at `versions`, and their number to `count`. The packet is not authentic. A client that has received any other packet
+/// connection IDs are given: it has the same IDs, exchanged, and does not name that version (RFC 9000 §6.2). Writes the versions to `versions`,
+/// which has room for `versions_size`, and their number to `*count`. The packet is not authentic. A client that has received any other packet
 /// of the connection ignores it.
 ///
-/// Errors: WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION: drop it; WIRESEAL_STATUS_TOO_SMALL, and only `count` is written.
+/// Errors: WIRESEAL_STATUS_NOT_VERSION_NEGOTIATION: drop the packet; WIRESEAL_STATUS_TOO_SMALL: only `*count` is written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_quic_version_negotiation_read(
     version: u32,
@@ -396,7 +396,8 @@ pub unsafe extern "C" fn wireseal_quic_retry_tag(
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct wireseal_quic_retry {
-    /// Where the source connection ID starts: it becomes the destination of all that the client sends, and the next Initial keys are of it.
+    /// Where the source connection ID starts. It becomes the destination connection ID of the client's packets, and the next Initial keys are
+    /// derived from it.
     pub source_id_offset: usize,
     /// Its octets: at most 20.
     pub source_id_length: usize,
@@ -408,8 +409,8 @@ pub struct wireseal_quic_retry {
     pub reserved: [u64; 2],
 }
 
-/// Verifies a Retry packet, which fills its datagram (RFC 9001 §5.8). `version` and `original_id`, the destination connection ID, are those of the
-/// client's first Initial packet.
+/// Verifies a Retry packet, which fills its datagram (RFC 9001 §5.8). `version` and `original_id`, its destination connection ID, are those of
+/// the client's first Initial packet.
 ///
 /// Errors, on which a client drops the packet (RFC 9000 §17.2.5.2): WIRESEAL_STATUS_NOT_RETRY, WIRESEAL_STATUS_NOT_A_PACKET,
 /// WIRESEAL_STATUS_RETRY_TAG, WIRESEAL_STATUS_SAME_CONNECTION_ID. Also WIRESEAL_STATUS_UNKNOWN_VERSION, and WIRESEAL_STATUS_TOO_LONG for an ID

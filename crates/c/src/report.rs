@@ -16,25 +16,25 @@ use crate::heap::{characters, for_c};
 /// How many keys a report names of which segments had a wrong MAC. Who forges segments cannot fill a log with more.
 const MOST: usize = 10;
 
-/// What a manager's last step has found out about a socket.
+/// What a manager's last step found out about a socket.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct wireseal_socket_state {
-    /// The number of its attachment. It is never used for another socket of the manager.
+    /// The number of its attachment. The manager uses it for no other socket.
     pub attachment: u64,
     /// The peer of a connection, or of a socket that will connect, as wireseal_manager_set_peer() reads it, with addresses in the form of
     /// RFC 5952. Empty for a socket that listens.
     pub peer: [c_char; 96],
-    /// The number of the newest change of the manager's peers when the step set the keys.
+    /// The number of the newest change of the manager's peers at the time when the step set the keys.
     pub generation: u64,
-    /// For a connection: shut it down, because no key is valid for sending now, or because its peer was removed. Its keys are still on the
-    /// socket, so that what you say last is signed.
+    /// True for a connection that you should shut down, because no key is valid for sending now, or because its peer was removed. Its keys are
+    /// still on the socket, so what you send last is signed.
     pub expired: bool,
-    /// The peer has not signed with the key yet that it was asked for. If it has the key, it does so with its next segment.
+    /// Whether the peer has not signed yet with the key that this end asks for. If it has the key, it does so in its next segment.
     pub is_peer_behind: bool,
     /// Received segments. All zero before the first step, and if the socket has no TCP-AO.
     pub counters: wireseal_counters,
-    /// What wireseal_attachment_set_user() has put in; null before that.
+    /// The pointer of wireseal_attachment_set_user(); null before that call.
     pub user: *mut c_void,
     /// Zeros: for later versions.
     pub reserved: [u64; 2],
@@ -64,18 +64,18 @@ pub enum wireseal_report_kind {
 pub struct wireseal_line {
     /// One line, without a line end.
     pub text: *const c_char,
-    /// Somebody should look at it. Other lines say what was done.
+    /// Whether somebody should look at it. Other lines say what was done.
     pub is_warning: bool,
     /// Zeros: for later versions.
     pub reserved: [u8; 7],
 }
 
-/// What a step has found and done about one socket. It and what it points to last until the callback returns.
+/// What a step found and did about one socket. It and what it points to are valid until the callback returns.
 #[repr(C)]
 pub struct wireseal_report {
     /// An enum wireseal_report_kind.
     pub kind: u32,
-    /// What wireseal_attachment_state() tells from now on.
+    /// The state, as wireseal_attachment_state() writes it from now on.
     pub state: wireseal_socket_state,
     /// Segments since the last report whose MAC was wrong.
     pub refused_bad: u64,
@@ -89,11 +89,11 @@ pub struct wireseal_report {
     pub line_count: usize,
 }
 
-/// Called for each report; `context` is what wireseal_manager_step() was given. It may call any function of the manager.
+/// Called for each report. `context` is the one given to wireseal_manager_step(). It may call any function of the manager.
 pub type wireseal_report_callback =
     Option<unsafe extern "C" fn(context: *mut c_void, report: *const wireseal_report)>;
 
-/// Called with a line of text; `context` is what the function was given. The line lasts until the callback returns.
+/// Called with a line of text, which is valid until the callback returns. `context` is the one given to the function.
 pub type wireseal_line_callback = Option<unsafe extern "C" fn(context: *mut c_void, line: *const c_char)>;
 
 impl wireseal_socket_state {

@@ -77,7 +77,8 @@ pub unsafe extern "C" fn wireseal_traffic_key(
 /// four octets. wireseal_segment_sign() fills it in.
 ///
 /// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
-/// WIRESEAL_STATUS_NO_ROOM if option and padding do not fit: nothing changed.
+///
+/// Error: WIRESEAL_STATUS_NO_ROOM if option and padding do not fit.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_segment_append_ao(
     options: *mut u8,

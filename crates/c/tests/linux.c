@@ -374,7 +374,7 @@ static int has_peer(uint8_t last)
 
 static int listed;
 
-/* Of two peers: 192.0.2.8, with the chain "one", and 192.0.2.10, which the newest change has kept out. */
+/* For two peers: 192.0.2.8, with the chain "one", and 192.0.2.10, which the newest change has blocked. */
 static void list_peer(void *newest, const struct wireseal_peer *peer)
 {
     if (listed++ == 0)
@@ -383,7 +383,7 @@ static void list_peer(void *newest, const struct wireseal_peer *peer)
         HOLDS(strcmp(peer->peer, "192.0.2.10") == 0 && peer->chain == NULL && peer->generation == *(uint64_t *)newest);
 }
 
-/* Every error is told in words, whatever was wrong. */
+/* Every error has a message. */
 static void messages(void)
 {
     struct wireseal_chains *chains, *wrong = (struct wireseal_chains *)manager;

@@ -1,4 +1,4 @@
-/* Calls every function with what is wrong: for the programs misuse_*.c. */
+/* Calls every function with wrong arguments, for the programs misuse_*.c. */
 #ifndef MISUSE_H
 #define MISUSE_H
 

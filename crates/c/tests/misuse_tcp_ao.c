@@ -150,7 +150,7 @@ static void connections(void)
     MISUSED(OK, wireseal_connection_end(H(passive)));
     IS(NOT_A_HANDLE, wireseal_connection_end(passive));
 
-    /* After a fault the handle refuses all but its end. */
+    /* After a fault, only ending the handle works. */
     active = a_connection();
     IS(INTERNAL, wireseal_connection_panic(active));
     IS(INTERNAL, wireseal_connection_get_info(active, &info));
@@ -198,7 +198,7 @@ static void segments(void)
     IS(BAD_ADDRESS, wireseal_traffic_key(&mkt, &context, key, sizeof key, &used));
 }
 
-/* Texts that mean something, and texts that mean nothing. */
+/* Texts of addresses, networks and algorithms: valid and invalid ones. */
 static void texts(void)
 {
     struct wireseal_address address;
@@ -327,7 +327,7 @@ static void shims(void)
     MISUSED(OK, wireseal_shim_accept_mismatches(H(shim), peer_index, 0));
     IS(NO_SUCH_PEER, wireseal_shim_accept_mismatches(shim, 2, 1000));
 
-    /* What is for later versions is zeros. */
+    /* Reserved fields must be zeros. */
     wrong_peer = peer, wrong_peer.reserved[3] = 1;
     IS(BAD_ARGUMENT, wireseal_shim_add_peer(shim, &wrong_peer, mkts, 1, &index));
 

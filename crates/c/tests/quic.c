@@ -22,7 +22,7 @@ struct keys {
     struct wireseal_quic_header_key *header;
 };
 
-/* Writes what the hexadecimal digits say, and returns how many octets these are. */
+/* Writes the octets of hexadecimal digits, and returns how many there are. */
 static size_t octets(const char *digits, uint8_t *into)
 {
     size_t length = strlen(digits) / 2, i;
@@ -67,7 +67,7 @@ static void end_keys(struct keys *keys)
     IS(NOT_A_HANDLE, wireseal_quic_packet_key_end(keys->packet));
 }
 
-/* The keys that follow from a secret, as octets; and keys made of these do what keys made of the secret do. */
+/* The octets of the keys derived from a secret; keys made from them do the same as keys made from the secret. */
 static void key_octets(uint32_t version, uint32_t algorithm, const char *secret, const char *key, const char *iv, const char *header_key,
                        const struct packet_vector *vector)
 {
@@ -98,7 +98,7 @@ static void key_octets(uint32_t version, uint32_t algorithm, const char *secret,
     end_keys(&keys);
 }
 
-/* A published packet is what its header and payload become, and becomes them again. */
+/* Sealing header and payload gives the published packet, and opening it gives them back. */
 static void packet_vector(uint32_t version, uint32_t algorithm, const char *secret, const struct packet_vector *vector)
 {
     uint8_t secret_octets[48], packet[ROOM] = {0};

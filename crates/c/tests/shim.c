@@ -297,7 +297,7 @@ static void mismatches(struct end *a, struct end *b)
     CHECK(passed.verify == 1);
     now += 1000;
     EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
-    /* It stays over, also on a clock that goes back. */
+    /* It stays over, even if the clock goes back. */
     now -= 1000;
     EXPECT(WIRESEAL_STATUS_UNSIGNED, deliver(b, reset));
     OK(wireseal_shim_accept_mismatches(b->shim, b->peer, now + 1000));

@@ -1,4 +1,4 @@
-/* Threads that share a handle: in a connection one works while the others are told so; keys of QUIC serve all at once. */
+/* Threads that share a handle: one at a time works with a connection, and the others get BUSY; QUIC keys work for all at once. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 
