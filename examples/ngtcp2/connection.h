@@ -16,15 +16,9 @@ struct task {
     struct sockaddr_in address;
     /* The only suite offered or accepted, as GnuTLS names it. */
     const char *cipher;
-<<<<<<< HEAD
     /* A server's certificate and key, or the CA that a client trusts. */
     gnutls_certificate_credentials_t credentials;
-    /* What a client sends. A server gets as much. */
-=======
-    /* Folder with ca.pem, server.pem and server.key. */
-    const char *certificates;
     /* Octets that a client sends, and a server receives. */
->>>>>>> 82f6b1b394457458bbefe2fe55eb7625ba5cd5c5
     uint8_t *payload;
     size_t payload_length;
     bool update_keys, retry;
