@@ -31,7 +31,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
         "two_ends_that_follow_the_plan_lose_nothing",
     ),
     ("c.md", "", "crates/c/tests/installed", "cargo-c"),
-    ("embedded.md", "In C", "examples/firmware/run", "wireseal-c"),
+    ("embedded.md", "In C", "examples/firmware/run", "library()"),
     ("daemons/bird.md", "", DAEMON_PAGES, "page-bird"),
     ("daemons/bmp.md", "", DAEMON_PAGES, "page-bmp"),
     ("daemons/exabgp.md", "", DAEMON_PAGES, "page-exabgp"),
