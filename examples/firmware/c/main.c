@@ -18,7 +18,11 @@ static const struct wireseal_pair pair = {
 };
 /* For a laboratory. A product has keys of its own for each device, in a part of its flash that no one can read. */
 static const struct wireseal_mkt key = {
-    100, 100, 0, 0, 0, 0, ALGORITHM, (const uint8_t *)"a secret of 24 octets ..", 24,
+    .send_id = 100,
+    .recv_id = 100,
+    .algorithm = ALGORITHM,
+    .master_key = (const uint8_t *)"a secret of 24 octets ..",
+    .master_key_length = 24,
 };
 
 /* A segment as a TCP stack makes it, with its AO option, signed; returns its length. The ports are in `tcp`. */
