@@ -187,11 +187,13 @@ pub unsafe extern "C" fn wireseal_shim_inbound_batch(
             for packets in packets.chunks_mut(BATCH) {
                 let mut buffers = wireseal_packet::buffers(packets)?;
                 for (buffer, packet) in buffers.iter_mut().zip(&*packets) {
-                    *buffer = core::mem::take(buffer).split_at_mut(packet.offset).1;
+                    *buffer = core::mem::take(buffer).get_mut(packet.offset..).unwrap_or_default();
                 }
-                shim.inbound_batch(now, &mut buffers[..packets.len()], |index, verdict| {
-                    let packet = &mut packets[index];
-                    packet.conclude(verdict, packet.offset);
+                let buffers = buffers.get_mut(..packets.len()).unwrap_or_default();
+                shim.inbound_batch(now, buffers, |index, verdict| {
+                    if let Some(packet) = packets.get_mut(index) {
+                        packet.conclude(verdict, packet.offset);
+                    }
                 });
             }
             Ok(())
@@ -219,8 +221,11 @@ pub unsafe extern "C" fn wireseal_shim_outbound_batch(
                 let mut rooms = packets.iter().map(|packet| packet.offset);
                 let mut buffers =
                     wireseal_packet::buffers(packets)?.map(|buffer| (buffer, rooms.next().unwrap_or(0)));
-                shim.outbound_batch(now, &mut buffers[..packets.len()], |index, verdict| {
-                    packets[index].conclude(verdict, 0);
+                let buffers = buffers.get_mut(..packets.len()).unwrap_or_default();
+                shim.outbound_batch(now, buffers, |index, verdict| {
+                    if let Some(packet) = packets.get_mut(index) {
+                        packet.conclude(verdict, 0);
+                    }
                 });
             }
             Ok(())
