@@ -402,7 +402,7 @@ static void messages(void)
     HOLDS(has("key 0: no algorithm has this number"));
     message[0] = 0;
     GIVES(BAD_ADDRESS, wireseal_socket_add_key(0, &remote, &one, NULL, 0, message, sizeof message));
-    HOLDS(has("wrong version or prefix length"));
+    HOLDS(has("invalid version, text or prefix"));
     GIVES(NOT_A_HANDLE, wireseal_manager_set_peer((struct wireseal_manager *)message, "192.0.2.7", wrong, NULL, message, sizeof message, NULL));
     HOLDS(has("not such a handle"));
     message[0] = 0;
