@@ -410,7 +410,7 @@ static void messages(void)
     HOLDS(has("not such a handle"));
     message[0] = 0;
     GIVES(BAD_ARGUMENT, wireseal_manager_set_peer(manager, "\xff", wrong, NULL, message, sizeof message, NULL));
-    HOLDS(has("no meaning here"));
+    HOLDS(has("does not accept this number, text or combination"));
     message[0] = 0;
     GIVES(NULL_POINTER, wireseal_chains_from_file("keys", 0, message, sizeof message, NULL));
     HOLDS(has("a pointer is null"));
