@@ -166,6 +166,7 @@ async fn another_secret(lab: &Lab) -> Result<Refusal> {
 }
 
 async fn each_function(lab: &Lab) -> Result<Evidence> {
+    lab.north.shell("ip link set lo up").await?;
     let before = lab.north.counters().await?;
     let said = lab.north.shell("c-sockets").await?;
     let counted = lab.north.counters().await?.since(&before).check_good("north")?;
@@ -174,6 +175,7 @@ async fn each_function(lab: &Lab) -> Result<Evidence> {
 }
 
 async fn callers_secret(lab: &Lab) -> Result<Refusal> {
+    lab.north.shell("ip link set lo up").await?;
     let before = lab.north.counters().await?;
     let said = lab.north.shell("c-sockets 'what it does not know'; echo ended with $?").await?;
     ensure!(said.contains("the connection is not opened\nended with 2"), "{said}");
