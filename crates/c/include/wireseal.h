@@ -61,7 +61,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// An alignment that is enough for every handle, in octets. malloc() gives less: use aligned_alloc(), or _Alignas for static memory.
+// An alignment that is enough for every handle, in octets. malloc() usually aligns to 16 only: use
+// aligned_alloc(), or _Alignas for static memory.
 #define WIRESEAL_ALIGN 64
 
 // The version of this header: WIRESEAL_VERSION_MAJOR.WIRESEAL_VERSION_MINOR.WIRESEAL_VERSION_PATCH. wireseal_version() returns that of the
@@ -1162,7 +1163,7 @@ enum wireseal_status wireseal_connection_import(void *memory,
 enum wireseal_status wireseal_connection_end(struct wireseal_connection *connection);
 
 // Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of four
-// octets. Call it for every header, because each segment of the peer can change the current key.
+// octets. Call it for every header, because any segment from the peer may change the current key.
 //
 // `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
 //
@@ -1487,8 +1488,8 @@ enum wireseal_status wireseal_shim_outbound(struct wireseal_shim *shim,
                                             size_t *offset,
                                             size_t *new_length);
 
-// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each its result. MACs are computed 16 at a time,
-// which takes a fraction of the time. Pass what has arrived; do not wait for more.
+// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each its result. MACs are computed 16 at a time.
+// Pass what has arrived; do not wait for more.
 //
 // The call returns WIRESEAL_STATUS_OK even if packets were refused.
 //
@@ -1792,8 +1793,8 @@ enum wireseal_status wireseal_manager_attach_listener(const struct wireseal_mana
 // Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
 // peers are still protected.
 //
-// Call wireseal_manager_attach_accepted() for every connection that it accepts. If that returns WIRESEAL_STATUS_NO_PEER, the other end is none
-// of the manager's peers, and you may serve it; on any other error reset the connection.
+// Call wireseal_manager_attach_accepted() for every connection that it accepts. If that returns WIRESEAL_STATUS_NO_PEER, the other end is no
+// peer of the manager's, and you may serve it; on any other error reset the connection.
 // `message` and the duplicate: as for wireseal_manager_attach_listener().
 enum wireseal_status wireseal_manager_attach_mixed(const struct wireseal_manager *manager,
                                                    int fd,

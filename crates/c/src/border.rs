@@ -25,7 +25,8 @@ const BUSY: u8 = 2;
 /// A call has panicked: nobody knows what the value is worth.
 const BROKEN: u8 = 3;
 
-/// An alignment that is enough for every handle, in octets. malloc() gives less: use aligned_alloc(), or _Alignas for static memory.
+/// An alignment that is enough for every handle, in octets. malloc() usually aligns to 16 only: use
+/// aligned_alloc(), or _Alignas for static memory.
 pub const WIRESEAL_ALIGN: usize = 64;
 
 /// A value of Rust in memory of C, with what tells it from other memory.

@@ -313,7 +313,7 @@ pub unsafe extern "C" fn wireseal_connection_end(connection: *mut wireseal_conne
 }
 
 /// Appends an AO option of the current key's size to the options of a header that will be signed, and pads it with NOPs to a multiple of four
-/// octets. Call it for every header, because each segment of the peer can change the current key.
+/// octets. Call it for every header, because any segment from the peer may change the current key.
 ///
 /// `options` is the header's option space of `size` octets, at most 40, of which `used` have options. Their new length goes to `*new_used`.
 ///

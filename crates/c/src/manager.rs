@@ -179,8 +179,8 @@ pub unsafe extern "C" fn wireseal_manager_attach_listener(
 /// Attaches a socket that listens, or will, and also serves peers that the manager does not have, with TCP-MD5 or with nothing. The manager's
 /// peers are still protected.
 ///
-/// Call wireseal_manager_attach_accepted() for every connection that it accepts. If that returns WIRESEAL_STATUS_NO_PEER, the other end is none
-/// of the manager's peers, and you may serve it; on any other error reset the connection.
+/// Call wireseal_manager_attach_accepted() for every connection that it accepts. If that returns WIRESEAL_STATUS_NO_PEER, the other end is no
+/// peer of the manager's, and you may serve it; on any other error reset the connection.
 /// `message` and the duplicate: as for wireseal_manager_attach_listener().
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn wireseal_manager_attach_mixed(

@@ -163,8 +163,8 @@ impl wireseal_packet {
     }
 }
 
-/// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each its result. MACs are computed 16 at a time,
-/// which takes a fraction of the time. Pass what has arrived; do not wait for more.
+/// Takes `count` packets from the link, each as wireseal_shim_inbound() does, and writes to each its result. MACs are computed 16 at a time.
+/// Pass what has arrived; do not wait for more.
 ///
 /// The call returns WIRESEAL_STATUS_OK even if packets were refused.
 ///
