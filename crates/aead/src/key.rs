@@ -55,6 +55,7 @@ enum State {
     ChaCha20Poly1305(rustcrypto::ChaCha20Poly1305),
     Aes128Ccm(rustcrypto::Aes128Ccm),
     /// A dropped key: no call sees it.
+    #[allow(dead_code, reason = "only its octets in memory count")]
     Wiped([u8; OCTETS]),
 }
 
@@ -302,37 +303,38 @@ fn refused(text: &mut [u8]) -> AeadError {
 impl State {
     /// `None` if the key is not of the algorithm's length.
     fn new(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
-        Some(match (backend, algorithm) {
-            (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128Ccm(rustcrypto::Aes128Ccm::new(key)?),
+        match (backend, algorithm) {
+            (_, AeadAlgorithm::Aes128Ccm) => rustcrypto::Aes128Ccm::new(key).map(Self::Aes128Ccm),
             #[cfg(feature = "kernels")]
-            (Backend::Kernels, _) => match Self::of_kernels(algorithm, key) {
-                Some(key) => key,
-                None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
-            },
+            (Backend::Kernels, _) => Self::of_kernels(algorithm, key)
+                .or_else(|| Self::new(Backend::BEHIND_KERNELS, algorithm, key)),
             #[cfg(feature = "ring")]
-            (Backend::Ring, _) => Self::Ring(algorithm, ring::AeadKey::new(algorithm, key)?),
+            (Backend::Ring, _) => ring::AeadKey::new(algorithm, key).map(|key| Self::Ring(algorithm, key)),
             #[cfg(feature = "aws-lc-rs")]
-            (Backend::AwsLc, _) => Self::AwsLc(algorithm, aws_lc::AeadKey::new(algorithm, key)?),
+            (Backend::AwsLc, _) => {
+                aws_lc::AeadKey::new(algorithm, key).map(|key| Self::AwsLc(algorithm, key))
+            }
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::Aes128Gcm) => {
-                Self::Aes128Gcm(rustcrypto::Aes128Gcm::new(key)?)
+                rustcrypto::Aes128Gcm::new(key).map(Self::Aes128Gcm)
             }
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::Aes256Gcm) => {
-                Self::Aes256Gcm(rustcrypto::Aes256Gcm::new(key)?)
+                rustcrypto::Aes256Gcm::new(key).map(Self::Aes256Gcm)
             }
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::ChaCha20Poly1305) => {
-                Self::ChaCha20Poly1305(rustcrypto::ChaCha20Poly1305::new(key)?)
+                rustcrypto::ChaCha20Poly1305::new(key).map(Self::ChaCha20Poly1305)
             }
-        })
+        }
     }
 
     /// `None` if the processor lacks the instructions.
     #[cfg(feature = "kernels")]
     fn of_kernels(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
         if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
-            ChaCha20Poly1305Key::new(key.try_into().ok()?).map(Self::KernelChaCha20Poly1305)
+            let key = key.try_into().ok().and_then(ChaCha20Poly1305Key::new);
+            key.map(Self::KernelChaCha20Poly1305)
         } else {
             GcmKey::new(key).map(|key| Self::KernelGcm(algorithm, key))
         }
@@ -342,9 +344,7 @@ impl State {
 impl Drop for AeadKey {
     fn drop(&mut self) {
         self.0 = State::Wiped([0; OCTETS]);
-        if let State::Wiped(octets) = &self.0 {
-            optimization_barrier(octets);
-        }
+        optimization_barrier(&self.0);
     }
 }
 

@@ -14,15 +14,15 @@ macro_rules! keys_of {
                     AeadAlgorithm::ChaCha20Poly1305 => &aead::CHACHA20_POLY1305,
                     AeadAlgorithm::Aes128Ccm => return None,
                 };
-                Some(Self(LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?).into()))
+                UnboundKey::new(algorithm, key).ok().map(|key| Self(LessSafeKey::new(key).into()))
             }
 
             /// `None` if the text is too long.
             #[inline]
             pub(crate) fn seal(&self, nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> Option<[u8; 16]> {
                 let nonce = Nonce::assume_unique_for_key(*nonce);
-                let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), text).ok()?;
-                tag.as_ref().first_chunk().copied()
+                let tag = self.0.seal_in_place_separate_tag(nonce, Aad::from(aad), text).ok();
+                tag.and_then(|tag| tag.as_ref().first_chunk().copied())
             }
         }
 
@@ -36,7 +36,7 @@ macro_rules! keys_of {
                     AeadAlgorithm::ChaCha20Poly1305 => &quic::CHACHA20,
                     AeadAlgorithm::Aes128Ccm => return None,
                 };
-                Some(Self(quic::HeaderProtectionKey::new(algorithm, key).ok()?))
+                quic::HeaderProtectionKey::new(algorithm, key).ok().map(Self)
             }
 
             #[inline]

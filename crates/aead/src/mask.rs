@@ -39,6 +39,7 @@ pub(crate) enum State {
     #[cfg(any(feature = "ring", feature = "rustcrypto"))]
     ChaCha20(rustcrypto::ChaCha20Mask),
     /// A dropped key: no call sees it.
+    #[allow(dead_code, reason = "only its octets in memory count")]
     Wiped([u8; OCTETS]),
 }
 
@@ -109,41 +110,39 @@ impl MaskKey {
 impl State {
     /// `None` if the key is not of the algorithm's length.
     fn new(backend: Backend, algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
-        Some(match (backend, algorithm) {
+        match (backend, algorithm) {
             #[cfg(feature = "kernels")]
-            (Backend::Kernels, _) => match Self::of_kernels(algorithm, key) {
-                Some(key) => key,
-                None => return Self::new(Backend::BEHIND_KERNELS, algorithm, key),
-            },
-            (_, AeadAlgorithm::Aes128Ccm) => Self::Aes128(rustcrypto::Aes128Mask::new(key)?),
+            (Backend::Kernels, _) => Self::of_kernels(algorithm, key)
+                .or_else(|| Self::new(Backend::BEHIND_KERNELS, algorithm, key)),
+            (_, AeadAlgorithm::Aes128Ccm) => rustcrypto::Aes128Mask::new(key).map(Self::Aes128),
             #[cfg(feature = "ring")]
             (Backend::Ring, AeadAlgorithm::ChaCha20Poly1305) if !ring::CHACHA20_HAS_ASSEMBLY => {
-                Self::ChaCha20(rustcrypto::ChaCha20Mask::new(key)?)
+                rustcrypto::ChaCha20Mask::new(key).map(Self::ChaCha20)
             }
             #[cfg(feature = "ring")]
-            (Backend::Ring, _) => Self::Ring(ring::MaskKey::new(algorithm, key)?),
+            (Backend::Ring, _) => ring::MaskKey::new(algorithm, key).map(Self::Ring),
             #[cfg(feature = "aws-lc-rs")]
-            (Backend::AwsLc, _) => Self::AwsLc(aws_lc::MaskKey::new(algorithm, key)?),
+            (Backend::AwsLc, _) => aws_lc::MaskKey::new(algorithm, key).map(Self::AwsLc),
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::Aes128Gcm) => {
-                Self::Aes128(rustcrypto::Aes128Mask::new(key)?)
+                rustcrypto::Aes128Mask::new(key).map(Self::Aes128)
             }
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::Aes256Gcm) => {
-                Self::Aes256(rustcrypto::Aes256Mask::new(key)?)
+                rustcrypto::Aes256Mask::new(key).map(Self::Aes256)
             }
             #[cfg(feature = "rustcrypto")]
             (Backend::RustCrypto, AeadAlgorithm::ChaCha20Poly1305) => {
-                Self::ChaCha20(rustcrypto::ChaCha20Mask::new(key)?)
+                rustcrypto::ChaCha20Mask::new(key).map(Self::ChaCha20)
             }
-        })
+        }
     }
 
     /// `None` if the processor lacks the instructions.
     #[cfg(feature = "kernels")]
     fn of_kernels(algorithm: AeadAlgorithm, key: &[u8]) -> Option<Self> {
         if algorithm == AeadAlgorithm::ChaCha20Poly1305 {
-            Some(Self::KernelChaCha20(ChaCha20MaskKey::new(key.try_into().ok()?)))
+            key.try_into().ok().map(|key| Self::KernelChaCha20(ChaCha20MaskKey::new(key)))
         } else {
             AesMaskKey::new(key).map(Self::KernelAes)
         }
@@ -153,9 +152,7 @@ impl State {
 impl Drop for MaskKey {
     fn drop(&mut self) {
         self.0 = State::Wiped([0; OCTETS]);
-        if let State::Wiped(octets) = &self.0 {
-            optimization_barrier(octets);
-        }
+        optimization_barrier(&self.0);
     }
 }
 

@@ -64,8 +64,7 @@ pub(crate) struct ChaCha20Mask(zeroize::Zeroizing<[u8; 32]>);
 #[cfg(any(feature = "ring", feature = "rustcrypto"))]
 impl ChaCha20Mask {
     pub(crate) fn new(key: &[u8]) -> Option<Self> {
-        let key: &[u8; 32] = key.try_into().ok()?;
-        Some(Self(zeroize::Zeroizing::new(*key)))
+        key.try_into().ok().map(|key: &[u8; 32]| Self(zeroize::Zeroizing::new(*key)))
     }
 
     #[inline(never)]

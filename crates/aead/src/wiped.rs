@@ -21,3 +21,29 @@ pub(crate) const fn octets_but_tag(variants: &[Layout]) -> usize {
     }
     size.next_multiple_of(align) - 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Tagged<T> = (u8, T);
+
+    /// By the compiler's own layout of enums of this kind.
+    #[test]
+    fn an_enum_is_as_large_as_its_largest_variant_in_units_of_the_strictest() {
+        let table = [
+            (&[][..], 0),
+            (&[Layout::new::<Tagged<u8>>()], 1),
+            (&[Layout::new::<Tagged<u64>>()], 15),
+            (&[Layout::new::<Tagged<u64>>(), Layout::new::<Tagged<[u8; 8]>>()], 15),
+            // The larger needs no alignment, so the other's rounds it up from 23 octets to 24.
+            (&[Layout::new::<Tagged<u64>>(), Layout::new::<Tagged<[u8; 22]>>()], 23),
+            (&[Layout::new::<Tagged<[u8; 22]>>(), Layout::new::<Tagged<u64>>()], 23),
+            (&[Layout::new::<Tagged<[u8; 22]>>(), Layout::new::<Tagged<u16>>()], 23),
+            (&[Layout::new::<Tagged<[u8; 22]>>()], 22),
+        ];
+        for (variants, octets) in table {
+            assert_eq!(octets_but_tag(variants), octets, "{variants:?}");
+        }
+    }
+}

@@ -181,7 +181,7 @@ impl Version {
     }
 
     const fn long_type(self, first: u8) -> TypeBits {
-        match ((first >> 4) % 4 + 4 - self.type_shift()) % 4 {
+        match ((first >> 4) + 4 - self.type_shift()) % 4 {
             0 => TypeBits::Protected(LongType::Initial),
             1 => TypeBits::Protected(LongType::ZeroRtt),
             2 => TypeBits::Protected(LongType::Handshake),

@@ -21,10 +21,10 @@ const SHORT_RESERVED: u8 = 0x18;
 const KEY_PHASE: u8 = 0x04;
 const NUMBER_LENGTH: u8 = 0x03;
 
-/// The sample for the mask, or `None` if the packet is too short for one.
+/// The sample for the mask, or `None` if the packet is too short for one. `number_offset` is inside of the packet, or at its end.
 #[inline]
 pub(crate) fn sample(packet: &[u8], number_offset: usize) -> Option<&[u8; SAMPLE_LENGTH]> {
-    packet.get(number_offset.checked_add(SAMPLE_OFFSET)?..)?.first_chunk()
+    packet.get(number_offset + SAMPLE_OFFSET..)?.first_chunk()
 }
 
 /// The bits of the first octet that the mask covers (RFC 9001 §5.4.1).

@@ -20,8 +20,42 @@ fn keys_of_other_lengths() {
             }
         }
     });
-    let error = AeadKey::new(AeadAlgorithm::Aes256Gcm, &[0; 16]).expect_err("half a key").to_string();
-    assert_eq!(error, "a key for AES-256-GCM has 32 octets, not 16");
+}
+
+/// An error names the algorithm, not the cipher suite of TLS.
+#[test]
+fn errors_as_people_read_them() {
+    let key_of_7 = |algorithm| AeadKey::new(algorithm, &[0; 7]).expect_err("no key").to_string();
+    assert_eq!(
+        AeadAlgorithm::ALL.map(key_of_7),
+        [
+            "a key for AES-128-GCM has 16 octets, not 7",
+            "a key for AES-256-GCM has 32 octets, not 7",
+            "a key for ChaCha20-Poly1305 has 32 octets, not 7",
+            "a key for AES-128-CCM has 16 octets, not 7",
+        ]
+    );
+    let maximum = 16_777_215;
+    let too_long = AeadError::TooLong { algorithm: AeadAlgorithm::Aes128Ccm, maximum, got: 16_777_216 };
+    let texts = [
+        (too_long, "a text for AES-128-CCM has at most 16777215 octets, not 16777216"),
+        (
+            AeadError::NoRoomForTag { needed: 16, got: 15 },
+            "a buffer to seal ends with 16 octets of room for the tag, and this one has only 15",
+        ),
+        (
+            AeadError::SampleOutside { needed: 20, got: 19 },
+            "the sample ends 20 octets after the start of the text, which has only 19 with its tag",
+        ),
+        (
+            AeadError::Truncated { needed: 16, got: 3 },
+            "a sealed message has a tag of 16 octets, and this one only 3 octets",
+        ),
+        (AeadError::NotAuthentic, "the message is not authentic"),
+    ];
+    for (error, text) in texts {
+        assert_eq!(error.to_string(), text);
+    }
 }
 
 #[test]
@@ -88,6 +122,12 @@ fn texts_that_are_too_long() {
     assert_eq!(key.seal_detached(&NONCE, b"", text), Err(error));
     assert_eq!(key.open_detached(&NONCE, b"", text, tag), Err(error));
     assert!(message.iter().all(|octet| *octet == 0x5a));
+    // The other algorithms take it.
+    for algorithm in AeadAlgorithm::ALL.into_iter().filter(|other| *other != algorithm) {
+        let key = AeadKey::new(algorithm, &octets(algorithm.key_length(), 1)).unwrap();
+        assert_eq!(key.seal(&NONCE, b"", &mut message), Ok(()));
+        assert!(key.open(&NONCE, b"", &mut message).unwrap().iter().all(|octet| *octet == 0x5a));
+    }
 }
 
 #[test]

@@ -251,7 +251,8 @@ impl OneRtt {
         }
     }
 
-    /// Enters the next phase. Its keys are already derived, unless this end updates twice without sealing anything in between.
+    /// Enters the next phase. Its keys are already derived: with them the peer's update was opened, and this end initiates none before it
+    /// has sealed a packet of the current phase.
     fn advance(&mut self) {
         let next = self.next.take().unwrap_or_else(|| self.derive_next());
         self.sealer.keys.packet_key = next.seal;

@@ -78,6 +78,11 @@ fn a_connection_id_over_20_octets() {
         assert_eq!(error, HeaderError::ConnectionIdTooLong { maximum: expected, got });
         assert_eq!(packet, received);
     }
+    // The length alone says so, even if the packet ends there.
+    for packet in [&[0xc0, 0, 0, 0, 1, 21][..], &[0xc0, 0, 0, 0, 1, 0, 21]] {
+        let error = PacketHeader::read(packet, 8).map(drop).unwrap_err();
+        assert_eq!(error, HeaderError::ConnectionIdTooLong { maximum: expected, got: 21 });
+    }
 }
 
 #[test]
@@ -90,6 +95,9 @@ fn what_is_no_protected_packet() {
     let short = PacketHeader::read(&[0x40, 1, 2, 3, 4], 2).unwrap();
     assert_eq!((short.packet_type(), short.version()), (PacketType::OneRtt, None));
     assert_eq!((short.destination(), short.source(), short.octets().len()), (&[1, 2][..], &[][..], 5));
+    // The connection ID may be all there is, which is too short to open.
+    let bare = PacketHeader::read(&[0x40; 9], 8).unwrap();
+    assert_eq!((bare.destination(), bare.octets()), (&[0x40; 8][..], &[0x40; 9][..]));
     assert_eq!(parse(&[0x80, 0, 0, 0, 0, 0, 0]), HeaderError::VersionNegotiation);
     assert_eq!(parse(&[0xc0, 0, 0, 0, 2, 0, 0]), HeaderError::UnknownVersion(2));
     assert_eq!(parse(&[0xf0, 0, 0, 0, 1, 0, 0]), HeaderError::Retry);

@@ -237,6 +237,12 @@ fn q_31_old_keys_after_new_ones_are_an_error() {
         }
         // It was authentic, so it is not counted as a forgery.
         assert_eq!((ours.failures(), ours.phases()), (0, before));
+        // Once this end has answered, numbers above 20 may be of the next phase; those up to it still cannot.
+        ours.seal(FRAMES);
+        for number in [10, 11, 20] {
+            let packet = schedule.seal(0, 0, number, FRAMES);
+            assert_eq!(ours.open(&packet), Err(OpenError::KeyUpdate), "{number}");
+        }
         assert_eq!(ours.open(&schedule.seal(0, 0, 9, FRAMES)).unwrap().generation, 0);
     });
 }

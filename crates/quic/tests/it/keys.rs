@@ -1,16 +1,20 @@
 //! Keys and their derivation (RFC 9001 §5.1 and §5.2, RFC 9369 §3.3 and §4.1).
 
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+
 use hex_literal::hex;
+use wireseal_aead::AeadKey;
 use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey, initial_secrets, next_secret};
 use wireseal_quic::{
-    AeadAlgorithm, Backend, ConnectionId, InitialKeys, KeyError, Keys, LongType, NumberLength, OpenError,
-    PacketNumberCounter, PacketType, Protected, Sealer, TrafficSecret, Version,
+    AeadAlgorithm, Backend, ConnectionId, InitialKeys, KeyError, Keys, LongType, NumberLength, OneRttSealer,
+    OpenError, PacketNumberCounter, PacketType, Protected, Sealer, TrafficSecret, Version,
 };
 
 use crate::support::schedule::{PHASE, Schedule, expand_label, initial_secret, label, seal_as_given};
 use crate::support::{
     DESTINATION, Draft, FRAMES, Level, NUMBER_LENGTHS, Receiver, Side, Suite, destination, for_both_roles,
-    suites, update_fully,
+    suites, suites_of_one_version, update_fully,
 };
 
 /// A packet with number 3, sealed with keys that this test derives.
@@ -339,4 +343,67 @@ fn q_26_every_suite_seals_with_one_backend_and_opens_with_any() {
             }
         }
     }
+}
+
+/// What a log or a measurement says of a key is what the AEAD says.
+#[test]
+fn keys_say_what_serves_them() {
+    for suite in suites_of_one_version() {
+        let Suite { backend, algorithm, .. } = suite;
+        let key = vec![7; algorithm.key_length()];
+        let served_by = AeadKey::with_backend(backend, algorithm, &key).unwrap().served_by();
+        assert_eq!(client_keys(suite).served_by(), served_by);
+        let (packet_key, header_key) = client_keys(suite).into_parts();
+        assert_eq!((packet_key.served_by(), packet_key.algorithm()), (served_by, algorithm));
+        assert_eq!(header_key.algorithm(), algorithm);
+    }
+}
+
+/// Without a backend named, every kind of key is the active backend's, and the same key as by its name.
+#[test]
+fn keys_are_of_the_active_backend() {
+    let backend = Backend::active();
+    for suite in suites().filter(|suite| suite.backend == backend) {
+        let Suite { version, algorithm, .. } = suite;
+        let octets = KeyOctets::derive(version, &suite.secret(Side::Client));
+        let served_by = client_keys(suite).served_by();
+        let packet_key = PacketKey::new(algorithm, octets.key(), octets.iv()).unwrap();
+        assert_eq!(packet_key.served_by(), served_by);
+        let header_key = HeaderKey::new(algorithm, octets.header_protection_key()).unwrap();
+        let keys = Keys::new(version, PacketType::OneRtt, suite.secret(Side::Client));
+        assert_eq!(keys.served_by(), served_by);
+        let (of_keys, header_of_keys) = keys.into_parts();
+        let early = |counter| {
+            let [local, remote] = Side::BOTH.map(|side| suite.secret(side));
+            OneRttSealer::new(version, local, remote, counter)
+        };
+        let mut by_one_rtt = short();
+        assert_eq!(early(PacketNumberCounter::default()).seal(by_one_rtt.outgoing()), Ok(0));
+        for (packet_key, header_key) in [(packet_key, header_key), (of_keys, header_of_keys)] {
+            assert_eq!(
+                seal_as_given(&packet_key, &header_key, short(), 0, 0),
+                by_one_rtt.octets,
+                "{suite:?}"
+            );
+        }
+        let got = octets.key().len() - 1;
+        let error = KeyError::WrongLength { algorithm, expected: got + 1, got };
+        assert_eq!(PacketKey::new(algorithm, &octets.key()[1..], octets.iv()).unwrap_err(), error);
+        assert_eq!(HeaderKey::new(algorithm, &octets.header_protection_key()[1..]).unwrap_err(), error);
+    }
+}
+
+/// A stack finds the connection of a packet by its destination.
+#[test]
+fn a_connection_id_is_found_in_a_map() {
+    let ids: Vec<_> = (0..=20).map(|length| ConnectionId::new(&[0; 20][..length]).unwrap()).collect();
+    let connections: HashMap<_, _> = ids.iter().copied().zip(0..).collect();
+    assert_eq!(connections.len(), ids.len());
+    for (number, id) in ids.iter().enumerate() {
+        assert_eq!(connections.get(&ConnectionId::new(id).unwrap()), Some(&number));
+    }
+    // Different connection IDs have different hashes, so that a map of many stays fast.
+    let hasher = RandomState::new();
+    let hashes: HashSet<_> = ids.iter().map(|id| hasher.hash_one(id)).collect();
+    assert_eq!(hashes.len(), ids.len());
 }

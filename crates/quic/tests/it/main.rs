@@ -17,6 +17,7 @@ mod pair;
 mod seal;
 mod secrets;
 mod support;
+mod texts;
 mod tokens;
 mod unprotected;
 mod vectors;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use wireseal_quic::hazmat::PathId;
 use wireseal_quic::{
     Keys, MAX_PACKET_NUMBER, Now, NumberLength, OneRtt, OpenError, PacketNumberCounter, PacketType,
-    SealError, Sealer, TrafficSecret, decode_packet_number,
+    Protected, SealError, Sealer, TrafficSecret, decode_packet_number,
 };
 
 use crate::support::schedule::Schedule;
@@ -86,7 +86,10 @@ fn q_17_the_edges_of_each_window() {
         assert_eq!(decode_packet_number(Some(largest), too_new as u32, length), too_new - 2 * half);
         // There are no numbers below 0 or above 2^62-1.
         assert_eq!(decode_packet_number(None, (2 * half - 1) as u32, length), 2 * half - 1);
-        assert_eq!(decode_packet_number(Some(MAX_PACKET_NUMBER - 1), 5, length), (1 << 62) - 2 * half + 5);
+        for low in [0, 5] {
+            let number = (1 << 62) - 2 * half + u64::from(low);
+            assert_eq!(decode_packet_number(Some(MAX_PACKET_NUMBER - 1), low, length), number);
+        }
         assert_eq!(decode_packet_number(Some(MAX_PACKET_NUMBER - 1), u32::MAX, length), MAX_PACKET_NUMBER);
     }
     // RFC 9000 §A.2: one octet distinguishes 0x80 numbers, and so on.
@@ -328,6 +331,15 @@ fn q_19_no_number_above_the_last_is_sealed() {
             assert_eq!(key.seal(PathId(0), number, b"", &mut payload), Err(SealError::NumbersExhausted));
         }
         assert_eq!(payload, FRAMES);
+        assert!(key.seal(PathId(0), MAX_PACKET_NUMBER, b"", &mut payload).is_ok());
+        // The last number, whose two low octets are ones, by the key alone.
+        let header_key = Schedule::new(suite, Side::Client).header_key();
+        let mut packet = [0x41, 0xff, 0xff, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(key.seal_packet(&header_key, PathId(0), MAX_PACKET_NUMBER, &mut packet, 3), Ok(()));
+        let (packet, _) = Protected::split_first(&mut packet, 0).unwrap();
+        let unmasked = header_key.unmask(packet, Some(MAX_PACKET_NUMBER - 1)).unwrap();
+        assert_eq!(unmasked.number(), MAX_PACKET_NUMBER);
+        assert_eq!(unmasked.open_by(&key, PathId(0)).unwrap().payload, [1, 2, 3]);
     }
 }
 

@@ -5,7 +5,8 @@ use std::fmt::Debug;
 use wireseal_quic::hazmat::{HeaderKey, KeyOctets, PacketKey};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, Backend, InitialKeys, Keys, NumberLength, OneRtt,
-    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, TrafficSecret, Version,
+    PacketNumberCounter, PacketType, Protected, ReceiveSpace, Sealer, StatelessResetKey, StatelessResetToken,
+    TokenKey, TrafficSecret, Version,
 };
 use zeroize::ZeroizeOnDrop;
 
@@ -153,4 +154,40 @@ fn q_47_secrets_are_wiped() {
     assert!(std::mem::needs_drop::<HeaderKey>());
     // The counter holds no secret.
     assert!(!std::mem::needs_drop::<PacketNumberCounter>());
+}
+
+/// No octet of a secret is left where it was.
+#[cfg(target_os = "linux")]
+#[test]
+fn q_47_memory_of_dropped_secrets_holds_none_of_them() {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt;
+
+    fn check<T>(value: T, secrets: &[&[u8]]) {
+        let mut values = vec![value];
+        let octets_at = values.as_ptr().addr() as u64;
+        let present = |secret: &[u8]| {
+            let mut octets = vec![0; size_of::<T>()];
+            File::open("/proc/self/mem").unwrap().read_exact_at(&mut octets, octets_at).unwrap();
+            octets.windows(secret.len()).any(|window| window == secret)
+        };
+        assert!(secrets.iter().all(|secret| present(secret)));
+        // Drops the value where it is.
+        values.clear();
+        let parts = |secret: &&[u8]| secret.chunks_exact(4).any(present);
+        assert!(!secrets.iter().any(parts), "{}", std::any::type_name::<T>());
+    }
+    for suite in suites() {
+        let Suite { version, algorithm, .. } = suite;
+        let secret = suite.secret_octets(Side::Client);
+        check(suite.secret(Side::Client), &[&secret]);
+        let of_first = derived(suite, secret);
+        let [key, iv, hp] = [0, 1, 2].map(|i| &of_first[i][..]);
+        check(KeyOctets::derive(version, &suite.secret(Side::Client)), &[key, iv, hp]);
+        check(PacketKey::new(algorithm, key, &iv.try_into().unwrap()).unwrap(), &[iv]);
+    }
+    let key = std::array::from_fn(|i| 0xc1 ^ i as u8);
+    check(TokenKey::new(&key), &[&key]);
+    check(StatelessResetKey::new(&key), &[&key]);
+    check(StatelessResetToken::new(*key.first_chunk().unwrap()), &[&key[..16]]);
 }

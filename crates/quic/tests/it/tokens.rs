@@ -3,7 +3,11 @@
 use core::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use core::time::Duration;
 
+use aes_gcm::Aes128Gcm;
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use hkdf::Hkdf;
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 use wireseal_quic::{
     AeadAlgorithm, AuthenticationFailures, ConnectionId, Keys, OpenError, PacketType, Protected,
     ReceiveSpace, SealError, StatelessResetKey, StatelessResetToken, Token, TokenError, TokenKey, TokenKeyId,
@@ -180,6 +184,64 @@ fn q_46_any_flipped_bit_and_any_other_length_is_no_token() {
     assert_eq!(open(&[&token[..], &[0; 200]].concat()), Err(TokenError::Invalid));
 }
 
+/// A token around these contents, as the documentation of [`TokenKey`] says, by RustCrypto alone.
+fn sealed_by_hand(first: u8, address: SocketAddr, contents: &[u8]) -> Vec<u8> {
+    let (ip, zone) = match address {
+        SocketAddr::V4(address) => (address.ip().to_ipv6_mapped(), 0),
+        SocketAddr::V6(address) => (*address.ip(), address.scope_id()),
+    };
+    let is_retry = first & 1 == 0;
+    let port = if is_retry { address.port() } else { 0 };
+    let version = Version::V1.to_wire().to_be_bytes();
+    let aad = [&version, &ip.octets()[..], &zone.to_be_bytes(), &port.to_be_bytes(), &[first]].concat();
+    let mut okm = [0; 28];
+    let info = [b"wireseal token", &UNIQUE[..]].concat();
+    Hkdf::<Sha256>::from_prk(&[0x4b; 32]).unwrap().expand(&info, &mut okm).unwrap();
+    let nonce = okm[16..].try_into().unwrap();
+    let mut contents = contents.to_vec();
+    let aead = Aes128Gcm::new_from_slice(&okm[..16]).unwrap();
+    let tag = aead.encrypt_inout_detached(nonce, &aad, contents.as_mut_slice().into()).unwrap();
+    let mark = Sha256::digest([b"wireseal retry token", &[first][..], &UNIQUE].concat());
+    let mark = if is_retry { &mark[..4] } else { &[] };
+    [&[first][..], &UNIQUE, mark, &contents, &tag].concat()
+}
+
+/// Servers of different versions of this crate share keys, so the format does not change.
+#[test]
+fn q_46_a_token_has_the_format_of_the_documentation() {
+    let expires = (EXPIRES.as_millis() as u64).to_be_bytes();
+    let ids = [&[8][..], &[0xd1; 8], &[20], &[0x5c; 20]].concat();
+    for address in [client(), SocketAddrV6::new(LINK_LOCAL, 4433, 0, 0x0102_0304).into()] {
+        for (first, purpose, contents) in
+            [(0, retry(8, 20), [&expires[..], &ids].concat()), (1, TokenPurpose::NewToken, expires.to_vec())]
+        {
+            let token = sealed_by_hand(first, address, &contents);
+            assert_eq!(sealed(&UNIQUE, Version::V1, address, &purpose), token);
+        }
+    }
+    // With a key of another id, which is in the upper bits of the first octet.
+    let mut out = [0; TokenKey::MAX_TOKEN_LENGTH];
+    let keys = TokenKeys::<1>::new(key_id(0x55), key());
+    let sealed = keys.seal(&UNIQUE, Version::V1, client(), &TokenPurpose::NewToken, EXPIRES, &mut out);
+    assert_eq!(out[..sealed.unwrap()], sealed_by_hand(0xab, client(), &expires));
+}
+
+/// Genuine, but not as this version writes them: from a server of a later one.
+#[test]
+fn q_46_genuine_tokens_with_other_contents_are_refused() {
+    let expires = [0xff; 8];
+    let retry = |ids: &[u8]| sealed_by_hand(0, client(), &[&expires, ids].concat());
+    let open = |token: &[u8]| key().open(Version::V1, client(), token, NOW).map(|token| token.purpose);
+    assert!(open(&retry(&[1, 0xd1, 0])).is_ok());
+    assert!(open(&sealed_by_hand(1, client(), &expires)).is_ok());
+    let no_expiry = [0, 1].map(|first| sealed_by_hand(first, client(), &expires[..7]));
+    // No connection ID, half of one, one without the second, half of the second, and one of 21 octets.
+    let ids = [&[][..], &[2, 0xd1], &[0], &[0, 2, 0x5c], &[&[21][..], &[0xd1; 21], &[0]].concat()];
+    for token in ids.into_iter().map(retry).chain(no_expiry) {
+        assert_eq!(open(&token), Err(TokenError::Invalid));
+    }
+}
+
 #[test]
 fn no_token_is_written_where_there_is_no_room() {
     let expected = sealed(&UNIQUE, Version::V1, client(), &retry(8, 8)).len();
@@ -293,8 +355,8 @@ fn a_token_counts_once_for_as_long_as_it_is_valid() {
         let now = Duration::from_secs(60 * minutes);
         assert!(early.iter().all(|token| !guard.is_first_use(token, now)), "{minutes}");
     }
-    // After two lifetimes nothing is left, since no token is still valid.
-    let later = Duration::from_secs(60 * 60 * 4);
+    // The second filter began after 60 minutes. Two lifetimes later nothing is left, since no token is still valid.
+    let later = Duration::from_secs(60 * 180);
     assert!(late.iter().filter(|token| guard.is_first_use(token, later)).count() >= 190);
     assert!(early.iter().filter(|token| guard.is_first_use(token, later)).count() >= 150);
 }

@@ -147,6 +147,19 @@ fn what_is_no_usable_retry_is_named() {
     assert_eq!(open(&packet), Err(HeaderError::VersionNegotiation));
 }
 
+/// A header as short as it can be, so that less than a tag may follow it.
+#[test]
+fn a_retry_that_ends_inside_its_tag_is_truncated() {
+    let retry = Retry { version: Version::V1, destination: id(&[]), source: id(&[]), token: b"t" };
+    let original = id(&[1; 8]);
+    let packet = encoded(&retry, &original);
+    assert_eq!((packet.len(), Retry::open(Version::V1, &original, &packet)), (24, Ok(retry)));
+    for got in 7..24 {
+        let refused = Retry::open(Version::V1, &original, &packet[..got]);
+        assert_eq!(refused, Err(HeaderError::Truncated { needed: 24, got }));
+    }
+}
+
 #[test]
 fn a_retry_that_no_client_would_take_is_not_written() {
     let original = id(&[1; 8]);
@@ -205,7 +218,11 @@ fn headers_of_known_and_unknown_versions_are_read() {
         assert_eq!((header.version, header.destination), (version.to_wire(), &DESTINATION[..]));
     }
     for (to, from) in [(0, 0), (8, 0), (20, 20), (255, 255)] {
-        let packet = strange(to, from);
+        let mut packet = strange(to, from);
+        // Without the first bit it is a short header, whose octets could mean anything.
+        packet[0] ^= 0x80;
+        assert_eq!(AnyLongHeader::read(&packet), None);
+        packet[0] = 0x80;
         let header = AnyLongHeader::read(&packet).unwrap();
         assert_eq!((header.destination.len(), header.source.len()), (to.into(), from.into()));
         assert_eq!((header.version, header.rest), (0xbaba_baba, &[7; 40][..]));
@@ -235,7 +252,8 @@ fn a_packet_has_the_layout_of_rfc_9000() {
     let mut short = [0xee; 16];
     let refused = VersionNegotiation::write(0, &asked, &[1, 2], &mut short);
     assert_eq!(refused, Err(SealError::BufferTooSmall { needed: 20, got: 16 }));
-    assert_eq!(VersionNegotiation::write(0, &asked, &[1; 17], &mut out), Err(SealError::FieldTooLong));
+    assert_eq!(VersionNegotiation::write(0, &asked, &[1; 16], &mut [0; 76]), Ok(76));
+    assert_eq!(VersionNegotiation::write(0, &asked, &[1; 17], &mut [0; 80]), Err(SealError::FieldTooLong));
     assert_eq!(VersionNegotiation::write(0, &asked, &[], &mut out), Err(SealError::NoAnswer));
     let negotiation = AnyLongHeader::read(&expected).unwrap();
     assert_eq!(VersionNegotiation::write(0, &negotiation, &[1], &mut out), Err(SealError::NoAnswer));
@@ -254,6 +272,13 @@ fn a_client_acts_on_answers_to_its_own_packet_alone() {
     };
     let answers = |octets: &[u8]| VersionNegotiation::read(octets).is_some_and(|read| read.answers(&sent));
     assert!(answers(&answer(&sent, &[0x6b33_43cf])));
+    // The client may have kept the fields of its packet, and not the packet.
+    let kept = AnyLongHeader::new(1, &DESTINATION, b"source");
+    assert_eq!((kept.destination, kept.source, kept.rest), (sent.destination, sent.source, &[][..]));
+    let whole = answer(&kept, &[0x6b33_43cf]);
+    assert!(VersionNegotiation::read(&whole).is_some_and(|read| read.answers(&kept)));
+    let of_version_2 = AnyLongHeader::new(0x6b33_43cf, &DESTINATION, b"source");
+    assert!(!VersionNegotiation::read(&whole).is_some_and(|read| read.answers(&of_version_2)));
     // It lists the version that the client sent, so it is forged or a fault (RFC 9000 §6.2).
     assert!(!answers(&answer(&sent, &[0x6b33_43cf, 1])));
     let other = strange(8, 8);
