@@ -154,6 +154,9 @@ fn every_refusal_lists_the_supported_algorithms() {
         }
         assert!(!message.contains('\n'));
     }
+    assert!(messages[0].ends_with(
+        " (supported: HMAC-SHA-1-96, AES-128-CMAC-96, hmac(sha256), HMAC-SHA256-128, KMAC256-128)"
+    ));
     let ambiguous = Ambiguous.to_string();
     assert!(
         ambiguous.starts_with("SHA-256 alone is ambiguous: write hmac(sha256) for Linux's"),
@@ -170,4 +173,27 @@ fn serde_reads_every_spelling_and_writes_the_name() {
     }
     let error = serde_json::from_str::<TcpAoAlgorithm>(r#""hmac-sha-256""#).unwrap_err().to_string();
     assert!(error.starts_with(&ParseAlgorithmError::Ambiguous.to_string()), "{error}");
+    let error = serde_json::from_str::<TcpAoAlgorithm>("1").unwrap_err().to_string();
+    assert!(error.starts_with("invalid type: integer `1`, expected the name of an algorithm"), "{error}");
+}
+
+/// A writer that takes this many octets.
+struct Room(usize);
+
+impl core::fmt::Write for Room {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.0 = self.0.checked_sub(text.len()).ok_or(core::fmt::Error)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_refusal_that_does_not_fit_its_place_says_so() {
+    use core::fmt::Write;
+
+    let length = Md5.to_string().len();
+    for room in 0..length {
+        assert!(write!(Room(room), "{Md5}").is_err(), "{room} of {length} octets");
+    }
+    assert!(write!(Room(length), "{Md5}").is_ok());
 }

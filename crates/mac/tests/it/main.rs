@@ -247,6 +247,18 @@ fn debug_shows_the_algorithm_and_no_octets() {
     assert_eq!(format!("{:?}", OneTimePoly1305Key::new([7; 32])), "OneTimePoly1305Key { .. }");
 }
 
+#[test]
+fn a_one_time_mac_verifies_whole_and_only_whole() {
+    let key = || OneTimePoly1305Key::new([7; 32]);
+    let mac = key().mac(&[b"message"]);
+    for length in 0..16 {
+        assert_eq!(key().verify(&[b"message"], mac.truncated(length)), Err(MacMismatch), "{length} octets");
+    }
+    assert_eq!(key().verify(&[b"message"], &[mac.as_bytes(), &[0]].concat()), Err(MacMismatch));
+    assert_eq!(key().verify(&[b"message"], mac.as_bytes()), Ok(()));
+    assert_eq!(MacMismatch.to_string(), "the MAC does not match the message");
+}
+
 /// Safe code cannot observe a drop, but it can check that every secret type promises to wipe itself.
 #[test]
 fn secrets_promise_to_be_wiped() {
