@@ -188,7 +188,12 @@ fn ao_11_a_home_address_takes_the_place_of_the_source() {
         assert_eq!(Segment::parse(&packet).unwrap().source_address(), IpAddr::from(SECOND_HOP));
     }
     // Not after a truncated option, and not in a header of another kind.
-    for extensions in [(60, home_address(6, &[4, 40], SECOND_HOP)), (0, home_address(6, &[], SECOND_HOP))] {
+    let without_length = extension(6, &[1, 2, 0, 0, 0, 201]);
+    for extensions in [
+        (60, home_address(6, &[4, 40], SECOND_HOP)),
+        (60, without_length),
+        (0, home_address(6, &[], SECOND_HOP)),
+    ] {
         let header = IpHeader::parse(&behind(extensions.0, &extensions.1)).unwrap();
         assert_eq!((header.source, header.header_source), (SOURCE.into(), SOURCE.into()));
     }
@@ -219,7 +224,28 @@ fn ao_37_what_is_no_tcp_segment_says_why() {
     for length in 0..40 {
         assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 6, &tcp)[..length]), ParseError::IpTooShort);
     }
-    assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 0, &[6])), ParseError::IpTooShort);
+    // Each extension header, cut off after every octet.
+    for (kind, extension) in [
+        (0, extension(6, &[1, 4, 0, 0, 0, 0])),
+        (43, routing(6, 4, 0, &[FINAL])),
+        (44, fragment(6, 0)),
+        (51, authentication(6, &[0xaa; 12])),
+        (60, home_address(6, &[], SECOND_HOP)),
+        (135, extension(6, &[0; 6])),
+    ] {
+        assert!(Segment::parse(&behind(kind, &extension)).is_ok(), "header {kind}");
+        for length in 0..extension.len() {
+            let cut = ipv6_packet(SOURCE, FINAL, kind, &extension[..length]);
+            assert_eq!(error(&cut), ParseError::IpTooShort, "header {kind}, {length} octets");
+        }
+    }
+    // The length of a segment in IPv4's pseudo-header has 16 bits; receive offload can join more.
+    let long = [&tcp[..], &vec![0; 65_536 - tcp.len()]].concat();
+    let from = |source: IpAddr, octets: &[u8]| Segment::from_tcp(source, source, octets).map(|_| ());
+    let [ipv4, ipv6] = [ipv4_pair(), ipv6_pair()].map(|pair| pair.local.address());
+    assert_eq!(from(ipv4, &long), Err(ParseError::TcpTooLong));
+    assert_eq!(from("::ffff:192.0.2.1".parse().unwrap(), &long), Err(ParseError::TcpTooLong));
+    assert_eq!((from(ipv4, &long[..65_535]), from(ipv6, &long)), (Ok(()), Ok(())));
 }
 
 /// Chains of extension headers in an order that every parser accepts, and the protocol number of the first.
@@ -343,6 +369,17 @@ fn ao_34_what_quotes_no_segment_is_no_error_about_one() {
     assert_eq!(IcmpError::parse(&error(ipv4_pair(), 3, 3, 23)), None);
     assert_eq!(IcmpError::parse(&error(ipv6_pair(), 1, 4, 43)), None);
     assert!(IcmpError::parse(&error(ipv4_pair(), 3, 3, 24)).is_some());
+    // Messages that end in their own header.
+    for length in 0..8 {
+        let icmp = &[3, 3, 0, 0, 0, 0, 0, 0][..length];
+        assert_eq!(IcmpError::parse(&ipv4_packet(ROUTER, [192, 0, 2, 1], 1, icmp)), None, "{length} octets");
+        let icmp = &[1, 4, 0, 0, 0, 0, 0, 0][..length];
+        assert_eq!(IcmpError::parse(&ipv6_packet(FINAL, SOURCE, 58, icmp)), None, "{length} octets");
+    }
+    // An IP header whose length says that the ports are behind the end of the quote.
+    let mut long_header = error(ipv4_pair(), 3, 3, 40);
+    long_header[28] = 0x4f;
+    assert_eq!(IcmpError::parse(&long_header), None);
     let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 8]);
     let icmp = ipv4_packet(ROUTER, [192, 0, 2, 1], 1, &[&[3, 3, 0, 0, 0, 0, 0, 0][..], &udp].concat());
     assert_eq!(IcmpError::parse(&icmp), None);

@@ -324,6 +324,9 @@ fn ao_25_a_connection_has_a_key_only_with_all_that_makes_it() {
             assert!(!connection.has_key(other), "{other:?}");
         }
     }
+    // Two MKTs are compared in the same way, but for whether they are accept-only.
+    assert!(ours.is_same(&ours.clone()) && !ours.is_same(&ours.clone().accept_only()));
+    assert!(others.iter().all(|other| !ours.is_same(other) && !other.is_same(&ours)));
     // A shorter key leaves nothing of the longer one that it replaces.
     let sha_256 = mkt_with_secret(1, 2, TcpAoAlgorithm::LinuxHmacSha256, OLD);
     established.replace_keys(&MktSet::from_mkts([sha_256.clone()]).unwrap()).unwrap();

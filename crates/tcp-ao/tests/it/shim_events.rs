@@ -512,3 +512,14 @@ fn while_mismatches_are_accepted_no_peer_is_told_an_mss_that_the_stack_cannot_ta
         assert_eq!(read(&link.server_emits(&syn).unwrap()).mss(), Some(1420));
     }
 }
+
+#[test]
+fn while_mismatches_are_accepted_a_repeated_syn_of_an_open_connection_is_not_signed() {
+    let mut link = migrating(mkts(&[(1, 2)]));
+    link.client.accept_mismatches(0, link.now + seconds(3600)).unwrap();
+    link.connect(ipv4_pair());
+    kinds(&mut link.client);
+    let syn = Packet::new(link.pair, SYN, CLIENT_ISN, 0).build();
+    assert_eq!(link.client_emits(&syn), Ok(syn));
+    assert_eq!(kinds(&mut link.client), [passed(Direction::Outbound, Refusal::Sign(SignError::State))]);
+}

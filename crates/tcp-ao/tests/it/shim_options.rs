@@ -117,6 +117,19 @@ fn ao_35_a_peer_that_advertises_no_mss_gets_the_default_less_the_option() {
 }
 
 #[test]
+fn ao_35_an_mss_option_of_another_length_passes_as_it_is() {
+    for option in [&[2, 3, 9, 1][..], &[2, 6, 1, 2, 3, 4, 1, 1]] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(option);
+        let on_link = link.client_sends(&syn).unwrap();
+        let got = link.server_gets(&on_link).unwrap();
+        for packet in [&on_link, &got] {
+            assert_eq!(read(packet).option(2), Some(&option[2..usize::from(option[1])]));
+        }
+    }
+}
+
+#[test]
 fn ao_35_a_tiny_mss_does_not_wrap() {
     for mss in 0..=OPTION_ROOM as u16 + 1 {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);

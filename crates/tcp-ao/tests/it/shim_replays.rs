@@ -157,6 +157,15 @@ fn a_peer_that_restarted_comes_back_with_new_keys() {
     link.server_gets(&recorded).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
     assert_eq!(link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1), Err(Refusal::NoKey));
+    // Nor does one that the SYN asked for.
+    let (mut link, _) = silent(NEW_ISN);
+    link.server.set_mkts(0, mirrored(&[(1, 2), (3, 4)])).unwrap();
+    let mut restarted: Connection<4> =
+        Connection::active(ipv4_pair(), Isn(NEW_ISN), &mkts(&[(1, 2), (3, 4)])).unwrap();
+    restarted.set_rnext_key(KeyId(4)).unwrap();
+    link.server_gets(&packet(ipv4_pair(), &sent(&mut restarted, SYN, NEW_ISN, 0))).unwrap();
+    link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
+    assert_eq!(link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1), Err(Refusal::NoKey));
 }
 
 /// The earlier SYN asks for a key that this connection was never asked for, whether the stack answers it or not.
