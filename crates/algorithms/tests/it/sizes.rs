@@ -82,7 +82,7 @@ fn an_algorithm_prints_its_name_in_a_column_of_any_width() {
         assert_eq!(algorithm.to_string(), name);
         assert_eq!(format!("{algorithm:<40}|"), format!("{name:<40}|"));
     }
-    MacAlgorithm::ALL.map(|mac| check(mac, mac.name()));
-    TcpAoAlgorithm::ALL.map(|algorithm| check(algorithm, algorithm.name()));
-    AeadAlgorithm::ALL.map(|aead| check(aead, aead.name()));
+    MacAlgorithm::ALL.iter().for_each(|mac| check(mac, mac.name()));
+    TcpAoAlgorithm::ALL.iter().for_each(|algorithm| check(algorithm, algorithm.name()));
+    AeadAlgorithm::ALL.iter().for_each(|aead| check(aead, aead.name()));
 }

@@ -189,6 +189,24 @@ proptest! {
     }
 }
 
+/// Two differences must not cancel each other out, wherever they are.
+#[test]
+fn the_same_bit_flipped_in_two_octets_fails() {
+    for mac_key in every_key(&[7; 32], b"") {
+        let mac = mac_key.mac(&[b"message"]);
+        for length in 2..=mac.as_bytes().len() {
+            for second in 1..length {
+                for first in 0..second {
+                    let mut wrong = mac.truncated(length).to_vec();
+                    wrong[first] ^= 1;
+                    wrong[second] ^= 1;
+                    assert_eq!(mac.verify(&wrong), Err(MacMismatch), "{first}, {second} of {length}");
+                }
+            }
+        }
+    }
+}
+
 fn with_bit_flipped(octets: &[u8], bit: usize) -> Vec<u8> {
     let mut octets = octets.to_vec();
     octets[bit / 8] ^= 1 << (bit % 8);

@@ -174,6 +174,25 @@ fn ao_12_a_connection_takes_segments_between_mapped_addresses() {
     ends.passive.verify(&segment).unwrap();
 }
 
+/// The MAC is over the connection's own addresses, so the segment's have to be compared.
+#[test]
+fn ao_12_a_connection_takes_no_segment_between_other_addresses() {
+    for (pair, other) in
+        [(ipv4_pair(), "192.0.2.9"), (ipv6_pair(), "2001:db8::9"), (ipv6_pair(), "192.0.2.1")]
+    {
+        let mut ends = Ends::<1>::connect(pair, (1, 2), &mkts(&[(1, 2)]), &mirrored(&[(1, 2)]));
+        let signed = ends.active_data(b"data");
+        let [local, remote] = [pair.local.address(), pair.remote.address()];
+        let other = other.parse().unwrap();
+        for (source, destination) in [(other, remote), (local, other), (other, other), (remote, local)] {
+            let segment = Segment::from_tcp(source, destination, &signed).unwrap();
+            let verdict = ends.passive.verify(&segment).map(|_| ());
+            assert_eq!(verdict, Err(VerifyError::OtherConnection), "{source} to {destination}");
+        }
+        receive(&mut ends.passive, &signed).unwrap();
+    }
+}
+
 /// A Destination Options header with a mobile node's home address (RFC 6275 §6.3), PadN before it or padding of one octet each.
 fn home_address(next_header: u8, padding: &[u8], home: [u8; 16]) -> Vec<u8> {
     extension(next_header, &[padding, &[201, 16], &home].concat())
@@ -181,7 +200,7 @@ fn home_address(next_header: u8, padding: &[u8], home: [u8; 16]) -> Vec<u8> {
 
 #[test]
 fn ao_11_a_home_address_takes_the_place_of_the_source() {
-    for padding in [&[1, 2, 0, 0][..], &[0, 0, 0, 0], &[4, 2, 201, 16], &[]] {
+    for padding in [&[1, 2, 0, 0][..], &[0, 0, 0, 0], &[0, 1, 1, 0], &[4, 2, 201, 16], &[]] {
         let packet = behind(60, &home_address(6, padding, SECOND_HOP));
         let header = IpHeader::parse(&packet).unwrap();
         assert_eq!((header.source, header.header_source), (SECOND_HOP.into(), SOURCE.into()), "{padding:?}");

@@ -147,3 +147,19 @@ fn ao_26_a_peer_that_insists_on_an_old_key_is_told_of_once() {
     link.client.connection_mut(&ipv4_pair()).unwrap().set_rnext_key(KeyId(4)).unwrap();
     assert_eq!(hears(&mut link), [EventKind::KeySwitched { from: KeyId(2), to: KeyId(4) }]);
 }
+
+/// There is nothing to tell of a key that signs nothing any more, or nothing yet.
+#[test]
+fn a_new_key_of_a_handshake_or_of_a_closed_connection_is_not_told() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2), (3, 4)]).observed::<Log>();
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.server.set_mkts(0, set(&[key(4)])).unwrap();
+    assert_eq!(held(&link), Some((vec![4], 4)));
+    assert_eq!(kinds(&mut link.server), []);
+    let mut link = self::link();
+    link.deliver_to_server(&Packet::new(link.pair, RST, CLIENT_ISN + 1, 0)).unwrap();
+    assert_eq!(kinds(&mut link.server), [EventKind::Ended(End::Closed)]);
+    link.server.set_mkts(0, set(&[key(4)])).unwrap();
+    assert_eq!(held(&link), Some((vec![4], 4)));
+    assert_eq!(kinds(&mut link.server), []);
+}

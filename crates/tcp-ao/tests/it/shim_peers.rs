@@ -397,3 +397,27 @@ fn peers_are_removed_in_any_order_and_the_others_are_still_found() {
         }
     }
 }
+
+#[test]
+fn ao_24_a_connection_identifier_covers_what_all_of_its_parts_cover() {
+    let identifier = ConnectionIdentifier {
+        local_port: Some(179),
+        remote_port: Some(49152),
+        ..between("192.0.2.0/24", "198.51.100.0/24", MktSet::new()).connections
+    };
+    let pair = |local: &str, remote: &str| SocketPair {
+        local: local.parse().unwrap(),
+        remote: remote.parse().unwrap(),
+    };
+    let covered = pair("192.0.2.1:179", "198.51.100.1:49152");
+    assert!(identifier.contains(&covered));
+    for other in [
+        pair("192.0.3.1:179", "198.51.100.1:49152"),
+        pair("192.0.2.1:180", "198.51.100.1:49152"),
+        pair("192.0.2.1:179", "198.51.101.1:49152"),
+        pair("192.0.2.1:179", "198.51.100.1:49153"),
+        covered.reversed(),
+    ] {
+        assert!(!identifier.contains(&other), "{other}");
+    }
+}

@@ -89,3 +89,14 @@ fn debug_shows_where_a_shim_stands_and_no_key() {
     );
     assert_eq!(ao.length(), 16);
 }
+
+#[test]
+fn an_algorithm_that_is_left_out_is_named_with_its_feature() {
+    let features = ["hmac-sha1", "aes-128-cmac", "hmac-sha256", "hmac-sha256", "kmac256"];
+    for (algorithm, feature) in TcpAoAlgorithm::ALL.into_iter().zip(features) {
+        assert_eq!(
+            MktError::NotBuiltIn { algorithm }.to_string(),
+            format!("{algorithm} is not built in: it needs the feature {feature} of wireseal-tcp-ao")
+        );
+    }
+}
