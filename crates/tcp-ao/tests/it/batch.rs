@@ -247,3 +247,15 @@ fn a_batch_over_many_connections_signs_and_verifies_as_one_by_one() {
     });
     assert_eq!(verified, 70);
 }
+
+/// 2^31 octets apart: the second is behind what came before the batch, and ahead once the first has passed.
+#[test]
+fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own() {
+    let mkts = set(TcpAoAlgorithm::HmacSha1, &[(1, 1)]);
+    let mut ends = Ends::<3>::connect(ipv4_pair(), (0xc000_0000, 5), &mkts, &mkts);
+    let numbers = [0x7fff_ff00, 0xffff_fe80_u32].map(|ahead| ends.active_next.wrapping_add(ahead));
+    let segments = numbers.map(|number| sent(&mut ends.active, ACK, number, 6));
+    let views: Vec<_> = segments.iter().map(|tcp| (0, view(ipv4_pair(), tcp))).collect();
+    verify_batch(&mut [&mut ends.passive], &views, |_, verdict| assert!(verdict.is_ok()));
+    assert_eq!(ends.passive.highest_received(), (Sne(1), SeqNum(numbers[1])));
+}

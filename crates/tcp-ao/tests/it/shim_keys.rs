@@ -163,3 +163,14 @@ fn a_new_key_of_a_handshake_or_of_a_closed_connection_is_not_told() {
     assert_eq!(held(&link), Some((vec![4], 4)));
     assert_eq!(kinds(&mut link.server), []);
 }
+
+#[test]
+fn ao_26_whether_the_peer_uses_a_key_is_known_until_another_takes_its_ids() {
+    let other = mkt_with_secret(2, 1, TcpAoAlgorithm::HmacSha1, b"another secret, thirty-two octet");
+    for (first, current) in [(key(2), 2), (other, 4)] {
+        let mut link = link();
+        give(&mut link, &[first.clone()], &[key(4)]).unwrap();
+        give(&mut link, &[key(4)], &[first]).unwrap();
+        assert_eq!(held(&link), Some((vec![2, 4], current)));
+    }
+}

@@ -100,3 +100,12 @@ fn an_algorithm_that_is_left_out_is_named_with_its_feature() {
         );
     }
 }
+
+#[test]
+fn what_a_state_says_of_keys_is_counted_and_not_shown() {
+    let shown = |heard: HeardKeys| format!("{heard:?}");
+    assert_eq!(shown(HeardKeys::NONE), "HeardKeys { held: 0, others_unknown: 0, is_doubtful: 0, .. }");
+    assert_eq!(shown(HeardKeys::ALL), "HeardKeys { held: 0, others_unknown: 1, is_doubtful: 0, .. }");
+    let state = Ends::<3>::with_ids(&TWO).active.export().unwrap();
+    assert_eq!(shown(state.heard), "HeardKeys { held: 1, others_unknown: 0, is_doubtful: 0, .. }");
+}
