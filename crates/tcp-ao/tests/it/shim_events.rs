@@ -327,6 +327,10 @@ fn a_retransmission_that_asks_first_accuses_no_peer() {
     link.server_sends(&data(0)).unwrap();
     link.deliver_to_server(&ack(8)).unwrap();
     assert_eq!(kinds(&mut link.server), []);
+    // Nor does it when more has been sent since.
+    link.server_sends(&data(8)).unwrap();
+    link.deliver_to_server(&ack(8)).unwrap();
+    assert_eq!(kinds(&mut link.server), []);
     link.deliver_to_client(&data(8)).unwrap();
     link.deliver_to_server(&ack(12)).unwrap();
     assert_eq!(kinds(&mut link.server), [STAYS_ON_1]);

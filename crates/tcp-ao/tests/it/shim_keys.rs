@@ -85,6 +85,14 @@ fn ao_26_a_key_that_is_not_valid_yet_stays_on_live_connections_alone() {
     }
 }
 
+#[test]
+fn ao_26_early_keys_take_no_room_from_valid_ones() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2), (3, 4), (5, 6)]).observed::<Log>();
+    link.connect(ipv4_pair());
+    give(&mut link, &[2, 10, 12].map(key), &[4, 6].map(key)).unwrap();
+    assert_eq!(held(&link), Some((vec![2, 4, 10, 12], 2)));
+}
+
 /// This end's clock was ahead, and its chain switched too soon.
 #[test]
 fn ao_26_a_key_that_is_not_valid_yet_and_that_the_peer_does_not_use_is_left() {

@@ -435,3 +435,15 @@ fn a_number_that_is_no_acknowledgment_names_no_handshake() {
     assert_eq!(link.forth(RST, CLIENT_ISN + 1, 0x4001), Err(bad_mac(1)));
     assert!(link.forth(RST | ACK, CLIENT_ISN + 1, 0x4001).is_ok());
 }
+
+/// The stack refuses a replay while the genuine SYN has its answer.
+#[test]
+fn the_refusal_of_a_replayed_syn_does_not_end_a_handshake() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
+    link.server_signs(RST | ACK, 0, NEW_ISN + 1).unwrap();
+    assert_eq!(link.server.connections().count(), 1);
+    link.forth(ACK, CLIENT_ISN + 1, 0x4001).unwrap();
+}
