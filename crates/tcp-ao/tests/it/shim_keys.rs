@@ -177,7 +177,7 @@ fn ao_26_whether_the_peer_uses_a_key_is_known_until_another_takes_its_ids() {
     let other = mkt_with_secret(2, 1, TcpAoAlgorithm::HmacSha1, b"another secret, thirty-two octet");
     for (first, current) in [(key(2), 2), (other, 4)] {
         let mut link = link();
-        give(&mut link, &[first.clone()], &[key(4)]).unwrap();
+        give(&mut link, std::slice::from_ref(&first), &[key(4)]).unwrap();
         give(&mut link, &[key(4)], &[first]).unwrap();
         assert_eq!(held(&link), Some((vec![2, 4], current)));
     }
