@@ -85,7 +85,7 @@ impl Spellings {
             .into_iter()
             .flatten()
             .chain(yang.iter().copied())
-            .chain(yang.iter().filter_map(|identity| Some(identity.split_once(':')?.1)))
+            .chain(yang.iter().filter_map(|identity| identity.split_once(':')).map(|(_module, bare)| bare))
             .any(|spelling| spelling.eq_ignore_ascii_case(text))
     }
 }

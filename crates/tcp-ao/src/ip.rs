@@ -111,8 +111,8 @@ impl IpHeader {
         let (header, mut extensions) =
             packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(ParseError::IpTooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let source = ipv6_address(&header[8..24]).ok_or(ParseError::IpTooShort)?.into();
-        let destination = ipv6_address(&header[24..40]).ok_or(ParseError::IpTooShort)?.into();
+        let (addresses, _) = header[8..].as_chunks::<16>();
+        let [source, destination] = [addresses[0], addresses[1]].map(IpAddr::from);
         let mut has_home = false;
         let mut parsed = Self {
             source,

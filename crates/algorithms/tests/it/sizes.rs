@@ -55,13 +55,13 @@ fn aead_sizes_and_limits() {
     let found = AeadAlgorithm::ALL.map(|aead| {
         assert_eq!(aead.header_protection_key_length(), aead.key_length());
         let limits = (aead.confidentiality_limit(), aead.integrity_limit());
-        (aead.name(), aead.key_length(), aead.secret_length(), limits)
+        (aead.name(), aead.key_length(), aead.secret_length(), aead.max_text_length(), limits)
     });
     let expected = [
-        ("TLS_AES_128_GCM_SHA256", 16, 32, (Some(8_388_608), 4_503_599_627_370_496)),
-        ("TLS_AES_256_GCM_SHA384", 32, 48, (Some(8_388_608), 4_503_599_627_370_496)),
-        ("TLS_CHACHA20_POLY1305_SHA256", 32, 32, (None, 68_719_476_736)),
-        ("TLS_AES_128_CCM_SHA256", 16, 32, (Some(2_965_820), 2_965_820)),
+        ("TLS_AES_128_GCM_SHA256", 16, 32, 68_719_476_704, (Some(8_388_608), 4_503_599_627_370_496)),
+        ("TLS_AES_256_GCM_SHA384", 32, 48, 68_719_476_704, (Some(8_388_608), 4_503_599_627_370_496)),
+        ("TLS_CHACHA20_POLY1305_SHA256", 32, 32, 274_877_906_880, (None, 68_719_476_736)),
+        ("TLS_AES_128_CCM_SHA256", 16, 32, 16_777_215, (Some(2_965_820), 2_965_820)),
     ];
     assert_eq!(found, expected);
 }
@@ -74,4 +74,15 @@ fn only_the_four_tls_code_points_give_an_aead() {
     for aead in AeadAlgorithm::ALL {
         assert_eq!(AeadAlgorithm::from_tls_cipher_suite(aead.tls_cipher_suite()), Some(aead));
     }
+}
+
+#[test]
+fn an_algorithm_prints_its_name_in_a_column_of_any_width() {
+    fn check(algorithm: impl core::fmt::Display, name: &str) {
+        assert_eq!(algorithm.to_string(), name);
+        assert_eq!(format!("{algorithm:<40}|"), format!("{name:<40}|"));
+    }
+    MacAlgorithm::ALL.iter().for_each(|mac| check(mac, mac.name()));
+    TcpAoAlgorithm::ALL.iter().for_each(|algorithm| check(algorithm, algorithm.name()));
+    AeadAlgorithm::ALL.iter().for_each(|aead| check(aead, aead.name()));
 }

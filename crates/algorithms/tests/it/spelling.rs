@@ -107,6 +107,22 @@ fn every_spelling_is_read_in_either_case() {
 }
 
 #[test]
+fn every_vendors_name_is_the_one_in_its_documents() {
+    let names = TcpAoAlgorithm::ALL.map(|algorithm| {
+        [algorithm.linux_name(), algorithm.bird_name(), algorithm.junos_name(), algorithm.ios_xr_name()]
+    });
+    let expected = [
+        [Some("hmac(sha1)"), Some("hmac sha1"), Some("hmac-sha-1-96"), Some("HMAC-SHA1-96")],
+        [Some("cmac(aes128)"), Some("cmac aes128"), Some("aes-128-cmac-96"), Some("AES-128-CMAC-96")],
+        [Some("hmac(sha256)"), Some("hmac sha256"), None, None],
+        // No vendor has the draft's algorithms.
+        [None; 4],
+        [None; 4],
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
 fn every_name_of_an_algorithm_is_read_as_that_algorithm() {
     for algorithm in TcpAoAlgorithm::ALL {
         assert_eq!(algorithm.to_string(), algorithm.name());
@@ -121,16 +137,6 @@ fn every_name_of_an_algorithm_is_read_as_that_algorithm() {
             assert_eq!(name.parse(), Ok(algorithm), "{name}");
             assert!(ACCEPTED.contains(&(name, algorithm)), "{name} is not among the sourced spellings");
         }
-    }
-}
-
-#[test]
-fn the_draft_algorithms_have_no_vendor_names() {
-    for algorithm in [HmacSha256_128, Kmac256_128] {
-        assert_eq!(algorithm.linux_name(), None);
-        assert_eq!(algorithm.bird_name(), None);
-        assert_eq!(algorithm.junos_name(), None);
-        assert_eq!(algorithm.ios_xr_name(), None);
     }
 }
 
@@ -154,6 +160,9 @@ fn every_refusal_lists_the_supported_algorithms() {
         }
         assert!(!message.contains('\n'));
     }
+    assert!(messages[0].ends_with(
+        " (supported: HMAC-SHA-1-96, AES-128-CMAC-96, hmac(sha256), HMAC-SHA256-128, KMAC256-128)"
+    ));
     let ambiguous = Ambiguous.to_string();
     assert!(
         ambiguous.starts_with("SHA-256 alone is ambiguous: write hmac(sha256) for Linux's"),
@@ -170,4 +179,27 @@ fn serde_reads_every_spelling_and_writes_the_name() {
     }
     let error = serde_json::from_str::<TcpAoAlgorithm>(r#""hmac-sha-256""#).unwrap_err().to_string();
     assert!(error.starts_with(&ParseAlgorithmError::Ambiguous.to_string()), "{error}");
+    let error = serde_json::from_str::<TcpAoAlgorithm>("1").unwrap_err().to_string();
+    assert!(error.starts_with("invalid type: integer `1`, expected the name of an algorithm"), "{error}");
+}
+
+/// A writer that takes this many octets.
+struct Room(usize);
+
+impl core::fmt::Write for Room {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.0 = self.0.checked_sub(text.len()).ok_or(core::fmt::Error)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_refusal_that_does_not_fit_its_place_says_so() {
+    use core::fmt::Write;
+
+    let length = Md5.to_string().len();
+    for room in 0..length {
+        assert!(write!(Room(room), "{Md5}").is_err(), "{room} of {length} octets");
+    }
+    assert!(write!(Room(length), "{Md5}").is_ok());
 }

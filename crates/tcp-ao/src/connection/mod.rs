@@ -225,11 +225,8 @@ impl<const N: usize> Connection<N> {
         ignore
     }
 
-    /// Before the connection is established, switches to another verified SYN of the peer's and this end's answer to it.
+    /// Switches to another verified SYN of the peer's and this end's answer to it. Only while there is a [`handshake`](Self::handshake).
     pub(crate) fn adopt_handshake(&mut self, handshake: &Handshake) {
-        if self.phase != Phase::SynReceived {
-            return;
-        }
         if self.remote_isn != handshake.remote_isn {
             self.remote_isn = handshake.remote_isn;
             self.receive = SneTracker::new(handshake.remote_isn);

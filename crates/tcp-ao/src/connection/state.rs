@@ -101,7 +101,7 @@ impl<const N: usize> Connection<N> {
         connection.receive = SneTracker::resume(state.receive_sne, state.receive_sequence);
         connection.newest_acknowledgment = Some(state.acknowledged);
         connection.good = state.counters.good;
-        connection.refused = Counters { good: 0, ..state.counters };
+        connection.refused = state.counters;
         connection.establish(state.local_isn);
         connection.heard = Heard::import(&state.heard, connection.check_values());
         connection.heard.signs_with(connection.current);

@@ -400,3 +400,43 @@ impl Handshakes {
         self.0.iter().flatten().find(is_it).copied()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_syn_ack_and_a_listeners_reset_answer_a_syn() {
+        let [fin, syn, rst, ack] = [0x01, 0x02, 0x04, 0x10];
+        for (flags, sequence, expected) in [
+            (syn | ack, 7, true),
+            (syn | ack, 0, true),
+            (rst | ack, 0, true),
+            (rst | ack, 7, false),
+            (rst, 0, false),
+            (ack, 0, false),
+            (fin | ack, 0, false),
+            (syn, 7, false),
+        ] {
+            assert_eq!(is_answer(Flags(flags), SeqNum(sequence)), expected, "{flags:#x}, {sequence}");
+        }
+    }
+
+    #[test]
+    fn a_retransmission_without_its_payload_leaves_that_of_the_first_syn() {
+        let syn = |isn, payload| Handshake {
+            remote_isn: Isn(isn),
+            payload,
+            local_isn: None,
+            signed_with: KeyId(1),
+            asked_for: KeyId(1),
+        };
+        let mut handshakes = Handshakes::default();
+        [syn(7, 100), syn(9, 0), syn(7, 0)].into_iter().for_each(|syn| handshakes.add(syn));
+        let payload = |isn| handshakes.of_syn(Isn(isn)).map(|handshake| handshake.payload);
+        assert_eq!((payload(7), payload(9), payload(8)), (Some(100), Some(0), None));
+        // An answer may acknowledge the payload too.
+        assert!(handshakes.answered_by(SeqNum(108)).is_some_and(|answered| answered.remote_isn == Isn(7)));
+        assert!(handshakes.answered_by(SeqNum(109)).is_none());
+    }
+}

@@ -110,6 +110,46 @@ mod tests {
         }
     }
 
+    /// Each part of a connection and of a prefix, the other parts unchanged.
+    #[test]
+    fn every_part_of_an_address_is_hashed() {
+        let key = HashKey::new([7; 16]);
+        let pair = |local: IpAddr, remote: IpAddr, ports: (u16, u16)| {
+            let local = Endpoint::new(local, ports.0);
+            key.place_of_pair(&SocketPair { local, remote: Endpoint::new(remote, ports.1) }, 8192)
+        };
+        let (v4, v6) = (
+            |number: u16| IpAddr::from([10, 0, (number >> 8) as u8, number as u8]),
+            |number: u128| IpAddr::from(((0x2001_0db8 << 96) | number).to_be_bytes()),
+        );
+        let low = |number: u16| v6(number.into());
+        let high = |number: u16| v6(u128::from(number) << 64);
+        let places: [&dyn Fn(u16) -> usize; 9] = [
+            &|number| pair(v4(1), v4(2), (number, 179)),
+            &|number| pair(v4(1), v4(2), (179, number)),
+            &|number| pair(v4(number), v4(2), (179, 5)),
+            &|number| pair(v4(1), v4(number), (179, 5)),
+            &|number| pair(low(number), low(2), (179, 5)),
+            &|number| pair(high(number), low(2), (179, 5)),
+            &|number| pair(low(1), high(number), (179, 5)),
+            &|number| key.place_of_prefix(u128::from(number), 128, 8192),
+            &|number| key.place_of_prefix(u128::from(number) << 64, 64, 8192),
+        ];
+        for (part, place) in places.iter().enumerate() {
+            let mut buckets = [0_u8; 8192];
+            (0..8192).for_each(|number| buckets[place(number)] += 1);
+            assert!(buckets.iter().all(|count| *count < 12), "part {part}");
+        }
+        let by_length = [0, 1, 32, 127].map(|length| key.place_of_prefix(0, length, 8192));
+        assert!(by_length.iter().skip(1).all(|place| *place != by_length[0]));
+    }
+
+    #[cfg(feature = "std")]
+    #[test]
+    fn random_keys_differ() {
+        assert_ne!(HashKey::random().0, HashKey::random().0);
+    }
+
     #[test]
     fn places_are_within_the_buckets() {
         for buckets in [0, 1, 3, 1000, usize::MAX] {

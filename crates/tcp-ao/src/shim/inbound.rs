@@ -50,7 +50,7 @@ where
     pub fn inbound(&mut self, now: Duration, packet: &mut [u8]) -> Result<Range<usize>, Refusal> {
         let mut subject = Subject::default();
         let verdict = self.check_inbound(now, packet, &mut subject, None);
-        verdict.or_else(|refusal| self.refuse(now, Direction::Inbound, subject, refusal))
+        verdict.or_else(|refusal| self.refuse(Direction::Inbound, subject, refusal))
     }
 
     /// Takes packets from the link, each as [`inbound`](Self::inbound) does. For every packet in order, `each` gets its index and the
@@ -72,8 +72,7 @@ where
             for (number, (packet, ahead)) in packets.iter_mut().zip(&ahead).enumerate() {
                 let mut subject = Subject::default();
                 let verdict = self.check_inbound(now, packet.as_mut(), &mut subject, ahead.as_ref());
-                let verdict =
-                    verdict.or_else(|refusal| self.refuse(now, Direction::Inbound, subject, refusal));
+                let verdict = verdict.or_else(|refusal| self.refuse(Direction::Inbound, subject, refusal));
                 each(batch * BATCH + number, verdict);
             }
         }

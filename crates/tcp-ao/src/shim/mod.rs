@@ -443,13 +443,12 @@ where
     #[cold]
     fn refuse(
         &mut self,
-        now: Duration,
         direction: Direction,
         subject: Subject,
         refusal: Refusal,
     ) -> Result<Range<usize>, Refusal> {
         let Subject { peer, pair, packet } = subject;
-        let accepts = |(peer, pair)| self.peers.accepts_mismatches(peer, &pair, now);
+        let accepts = |(peer, pair)| self.peers.accepts_mismatches(peer, &pair);
         let passes = refusal.is_mismatch() && peer.zip(pair).is_some_and(accepts);
         let (counters, kind) = match passes {
             true => (&mut self.passed, EventKind::Passed { direction, refusal }),

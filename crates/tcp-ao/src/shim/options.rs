@@ -49,23 +49,21 @@ pub(super) fn with_ao(
     mss_increase: usize,
     mss_limit: usize,
 ) -> Result<NewOptions, Refusal> {
-    let (mut others, mut fast_open) = (0, 0);
+    let mut others = 0;
     let malformed = |error: OptionError| Refusal::Sign(error.into());
     for option in Options::new(options) {
         let option = option.map_err(malformed)?;
         match option.kind {
             kind::AUTHENTICATION | kind::MD5_SIGNATURE => return Err(Refusal::AlreadySigned),
             kind::SELECTIVE_ACKNOWLEDGMENT => {}
-            kind::FAST_OPEN => fast_open += option.length(),
             kind::MULTIPATH if offers_multipath(&option) => {}
             _ => others += option.length(),
         }
     }
+    let free = MAX_OPTIONS_LENGTH.checked_sub(others + AoOption::length_with(mac_length));
     // Without the cookie the peer takes the SYN for an ordinary one (RFC 7413 §4.1.3).
-    let has_fast_open = others + fast_open + AoOption::length_with(mac_length) <= MAX_OPTIONS_LENGTH;
-    others += if has_fast_open { fast_open } else { 0 };
-    let free = MAX_OPTIONS_LENGTH.saturating_sub(others + AoOption::length_with(mac_length));
-    let blocks = free.saturating_sub(SACK_HEADER_LENGTH) / SACK_BLOCK_LENGTH;
+    let has_fast_open = free.is_some();
+    let blocks = free.unwrap_or(0).saturating_sub(SACK_HEADER_LENGTH) / SACK_BLOCK_LENGTH;
     let mut new = NewOptions::new();
     for option in Options::new(options) {
         let option = option.map_err(malformed)?;

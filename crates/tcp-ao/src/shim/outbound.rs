@@ -66,7 +66,7 @@ where
     ) -> Result<Range<usize>, Refusal> {
         let mut subject = Subject::default();
         let verdict = self.sign_outbound(now, buffer, room, &mut subject, None);
-        verdict.or_else(|refusal| self.refuse(now, Direction::Outbound, subject, refusal))
+        verdict.or_else(|refusal| self.refuse(Direction::Outbound, subject, refusal))
     }
 
     /// Takes packets from the stack, each as [`outbound`](Self::outbound) does, with the same `room` for all. For every packet in order,
@@ -85,8 +85,7 @@ where
                 let mut subject = Subject::default();
                 let verdict =
                     self.sign_outbound(now, buffer.as_mut(), *room, &mut subject, Some(&mut pending));
-                let verdict =
-                    verdict.or_else(|refusal| self.refuse(now, Direction::Outbound, subject, refusal));
+                let verdict = verdict.or_else(|refusal| self.refuse(Direction::Outbound, subject, refusal));
                 each(batch * BATCH + number, verdict);
             }
             self.complete(&mut pending);
@@ -179,7 +178,7 @@ where
         };
         entry.prepare_answer(flags, segment.sequence(), segment.acknowledgment());
         let mut raises_mss = flags.syn();
-        if self.peers.accepts_mismatches(entry.peer, &pair, now) {
+        if self.peers.accepts_mismatches(entry.peer, &pair) {
             // The stack accepts a new, unsigned connection, although an old one with the same pair is still in the table.
             let is_old = entry.connection.is_established() && entry.connection.local_isn() != Some(isn);
             if is_old && flags.syn() && flags.ack() {

@@ -220,3 +220,42 @@ fn a_sequence_number_that_changes_its_turn_in_mid_batch_changes_it_for_the_batch
     world().active.sign(&mut alone).unwrap();
     assert_ne!(sent[1], alone, "the first has no influence on the second, and this test shows nothing");
 }
+
+/// With more connections than the nearest cache holds, what the next ones need is fetched ahead.
+#[test]
+fn a_batch_over_many_connections_signs_and_verifies_as_one_by_one() {
+    let ends = || {
+        let ids = |ids: &[(u8, u8)]| set(TcpAoAlgorithm::Aes128Cmac, ids);
+        Ends::connect(ipv4_pair(), (5, 6), &ids(&[(1, 101)]), &ids(&[(101, 1)]))
+    };
+    let (mut active, mut passive): (Vec<_>, Vec<_>) =
+        (0..70).map(|_| ends()).map(|ends| (ends.active, ends.passive)).unzip();
+    let unsigned = Parts::new(ipv4_pair(), ACK, 6, 7).payload(b"data").with_ao(12);
+    let mut expected = unsigned.clone();
+    ends().active.sign(&mut expected).unwrap();
+    let mut sent = vec![unsigned; active.len()];
+    let mut segments: Vec<_> = sent.iter_mut().map(|tcp| &mut tcp[..]).enumerate().collect();
+    let mut signed = Vec::new();
+    sign_batch(&mut active, &mut segments, |number, outcome| signed.push((number, outcome)));
+    assert_eq!(signed, (0..70).map(|number| (number, Ok(()))).collect::<Vec<_>>());
+    assert!(sent.iter().all(|tcp| *tcp == expected));
+    let received: Vec<_> = sent.iter().map(|tcp| view(ipv4_pair(), tcp)).enumerate().collect();
+    let mut verified = 0;
+    verify_batch(&mut passive, &received, |number, verdict| {
+        assert_eq!((number, verdict.unwrap().key_id()), (verified, KeyId(1)));
+        verified += 1;
+    });
+    assert_eq!(verified, 70);
+}
+
+/// 2^31 octets apart: the second is behind what came before the batch, and ahead once the first has passed.
+#[test]
+fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own() {
+    let mkts = set(TcpAoAlgorithm::HmacSha1, &[(1, 1)]);
+    let mut ends = Ends::<3>::connect(ipv4_pair(), (0xc000_0000, 5), &mkts, &mkts);
+    let numbers = [0x7fff_ff00, 0xffff_fe80_u32].map(|ahead| ends.active_next.wrapping_add(ahead));
+    let segments = numbers.map(|number| sent(&mut ends.active, ACK, number, 6));
+    let views: Vec<_> = segments.iter().map(|tcp| (0, view(ipv4_pair(), tcp))).collect();
+    verify_batch(&mut [&mut ends.passive], &views, |_, verdict| assert!(verdict.is_ok()));
+    assert_eq!(ends.passive.highest_received(), (Sne(1), SeqNum(numbers[1])));
+}

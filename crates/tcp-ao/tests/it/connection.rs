@@ -180,6 +180,35 @@ fn ao_06_a_handshake_signs_only_what_fits_its_state() {
     assert_eq!(elsewhere, before);
 }
 
+#[test]
+fn ao_06_a_handshake_takes_only_what_fits_its_state() {
+    let (mut active, _, mut passive) = half_open();
+    let verdict = |connection: &mut Connection<1>, tcp: &[u8]| {
+        let before = state(connection);
+        let verdict = receive(connection, tcp).map(|_| ());
+        assert_eq!(state(connection), before);
+        verdict
+    };
+    // The SYN has no answer yet, and this is of an earlier connection.
+    let late = Ends::<1>::with_ids(&IDS).passive_data(b"late");
+    assert_eq!(verdict(&mut active, &late), Err(VerifyError::State));
+    // After the SYN-ACK, no SYN of another ISN is received or sent.
+    sent(&mut passive, SYN | ACK, 700, 101);
+    let other = &mut Connection::active(ipv4_pair(), Isn(5), &mkts::<1>(&IDS)).unwrap();
+    assert_eq!(verdict(&mut passive, &sent(other, SYN, 5, 0)), Err(VerifyError::State));
+    let mut syn = Parts::new(ipv4_pair().reversed(), SYN, 5, 0).with_ao(12);
+    assert_eq!(passive.sign(&mut syn), Err(SignError::State));
+}
+
+/// The number of a reset without ACK stands in the place of this end's ISN.
+#[test]
+fn ao_31_a_reset_before_the_syn_ack_is_signed_and_verified() {
+    let (mut active, _, mut passive) = half_open();
+    let reset = sent(&mut passive, RST, 77, 0);
+    receive(&mut active, &reset).unwrap();
+    assert_eq!(passive.local_isn(), None);
+}
+
 /// Why a listener refuses this segment as a SYN.
 fn refused(tcp: &[u8]) -> VerifyError {
     mirrored::<1>(&IDS).verify_syn(view(ipv4_pair(), tcp)).unwrap_err()

@@ -174,6 +174,25 @@ fn ao_12_a_connection_takes_segments_between_mapped_addresses() {
     ends.passive.verify(&segment).unwrap();
 }
 
+/// The MAC is over the connection's own addresses, so the segment's have to be compared.
+#[test]
+fn ao_12_a_connection_takes_no_segment_between_other_addresses() {
+    for (pair, other) in
+        [(ipv4_pair(), "192.0.2.9"), (ipv6_pair(), "2001:db8::9"), (ipv6_pair(), "192.0.2.1")]
+    {
+        let mut ends = Ends::<1>::connect(pair, (1, 2), &mkts(&[(1, 2)]), &mirrored(&[(1, 2)]));
+        let signed = ends.active_data(b"data");
+        let [local, remote] = [pair.local.address(), pair.remote.address()];
+        let other = other.parse().unwrap();
+        for (source, destination) in [(other, remote), (local, other), (other, other), (remote, local)] {
+            let segment = Segment::from_tcp(source, destination, &signed).unwrap();
+            let verdict = ends.passive.verify(&segment).map(|_| ());
+            assert_eq!(verdict, Err(VerifyError::OtherConnection), "{source} to {destination}");
+        }
+        receive(&mut ends.passive, &signed).unwrap();
+    }
+}
+
 /// A Destination Options header with a mobile node's home address (RFC 6275 §6.3), PadN before it or padding of one octet each.
 fn home_address(next_header: u8, padding: &[u8], home: [u8; 16]) -> Vec<u8> {
     extension(next_header, &[padding, &[201, 16], &home].concat())
@@ -181,14 +200,19 @@ fn home_address(next_header: u8, padding: &[u8], home: [u8; 16]) -> Vec<u8> {
 
 #[test]
 fn ao_11_a_home_address_takes_the_place_of_the_source() {
-    for padding in [&[1, 2, 0, 0][..], &[0, 0, 0, 0], &[4, 2, 201, 16], &[]] {
+    for padding in [&[1, 2, 0, 0][..], &[0, 0, 0, 0], &[0, 1, 1, 0], &[4, 2, 201, 16], &[]] {
         let packet = behind(60, &home_address(6, padding, SECOND_HOP));
         let header = IpHeader::parse(&packet).unwrap();
         assert_eq!((header.source, header.header_source), (SECOND_HOP.into(), SOURCE.into()), "{padding:?}");
         assert_eq!(Segment::parse(&packet).unwrap().source_address(), IpAddr::from(SECOND_HOP));
     }
     // Not after a truncated option, and not in a header of another kind.
-    for extensions in [(60, home_address(6, &[4, 40], SECOND_HOP)), (0, home_address(6, &[], SECOND_HOP))] {
+    let without_length = extension(6, &[1, 2, 0, 0, 0, 201]);
+    for extensions in [
+        (60, home_address(6, &[4, 40], SECOND_HOP)),
+        (60, without_length),
+        (0, home_address(6, &[], SECOND_HOP)),
+    ] {
         let header = IpHeader::parse(&behind(extensions.0, &extensions.1)).unwrap();
         assert_eq!((header.source, header.header_source), (SOURCE.into(), SOURCE.into()));
     }
@@ -219,7 +243,28 @@ fn ao_37_what_is_no_tcp_segment_says_why() {
     for length in 0..40 {
         assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 6, &tcp)[..length]), ParseError::IpTooShort);
     }
-    assert_eq!(error(&ipv6_packet(SOURCE, FINAL, 0, &[6])), ParseError::IpTooShort);
+    // Each extension header, cut off after every octet.
+    for (kind, extension) in [
+        (0, extension(6, &[1, 4, 0, 0, 0, 0])),
+        (43, routing(6, 4, 0, &[FINAL])),
+        (44, fragment(6, 0)),
+        (51, authentication(6, &[0xaa; 12])),
+        (60, home_address(6, &[], SECOND_HOP)),
+        (135, extension(6, &[0; 6])),
+    ] {
+        assert!(Segment::parse(&behind(kind, &extension)).is_ok(), "header {kind}");
+        for length in 0..extension.len() {
+            let cut = ipv6_packet(SOURCE, FINAL, kind, &extension[..length]);
+            assert_eq!(error(&cut), ParseError::IpTooShort, "header {kind}, {length} octets");
+        }
+    }
+    // The length of a segment in IPv4's pseudo-header has 16 bits; receive offload can join more.
+    let long = [&tcp[..], &vec![0; 65_536 - tcp.len()]].concat();
+    let from = |source: IpAddr, octets: &[u8]| Segment::from_tcp(source, source, octets).map(|_| ());
+    let [ipv4, ipv6] = [ipv4_pair(), ipv6_pair()].map(|pair| pair.local.address());
+    assert_eq!(from(ipv4, &long), Err(ParseError::TcpTooLong));
+    assert_eq!(from("::ffff:192.0.2.1".parse().unwrap(), &long), Err(ParseError::TcpTooLong));
+    assert_eq!((from(ipv4, &long[..65_535]), from(ipv6, &long)), (Ok(()), Ok(())));
 }
 
 /// Chains of extension headers in an order that every parser accepts, and the protocol number of the first.
@@ -343,6 +388,17 @@ fn ao_34_what_quotes_no_segment_is_no_error_about_one() {
     assert_eq!(IcmpError::parse(&error(ipv4_pair(), 3, 3, 23)), None);
     assert_eq!(IcmpError::parse(&error(ipv6_pair(), 1, 4, 43)), None);
     assert!(IcmpError::parse(&error(ipv4_pair(), 3, 3, 24)).is_some());
+    // Messages that end in their own header.
+    for length in 0..8 {
+        let icmp = &[3, 3, 0, 0, 0, 0, 0, 0][..length];
+        assert_eq!(IcmpError::parse(&ipv4_packet(ROUTER, [192, 0, 2, 1], 1, icmp)), None, "{length} octets");
+        let icmp = &[1, 4, 0, 0, 0, 0, 0, 0][..length];
+        assert_eq!(IcmpError::parse(&ipv6_packet(FINAL, SOURCE, 58, icmp)), None, "{length} octets");
+    }
+    // An IP header whose length says that the ports are behind the end of the quote.
+    let mut long_header = error(ipv4_pair(), 3, 3, 40);
+    long_header[28] = 0x4f;
+    assert_eq!(IcmpError::parse(&long_header), None);
     let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 8]);
     let icmp = ipv4_packet(ROUTER, [192, 0, 2, 1], 1, &[&[3, 3, 0, 0, 0, 0, 0, 0][..], &udp].concat());
     assert_eq!(IcmpError::parse(&icmp), None);

@@ -324,6 +324,9 @@ fn ao_25_a_connection_has_a_key_only_with_all_that_makes_it() {
             assert!(!connection.has_key(other), "{other:?}");
         }
     }
+    // Two MKTs are compared in the same way, but for whether they are accept-only.
+    assert!(ours.is_same(&ours.clone()) && !ours.is_same(&ours.clone().accept_only()));
+    assert!(others.iter().all(|other| !ours.is_same(other) && !other.is_same(&ours)));
     // A shorter key leaves nothing of the longer one that it replaces.
     let sha_256 = mkt_with_secret(1, 2, TcpAoAlgorithm::LinuxHmacSha256, OLD);
     established.replace_keys(&MktSet::from_mkts([sha_256.clone()]).unwrap()).unwrap();
@@ -378,6 +381,56 @@ fn ao_22_a_key_past_its_send_lifetime_serves_until_the_peer_has_moved() {
     assert!(ends.obeys(&segment));
     assert_eq!((chosen(&ends.active), ends.active.peer_insists()), ((2, 102), false));
     ends.back(b"under 2");
+    // Nothing is left of that once the peer asks for the key in use.
+    ends.passive.set_rnext_key(KeyId(2)).unwrap();
+    ends.back(b"asks for 2");
+    assert_eq!((ends.active.asks_for(), ends.active.peer_insists()), (Some(KeyId(2)), false));
+}
+
+#[test]
+fn ao_22_a_key_past_its_send_lifetime_is_left_only_for_the_one_that_the_peer_uses() {
+    let other = mkt_with_secret(2, 102, TcpAoAlgorithm::HmacSha1, b"another secret, thirty-two octet");
+    for (number, (asked, signs, next, current)) in [
+        (101, 101, hmac(2, 102), 1),
+        (102, 101, hmac(2, 102), 1),
+        (102, 102, other, 1),
+        (102, 102, hmac(2, 102), 2),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut ends = Ends::<3>::with_ids(&TWO);
+        ends.active.set_rnext_key(KeyId(asked)).unwrap();
+        ends.passive.set_current_key(KeyId(signs)).unwrap();
+        // It asks for a key that the active end does not have.
+        ends.passive.add_key(&hmac(103, 3)).unwrap();
+        ends.passive.set_rnext_key(KeyId(3)).unwrap();
+        ends.back(b"asks for 3");
+        let replaced = [next, hmac(1, 101).accept_only()];
+        ends.active.replace_keys(&MktSet::from_mkts(replaced).unwrap()).unwrap();
+        assert_eq!(chosen(&ends.active), (current, 102), "row {number}");
+    }
+}
+
+#[test]
+fn a_peer_that_asks_for_a_valid_key_does_not_insist() {
+    let mut ends = Ends::<3>::with_ids(&TWO);
+    ends.active.replace_keys(&mkts(&TWO)).unwrap();
+    ends.exchange();
+    assert_eq!((ends.active.asks_for(), ends.active.peer_uses_rnext_key()), (Some(KeyId(1)), true));
+    assert!(!ends.active.peer_insists());
+}
+
+#[test]
+fn what_the_peer_asks_for_is_known_after_a_change_of_keys_in_the_handshake() {
+    let mut opening = Connection::active(ipv4_pair(), Isn(1), &mkts::<3>(&TWO)).unwrap();
+    opening.replace_keys(&mkts(&TWO)).unwrap();
+    assert_eq!(opening.asks_for(), None);
+    let syn = sent(&mut opening, SYN, 1, 0);
+    let listener = mirrored::<3>(&TWO);
+    let mut passive = Connection::passive(&listener.verify_syn(view(ipv4_pair(), &syn)).unwrap());
+    passive.add_key(&hmac(103, 3)).unwrap();
+    assert_eq!(passive.asks_for(), Some(KeyId(101)));
 }
 
 #[test]

@@ -72,6 +72,40 @@ fn ao_15_the_walk_ends_with_the_first_error() {
 }
 
 #[test]
+fn ao_15_the_walk_says_where_the_last_option_ended() {
+    let mut options = Options::new(&[1, 2, 4, 5, 0x8c, 1, 0, 9, 9]);
+    assert_eq!(options.position(), 0);
+    assert_eq!(options.next().unwrap().unwrap().length(), 4);
+    assert_eq!((options.next(), options.position()), (None, 5));
+}
+
+#[test]
+fn ao_08_a_segment_without_an_ao_option_has_no_mac_input() {
+    let error = |options: &[u8]| {
+        let tcp = Parts::new(ipv4_pair(), ACK, 1, 2).options(options).unsigned();
+        view(ipv4_pair(), &tcp).mac_input(Sne(0), OptionCoverage::Covered).map(drop).unwrap_err()
+    };
+    assert_eq!(error(&[]), VerifyError::Unsigned);
+    assert_eq!(error(&[29, 3, 0, 0]), VerifyError::Options(OptionError::AoTooShort));
+}
+
+#[test]
+fn a_checksum_of_zero_is_sent_in_its_other_form() {
+    let addresses = |pair: SocketPair| (pair.local.address(), pair.remote.address());
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let (source, destination) = addresses(pair);
+        let mut tcp = Parts::new(pair, ACK, 1, 2).payload(&[0, 0]).unsigned();
+        tcp[16..18].fill(0);
+        let sum = checksum::tcp(source, destination, &tcp);
+        assert_eq!(checksum::tcp_to_send(source, destination, &tcp), sum);
+        // This payload makes up what is missing to a sum of zero.
+        tcp[20..22].copy_from_slice(&sum.to_be_bytes());
+        assert_eq!(checksum::tcp(source, destination, &tcp), 0);
+        assert_eq!(checksum::tcp_to_send(source, destination, &tcp), 0xffff);
+    }
+}
+
+#[test]
 fn ao_17_no_room_says_how_many_octets_were_free() {
     // MSS, window scale, SACK permitted and timestamps, as stacks send them: 20 octets with two NOPs.
     let mut space = [0xa5; MAX_OPTIONS_LENGTH];

@@ -353,6 +353,44 @@ fn what_is_no_packet_is_refused() {
 }
 
 #[test]
+fn a_packet_whose_tcp_header_is_cut_off_is_refused_in_both_directions() {
+    let mut shim = shim(ipv4_pair(), mkts(&[(1, 2)]), 4);
+    let whole = Parts::new(ipv4_pair(), ACK, 1, 2).unsigned();
+    let mut short_offset = whole.clone();
+    short_offset[12] = 0x40;
+    let mut long_offset = whole.clone();
+    long_offset[12] = 0x60;
+    for (tcp, error) in [
+        (&whole[..19], ParseError::TcpTooShort),
+        (&[], ParseError::TcpTooShort),
+        (&short_offset, ParseError::DataOffset),
+        (&long_offset, ParseError::TcpTooShort),
+    ] {
+        let packet = crate::support::packet(ipv4_pair(), tcp);
+        assert_eq!(outbound(&mut shim, NOW, &packet), Err(Refusal::Malformed(error)));
+        assert_eq!(inbound(&mut shim, NOW, &packet), Err(Refusal::Malformed(error)));
+    }
+}
+
+/// Without the ISNs there is no key, but what needs no MAC is judged and counted.
+#[test]
+fn ao_20_a_segment_without_handshake_is_judged_as_far_as_possible() {
+    let from = ipv4_pair().reversed();
+    let two = [29, 4, 2, 1, 29, 4, 2, 1];
+    for (options, refusal, counted) in [
+        (&[][..], UNSIGNED, Counters { required: 1, ..Counters::default() }),
+        (&[29, 4, 9, 1], unknown_key(9), Counters { key_not_found: 1, ..Counters::default() }),
+        (&two, Refusal::Verify(OptionError::TwoAoOptions.into()), Counters { bad: 1, ..Counters::default() }),
+        (&[29, 4, 2, 1], Refusal::NoConnection, Counters::default()),
+    ] {
+        let mut shim = shim(ipv4_pair(), mkts(&[(1, 2)]), 4);
+        let segment = Packet::new(from, ACK, 1, 1).options(options).build();
+        assert_eq!(inbound(&mut shim, NOW, &segment), Err(refusal));
+        assert_eq!((*shim.counters(), *shim.peer_counters(0).unwrap()), (counted, counted));
+    }
+}
+
+#[test]
 fn ao_06_simultaneous_open_works_through_two_shims() {
     for pair in [ipv4_pair(), ipv6_pair()] {
         let mut link = Link::with_ids(pair, &[(1, 2)]);

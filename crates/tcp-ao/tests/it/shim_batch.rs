@@ -238,3 +238,34 @@ fn established_connections_carry_data_in_batches() {
     }
     assert_eq!(world.link.server.connections().filter(|connection| connection.is_established()).count(), 8);
 }
+
+#[test]
+fn what_is_no_segment_is_refused_in_a_batch_as_it_is_alone() {
+    let mut link = Link::connected(ipv4_pair());
+    let signed = link.client_sends(&link.client_data(b"data")).unwrap();
+    let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 8]);
+    let cut = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 6, &[0; 19]);
+    let packets = [signed, vec![], udp.clone(), cut];
+    let mut single = Link::connected(ipv4_pair()).server.with_observer(Log::default());
+    let mut server = link.server.with_observer(Log::default());
+    let together = inbound(How::Together, &mut server, link.now, &packets);
+    assert_eq!(together, inbound(How::Singly, &mut single, link.now, &packets));
+    assert!(together[0].is_ok());
+    assert_eq!(together[1], Err(Refusal::Malformed(ParseError::IpTooShort)));
+    assert_eq!(together[2], Ok(udp));
+    assert_eq!(together[3], Err(Refusal::Malformed(ParseError::TcpTooShort)));
+}
+
+/// 2^31 octets apart: the second is behind what came before the batch, and ahead once the first has passed.
+#[test]
+fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own() {
+    let mut link = Link::connected(ipv4_pair());
+    let numbers = [0x7fff_ff00, 0xffff_fe80_u32].map(|ahead| (CLIENT_ISN + 1).wrapping_add(ahead));
+    let packets = numbers.map(|number| link.client_signs(ACK, number, SERVER_ISN.wrapping_add(1)).unwrap());
+    let mut server = link.server.with_observer(Log::default());
+    let verdicts = inbound(How::Together, &mut server, link.now, &packets);
+    assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");
+    let connection = server.connection(&link.pair.reversed()).unwrap();
+    assert_eq!(connection.highest_received(), (Sne(1), SeqNum(numbers[1])));
+    assert_eq!(connection.counters().good, 4);
+}

@@ -327,6 +327,10 @@ fn a_retransmission_that_asks_first_accuses_no_peer() {
     link.server_sends(&data(0)).unwrap();
     link.deliver_to_server(&ack(8)).unwrap();
     assert_eq!(kinds(&mut link.server), []);
+    // Nor does it when more has been sent since.
+    link.server_sends(&data(8)).unwrap();
+    link.deliver_to_server(&ack(8)).unwrap();
+    assert_eq!(kinds(&mut link.server), []);
     link.deliver_to_client(&data(8)).unwrap();
     link.deliver_to_server(&ack(12)).unwrap();
     assert_eq!(kinds(&mut link.server), [STAYS_ON_1]);
@@ -511,4 +515,47 @@ fn while_mismatches_are_accepted_no_peer_is_told_an_mss_that_the_stack_cannot_ta
     for _ in 0..2 {
         assert_eq!(read(&link.server_emits(&syn).unwrap()).mss(), Some(1420));
     }
+}
+
+#[test]
+fn while_mismatches_are_accepted_a_repeated_syn_of_an_open_connection_is_not_signed() {
+    let mut link = migrating(mkts(&[(1, 2)]));
+    link.client.accept_mismatches(0, link.now + seconds(3600)).unwrap();
+    link.connect(ipv4_pair());
+    kinds(&mut link.client);
+    let syn = Packet::new(link.pair, SYN, CLIENT_ISN, 0).build();
+    assert_eq!(link.client_emits(&syn), Ok(syn));
+    assert_eq!(kinds(&mut link.client), [passed(Direction::Outbound, Refusal::Sign(SignError::State))]);
+}
+
+/// Both answers of a stack that keeps no handshakes count from its last ISN.
+#[test]
+fn a_peer_stays_accused_although_an_earlier_syn_ack_had_a_higher_isn() {
+    let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(1, 2)]), mirrored(&[(1, 2), (3, 4)])).observed();
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.server_signs(SYN | ACK, server_at(0x4000_0000), CLIENT_ISN + 1).unwrap();
+    link.connect(ipv4_pair());
+    kinds(&mut link.server);
+    let back = link.pair.reversed();
+    link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(3)).unwrap();
+    link.deliver_to_client(&link.server_data(b"ask")).unwrap();
+    link.deliver_to_client(&Packet::new(back, ACK, server_at(3), CLIENT_ISN + 1).payload(b"more")).unwrap();
+    link.forth(ACK, CLIENT_ISN + 1, server_at(7)).unwrap();
+    assert_eq!(kinds(&mut link.server), [STAYS_ON_1]);
+}
+
+#[test]
+fn a_repeated_syn_ack_does_not_make_an_earlier_acknowledgment_an_answer() {
+    let mut link = link_with_a_key_too_many();
+    let back = link.pair.reversed();
+    link.deliver_to_client(&link.server_data(b"sent before")).unwrap();
+    link.server.connection_mut(&back).unwrap().set_rnext_key(KeyId(3)).unwrap();
+    link.deliver_to_client(&Packet::new(back, ACK, server_at(11), CLIENT_ISN + 1).payload(b"ask")).unwrap();
+    // The client's ACK was lost, as far as the server's stack knows.
+    link.server_signs(SYN | ACK, SERVER_ISN, CLIENT_ISN + 1).unwrap();
+    link.server_sends(&Packet::new(back, ACK, server_at(14), CLIENT_ISN + 1).payload(b"more")).unwrap();
+    link.forth(ACK, CLIENT_ISN + 1, server_at(11)).unwrap();
+    assert_eq!(kinds(&mut link.server), [], "it acknowledges what was sent before the request");
+    link.forth(ACK, CLIENT_ISN + 1, server_at(18)).unwrap();
+    assert_eq!(kinds(&mut link.server), [STAYS_ON_1]);
 }

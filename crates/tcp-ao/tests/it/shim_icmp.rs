@@ -221,6 +221,19 @@ fn ao_35_the_path_mtu_that_a_router_tells_is_lowered_by_the_room_for_the_option(
             assert_eq!(handed_on[at + 6..at + 8], expected.to_be_bytes());
             assert_eq!(icmp_sum(&handed_on), 0xffff, "the checksum is corrected");
         }
+        // Whatever the checksum, it carries at most once.
+        for told in 1300..1400 {
+            for identification in [0_u16, 1, 0x7fff, 0xffff] {
+                let (mut error, at) = too_big(pair, &sent, told);
+                error[at + 4..at + 6].copy_from_slice(&identification.to_be_bytes());
+                error[at + 2..at + 4].fill(0);
+                let sum = !icmp_sum(&error);
+                error[at + 2..at + 4].copy_from_slice(&sum.to_be_bytes());
+                let handed_on = link.client_gets(&error).unwrap();
+                assert_eq!(handed_on[at + 6..at + 8], (told - 20).max(least).to_be_bytes());
+                assert_eq!(icmp_sum(&handed_on), 0xffff, "{told} {identification}");
+            }
+        }
         // The MTU for a connection without the option is unchanged.
         let other = Packet::new(with_ports(pair, 7, 8), SYN, CLIENT_ISN, 0).build();
         let (error, _) = too_big(pair, &other, 1400);
@@ -318,4 +331,55 @@ fn ao_34_a_handshake_that_a_quote_leads_on_to_hides_no_hard_error() {
         let error = icmp(link.pair, 1, 1, &quoted, usize::MAX);
         assert_eq!(link.client_gets(&error).is_err(), is_ours);
     }
+}
+
+/// The octets of the MTU mean something else in other errors: in ICMPv6's "parameter problem", where the problem is.
+#[test]
+fn ao_35_an_error_without_an_mtu_passes_octet_for_octet() {
+    for (pair, kind, code) in [(ipv4_pair(), 12, 0), (ipv4_pair(), 3, 1), (ipv6_pair(), 4, 1)] {
+        let (mut link, sent) = quotable(pair);
+        let mut error = icmp(pair, kind, code, &sent, usize::MAX);
+        let at = if pair.local.address().is_ipv4() { 20 } else { 40 };
+        error[at + 6..at + 8].copy_from_slice(&1400_u16.to_be_bytes());
+        assert_eq!(link.client_gets(&error), Ok(error.clone()));
+    }
+}
+
+#[test]
+fn ao_34_a_message_that_ends_in_its_own_header_is_refused_once_it_is_a_hard_error() {
+    for pair in [ipv4_pair(), ipv6_pair()] {
+        let (mut link, sent) = quotable(pair);
+        let whole = hard(pair, &sent, 0);
+        let at = whole.len() - 8;
+        for length in 0..8 {
+            let message = &whole[at..at + length];
+            let packet = match pair.local.address() {
+                IpAddr::V4(local) => ipv4_packet([198, 51, 100, 1], local.octets(), 1, message),
+                IpAddr::V6(local) => ipv6_packet([0xfe; 16], local.octets(), 58, message),
+            };
+            let is_dropped = link.client_gets(&packet).is_err();
+            assert_eq!(is_dropped, length >= 2, "{length} octets");
+        }
+    }
+}
+
+#[test]
+fn ao_34_without_peers_no_error_is_hidden_from_the_stack() {
+    let first = with_offset(hard(ipv4_pair(), &Packet::new(ipv4_pair(), ACK, 1, 1).build(), 20));
+    let mut shim = shim_of(vec![PeerSlot::EMPTY], 4);
+    assert_eq!(inbound(&mut shim, seconds(1), &first), Ok(first.clone()));
+    let Peer { connections, mkts } = Link::with_ids(ipv4_pair(), &[(1, 2)]).client.remove_peer(0).unwrap();
+    shim.add_peer(Peer { connections, mkts }).unwrap();
+    assert_eq!(inbound(&mut shim, seconds(1), &first), Err(Refusal::Icmp));
+    shim.remove_peer(0).unwrap();
+    assert_eq!(inbound(&mut shim, seconds(1), &first), Ok(first));
+}
+
+/// The packet as the first of several fragments.
+fn with_offset(mut packet: Vec<u8>) -> Vec<u8> {
+    packet[6..8].copy_from_slice(&[0x20, 0]);
+    packet[10..12].fill(0);
+    let checksum = checksum::ipv4_header(&packet[..20]);
+    packet[10..12].copy_from_slice(&checksum.to_be_bytes());
+    packet
 }

@@ -117,6 +117,19 @@ fn ao_35_a_peer_that_advertises_no_mss_gets_the_default_less_the_option() {
 }
 
 #[test]
+fn ao_35_an_mss_option_of_another_length_passes_as_it_is() {
+    for option in [&[2, 3, 9, 1][..], &[2, 6, 1, 2, 3, 4, 1, 1]] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(option);
+        let on_link = link.client_sends(&syn).unwrap();
+        let got = link.server_gets(&on_link).unwrap();
+        for packet in [&on_link, &got] {
+            assert_eq!(read(packet).option(2), Some(&option[2..usize::from(option[1])]));
+        }
+    }
+}
+
+#[test]
 fn ao_35_a_tiny_mss_does_not_wrap() {
     for mss in 0..=OPTION_ROOM as u16 + 1 {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
@@ -401,4 +414,58 @@ fn several_fast_open_cookies_make_way_together() {
 
 fn short_mac(send_id: u8, recv_id: u8) -> MktSet<4> {
     MktSet::from_mkts([mkt(send_id, recv_id, TcpAoAlgorithm::HmacSha1).with_mac_length(4).unwrap()]).unwrap()
+}
+
+/// What is kept beside the signature: of a segment with these options, the kinds on the link.
+fn kinds_on_the_link(flags: u8, options: &[u8]) -> Vec<u8> {
+    let mut link =
+        if flags == SYN { Link::with_ids(ipv4_pair(), &[(1, 2)]) } else { Link::connected(ipv4_pair()) };
+    let sequence = CLIENT_ISN + u32::from(flags != SYN);
+    let packet = Packet::new(ipv4_pair(), flags, sequence, SERVER_ISN.wrapping_add(1)).options(options);
+    read(&link.client_sends(&packet).unwrap()).options.iter().map(|option| option[0]).collect()
+}
+
+#[test]
+fn only_what_does_not_fit_beside_the_signature_makes_way() {
+    let cookie = [34, 8, 1, 2, 3, 4, 5, 6];
+    let capable = [30, 4, 0x01, 0x81];
+    // A cookie that fits stays; an MP_CAPABLE that goes takes no room from it.
+    let syn = [&syn_options(1440)[..16], &cookie].concat();
+    assert_eq!(kinds_on_the_link(SYN, &syn), [2, 4, 8, 34, 29]);
+    assert_eq!(kinds_on_the_link(SYN, &[&syn[..], &capable].concat()), [2, 4, 8, 34, 29]);
+    // Other options of Multipath TCP stay, and leave less room for SACK blocks.
+    let multipath = [30, 8, 0x20, 1, 2, 3, 4, 5];
+    let options = [&multipath[..], &sack(3)].concat();
+    let mut link = Link::connected(ipv4_pair());
+    let sent = link.client_sends(&link.client_data(b"").options(&options)).unwrap();
+    assert_eq!(read(&sent).option(5).unwrap().len(), 8);
+    let received = read(&link.server_gets(&sent).unwrap());
+    assert_eq!(received.option(30), Some(&multipath[2..]));
+    // MP_CAPABLE beside SACK blocks takes none of their room.
+    let options = [&capable[..], &sack(3)].concat();
+    let sent = link.client_sends(&link.client_data(b"").options(&options)).unwrap();
+    assert_eq!(read(&sent).option(5).unwrap().len(), 16);
+}
+
+#[test]
+fn ao_35_the_default_mss_is_inserted_beside_other_options() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let without_mss = [&TIMESTAMPS[2..], &[3, 3, 7, 4, 2, 1]].concat();
+    let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&without_mss);
+    let received = read(&link.deliver_to_server(&syn).unwrap());
+    assert_eq!((received.mss(), received.option(3)), (Some(536 - OPTION_ROOM as u16), Some(&[7][..])));
+}
+
+#[test]
+fn ao_35_how_much_room_is_missing_before_the_packet_is_exact() {
+    let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), 2);
+    // 20 octets of options become 36.
+    let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(1440)).build();
+    let grows = 16;
+    for room in 0..=grows {
+        let mut buffer = [&vec![0; room][..], &syn].concat();
+        let result = client.outbound(seconds(1), &mut buffer, room).map(|place| place.start);
+        let expected = if room == grows { Ok(0) } else { Err(Refusal::TooLong { excess: grows - room }) };
+        assert_eq!(result, expected, "{room} octets of room");
+    }
 }

@@ -313,3 +313,111 @@ fn of_equally_specific_peers_one_without_keys_hides_no_other() {
         assert_eq!(shim.peer_counters(with_key).unwrap().key_not_found, 1);
     }
 }
+
+#[test]
+fn ao_24_connection_identifiers_overlap_whichever_is_the_wider() {
+    let identifier = |local: &str, remote: &str, ports: (u16, u16)| ConnectionIdentifier {
+        local_port: Some(ports.0).filter(|port| *port != 0),
+        remote_port: Some(ports.1).filter(|port| *port != 0),
+        ..between(local, remote, MktSet::new()).connections
+    };
+    let wide = identifier("192.0.2.0/24", "198.51.100.0/24", (0, 0));
+    for (other, overlaps) in [
+        (identifier("192.0.2.1/32", "198.51.100.7/32", (0, 0)), true),
+        (identifier("192.0.0.0/16", "198.51.0.0/16", (179, 179)), true),
+        (identifier("192.0.2.1/32", "198.51.0.0/16", (0, 179)), true),
+        (identifier("192.0.3.1/32", "198.51.100.7/32", (0, 0)), false),
+        (identifier("192.0.2.1/32", "198.51.101.7/32", (0, 0)), false),
+        (identifier("::/0", "::/0", (0, 0)), true),
+        (identifier("::ffff:192.0.2.0/120", "::ffff:198.51.100.0/120", (0, 0)), true),
+        (identifier("2001:db8::/32", "2001:db8::/32", (0, 0)), false),
+    ] {
+        assert_eq!((wide.overlaps(&other), other.overlaps(&wide)), (overlaps, overlaps), "{other:?}");
+    }
+    let port = |ports| identifier("192.0.2.1/32", "198.51.100.7/32", ports);
+    for (one, other, overlaps) in [
+        ((179, 0), (179, 0), true),
+        ((179, 0), (0, 179), true),
+        ((179, 0), (180, 0), false),
+        ((179, 5), (179, 5), true),
+        ((179, 5), (179, 6), false),
+    ] {
+        assert_eq!(port(one).overlaps(&port(other)), overlaps, "{one:?} {other:?}");
+    }
+}
+
+#[test]
+fn ao_24_a_shim_is_not_made_of_peers_that_clash() {
+    let host = |ids| PeerSlot::from(of("192.0.2.2/32", set(ids, "secret")));
+    let shim = |peers| Shim::new(ShimConfig::new(1500), hash_key(), peers, slots(1)).map(|_: TestShim| ());
+    let error = MktError::RecvIdInUse(KeyId(2));
+    let clash = PeerError::Overlap { peer: 0, other: 1, error };
+    assert_eq!(shim(vec![host((1, 2)), host((3, 2))]), Err(clash));
+    assert_eq!(shim(vec![host((1, 2)), host((3, 4))]), Ok(()));
+}
+
+#[test]
+fn peers_are_listed_from_any_index_on() {
+    let shim = shim_of(
+        vec![
+            of("192.0.2.2/32", set((1, 2), "secret")).into(),
+            PeerSlot::EMPTY,
+            of("192.0.2.3/32", set((1, 2), "secret")).into(),
+        ],
+        1,
+    );
+    for (from, expected) in [(0, &[0, 2][..]), (1, &[2]), (2, &[2]), (3, &[]), (99, &[])] {
+        assert_eq!(shim.peers_from(from).map(|(index, _)| index).collect::<Vec<_>>(), expected);
+    }
+    assert!(shim.peer(1).is_none() && shim.peer_counters(1).is_none() && shim.peer_counters(99).is_none());
+    assert_eq!(*shim.config(), ShimConfig::new(1500));
+    assert_eq!((shim.config().limits, TimeLimits::default().turn), (TimeLimits::default(), seconds(2)));
+}
+
+/// Peers that share a bucket are linked, and any of them may go first.
+#[test]
+fn peers_are_removed_in_any_order_and_the_others_are_still_found() {
+    let host = |number: usize| format!("192.0.2.{}", number + 2);
+    let count = 64;
+    for step in [1, 63, 37] {
+        let mut shim = with_room(count);
+        for number in 0..count {
+            let secret = host(number);
+            assert_eq!(shim.add_peer(of(&format!("{secret}/32"), set((1, 2), &secret))), Ok(number));
+        }
+        let mut left: Vec<usize> = (0..count).collect();
+        for turn in 0..count {
+            let gone = turn * step % count;
+            shim.remove_peer(gone).unwrap();
+            left.retain(|number| *number != gone);
+            let found =
+                |number: &usize| shim.peer_of(&pair("192.0.2.1", &host(*number))).map(|(index, _)| index);
+            assert!(left.iter().all(|number| found(number) == Some(*number)), "step {step}, {turn} removed");
+            assert_eq!(found(&gone), None);
+        }
+    }
+}
+
+#[test]
+fn ao_24_a_connection_identifier_covers_what_all_of_its_parts_cover() {
+    let identifier = ConnectionIdentifier {
+        local_port: Some(179),
+        remote_port: Some(49152),
+        ..between("192.0.2.0/24", "198.51.100.0/24", MktSet::new()).connections
+    };
+    let pair = |local: &str, remote: &str| SocketPair {
+        local: local.parse().unwrap(),
+        remote: remote.parse().unwrap(),
+    };
+    let covered = pair("192.0.2.1:179", "198.51.100.1:49152");
+    assert!(identifier.contains(&covered));
+    for other in [
+        pair("192.0.3.1:179", "198.51.100.1:49152"),
+        pair("192.0.2.1:180", "198.51.100.1:49152"),
+        pair("192.0.2.1:179", "198.51.101.1:49152"),
+        pair("192.0.2.1:179", "198.51.100.1:49153"),
+        covered.reversed(),
+    ] {
+        assert!(!identifier.contains(&other), "{other}");
+    }
+}

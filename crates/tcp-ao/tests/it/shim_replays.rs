@@ -157,6 +157,15 @@ fn a_peer_that_restarted_comes_back_with_new_keys() {
     link.server_gets(&recorded).unwrap();
     link.server.set_mkts(0, mirrored(&[(3, 4)])).unwrap();
     assert_eq!(link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1), Err(Refusal::NoKey));
+    // Nor does one that the SYN asked for.
+    let (mut link, _) = silent(NEW_ISN);
+    link.server.set_mkts(0, mirrored(&[(1, 2), (3, 4)])).unwrap();
+    let mut restarted: Connection<4> =
+        Connection::active(ipv4_pair(), Isn(NEW_ISN), &mkts(&[(1, 2), (3, 4)])).unwrap();
+    restarted.set_rnext_key(KeyId(4)).unwrap();
+    link.server_gets(&packet(ipv4_pair(), &sent(&mut restarted, SYN, NEW_ISN, 0))).unwrap();
+    link.server.set_mkts(0, mirrored(&[(1, 2)])).unwrap();
+    assert_eq!(link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 1), Err(Refusal::NoKey));
 }
 
 /// The earlier SYN asks for a key that this connection was never asked for, whether the stack answers it or not.
@@ -344,6 +353,9 @@ fn a_stack_that_drops_a_replayed_syn_answers_the_genuine_one_with_the_key_it_ask
     link.server_signs(SYN | ACK, 1, 7001).unwrap();
     link.connect(ipv4_pair());
     link.deliver_to_client(&link.server_data(b"data")).unwrap();
+    // It asks for the key of the genuine SYN, too.
+    let rnext_key = link.server.connection(&link.pair.reversed()).unwrap().rnext_key();
+    assert_eq!(rnext_key.recv_id, KeyId(3));
 }
 
 /// The stack acknowledges the payload of the SYN together with it (RFC 7413 §4.2).
@@ -381,4 +393,57 @@ fn a_peer_that_restarted_comes_back_with_a_syn_with_payload() {
     link.server_gets(&outbound(&mut restarted, link.now, &syn).unwrap()).unwrap();
     let syn_ack = link.server_signs(SYN | ACK, 0x6000, NEW_ISN + 10).unwrap();
     inbound(&mut restarted, link.now, &syn_ack).unwrap();
+}
+
+/// The time of a handshake starts with the first answer. Neither repeated answers nor those with another ISN extend it.
+#[test]
+fn repeated_answers_do_not_keep_a_handshake() {
+    for second_isn in [0x4000, 0x5000] {
+        let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+        link.forth(SYN, CLIENT_ISN, 0).unwrap();
+        link.server_signs(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
+        link.now += seconds(70);
+        link.server_signs(SYN | ACK, second_isn, CLIENT_ISN + 1).unwrap();
+        link.server.expire(link.now + seconds(4));
+        assert_eq!(link.server.connections().count(), 1);
+        link.server.expire(link.now + seconds(5));
+        assert_eq!(link.server.connections().count(), 0);
+    }
+}
+
+/// Only a SYN-ACK and a listener's reset answer a SYN.
+#[test]
+fn a_bare_acknowledgment_of_a_replayed_syn_does_not_bring_it_back() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let back = link.pair.reversed();
+    link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
+    link.server_signs(SYN | ACK, 0x4000, NEW_ISN + 1).unwrap();
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.server_signs(SYN | ACK, 0x5000, CLIENT_ISN + 1).unwrap();
+    link.server_signs(ACK, 0x5001, NEW_ISN + 1).unwrap();
+    assert_eq!(link.server.connection(&back).unwrap().remote_isn(), Some(Isn(CLIENT_ISN)));
+}
+
+/// A number in a segment without the ACK flag acknowledges nothing (RFC 9293 §3.1).
+#[test]
+fn a_number_that_is_no_acknowledgment_names_no_handshake() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
+    link.server_signs(SYN | ACK, 0x5000, CLIENT_ISN + 1).unwrap();
+    // The client knows the first SYN-ACK alone.
+    assert_eq!(link.forth(RST, CLIENT_ISN + 1, 0x4001), Err(bad_mac(1)));
+    assert!(link.forth(RST | ACK, CLIENT_ISN + 1, 0x4001).is_ok());
+}
+
+/// The stack refuses a replay while the genuine SYN has its answer.
+#[test]
+fn the_refusal_of_a_replayed_syn_does_not_end_a_handshake() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    link.forth(SYN, CLIENT_ISN, 0).unwrap();
+    link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
+    link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
+    link.server_signs(RST | ACK, 0, NEW_ISN + 1).unwrap();
+    assert_eq!(link.server.connections().count(), 1);
+    link.forth(ACK, CLIENT_ISN + 1, 0x4001).unwrap();
 }

@@ -452,3 +452,62 @@ fn a_connection_replaced_in_place_does_not_panic() {
     link.server.expire(seconds(1_000_000));
     assert_eq!(link.server.connections().count(), 0);
 }
+
+#[test]
+fn a_shim_without_places_protects_and_lets_nothing_through() {
+    let mut shim = shim_of(vec![peer(ipv4_pair(), mkts(&[(1, 2)])), PeerSlot::EMPTY], 0);
+    let pair = ipv4_pair();
+    let syn = Packet::new(pair, SYN, CLIENT_ISN, 0).build();
+    assert_eq!(outbound(&mut shim, seconds(1), &syn), Err(Refusal::TableFull));
+    let theirs = signed_syn(pair.reversed(), mirrored(&[(1, 2)]), SERVER_ISN);
+    assert_eq!(inbound(&mut shim, seconds(1), &theirs), Err(Refusal::TableFull));
+    let unsigned = Packet::new(pair.reversed(), ACK, 1, 1).build();
+    assert_eq!(inbound(&mut shim, seconds(1), &unsigned), Err(UNSIGNED));
+    shim.forget(&pair);
+    shim.expire(seconds(9));
+    // Keys and peers change as ever.
+    shim.set_mkts(0, mkts(&[(3, 4)])).unwrap();
+    let port = ConnectionIdentifier { remote_port: Some(179), ..shim.peer(0).unwrap().connections };
+    assert_eq!(shim.add_peer(Peer { connections: port, mkts: mkts(&[(5, 6)]) }), Ok(1));
+    shim.remove_peer(0).unwrap();
+    assert_eq!((shim.peers().count(), shim.connections().count()), (1, 0));
+}
+
+#[test]
+fn a_full_table_of_open_connections_adopts_no_other() {
+    let mut link = Link::connected(ipv4_pair());
+    let state = link.server.export(&link.pair.reversed()).unwrap();
+    link.client.forget(&ipv4_pair());
+    for from in 0..8 {
+        link.connect(port(from));
+    }
+    let moved = Connection::import(&state, &mirrored(&[(1, 2)])).unwrap();
+    assert_eq!(link.server.adopt(link.now, moved), Err(Refusal::TableFull));
+    assert_eq!(link.server.connections().count(), 8);
+}
+
+#[test]
+fn connections_are_listed_from_any_place_on() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    for from in 0..3 {
+        link.connect(port(from));
+    }
+    let all: Vec<_> = link.server.connections_from(0).collect();
+    assert!(all.iter().all(|(_, peer, _)| *peer == 0));
+    let places = |from| link.server.connections_from(from).map(|(place, ..)| place).collect::<Vec<_>>();
+    assert_eq!(places(0), [0, 1, 2]);
+    assert_eq!((places(1), places(3)), (vec![1, 2], vec![]));
+    let ports = |connection: &Connection<MKTS_PER_PEER>| connection.pair().remote.port();
+    assert_eq!(all.iter().map(|(.., connection)| ports(connection)).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+/// Drawn by the operating system, so that nobody can tell which connections share a bucket.
+#[test]
+fn a_shim_with_a_random_hash_key_finds_its_connections() {
+    let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
+    let peers = vec![peer(ipv4_pair().reversed(), mirrored(&[(1, 2)]))];
+    link.server = Shim::new(ShimConfig::new(1500), HashKey::random(), peers, slots(8)).unwrap();
+    for from in 0..8 {
+        link.connect(port(from));
+    }
+}

@@ -294,3 +294,13 @@ fn ao_38_a_handshake_cannot_move() {
     assert_eq!(active.export().unwrap_err(), StateError::NotEstablished);
     assert_eq!(passive.export().unwrap_err(), StateError::NotEstablished);
 }
+
+/// The state does not say which key the peer signs with. With one in use there is no other.
+#[test]
+fn ao_38_whether_the_peer_uses_the_rnext_key_is_not_known_of_another_than_the_current_one() {
+    for (rnext, is_known) in [(101, true), (102, false)] {
+        let mut ends = Ends::<2>::with_ids(&TWO);
+        ends.active.set_rnext_key(KeyId(rnext)).unwrap();
+        assert_eq!(moved(ends.active, &mkts(&TWO)).peer_uses_rnext_key(), is_known, "RecvID {rnext}");
+    }
+}

@@ -88,6 +88,8 @@ fn serde_writes_what_people_write() {
     );
     let error = serde_json::from_str::<MktParameters>(&text.replace("12", "17")).unwrap_err();
     assert!(error.to_string().contains("MAC length is 17 octets"), "{error}");
+    let error = serde_json::from_str::<MktParameters>(&text.replace("12", "[12]")).unwrap_err();
+    assert!(error.to_string().starts_with("invalid type: sequence, expected usize"), "{error}");
     let between =
         ConnectionIdentifier::between("192.0.2.0/24".parse().unwrap(), "2001:db8::/32".parse().unwrap());
     assert_eq!(
