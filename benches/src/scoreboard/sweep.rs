@@ -76,11 +76,11 @@ impl As {
 
     /// Turns off Wireseal's other paths.
     fn switch(self) {
-        use InstructionSet::{AesNi, AesNiAvx, Avx2, Bmi2, ShaNi, Vaes256};
+        use InstructionSet::{AesNi, AesNiAvx, Avx2, Bmi2, ShaNi, ShaNiAvx, Vaes256};
         match self {
             Self::Itself => {}
-            Self::Vaes256 => switch::only(&[AesNi, AesNiAvx, Vaes256, ShaNi, Avx2, Bmi2]),
-            Self::AesNi => switch::only(&[AesNi, AesNiAvx, ShaNi, Avx2, Bmi2]),
+            Self::Vaes256 => switch::only(&[AesNi, AesNiAvx, Vaes256, ShaNi, ShaNiAvx, Avx2, Bmi2]),
+            Self::AesNi => switch::only(&[AesNi, AesNiAvx, ShaNi, ShaNiAvx, Avx2, Bmi2]),
         }
     }
 }

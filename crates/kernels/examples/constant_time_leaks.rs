@@ -61,7 +61,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cpu::InstructionSet;
 use cpu::InstructionSet::{
-    Aarch64Aes, Aarch64Sha, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Bmi2, ShaNi, Vaes256, Vaes512,
+    Aarch64Aes, Aarch64Sha, AesNi, AesNiAvx, Avx2, Avx512, Avx512Ifma, Bmi2, ShaNi, ShaNiAvx, Vaes256,
+    Vaes512,
 };
 use memcheck::Finding;
 use routines::{Routine, routines};
@@ -193,7 +194,7 @@ const HMACS_OF_16: &[&str] = &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"];
 const CHACHA20_POLY1305_OPEN: &[&str] = &["ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
 
 /// The paths that compute one HMAC. On x86-64 batches end with it; AArch64 has other code for two messages.
-const ONE_HASH: &[Option<InstructionSet>] = &[Some(ShaNi), Some(Bmi2), Some(Aarch64Sha)];
+const ONE_HASH: &[Option<InstructionSet>] = &[Some(ShaNi), Some(ShaNiAvx), Some(Bmi2), Some(Aarch64Sha)];
 const ONE_HMAC_SHA1: &[&str] =
     if cfg!(target_arch = "aarch64") { &["HMAC-SHA-1"] } else { &["HMAC-SHA-1", "HMAC-SHA-1 of 16"] };
 const ONE_HMAC_SHA256: &[&str] =
@@ -262,7 +263,7 @@ const LEAKS: &[Leak] = &[
     on(ONE_HASH, "HMAC-SHA-256: one block", ONE_HMAC_SHA256),
     on(&[Some(Bmi2)], "HMAC-SHA-1: second block", &["HMAC-SHA-1"]),
     on(&[Some(Bmi2)], "HMAC-SHA-256: second block", &["HMAC-SHA-256"]),
-    on(&[Some(ShaNi)], "HMAC: inner hashes of two", HMACS_OF_16),
+    on(&[Some(ShaNi), Some(ShaNiAvx)], "HMAC: inner hashes of two", HMACS_OF_16),
     on(&[Some(Avx512)], "HMAC: sixteen keys", HMACS_OF_16),
     on(&[Some(Avx512)], "HMAC-SHA-1: sixteen blocks", &["HMAC-SHA-1 of 16"]),
     on(&[Some(Avx512)], "HMAC-SHA-256: sixteen blocks", &["HMAC-SHA-256 of 16"]),

@@ -50,8 +50,8 @@
 //! |---|---|---|---|
 //! | AES-GCM and AES masks | `Vaes512`, `Vaes256`, `AesNiAvx`, `AesNi` | `Aarch64Aes` | no key |
 //! | AES-128-CMAC | `AesNi`; sixteen at once `Vaes512` | `Aarch64Aes` | no key |
-//! | one HMAC | `ShaNi`, `Bmi2` | `Aarch64Sha` | no token |
-//! | many HMACs | two at once `ShaNi`, sixteen `Avx512` | `Aarch64Sha`, two at once | left to the caller |
+//! | one HMAC | `ShaNiAvx`, `ShaNi`, `Bmi2` | `Aarch64Sha` | no token |
+//! | many HMACs | two at once `ShaNiAvx`, `ShaNi`, sixteen `Avx512` | `Aarch64Sha`, two at once | left to the caller |
 //! | ChaCha20-Poly1305 | `Avx512Ifma`, `Avx512` | no key | no key |
 //! | many ChaCha20 masks | `Avx512`, `Avx2`, SSE2 | one by one | one by one |
 //! | Poly1305 | `Avx512Ifma` and `Avx2` for long messages, 64-bit multiplication | NEON for long messages, 64-bit multiplication | 64-bit multiplication |

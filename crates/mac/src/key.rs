@@ -14,7 +14,7 @@ use crate::cmac::PortableCmacKey;
 use crate::hmac::HmacKey;
 #[cfg(feature = "kmac256")]
 use crate::kmac::Kmac256Key;
-use crate::output::{Mac, MacMismatch, compare, wiped_on_drop};
+use crate::output::{Mac, MacMismatch, Wiped, compare, wiped_on_drop};
 
 /// The length of a KMAC256 output.
 ///
@@ -84,6 +84,20 @@ impl MacKey {
             Some(key) => State::Aes128Cmac(key),
             None => State::PortableAes128Cmac(PortableCmacKey::new(key)),
         })
+    }
+
+    /// A key of any length for AES-CMAC-PRF-128 (RFC 4615), which is AES-128-CMAC: a key that has not 16 octets becomes its MAC under a
+    /// key of zeros.
+    #[cfg(feature = "aes-128-cmac")]
+    #[must_use]
+    pub fn aes_cmac_prf_128(key: &[u8]) -> Self {
+        let mut octets = Wiped([0; 16]);
+        match (<&[u8; 16]>::try_from(key).ok(), cmac::Key::of_zeros()) {
+            (Some(key), _) => octets.0 = *key,
+            (None, Some(zeros)) => octets.0 = zeros.mac(&[key]),
+            (None, None) => PortableCmacKey::new(&[0; 16]).mac(&[key], &mut octets.0),
+        }
+        Self::aes_128_cmac(&octets.0)
     }
 
     /// A key of any length for KMAC256 (SP 800-185 §4), with its customization string and output length.

@@ -3,8 +3,6 @@
 #![cfg_attr(not(feature = "default"), allow(unused_variables, reason = "some are for what is left out"))]
 
 use wireseal_algorithms::MacAlgorithm;
-#[cfg(feature = "aes-128-cmac")]
-use wireseal_mac::Mac;
 use wireseal_mac::{MacKey, OutputLength};
 
 /// The feature that an algorithm is built in with, and whether it is on.
@@ -32,10 +30,7 @@ pub(crate) fn mac_key(
         #[cfg(feature = "hmac-sha256")]
         MacAlgorithm::HmacSha256 => Some(MacKey::hmac_sha256(key)),
         #[cfg(feature = "aes-128-cmac")]
-        MacAlgorithm::Aes128Cmac => Some(match key.try_into() {
-            Ok(key) => MacKey::aes_128_cmac(key),
-            Err(_) => MacKey::aes_128_cmac(compress(key).as_bytes().first_chunk()?),
-        }),
+        MacAlgorithm::Aes128Cmac => Some(aes_128_cmac(key)),
         #[cfg(feature = "kmac256")]
         MacAlgorithm::Kmac256 => Some(MacKey::kmac256(key, customization, output_length)),
         #[cfg(not(all(
@@ -48,11 +43,10 @@ pub(crate) fn mac_key(
     }
 }
 
-/// A master key that is not 16 octets long first goes through AES-CMAC under a zero key (RFC 5926 §3.1.1.2). A separate function, so that
-/// the other algorithms need less stack.
+/// A traffic key, or a master key of any length (RFC 5926 §3.1.1.2). A separate function, so that the other algorithms need less stack.
 #[cfg(feature = "aes-128-cmac")]
 #[cold]
 #[inline(never)]
-fn compress(key: &[u8]) -> Mac {
-    MacKey::aes_128_cmac(&[0; 16]).mac(&[key])
+fn aes_128_cmac(key: &[u8]) -> MacKey {
+    MacKey::aes_cmac_prf_128(key)
 }

@@ -209,11 +209,15 @@ impl AoPlace {
         Self { start, ..self }
     }
 
-    /// Writes the ids into the option's header. `None` if `tcp` is another header.
+    /// Writes the ids into the option's header, unless it has them. `None` if `tcp` is another header.
+    // A processor reads a header that has just been written only after all work before, the MAC of another segment for example.
     #[inline]
     #[must_use]
-    pub(crate) fn write_ids(self, tcp: &mut [u8], key_id: KeyId, rnext_key_id: KeyId) -> Option<()> {
-        *tcp.get_mut(self.start + 2..)?.first_chunk_mut()? = [key_id.0, rnext_key_id.0];
+    pub(crate) fn write_ids(self, tcp: &mut [u8], ids: [KeyId; 2]) -> Option<()> {
+        let (place, ids) = (tcp.get_mut(self.start + 2..)?.first_chunk_mut()?, ids.map(u8::from));
+        if *place != ids {
+            *place = ids;
+        }
         Some(())
     }
 

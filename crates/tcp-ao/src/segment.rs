@@ -256,7 +256,7 @@ pub fn sign_segment(
     tcp: &mut [u8],
 ) -> Result<(), SignError> {
     let ao = place_to_sign(Tcp::parse(&source, tcp)?, parameters)?;
-    ao.write_ids(tcp, parameters.send_id, rnext_key_id).ok_or(SignError::NoOption)?;
+    ao.write_ids(tcp, [parameters.send_id, rnext_key_id]).ok_or(SignError::NoOption)?;
     let addresses = (&source.to_canonical(), &destination.to_canonical());
     let input = MacInput::new(sne, addresses, tcp, ao, parameters.options);
     let mut head = MessageHead::new();

@@ -97,10 +97,18 @@ pub fn routines() -> Vec<Routine> {
     const CMAC: [Option<InstructionSet>; 2] = [Some(InstructionSet::AesNi), Some(InstructionSet::Aarch64Aes)];
     const CMACS: [Option<InstructionSet>; 3] =
         [Some(InstructionSet::AesNi), Some(InstructionSet::Vaes512), Some(InstructionSet::Aarch64Aes)];
-    const SHA: [Option<InstructionSet>; 3] =
-        [Some(InstructionSet::ShaNi), Some(InstructionSet::Bmi2), Some(InstructionSet::Aarch64Sha)];
-    const SHAS: [Option<InstructionSet>; 3] =
-        [Some(InstructionSet::ShaNi), Some(InstructionSet::Avx512), Some(InstructionSet::Aarch64Sha)];
+    const SHA: [Option<InstructionSet>; 4] = [
+        Some(InstructionSet::ShaNi),
+        Some(InstructionSet::ShaNiAvx),
+        Some(InstructionSet::Bmi2),
+        Some(InstructionSet::Aarch64Sha),
+    ];
+    const SHAS: [Option<InstructionSet>; 4] = [
+        Some(InstructionSet::ShaNi),
+        Some(InstructionSet::ShaNiAvx),
+        Some(InstructionSet::Avx512),
+        Some(InstructionSet::Aarch64Sha),
+    ];
 
     let table: [(&'static str, &[Option<InstructionSet>], usize, Run); 20] = [
         ("ChaCha20 mask", &ANY, 0, chacha20_mask),

@@ -10,6 +10,7 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use zeroize::{ZeroizeOnDrop, Zeroizing};
 
+use super::{K1_OF_ZEROS, ROUND_KEYS_OF_ZEROS};
 use crate::aes::Engine;
 use crate::aes::aarch64::octets_of_number;
 use crate::aes::vector::{ROUND_KEYS, short_number};
@@ -39,6 +40,23 @@ impl Key {
         let l = u128::from_le_bytes(engine.encrypt(&keys, rounds, &[0; 16]));
         let (round_keys, last) = keys.split_first_chunk()?;
         Some(Self { round_keys: *round_keys, between: last[0] ^ round_keys[0], k1: double(l) })
+    }
+
+    /// The key of zeros, which is no secret and needs no expansion: [RFC 4615](https://www.rfc-editor.org/rfc/rfc4615) makes keys of 16 octets
+    /// with it. `None` if the processor lacks [`InstructionSet::Aarch64Aes`].
+    #[must_use]
+    pub fn of_zeros() -> Option<&'static Self> {
+        static KEY: Key = {
+            let mut round_keys = [0; 10];
+            let mut round = 0;
+            while round < 10 {
+                round_keys[round] = ROUND_KEYS_OF_ZEROS[round].swap_bytes();
+                round += 1;
+            }
+            // The first round key is zero.
+            Key { round_keys, between: ROUND_KEYS_OF_ZEROS[10].swap_bytes(), k1: K1_OF_ZEROS.swap_bytes() }
+        };
+        Engine::detect().map(|_| &KEY)
     }
 
     /// The instructions that compute one message at a time.

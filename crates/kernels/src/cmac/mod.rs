@@ -15,6 +15,37 @@ pub use unsupported::{Key, mac_many};
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{Key, mac_many};
 
+/// The round keys of the key of zeros (FIPS 197 §5.2).
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+const ROUND_KEYS_OF_ZEROS: [u128; 11] = [
+    0,
+    0x62636363_62636363_62636363_62636363,
+    0x9b9898c9_f9fbfbaa_9b9898c9_f9fbfbaa,
+    0x90973450_696ccffa_f2f45733_0b0fac99,
+    0xee06da7b_876a1581_759e42b2_7e91ee2b,
+    0x7f2e2b88_f8443e09_8dda7cbb_f34b9290,
+    0xec614b85_1425758c_99ff0937_6ab49ba7,
+    0x21751787_3550620b_acaf6b3c_c61bf09b,
+    0x0ef90333_3ba96138_97060a04_511dfa9f,
+    0xb1d4d8e2_8a7db9da_1d7bb3de_4c664941,
+    0xb4ef5bcb_3e92e211_23e951cf_6f8f188e,
+];
+/// Its subkey K1 (RFC 4493 §2.3).
+#[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
+const K1_OF_ZEROS: u128 = 0xcdd297a9_df145877_1099f4b3_9468565c;
+
+#[cfg(test)]
+mod tests {
+    use super::Key;
+
+    #[test]
+    fn the_key_of_zeros_is_a_key() {
+        let keys = [Key::of_zeros().cloned(), Key::new(&[0; 16])]
+            .map(|key| key.map(|key| (key.mac(&[b"abc"]), key.mac(&[&[7; 32]]))));
+        assert_eq!(keys[0], keys[1]);
+    }
+}
+
 /// Processors without instructions for AES: a key that cannot exist.
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
 mod unsupported {
@@ -30,6 +61,12 @@ mod unsupported {
         /// Always `None`.
         #[must_use]
         pub fn new(_: &[u8; 16]) -> Option<Self> {
+            None
+        }
+
+        /// Always `None`.
+        #[must_use]
+        pub fn of_zeros() -> Option<&'static Self> {
             None
         }
 

@@ -9,12 +9,14 @@ use core::sync::atomic::{Ordering, compiler_fence};
 
 use zeroize::{ZeroizeOnDrop, Zeroizing, optimization_barrier};
 
+use super::{K1_OF_ZEROS, ROUND_KEYS_OF_ZEROS};
 use crate::cpu::{AesNi, InstructionSet, Vaes512};
 use crate::groups::{Cost, Job, each_group, each_tail};
 use crate::partial_block::{first_octets, last_octets, load, padding_bit, shifted_up, store};
 
 /// A key for AES-128-CMAC with its round keys: 192 octets, wiped on drop.
 #[derive(Clone, ZeroizeOnDrop)]
+#[repr(C)]
 pub struct Key {
     round_keys: [__m128i; 11],
     /// The subkey K1; K2 is K1 doubled (RFC 4493 §2.3).
@@ -28,6 +30,24 @@ impl Key {
         AesNi::detect()?;
         // SAFETY: the token proves AES-NI.
         Some(unsafe { Self::expand(key) })
+    }
+
+    /// The key of zeros, which is no secret and needs no expansion: [RFC 4615](https://www.rfc-editor.org/rfc/rfc4615) makes keys of 16 octets
+    /// with it. `None` if the processor lacks [`InstructionSet::AesNi`].
+    #[must_use]
+    pub fn of_zeros() -> Option<&'static Self> {
+        static KEY: Key = {
+            let mut octets = [[0; 16]; 12];
+            let mut round = 0;
+            while round < 11 {
+                octets[round] = ROUND_KEYS_OF_ZEROS[round].to_be_bytes();
+                round += 1;
+            }
+            octets[11] = K1_OF_ZEROS.to_be_bytes();
+            // SAFETY: a key is 12 vectors of 16 octets, and every bit pattern is valid.
+            unsafe { core::mem::transmute::<[[u8; 16]; 12], Key>(octets) }
+        };
+        AesNi::detect().map(|_| &KEY)
     }
 
     /// The instructions that compute one message at a time.
@@ -187,7 +207,12 @@ fn chain(keys: &[__m128i; 11], mut state: __m128i, blocks: &[[u8; 16]]) -> __m12
             state = encrypt(keys, state, _mm_xor_si128(between, load(block)));
         }
     }
-    for block in rest {
+    let (twos, rest) = rest.as_chunks::<2>();
+    if let [[first, second]] = twos {
+        state = encrypt(keys, state, _mm_xor_si128(between, load(first)));
+        state = encrypt(keys, state, _mm_xor_si128(between, load(second)));
+    }
+    if let [block] = rest {
         state = encrypt(keys, state, _mm_xor_si128(between, load(block)));
     }
     state

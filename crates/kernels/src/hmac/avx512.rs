@@ -1,5 +1,6 @@
 //! HMAC of up to sixteen messages side by side with AVX-512. A vector has one word of every message.
 
+use core::arch::asm;
 use core::arch::x86_64::*;
 use core::ops::Range;
 
@@ -43,8 +44,8 @@ fn sha1(h: [__m512i; 5], mut w: [__m512i; 16]) -> [__m512i; 5] {
                 w[$at % 16] = _mm512_rol_epi32::<1>(_mm512_xor_si512(w[$at % 16], sum));
             }
             let f = _mm512_ternarylogic_epi32::<$f>(b, c, d);
-            let sum = add(add(e, add(w[$at % 16], _mm512_set1_epi32($k as u32 as i32))), f);
-            let sum = add(sum, _mm512_rol_epi32::<5>(a));
+            let sum = add(tied(add(e, add(w[$at % 16], _mm512_set1_epi32($k as u32 as i32)))), f);
+            let sum = add(tied(sum), _mm512_rol_epi32::<5>(a));
             (e, d, c, b, a) = (d, c, _mm512_rol_epi32::<30>(b), a, sum);
         )*};
     }
@@ -68,32 +69,37 @@ fn sha256(h: [__m512i; 8], mut w: [__m512i; 16]) -> [__m512i; 8] {
     }
     leak!("HMAC-SHA-256: sixteen blocks", h);
     let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut last] = h;
-    macro_rules! round {
-        ($k:expr, $($at:literal)*) => {$(
+    macro_rules! rounds {
+        ($k:expr, $then:ident, $($at:literal)*) => {$(
             let k = _mm512_set1_epi32($k[$at] as i32);
             let sum1 = xor3(ror!(e, 6), ror!(e, 11), ror!(e, 25));
             let ch = _mm512_ternarylogic_epi32::<0xca>(e, f, g);
-            let sum = add(add(add(last, add(w[$at], k)), ch), sum1);
+            let early = tied(add(last, add(w[$at], k)));
+            let next = tied(add(tied(add(add(early, d), ch)), sum1));
+            let sum = tied(_mm512_sub_epi32(next, d));
             let sum0 = xor3(ror!(a, 2), ror!(a, 13), ror!(a, 22));
             let maj = _mm512_ternarylogic_epi32::<0xe8>(a, b, c);
-            (last, g, f, e, d, c, b, a) = (g, f, e, add(d, sum), c, b, a, add(add(sum, maj), sum0));
+            (last, g, f, e, d, c, b, a) = (g, f, e, next, c, b, a, add(tied(add(sum, maj)), sum0));
+            $then!($at);
         )*};
     }
+    // The word for the round sixteen later. The processor has time for it while a round waits for the one before.
     macro_rules! schedule {
-        ($($at:literal)*) => {$(
+        ($at:literal) => {
             let (early, late) = (w[($at + 1) % 16], w[($at + 14) % 16]);
             let sigma0 = xor3(ror!(early, 7), ror!(early, 18), _mm512_srli_epi32::<3>(early));
             let sigma1 = xor3(ror!(late, 17), ror!(late, 19), _mm512_srli_epi32::<10>(late));
             w[$at] = add(add(w[$at], w[($at + 9) % 16]), add(sigma0, sigma1));
-        )*};
+        };
     }
-    let (constants, _) = K.as_chunks::<16>();
-    for (part, k) in constants.iter().enumerate() {
-        if part > 0 {
-            schedule!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
-        }
-        round!(k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    macro_rules! nothing {
+        ($at:literal) => {};
     }
+    let ([first @ .., last_part], _) = K.as_chunks::<16>() else { return h };
+    for k in first {
+        rounds!(k, schedule, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
+    }
+    rounds!(last_part, nothing, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
     let after = [a, b, c, d, e, f, g, last];
     core::array::from_fn(|word| add(h[word], after[word]))
 }
@@ -108,6 +114,15 @@ fn add(a: __m512i, b: __m512i) -> __m512i {
 #[target_feature(enable = "avx512f")]
 fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0x96>(a, b, c)
+}
+
+/// The same value. Without this the compiler would change the order of additions, and what is known last would not be added last.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn tied(mut vector: __m512i) -> __m512i {
+    // SAFETY: the assembly is empty.
+    unsafe { asm!("/* {0} */", inout(zmm_reg) vector, options(pure, nomem, nostack, preserves_flags)) };
+    vector
 }
 
 /// The lanes' data in memory, wiped on drop.

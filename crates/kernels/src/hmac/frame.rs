@@ -39,16 +39,30 @@ macro_rules! hmac {
             message: &[&[u8]],
         ) -> [u8; $octets] {
             let mut state = start(inner);
-            let mut rest = Rest::new();
-            rest.behind_blocks(message, |blocks| compress_all(&mut state, blocks));
-            let octets = rest.octets();
+            let mut rest;
+            // Most messages have no block in two slices: their end can stay where it is.
+            let in_place: Option<[&[u8]; 2]> = match *message {
+                [tail] => Some([&[], tail]),
+                [head, tail] if head.len().is_multiple_of(BLOCK) => Some([head, tail]),
+                _ => None,
+            };
+            let (octets, length) = if let Some([head, tail]) = in_place {
+                for slice in [head, tail] {
+                    compress_all(&mut state, slice.as_chunks().0);
+                }
+                (tail, head.len() + tail.len())
+            } else {
+                rest = Rest::new();
+                rest.behind_blocks(message, |blocks| compress_all(&mut state, blocks));
+                (rest.octets(), rest.length)
+            };
             let mut last = last_block(octets);
             leak!("HMAC: last block", last);
             if octets.len() % BLOCK >= BLOCK - 8 {
                 compress(&mut state, reordered(last, &$order));
                 last = [_mm_setzero_si128(); 4];
             }
-            last[3] = _mm_or_si128(last[3], bits(before + rest.length as u64));
+            last[3] = _mm_or_si128(last[3], bits(before + length as u64));
             compress(&mut state, reordered(last, &$order));
 
             let inner_hash = words(&state);

@@ -33,7 +33,7 @@ use message::BLOCK;
 pub struct ShaInstructions(paths::Path);
 
 impl ShaInstructions {
-    /// The proof, or `None` if the processor has none of [`InstructionSet::ShaNi`], [`InstructionSet::Bmi2`] and
+    /// The proof, or `None` if the processor has none of [`InstructionSet::ShaNi`], with AVX or without, [`InstructionSet::Bmi2`] and
     /// [`InstructionSet::Aarch64Sha`].
     #[inline]
     #[must_use]
@@ -58,6 +58,7 @@ pub mod sha1 {
     /// The HMAC-SHA-1 of the slices of `message`, taken as one message.
     ///
     /// `keys` are the chaining values after the inner and the outer key block (RFC 2104 §4). They are not wiped here.
+    #[inline]
     #[must_use]
     pub fn hmac(sha: ShaInstructions, keys: [&[u32; 5]; 2], message: &[&[u8]]) -> [u8; 20] {
         sha.0.sha1(keys, BLOCK as u64, message)
@@ -96,6 +97,7 @@ pub mod sha256 {
     use super::{BLOCK, Job, ShaInstructions, paths};
 
     /// The HMAC-SHA-256 of the slices of `message`, taken as one message. Keys are as for [`sha1::hmac`](super::sha1::hmac).
+    #[inline]
     #[must_use]
     pub fn hmac(sha: ShaInstructions, keys: [&[u32; 8]; 2], message: &[&[u8]]) -> [u8; 32] {
         sha.0.sha256(keys, BLOCK as u64, message)

@@ -1,5 +1,6 @@
 //! HMAC with SHA-NI, of one message or of two side by side: each round waits four to six cycles for the round before, enough time for a
-//! round of another message.
+//! round of another message. Compiled twice: with AVX's encoding of three operands there are a fifth fewer instructions, and the processor
+//! begins sooner with what comes after.
 
 use core::arch::x86_64::*;
 
@@ -12,16 +13,18 @@ use super::frame::{
 use super::message::{BLOCK, K, Rest};
 use crate::groups::Job;
 
-/// The routines of a hash, from its `State`, `start`, `compress_each` and `words`, and its order of words.
+/// The routines of a hash, from its module's `State`, `start`, `compress_each` and `words`, and its order of words.
 macro_rules! routines {
-    ($words:literal, $octets:literal, $order:ident) => {
+    ($hash:ident, $words:literal, $octets:literal, $order:ident) => {
         hmac!($words, $octets, $order, "sha,sse4.1,ssse3");
+        pair!($words, $octets, $order, "sha,sse4.1,ssse3");
 
-        /// The HMACs of two messages.
-        #[target_feature(enable = "sha,sse4.1,ssse3")]
-        pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, $words>; 2], macs: &mut [[u8; $octets]; 2]) {
-            let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
-            *macs = hmacs(pair, &$order, |words| start(words), compress, |state| words(state));
+        /// The same in AVX's encoding.
+        pub(crate) mod avx {
+            use crate::hmac::sha_ni::$hash::*;
+
+            hmac!($words, $octets, $order, "sha,avx");
+            pair!($words, $octets, $order, "sha,avx");
         }
 
         #[inline]
@@ -46,12 +49,24 @@ macro_rules! routines {
     };
 }
 
+/// `hmac_pair`, compiled for these target features.
+macro_rules! pair {
+    ($words:literal, $octets:literal, $order:ident, $features:literal) => {
+        /// The HMACs of two messages.
+        #[target_feature(enable = $features)]
+        pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, $words>; 2], macs: &mut [[u8; $octets]; 2]) {
+            let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
+            *macs = hmacs(pair, &$order, |words| start(words), compress, |state| words(state));
+        }
+    };
+}
+
 pub(super) mod sha1 {
     use core::arch::x86_64::*;
 
     use crate::hmac::sha_ni::*;
 
-    routines!(5, 20, FIRST_HIGHEST);
+    routines!(sha1, 5, 20, FIRST_HIGHEST);
 
     /// A chaining value: the words a, b, c and d with a in the highest place, and e in the highest place.
     #[derive(Clone, Copy)]
@@ -112,7 +127,7 @@ pub(super) mod sha256 {
 
     use crate::hmac::sha_ni::*;
 
-    routines!(8, 32, FIRST_LOWEST);
+    routines!(sha256, 8, 32, FIRST_LOWEST);
 
     /// A chaining value: the words a, b, e and f with a in the highest place, and c, d, g and h with c in the highest place.
     #[derive(Clone, Copy)]

@@ -24,10 +24,11 @@ macro_rules! tests_of {
             impl Alone for Routine {
                 /// With instructions for the hash, with instructions that help, and without.
                 const PATHS: &'static [&'static [InstructionSet]] = &[
-                    &[InstructionSet::ShaNi, InstructionSet::Avx512],
+                    &[InstructionSet::ShaNi, InstructionSet::ShaNiAvx, InstructionSet::Avx512],
                     &[InstructionSet::Bmi2, InstructionSet::Avx512],
                     &[InstructionSet::Avx512],
                     &[InstructionSet::ShaNi],
+                    &[InstructionSet::ShaNi, InstructionSet::ShaNiAvx],
                     &[InstructionSet::Bmi2],
                     &[InstructionSet::Aarch64Sha],
                 ];

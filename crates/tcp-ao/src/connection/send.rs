@@ -96,7 +96,7 @@ impl<const N: usize> Connection<N> {
     pub(super) fn input_to_send<'a>(&self, tcp: &'a mut [u8], prepared: Prepared) -> Option<MacInput<'a>> {
         let Prepared { sne, ao, .. } = prepared;
         let MktParameters { send_id, options, .. } = *self.key_in(self.current)?;
-        ao.write_ids(tcp, send_id, self.key_in(self.rnext)?.recv_id)?;
+        ao.write_ids(tcp, [send_id, self.key_in(self.rnext)?.recv_id])?;
         let addresses = (self.pair.local.address_in_place(), self.pair.remote.address_in_place());
         Some(MacInput::new(sne, addresses, tcp, ao, options))
     }

@@ -215,7 +215,9 @@ fn ao_23_rollover_to_a_key_added_on_a_live_connection_in_both_directions() {
     ends.exchange();
     assert_eq!((chosen(&ends.active), chosen(&ends.passive)), ((2, 102), (102, 2)));
     assert_eq!(ends.active.option_length(), 20);
-    assert_eq!(ends.active.append_ao(&mut [0; 40], 12), Ok(32));
+    let mut space = [0; 40];
+    assert_eq!(ends.active.append_ao(&mut space, 12), Ok(32));
+    assert_eq!(space[12..16], [29, 20, 2, 102]);
     assert_eq!(ends.active.append_ao(&mut [0; 40], 24), Err(SignError::NoRoom { needed: 20, free: 16 }));
     ends.active.remove_key(KeyId(1), None).unwrap();
     ends.passive.remove_key(KeyId(101), None).unwrap();
