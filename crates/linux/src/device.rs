@@ -91,16 +91,17 @@ fn device_in(answer: &[u8]) -> io::Result<Device> {
     Ok(Device { index: own, vrf })
 }
 
-/// The contents of the first attribute of this type.
+/// The contents of the first attribute of this type; `None` if one before it is damaged.
 fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let (header, _) = attributes.split_at_checked(4)?;
         let length = usize::from(u16::from_ne_bytes([header[0], header[1]]));
+        let contents = attributes.get(4..length)?;
         // The two highest bits are flags.
         if u16::from_ne_bytes([header[2], header[3]]) & 0x3fff == wanted {
-            return attributes.get(4..length);
+            return Some(contents);
         }
-        attributes = attributes.get(length.max(4).next_multiple_of(4)..)?;
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
     }
 }
 
@@ -189,6 +190,7 @@ mod tests {
             let _ = device_in(&whole[..length]);
         }
         assert!(find(&[0; 7], 1).is_none());
+        assert_eq!(find(&[0, 0, 2, 0, 4, 0, 1, 0], 1), None, "behind an attribute shorter than its header");
     }
 
     #[test]

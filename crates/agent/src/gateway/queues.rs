@@ -333,7 +333,7 @@ fn error_of(message: &[u8]) -> Option<io::Result<()>> {
         return None;
     }
     let code = i32::from_ne_bytes(*message.payload().first_chunk()?);
-    Some(if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) })
+    Some(if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code.saturating_neg())) })
 }
 
 /// The packet in a message; `None` if there is none.
@@ -527,5 +527,18 @@ pub(super) mod tests {
             assert_eq!((packet.id, packet.octets()), (7, &[0x45; 20][..]));
             assert_eq!(packet.direction(), direction, "{hook}");
         }
+    }
+
+    #[test]
+    fn any_number_is_a_result() {
+        let results = [0, -2, i32::MIN].map(|code: i32| {
+            let mut answer = [0; NETLINK_HEADER + 4];
+            answer[NETLINK_HEADER..].copy_from_slice(&code.to_ne_bytes());
+            let mut header = NetlinkBuffer::new(&mut answer[..]);
+            header.set_length(NETLINK_HEADER as u32 + 4);
+            header.set_message_type(NLMSG_ERROR);
+            error_of(&answer).unwrap().err().and_then(|error| error.raw_os_error())
+        });
+        assert_eq!(results, [None, Some(2), Some(i32::MAX)]);
     }
 }

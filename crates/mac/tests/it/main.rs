@@ -21,32 +21,42 @@ fn cases(text: &str, count: usize) -> Vec<[Vec<u8>; 3]> {
     cases.iter().map(|case| ["key", "message", "mac"].map(|field| octets(&case[field]))).collect()
 }
 
-/// Checks that the key of each case computes the MAC, verifies it, and refuses it with the last bit flipped.
-fn check(cases: Vec<[Vec<u8>; 3]>, make_key: impl Fn(&[u8]) -> MacKey) {
-    for [key, message, mac] in cases {
-        let key = make_key(&key);
-        assert_eq!(key.mac(&[&message]).truncated(mac.len()), mac);
-        assert_eq!(key.verify(&[&message], &mac), Ok(()));
-        let mut wrong = mac;
-        *wrong.last_mut().expect("a MAC") ^= 1;
-        assert_eq!(key.verify(&[&message], &wrong), Err(MacMismatch));
-    }
+/// Checks on every path that the key of each case computes the MAC, verifies it, and refuses it with the last bit flipped.
+fn check(cases: &[[Vec<u8>; 3]], make_key: impl Fn(&[u8]) -> MacKey) {
+    paths::on_every_path(|paths| {
+        for [key, message, mac] in cases {
+            let key = make_key(key);
+            assert_eq!(key.mac(&[message]).truncated(mac.len()), mac, "{paths:?}");
+            assert_eq!(key.verify(&[message], mac), Ok(()), "{paths:?}");
+            let mut wrong = mac.clone();
+            *wrong.last_mut().expect("a MAC") ^= 1;
+            assert_eq!(key.verify(&[message], &wrong), Err(MacMismatch), "{paths:?}");
+        }
+    });
 }
 
 #[test]
 fn rfc_2202() {
-    check(cases(include_str!("../data/vectors/rfc2202.json"), 8), MacKey::hmac_sha1);
+    check(&cases(include_str!("../data/vectors/rfc2202.json"), 8), MacKey::hmac_sha1);
 }
 
 #[test]
 fn rfc_4231() {
-    check(cases(include_str!("../data/vectors/rfc4231.json"), 7), MacKey::hmac_sha256);
+    check(&cases(include_str!("../data/vectors/rfc4231.json"), 7), MacKey::hmac_sha256);
 }
 
 #[test]
-fn rfc_4493() {
+fn nist_hmac() {
+    check(&cases(include_str!("../data/vectors/nist-hmac-sha1.json"), 4), MacKey::hmac_sha1);
+    check(&cases(include_str!("../data/vectors/nist-hmac-sha256.json"), 4), MacKey::hmac_sha256);
+}
+
+/// RFC 4493's, which are SP 800-38B's too, and those of NIST's validation program.
+#[test]
+fn aes_128_cmac() {
     let key = |octets: &[u8]| MacKey::aes_128_cmac(octets.try_into().expect("16 octets"));
-    check(cases(include_str!("../data/vectors/rfc4493.json"), 4), key);
+    check(&cases(include_str!("../data/vectors/rfc4493.json"), 4), key);
+    check(&cases(include_str!("../data/vectors/nist-cmac.json"), 82), key);
 }
 
 #[test]
@@ -58,19 +68,26 @@ fn rfc_4615() {
 /// RFC 8439 §2.5.2 and §A.3.
 #[test]
 fn rfc_8439() {
-    paths::on_every_path(|_| one_time_vectors());
+    let cases = cases(include_str!("../data/vectors/rfc8439.json"), 12);
+    paths::on_every_path(|_| one_time_vectors(&cases));
 }
 
-fn one_time_vectors() {
-    for [key, message, mac] in cases(include_str!("../data/vectors/rfc8439.json"), 12) {
+#[test]
+fn poly1305_of_openssl() {
+    let cases = cases(include_str!("../data/vectors/openssl-poly1305.json"), 23);
+    paths::on_every_path(|_| one_time_vectors(&cases));
+}
+
+fn one_time_vectors(cases: &[[Vec<u8>; 3]]) {
+    for [key, message, mac] in cases {
         let key = || OneTimePoly1305Key::new(key[..].try_into().expect("32 octets"));
-        assert_eq!(key().mac(&[&message]).as_bytes(), mac);
-        for cut in 0..=message.len() {
-            assert_eq!(key().verify(&[&message[..cut], &message[cut..]], &mac), Ok(()));
+        assert_eq!(key().mac(&[message]).as_bytes(), mac);
+        for cut in (0..=message.len()).step_by(message.len() / 256 + 1) {
+            assert_eq!(key().verify(&[&message[..cut], &message[cut..]], mac), Ok(()));
         }
-        let mut wrong = mac;
+        let mut wrong = mac.clone();
         wrong[0] ^= 1;
-        assert_eq!(key().verify(&[&message], &wrong), Err(MacMismatch));
+        assert_eq!(key().verify(&[message], &wrong), Err(MacMismatch));
     }
 }
 
