@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt::{self, Write};
+use core::fmt::Write;
 
 use serde::Deserialize;
 #[cfg(feature = "formats")]
@@ -374,14 +374,11 @@ impl KeyChains {
     /// [preferred key](KeyChain::with_preferred), so that one is lost; [`Self::to_toml`] keeps it.
     #[must_use]
     pub fn to_json(&self) -> Zeroizing<String> {
-        self.written_as(|text, document| write!(text, "{document:#}"))
+        self.written_as(|text, document| _ = write!(text, "{document:#}"))
     }
 
     /// Writes the document of these key chains in some encoding.
-    pub(crate) fn written_as(
-        &self,
-        write: impl FnOnce(&mut String, &Value) -> fmt::Result,
-    ) -> Zeroizing<String> {
+    pub(crate) fn written_as(&self, write: impl FnOnce(&mut String, &Value)) -> Zeroizing<String> {
         let mut document = Value::Null;
         document["ietf-key-chain:key-chains"]["key-chain"] = self.chains().iter().map(chain_value).collect();
         let text = write::written(self, |text| write(text, &document));

@@ -2,7 +2,7 @@
 //! names, whatever prefixes they have.
 
 use std::collections::HashSet;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
@@ -40,11 +40,8 @@ pub(super) const TABLE: Table = Table {
     write: Some(|chains, losses| {
         let chains = chains::write(chains, losses, lose_ranks, is_character)?;
         Ok(chains.written_as(|text, document| {
-            document
-                .as_object()
-                .into_iter()
-                .flatten()
-                .try_for_each(|(name, value)| write_element(text, 0, name, value))
+            let members = document.as_object().into_iter().flatten();
+            members.for_each(|(name, value)| write_element(text, 0, name, value));
         }))
     }),
     change: None,
@@ -335,47 +332,48 @@ const fn is_character(c: char) -> bool {
 }
 
 /// Writes a member of JSON as an element, or as one for each element of a list (RFC 7951, RFC 7950 §7.8.5).
-fn write_element(text: &mut String, depth: usize, name: &str, value: &Json) -> fmt::Result {
+fn write_element(text: &mut String, depth: usize, name: &str, value: &Json) {
     let (module, local) = name.split_once(':').map_or((None, name), |(module, local)| (Some(module), local));
     let open = |text: &mut String| {
-        write!(text, "{:1$}<{local}", "", 2 * depth)?;
-        module.map_or(Ok(()), |module| write!(text, " xmlns=\"{}\"", module_namespace(module)))
+        let _ = write!(text, "{:1$}<{local}", "", 2 * depth);
+        if let Some(module) = module {
+            let _ = write!(text, " xmlns=\"{}\"", module_namespace(module));
+        }
     };
     match value {
-        Json::Array(list) => list.iter().try_for_each(|value| write_element(text, depth, name, value)),
+        Json::Array(list) => list.iter().for_each(|value| write_element(text, depth, name, value)),
         Json::Null => {
-            open(text)?;
+            open(text);
             text.push_str("/>\n");
-            Ok(())
         }
         Json::Object(members) => {
-            open(text)?;
+            open(text);
             text.push_str(">\n");
             // The keys of a list come first.
             let is_key = |name: &str| ["name", "key-id"].contains(&name);
             for keys in [true, false] {
-                let mut of_kind = members.iter().filter(|(name, _)| is_key(name) == keys);
-                of_kind.try_for_each(|(name, value)| write_element(text, depth + 1, name, value))?;
+                let of_kind = members.iter().filter(|(name, _)| is_key(name) == keys);
+                of_kind.for_each(|(name, value)| write_element(text, depth + 1, name, value));
             }
-            writeln!(text, "{:1$}</{local}>", "", 2 * depth)
+            let _ = writeln!(text, "{:1$}</{local}>", "", 2 * depth);
         }
         Json::String(string) => {
-            open(text)?;
+            open(text);
             if let ("crypto-algorithm", Some((module, _))) = (local, string.split_once(':')) {
-                write!(text, " xmlns:{module}=\"{}\"", module_namespace(module))?;
+                let _ = write!(text, " xmlns:{module}=\"{}\"", module_namespace(module));
             }
             text.push('>');
             for c in string.chars() {
                 match c {
-                    '&' | '<' | '>' | '\r' => write!(text, "&#{};", u32::from(c))?,
+                    '&' | '<' | '>' | '\r' => _ = write!(text, "&#{};", u32::from(c)),
                     c => text.push(c),
                 }
             }
-            writeln!(text, "</{local}>")
+            let _ = writeln!(text, "</{local}>");
         }
         Json::Bool(_) | Json::Number(_) => {
-            open(text)?;
-            writeln!(text, ">{value}</{local}>")
+            open(text);
+            let _ = writeln!(text, ">{value}</{local}>");
         }
     }
 }

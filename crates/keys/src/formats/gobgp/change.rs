@@ -170,32 +170,29 @@ impl Element {
 
     /// Writes another key in the same way.
     fn write(&self, text: &mut String, key: &ChainKey) {
-        let result = match &self.form {
+        match &self.form {
             Form::Table { name, indentation } => {
                 let _ = writeln!(text, "{indentation}[[{name}]]\n{indentation}  [{name}.config]");
                 write_members(text, key, |text, name, value| {
-                    writeln!(text, "{indentation}    {name} = {value}")
-                })
+                    let _ = writeln!(text, "{indentation}    {name} = {value}");
+                });
             }
             Form::Item { indentation } => {
                 let _ = writeln!(text, "{indentation}- config:");
                 write_members(text, key, |text, name, value| {
-                    writeln!(text, "{indentation}    {name}: {value}")
-                })
+                    let _ = writeln!(text, "{indentation}    {name}: {value}");
+                });
             }
             Form::Braces { separator } => {
                 let mut comma = "";
                 let _ = write!(text, "{{\"config\"{separator}{{");
-                let result = write_members(text, key, |text, name, value| {
-                    write!(text, "{comma}\"{name}\"{separator}{value}")?;
+                write_members(text, key, |text, name, value| {
+                    let _ = write!(text, "{comma}\"{name}\"{separator}{value}");
                     comma = ", ";
-                    Ok(())
                 });
                 text.push_str("}}");
-                result
             }
-        };
-        result.expect("a String takes every write");
+        }
     }
 
     const fn is_in_braces(&self) -> bool {
