@@ -19,6 +19,8 @@ mod ios_xr_bgp;
 mod junos;
 mod junos_groups;
 mod lifetimes;
+#[cfg(unix)]
+mod loading;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
