@@ -474,8 +474,8 @@ impl place::Value for Located<'_> {
     }
 
     fn element(&self, index: usize) -> Option<Self> {
-        let elements: Vec<&RawValue> = serde_json::from_str(self.value.get()).ok()?;
-        Some(Self { value: elements.get(index)?, ..*self })
+        let elements: Vec<&RawValue> = serde_json::from_str(self.value.get()).unwrap_or_default();
+        elements.get(index).map(|value| Self { value, ..*self })
     }
 
     fn position(&self, text: &str) -> Position {

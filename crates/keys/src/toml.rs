@@ -88,7 +88,7 @@ impl Value for &Spanned<DeValue<'_>> {
     }
 
     fn element(&self, index: usize) -> Option<Self> {
-        self.get_ref().as_array()?.get(index)
+        self.get_ref().as_array().and_then(|list| list.get(index))
     }
 
     fn position(&self, text: &str) -> Position {

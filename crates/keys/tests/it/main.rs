@@ -34,6 +34,7 @@ mod roll;
 mod roll_commands;
 mod roll_gobgp;
 mod routers;
+mod shapes;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod shim_support;
