@@ -33,6 +33,7 @@ mod outages;
 mod roll;
 mod roll_commands;
 mod roll_gobgp;
+mod roll_refused;
 mod routers;
 mod shapes;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
