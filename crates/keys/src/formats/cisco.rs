@@ -151,6 +151,6 @@ pub(super) fn write_moment(text: &mut String, moment: Timestamp) {
     let mut date = date.split('-');
     let (year, month, day) =
         (date.next().unwrap_or_default(), date.next().unwrap_or_default(), date.next().unwrap_or_default());
-    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
+    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.wrapping_sub(1)));
     let _ = write!(text, "{time} {} {day} {year}", month.copied().unwrap_or_default());
 }

@@ -18,6 +18,7 @@ mod ios_xr;
 mod ios_xr_bgp;
 mod junos;
 mod junos_groups;
+mod key_files;
 mod lifetimes;
 #[cfg(unix)]
 mod loading;
@@ -44,5 +45,7 @@ mod sr_os;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;
+mod vendor_blocks;
+mod vendor_lines;
 mod vrp;
 mod whole_routers;
