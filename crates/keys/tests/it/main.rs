@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
+mod another_text;
 mod bird;
 mod convert;
 mod damage;
