@@ -23,6 +23,7 @@ mod key_files;
 mod lifetimes;
 #[cfg(unix)]
 mod loading;
+mod losses;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
