@@ -169,21 +169,23 @@ const CONTRADICTORY: &str = "say once when it starts and once when it ends";
 impl JsonLifetime {
     /// Errors name the field within `name`.
     fn lifetime(&self, name: &'static str) -> Result<Lifetime, Error> {
-        let seconds = self.duration.0.map(|duration| duration.within(0..=u32::MAX.into()));
-        let seconds = seconds.transpose().map_err(in_field("duration"))?;
-        let (from, until) = (self.start_date_time.0, self.end_date_time.0);
-        let read = |until| text::lifetime([(from, "start-date-time"), (until, "end-date-time")]);
-        match (self.always.0, from, self.no_end_time.0, seconds, until) {
-            (Some(_), None, None, None, None) => Ok(Lifetime::ALWAYS),
-            (None, _, None, None, until) => read(until),
-            (None, _, Some(_), None, None) => read(None),
-            (None, Some(_), None, Some(seconds), None) => {
-                let from = read(None)?.from();
-                Lifetime::new(from, from.map(|from| from.later_by(seconds))).map_err(in_field("duration"))
+        let read = || {
+            let seconds = self.duration.0.map(|duration| duration.within(0..=u32::MAX.into()));
+            let seconds = seconds.transpose().map_err(in_field("duration"))?;
+            let (from, until) = (self.start_date_time.0, self.end_date_time.0);
+            let read = |until| text::lifetime([(from, "start-date-time"), (until, "end-date-time")]);
+            match (self.always.0, from, self.no_end_time.0, seconds, until) {
+                (Some(_), None, None, None, None) => Ok(Lifetime::ALWAYS),
+                (None, _, None, None, until) => read(until),
+                (None, _, Some(_), None, None) => read(None),
+                (None, Some(_), None, Some(seconds), None) => {
+                    let from = read(None)?.from();
+                    Lifetime::new(from, from.map(|from| from.later_by(seconds))).map_err(in_field("duration"))
+                }
+                _ => invalid(CONTRADICTORY),
             }
-            _ => invalid(CONTRADICTORY),
-        }
-        .map_err(|error| error.within(name))
+        };
+        read().map_err(|error: Error| error.within(name))
     }
 }
 

@@ -33,6 +33,7 @@ mod memory_files;
 mod netconf;
 mod openconfig;
 mod outages;
+mod rare_texts;
 mod roll;
 mod roll_commands;
 mod roll_gobgp;
