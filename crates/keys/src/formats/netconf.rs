@@ -105,17 +105,17 @@ impl<'a> Reading<'a> {
         loop {
             let (event, position) = self.next()?;
             match &event {
-                Event::Start(start) | Event::Empty(start) => match start.local_name().as_ref() {
+                Event::Start(tag) | Event::Empty(tag) => match tag.local_name().as_ref() {
                     "key-chains" => {
-                        for (name, value) in self.element(&event, position, 0)?.into_members() {
+                        for (name, value) in self.element(tag, is_open(&event), position, 0)?.into_members() {
                             match value.data {
                                 Data::List(list) if name == "key-chain" => chains.extend(list),
                                 data => members.push((name, Value { data, ..value })),
                             }
                         }
                     }
-                    "key-chain" => chains.push(self.element(&event, position, 0)?),
-                    _ => depth += usize::from(matches!(event, Event::Start(_))),
+                    "key-chain" => chains.push(self.element(tag, is_open(&event), position, 0)?),
+                    _ => depth += usize::from(is_open(&event)),
                 },
                 Event::End(_) => depth = depth.saturating_sub(1),
                 Event::Eof if depth > 0 => return Err(Error::text("the text ends too early").at(position)),
@@ -129,14 +129,17 @@ impl<'a> Reading<'a> {
         Ok(Value { position, data: Data::table(members)? })
     }
 
-    /// The element that begins with an event, up to its end.
-    fn element(&mut self, start: &Event<'a>, position: Position, depth: usize) -> Result<Value, Error> {
+    /// The element that begins with a tag, up to its end. One that is not open has no content.
+    fn element(
+        &mut self,
+        tag: &BytesStart<'_>,
+        is_open: bool,
+        position: Position,
+        depth: usize,
+    ) -> Result<Value, Error> {
         if depth > MAX_DEPTH {
             return Err(too_deep(position));
         }
-        let (Event::Start(tag) | Event::Empty(tag)) = start else {
-            return Err(Error::text("expected an element").at(position));
-        };
         if is_deleted(tag) {
             return Err(
                 Error::text("is deleted here: give the configuration, not a change of it").at(position)
@@ -145,12 +148,12 @@ impl<'a> Reading<'a> {
         let name = tag.local_name().as_ref().to_owned();
         let mut members: Vec<(String, Value)> = Vec::new();
         let mut text = None;
-        while let Event::Start(_) = start {
+        while is_open {
             let (event, position) = self.next()?;
             match event {
                 Event::Start(ref tag) | Event::Empty(ref tag) => {
                     let name = member_name(tag.local_name().as_ref());
-                    let value = self.element(&event, position, depth + 1)?;
+                    let value = self.element(tag, self::is_open(&event), position, depth + 1)?;
                     match members.last_mut().filter(|(last, _)| *last == name) {
                         Some((_, Value { data: Data::List(list), .. })) => list.push(value),
                         _ if is_list(&name) => {
@@ -202,6 +205,11 @@ impl<'a> Reading<'a> {
         };
         text.get_or_insert_with(|| Zeroizing::new(String::with_capacity(ahead()))).push_str(piece);
     }
+}
+
+/// Whether an event begins an element that has an end of its own.
+const fn is_open(event: &Event<'_>) -> bool {
+    matches!(event, Event::Start(_))
 }
 
 /// Whether an `<edit-config>` deletes this element.

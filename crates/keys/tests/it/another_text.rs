@@ -105,6 +105,9 @@ fn vrp_finds_the_keychain_of_the_policy_whatever_is_around_it() {
         "tcp ao other\n binding keychain else\nkeychain else mode absolute\n key-id\n key-id 30\n{text}"
     );
     assert_eq!(changed(Format::Vrp, &more).unwrap(), commands);
+    // A line without a number is no key.
+    let unnumbered = text.replace(" mode absolute\n", " mode absolute\n key-id\n");
+    assert_eq!(changed(Format::Vrp, &unnumbered).unwrap(), commands);
     let own = text.replace(" mode absolute\n", " mode absolute\n key-id 30\n");
     let error = changed(Format::Vrp, &own).unwrap_err().to_string();
     assert!(error.contains("its keychain has a key-id 30 that \"tcp ao\" does not have"), "{error}");
@@ -224,6 +227,7 @@ fn gobgp_files_that_cannot_be_edited_stay_as_they_are() {
         (text.replace(", send-id = 10 }", " }").replace("send-id = 10, ", ""), unused),
         (text.replace("send-id = 10", "send-id = [10]"), unused),
         (text.replace("send-id = 10", "send-id = 1_0"), lost),
+        (text.replace("\"edge\"\n[[key", "\"core\"\n[[key"), "another key chain has this name"),
         (text.replace("[[keychains.keys]]\n[keychains.keys.config]\nkey-id = 10", "[[keychains.keys"), ""),
     ] {
         let said = error(&text, &|_| {});
@@ -242,6 +246,26 @@ fn gobgp_files_that_cannot_be_edited_stay_as_they_are() {
         let expected = if position.is_some_and(|at| at.line == 1) { "name: is missing" } else { lost };
         assert!(said.contains(expected), "{position:?}: {said}");
     }
+}
+
+/// An apostrophe in a comment within braces hides where they end.
+#[test]
+fn a_key_whose_end_is_not_found_is_not_edited() {
+    let key = "{config: {key-id: 10, receive-id: 10, crypto-algorithm: aes_128_cmac_96, secret-key: Vmg4enFrVDFwMHdZaFUzbQ==}}";
+    let text = |key: &str| {
+        format!(
+            "keychains:\n- config: {{name: core}}\n  keys: [{key}]\nneighbors:\n- config: {{neighbor-address: 192.0.2.1}}\n  tcp-ao: {{config: {{keychain: core, send-id: 10}}}}\n"
+        )
+    };
+    let change = |text: &str| {
+        let file = file(text, Format::GoBgp);
+        change(&file, text, 0, &file.chains[0], &file.chains[0]).map(|changed| changed.text.to_string())
+    };
+    let error =
+        change(&text(&key.replace("10, crypto", "10, # it's\n      crypto"))).unwrap_err().to_string();
+    assert!(error.contains("its keys cannot be edited in this text"), "{error}");
+    let quoted = text(&key.replace("aes_128_cmac_96", "'aes_128_cmac_96'"));
+    assert!(change(&quoted).is_err(), "a comma before nothing");
 }
 
 #[test]

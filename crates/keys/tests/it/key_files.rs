@@ -265,6 +265,41 @@ fn remarks_name_the_key_even_if_it_was_left_out() {
     );
 }
 
+/// Of three keys with three ids, the ones that clash are named, wherever they stand.
+#[test]
+fn the_keys_that_clash_are_named_among_others() {
+    let mut file = file();
+    let third =
+        ChainKey { key_id: 3, send_id: KeyId(2), recv_id: KeyId(13), ..file.chains[0].keys[1].clone() };
+    file.chains[0].keys.push(third);
+    let error = file.key_chains(End::ThisEnd).map(drop).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "key chain \"core\", key 3, send-id: key 2 has this id too, and their accept lifetimes overlap"
+    );
+    // The first key has the id too, and is over by then.
+    let [first, second, third] = &mut file.chains[0].keys[..] else { panic!("three keys") };
+    let change = Some(moment("2026-01-01T00:00:00Z"));
+    let [before, after] =
+        [(None, change), (change, None)].map(|(from, until)| Lifetime::new(from, until).unwrap());
+    (first.send, first.accept, first.recv_id) = (before, before, KeyId(13));
+    (third.send, third.accept, third.send_id) = (after, after, KeyId(30));
+    second.recv_id = KeyId(13);
+    (second.send, second.accept) = (after, after);
+    let error = file.key_chains(End::ThisEnd).map(drop).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "key chain \"core\", key 3, recv-id: key 2 has this id too, and their accept lifetimes overlap"
+    );
+    // Without a key that is neither deprecated nor over, there is none to ask for.
+    let deprecated =
+        with(|chain| chain.keys.iter_mut().for_each(|key| key.preference = Preference::Deprecated));
+    let expected = "all-deprecated core: every key is deprecated, so there is none to request from the peer";
+    assert_eq!(found(&deprecated), [expected]);
+    let one = with(|chain| chain.keys[0].preference = Preference::Deprecated);
+    assert_eq!(found(&one), [""; 0]);
+}
+
 #[test]
 fn times_without_a_key_are_found() {
     let life =

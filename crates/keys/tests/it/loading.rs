@@ -83,6 +83,9 @@ fn a_files_chains_are_those_of_the_end_that_has_it() {
     write(&path, b"[[key-chain]]\nname = \"\xff\"\n").unwrap();
     let error = load_key_chains(&path, End::ThisEnd).map(|_| ()).unwrap_err().to_string();
     assert_eq!(error, format!("{}: line 2, column 9: not UTF-8 text", path.display()));
+    write(&path, "[[key-chain]]\n").unwrap();
+    let error = load_key_chains(&path, End::ThisEnd).map(|_| ()).unwrap_err().to_string();
+    assert_eq!(error, format!("{}: line 1, column 1: missing field `name`", path.display()));
     let folder = load_key_chains(folder.path(), End::ThisEnd).map(|_| ()).unwrap_err().to_string();
     assert!(folder.ends_with("Is a directory (os error 21)"), "{folder}");
 }
@@ -99,6 +102,11 @@ fn the_format_of_a_text_is_given_or_found_or_toml() {
     let json = "{\"ietf-key-chain:key-chains\": {}}";
     assert_eq!(of("keys", json, None), Ok((Some(Format::Json), 0)));
     assert!(of("keys", json, Some(Format::Toml)).unwrap_err().starts_with("keys: line 1, column 1"));
+    let xr = include_str!("../data/routers/ios-xr.cfg")
+        .replace("password 011A08105E19091F", "password6 5450615A415E")
+        .replace("clear keys1keys1keys1", "password6 5450615A415E");
+    let error = of("xr", &xr, None).unwrap_err();
+    assert!(error.starts_with("xr: line ") && error.contains("is encrypted (type 6)"), "{error}");
     // Keys that collide are an error, which names the file.
     let twice = TOML.to_owned()
         + &TOML[TOML.find("[[key-chain.key]]").unwrap()..].replace("recv-id = 2", "recv-id = 3");
@@ -119,6 +127,58 @@ fn a_text_without_a_known_format_is_tried_as_each() {
     assert!(error.contains("gobgp: has keys") && error.contains("name it with --format"), "{error}");
     let error = said("nothing that any router has\n");
     assert!(error.contains("no key for TCP-AO") && !error.contains("has keys"), "{error}");
+}
+
+#[test]
+fn a_line_shows_the_format_of_its_text() {
+    for (text, format) in [
+        ("Key-chain core:\n", Format::IosXe),
+        ("Key-chain: core tcp\n", Format::IosXe),
+        ("TCP key chain\n", Format::IosXe),
+        ("tcp ao core\n", Format::Vrp),
+        ("tcp-kind 29\n", Format::Vrp),
+        ("tcp-algorithm-id 1\n", Format::Vrp),
+        ("peer 192.0.2.1 tcp-ao policy\n", Format::Vrp),
+        ("session shared-secret profile core\n", Format::Eos),
+        ("management security\n", Format::Eos),
+        ("frr version 10\n", Format::Frr),
+        ("frr defaults traditional\n", Format::Frr),
+    ] {
+        assert_eq!(Format::of(Path::new("router.cfg"), &format!("hello\n{text}")), Some(format), "{text}");
+    }
+}
+
+/// A part of the next test, in a process of its own whose standard input is a file.
+#[test]
+fn standard_input_in_a_process_of_its_own() {
+    if std::env::var_os("WIRESEAL_KEYS_STDIN").is_some() {
+        let read = load_with_octets(Path::new("-"), Some(Format::Toml));
+        println!(
+            "outcome: {}",
+            read.map_or_else(
+                |error| error.to_string(),
+                |(file, octets)| format!("{} {}", file.chains[0].name, octets.len())
+            )
+        );
+    }
+}
+
+#[test]
+fn standard_input_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path().join("keys"), TOML).unwrap();
+    write(folder.path().join("wrong"), b"\xff").unwrap();
+    let outcome = |path: &Path| {
+        let mut own = std::process::Command::new(std::env::current_exe().unwrap());
+        own.args(["--exact", "--nocapture", "loading::standard_input_in_a_process_of_its_own"])
+            .env("WIRESEAL_KEYS_STDIN", "");
+        let output = own.stdin(std::fs::File::open(path).unwrap()).output().unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        output.lines().find_map(|line| line.split_once("outcome: ")).unwrap().1.to_owned()
+    };
+    assert_eq!(outcome(&folder.path().join("keys")), format!("core {}", TOML.len()));
+    assert_eq!(outcome(&folder.path().join("wrong")), "-: line 1, column 1: not UTF-8 text");
+    assert_eq!(outcome(folder.path()), "-: Is a directory (os error 21)");
 }
 
 #[test]

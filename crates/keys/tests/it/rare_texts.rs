@@ -135,6 +135,10 @@ fn lifetimes_in_json_are_refused_in_their_field() {
             "\"start-date-time\": \"now\", \"duration\": 5".to_owned(),
             "send-accept-lifetime.start-date-time: not a date and time",
         ),
+        (
+            "\"end-date-time\": \"never\"".to_owned(),
+            "send-accept-lifetime.end-date-time: not a date and time",
+        ),
         ("\"duration\": 5".to_owned(), "send-accept-lifetime: say once when it starts and once when it ends"),
         (
             format!("{start}, \"end-date-time\": \"2026-01-01T00:00:00Z\""),
@@ -294,7 +298,9 @@ fn yaml_may_be_empty_and_wrong_from_its_start() {
         |text: &str| read(Path::new("g.yaml"), text, Some(Format::GoBgp)).map(drop).unwrap_err().to_string();
     assert_eq!(of("# nothing\n"), "g.yaml: has no key for TCP-AO (read as gobgp)");
     assert_eq!(of(""), "g.yaml: has no key for TCP-AO (read as gobgp)");
-    for text in ["@", "- @", "a: @", "- [a, @]", "{a: @}", "{@", "a: b\n@", "[a\n", "--- a\n--- @\n"] {
+    for text in
+        ["@", "- @", "a: @", "- [a, @]", "{a: @}", "{@", "a: b\n@", "[a]\n@", "[a\n", "--- a\n--- @\n"]
+    {
         assert!(of(text).contains(": line "), "{text}: {}", of(text));
     }
 }

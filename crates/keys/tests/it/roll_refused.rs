@@ -59,7 +59,10 @@ fn a_new_key_needs_a_free_id_and_a_free_number() {
             ..key(number, &present)
         }));
     });
-    assert_eq!(refused(&full, wish()), "keys: its chain has no number left for a key");
+    let [one, other] = full;
+    for files in [[one.clone(), other.clone()], [other, one]] {
+        assert_eq!(refused(&files, wish()), "keys: its chain has no number left for a key");
+    }
 }
 
 /// Keys whose numbers are their SendIDs get a new one whose number is its SendID, and others the next number that is free.
@@ -136,6 +139,11 @@ fn an_edited_plan_is_refused_before_anything_is_changed() {
         let changes = plan.changes(Side::One, &files[0], &texts[0].1, &secret()).unwrap_err().to_string();
         assert_eq!([gaps.as_str(), &changes], [expected; 2]);
     }
+    // The other end's new key has an id of its old one.
+    let mut same = good.clone();
+    (same.ends[1].new.send_id, same.ends[1].new.recv_id) = (same.ends[1].old[0].send_id, 99);
+    let error = same.gaps([&files[0], &files[1]]).unwrap_err().to_string();
+    assert!(error.contains("send-id: key 7 has this id too, and their accept lifetimes overlap"), "{error}");
     let mut twice = files[0].clone();
     twice.chains.push(twice.chains[0].clone());
     let error = good.gaps([&twice, &files[1]]).unwrap_err().to_string();

@@ -171,6 +171,57 @@ fn lines_of_junos() {
             ),
             ("    key 1 {", "    delete: key 2;\n    key 1 {", "4 not understood"),
             ("        ao-attribute {", "        ao-attribute;\n        ao-attribute {", ""),
+            (
+                "send-id 1;",
+                "send-id \"1\";",
+                "line 9, column 21, send-id: must be a whole number from 0 to 255",
+            ),
+            (
+                "secret hunter2;",
+                "secret hun\\ter2;",
+                "core/1: 1/2 AES-128-CMAC-96 hun\\ter2 send 2026-01-01T00:00:00Z.. accept 2026-01-01T00:00:00Z.. Utc Covered",
+            ),
+            ("protocols {", "\"x#\" y;\nprotocols {", ""),
+            (
+                "} } }\nprotocols",
+                "} } }\nprotocols { bgp { group other { authentication-algorithm ao; authentication-key-chain core; neighbor 192.0.2.1; } } }\nprotocols",
+                "",
+            ),
+            (
+                "authentication-key-chain core;\n",
+                "authentication-key-chain none;\n    neighbor 192.0.2.3 { authentication-key-chain nothing; }\n",
+                "5 s @ ; 18 missing: key chain \"none\" is not in the file; 19 missing: key chain \"nothing\" is not in the file",
+            ),
+            (
+                "security {",
+                "groups { g { security { authentication-key-chains { key-chain core { description theirs; key 1 { algorithm md5; secret other; } } } } } }\napply-groups g;\nsecurity {",
+                "",
+            ),
+            (
+                "security {",
+                "apply-groups [ g g ];\nsecurity {",
+                "1 not-understood: a group that is applied here is not in this text, so what it contributes is not known",
+            ),
+            (
+                "security {",
+                "groups { g { security { authentication-key-chains { key-chain core { apply-groups h; tolerance 9; } } } } }\napply-groups [ g g ];\nsecurity {",
+                "1 not-understood: a condition or a group inside of a group is not evaluated",
+            ),
+            (
+                "security {",
+                "groups { g { protocols { bgp { group <*> { neighbor 192.0.2.9; } } } security { authentication-key-chains { key-chain <*> { tolerance 7; } } } } h { protocols { bgp { group all { neighbor 192.0.2.8; } } } } }\napply-groups [ h g ];\nsecurity {",
+                "5 s @ 192.0.2.1 192.0.2.8 192.0.2.9",
+            ),
+            (
+                "protocols {",
+                "system { apply-groups g; }\ngroups { g { protocols { bgp { group <*> { neighbor 192.0.2.9; } } } } }\nprotocols {",
+                "",
+            ),
+            (
+                "protocols {",
+                "security { apply-groups g; }\ngroups { g { protocols { bgp { group <*> { neighbor 192.0.2.9; } } } } }\nprotocols {",
+                "",
+            ),
         ],
     );
 }
@@ -313,6 +364,32 @@ fn lines_of_sr_os() {
                 "        group \"g\" {\n            authentication-keychain \"core\"\n        }\n        neighbor \"192.0.2.1\" {\n            group \"g\"\n        }\n        neighbor \"192.0.2.2\" {\n            group \"h\"\n        }",
                 "",
             ),
+            (
+                "end-time 2027-01-01T00:00:00.0Z",
+                "end-time 2027-01-01T00:00:00.0+1é0",
+                "line 11, column 13, end-time: expected a time such as 2026-01-31T00:00:00Z, 2026/01/31 00:00:00 UTC, now or forever",
+            ),
+            (
+                "        neighbor \"192.0.2.1\" {\n            authentication-keychain \"core\"\n        }",
+                "        authentication-keychain \"core\"\n        neighbor \"192.0.2.1\" {\n        }",
+                "",
+            ),
+            (
+                "            authentication-keychain \"core\"\n        }",
+                "            authentication-keychain \"y\"\n        }\n        neighbor \"192.0.2.2\" {\n            authentication-keychain \"x\"\n        }",
+                "5 s @ ; - missing: the keychain of neighbor 192.0.2.2 is not in this file; - missing: the keychain of neighbor 192.0.2.1 is not in this file",
+            ),
+            ("router \"Base\" {\n", "router {\n", ""),
+            (
+                "configure {",
+                "entry 1 authentication-key x\nconfigure {",
+                "line 1, column 1, entry: is in no keychain: give the whole keychain, with its braces or its indentation",
+            ),
+            (
+                "        entry 1 {",
+                "        entry 1 {\n        }\n        shutdown\n        entry 1 {",
+                "9 not understood",
+            ),
         ],
     );
 }
@@ -383,6 +460,8 @@ fn lines_of_bird() {
                 "line 5, column 77, algorithm: expected ;",
             ),
             ("neighbor 192.0.2.1 as 65000;", "neighbor 192.0.2.1 as 65000; vrf default;", ""),
+            ("send id 1;", "send id/* one */1;", ""),
+            ("send id 1;", "send id 1/* one */;", ""),
         ],
     );
 }

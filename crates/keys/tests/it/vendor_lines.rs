@@ -239,6 +239,31 @@ fn lines_of_vrp() {
                 " key-id 64\n  algorithm",
                 "line 4, column 9, key-id: must be a whole number from 0 to 63",
             ),
+            (
+                "00:00 2026-01-01 duration",
+                "00 2026-01-01 duration",
+                "line 7, column 3, send-time: expected HH:MM YYYY-MM-DD and then to HH:MM YYYY-MM-DD, duration MINUTES or duration infinite",
+            ),
+            (
+                "00:00 2026-01-01 duration",
+                "x:00 2026-01-01 duration",
+                "line 7, column 3, send-time: expected HH:MM YYYY-MM-DD and then to HH:MM YYYY-MM-DD, duration MINUTES or duration infinite",
+            ),
+            (
+                "00:00 2026-01-01 duration",
+                "00:x 2026-01-01 duration",
+                "line 7, column 3, send-time: expected HH:MM YYYY-MM-DD and then to HH:MM YYYY-MM-DD, duration MINUTES or duration infinite",
+            ),
+            (
+                "00:00 2026-01-01 duration",
+                "00:00:x 2026-01-01 duration",
+                "line 7, column 3, send-time: expected HH:MM YYYY-MM-DD and then to HH:MM YYYY-MM-DD, duration MINUTES or duration infinite",
+            ),
+            (
+                "00:00 2026-01-01 duration",
+                "00:00:00:00 2026-01-01 duration",
+                "line 7, column 3, send-time: expected HH:MM YYYY-MM-DD and then to HH:MM YYYY-MM-DD, duration MINUTES or duration infinite",
+            ),
         ],
     );
 }
@@ -317,6 +342,21 @@ fn lines_of_ios_xe() {
                 " neighbor 192.0.2.1 ao",
                 " template peer-session t\n  inherit peer-session none\n neighbor g peer-group h\n neighbor 192.0.2.1 ao",
                 "- missing: the group or template of \"t\" is not in the file: whether it uses TCP-AO is not known; - missing: the group or template of \"g\" is not in the file: whether it uses TCP-AO is not known",
+            ),
+            (
+                "00:00:00 Jan 1 2026",
+                "00:00:00 Jan May 2026",
+                "line 7, column 3, send-lifetime: expected HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR",
+            ),
+            (
+                "00:00:00 Jan 1 2026 infinite",
+                "00:00:00 Jan 1 2026 00:00:00 Jan 2",
+                "line 7, column 3, send-lifetime: expected HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR",
+            ),
+            (
+                "ao core include-tcp-options\n",
+                "remote-as 1\n neighbor g peer-group\n neighbor g ao core include-tcp-options accept-ao-mismatch\n",
+                "0 s @ ; 13 accepts-mismatch: accepts connections without TCP-AO from a group of neighbors (accept-ao-mismatch)",
             ),
         ],
     );

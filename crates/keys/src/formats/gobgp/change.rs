@@ -144,7 +144,7 @@ impl Element {
             end
         };
         if let Some(header) = rest.strip_prefix("[[") {
-            let name = header.split(']').next()?.trim().to_owned();
+            let name = header.split(']').next().unwrap_or_default().trim().to_owned();
             let is_other = |line: &str| {
                 let header = line.trim_start().strip_prefix('[');
                 let header = header.map(|header| header.trim_start_matches('[').trim_start());
@@ -153,7 +153,8 @@ impl Element {
             };
             let end = end(&is_other);
             let form = Form::Table { name, indentation: before.to_owned() };
-            let is_line = is_blank(before) && before.len().max(rest.find('\n')?) <= WIDEST;
+            let is_line =
+                is_blank(before) && before.len().max(rest.lines().next().map_or(0, str::len)) <= WIDEST;
             return is_line.then_some(Self { range: line..end, form });
         }
         let indentation = before.trim_end().strip_suffix('-').filter(|blanks| is_blank(blanks));

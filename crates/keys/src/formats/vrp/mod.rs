@@ -169,7 +169,7 @@ impl<'a> Drafts<'a> {
     fn take(&mut self, around: &[Word<'a>], own: &[Word<'a>]) -> Result<(), Error> {
         let Some(first) = own.first() else { return Ok(()) };
         let key_id = |from: usize| {
-            let inside = around.get(from..)?;
+            let inside = &around[from..];
             inside.get(inside.iter().position(|word| word.is("key-id"))? + 1)
         };
         let vrf = around.iter().position(|word| word.is("vpn-instance"));
