@@ -152,6 +152,8 @@ fn losses_of_junos() {
     assert_eq!(of(&|chain| both(&mut chain.keys[0], life("1971-01-01T00:00:00Z", ""))), [""; 0]);
     let twice = ["eth0", "eth1"].map(|interface| neighbor("fe80::1", None, Some(interface)));
     let lost = of(&|chain| chain.neighbors = twice.to_vec());
+    let vrf = of(&|chain| chain.neighbors = vec![neighbor("192.0.2.1", Some("two words"), None)]);
+    assert_eq!(vrf, ["chain \"core\": the VRF \"two words\" is named two_words"]);
     let interface = "chain \"core\": the interface eth0 of fe80::1";
     assert_eq!(lost, ["chain \"core\": fe80::1%eth1, whose address a group of Junos has once", interface]);
 }

@@ -292,15 +292,50 @@ fn state_in_xml_is_ignored_and_what_is_in_the_wrong_place_is_refused() {
     assert!(of(&twice).unwrap_err().contains("aes-key-wrap: is given twice"), "{:?}", of(&twice));
 }
 
+/// A value may stand for another one only where both together do not go too deep.
+#[test]
+fn aliases_of_yaml_may_not_go_too_deep() {
+    let text = |depth: usize| {
+        let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(depth));
+        format!("a: &a {open}x{close}\nb: {open}*a{close}\n")
+    };
+    let of =
+        |text: &str| read(Path::new("g.yaml"), text, Some(Format::GoBgp)).map(drop).unwrap_err().to_string();
+    assert!(of(&text(30)).contains("has no key for TCP-AO"), "{}", of(&text(30)));
+    assert!(
+        of(&text(40)).contains("line 2, column 44: lists or tables are nested too deeply"),
+        "{}",
+        of(&text(40))
+    );
+}
+
+#[test]
+fn a_string_of_the_classic_cli_has_an_end() {
+    let text = "configure\n    system\n        security\n            keychain \"core\n";
+    let error = read(Path::new("sr"), text, Some(Format::SrOs)).map(drop).unwrap_err().to_string();
+    assert_eq!(error, "sr: line 4, column 22, string: has no end");
+}
+
 #[test]
 fn yaml_may_be_empty_and_wrong_from_its_start() {
     let of =
         |text: &str| read(Path::new("g.yaml"), text, Some(Format::GoBgp)).map(drop).unwrap_err().to_string();
     assert_eq!(of("# nothing\n"), "g.yaml: has no key for TCP-AO (read as gobgp)");
     assert_eq!(of(""), "g.yaml: has no key for TCP-AO (read as gobgp)");
-    for text in
-        ["@", "- @", "a: @", "- [a, @]", "{a: @}", "{@", "a: b\n@", "[a]\n@", "[a\n", "--- a\n--- @\n"]
-    {
+    for text in [
+        "@",
+        "- @",
+        "a: @",
+        "- [a, @]",
+        "{a: @}",
+        "{@",
+        "a: b\n@",
+        "[a]\n@",
+        "[a] b",
+        "\"a\" b",
+        "[a\n",
+        "--- a\n--- @\n",
+    ] {
         assert!(of(text).contains(": line "), "{text}: {}", of(text));
     }
 }

@@ -222,6 +222,12 @@ fn lines_of_junos() {
                 "security { apply-groups g; }\ngroups { g { protocols { bgp { group <*> { neighbor 192.0.2.9; } } } } }\nprotocols {",
                 "",
             ),
+            ("send-id 1;", "send-id +1;", "line 9, column 21, send-id: must be a whole number from 0 to 255"),
+            (
+                "security {",
+                "delete a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a\nsecurity {",
+                "",
+            ),
         ],
     );
 }
@@ -390,6 +396,12 @@ fn lines_of_sr_os() {
                 "        entry 1 {\n        }\n        shutdown\n        entry 1 {",
                 "9 not understood",
             ),
+            ("router \"Base\" {", "service {", ""),
+            (
+                "    bidirectional {\n        entry 1 {",
+                "    send {\n        entry 1 {\n            authentication-key \"hunter2\"\n            algorithm aes-128-cmac-96\n            begin-time 2026-01-01T00:00:00.0Z\n        }\n    }\n    receive {\n        entry 1 {\n            authentication-key \"AAAA hash2\"\n            algorithm aes-128-cmac-96\n            begin-time 2026-01-01T00:00:00.0Z\n        }\n    }\n    bidirectional {\n        entry 2 {",
+                "core/2: 2/2 AES-128-CMAC-96 hunter2 send 2026-01-01T00:00:00Z.. accept 2026-01-01T00:00:00Z..2027-01-01T00:00:00Z Utc Covered; core/1: 1/1 AES-128-CMAC-96 hunter2 send 2026-01-01T00:00:00Z.. accept 2025-12-31T23:57:35Z.. Utc Covered; 7 pairing: send entry 1 and receive entry 1 are taken as one key, but their secrets are encrypted and cannot be compared",
+            ),
         ],
     );
 }
@@ -462,6 +474,11 @@ fn lines_of_bird() {
             ("neighbor 192.0.2.1 as 65000;", "neighbor 192.0.2.1 as 65000; vrf default;", ""),
             ("send id 1;", "send id/* one */1;", ""),
             ("send id 1;", "send id 1/* one */;", ""),
+            (
+                "algorithm cmac aes128;",
+                "algorithm;",
+                "line 5, column 64, algorithm: unknown TCP-AO algorithm (supported: HMAC-SHA-1-96, AES-128-CMAC-96, hmac(sha256), HMAC-SHA256-128, KMAC256-128)",
+            ),
         ],
     );
 }

@@ -415,6 +415,7 @@ fn lines_of_ios_xr() {
                 "core/1: 1/2 AES-128-CMAC-96 hunter2 send 2026-01-01T00:00:00Z.. accept 2026-01-01T00:00:00Z.. Local Covered",
             ),
             ("router bgp 65000\n", "router bgp 65000 instance blue\n", ""),
+            (" key 1\n  accept", " key x\n  accept", "line 11, column 3, key chain ... key: is missing"),
         ],
     );
 }
@@ -471,4 +472,26 @@ fn lines_of_eos() {
             ("   session shared", "   session shared-secret profile core\n   session shared", ""),
         ],
     );
+}
+
+/// A neighbor's templates may use each other up to a depth.
+#[test]
+fn templates_of_ios_xe_that_use_each_other_are_followed_to_the_sixteenth() {
+    let text = |count: usize, last: &str| {
+        let template = |number: usize| {
+            let inherits = format!("  inherit peer-session t{}\n", number + 1);
+            format!(" template peer-session t{number}\n{}", if number < count { &inherits } else { last })
+        };
+        let templates: String = (1..=count).map(template).collect();
+        format!("{IOS_XE}{templates} neighbor 192.0.2.2 inherit peer-session t1\n")
+    };
+    let before = outcome(IOS_XE, Format::IosXe);
+    let of = |count, last| news(&before, &outcome(&text(count, last), Format::IosXe));
+    let ao = "  ao core include-tcp-options\n";
+    assert_eq!([of(16, ao).as_str(), &of(16, "  remote-as 1\n")], ["0 s @ 192.0.2.1 192.0.2.2", ""]);
+    for last in [ao, "  remote-as 1\n"] {
+        let unknown =
+            "not-understood: its groups use more than 16 others: whether it uses TCP-AO is not known";
+        assert_eq!(of(17, last).split_once(' ').unwrap().1, unknown);
+    }
 }
