@@ -144,12 +144,15 @@ pub(super) fn write_secret(text: &mut String, secret: &Secret, [plain, seven]: [
 
 /// `00:00:00 january 31 2026`
 pub(super) fn write_moment(text: &mut String, moment: Timestamp) {
+    text.push_str(&parts(moment).join(" "));
+}
+
+/// The time, the name of the month, the day of two digits, and the year.
+pub(super) fn parts(moment: Timestamp) -> [String; 4] {
     // 2026-01-31T00:00:00Z
     let written = moment.to_string();
-    let (date, time) = written.trim_end_matches('Z').split_once('T').unwrap_or_default();
-    let mut date = date.split('-');
-    let (year, month, day) =
-        (date.next().unwrap_or_default(), date.next().unwrap_or_default(), date.next().unwrap_or_default());
+    let mut parts = written.split(['-', 'T', 'Z']);
+    let [year, month, day, time] = std::array::from_fn(|_| parts.next().unwrap_or_default().to_owned());
     let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.wrapping_sub(1)));
-    let _ = write!(text, "{time} {} {day} {year}", month.copied().unwrap_or_default());
+    [time, month.copied().unwrap_or_default().to_owned(), day, year]
 }

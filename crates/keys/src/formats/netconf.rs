@@ -133,7 +133,7 @@ impl<'a> Reading<'a> {
     fn element(
         &mut self,
         tag: &BytesStart<'_>,
-        is_open: bool,
+        mut is_open: bool,
         position: Position,
         depth: usize,
     ) -> Result<Value, Error> {
@@ -171,7 +171,7 @@ impl<'a> Reading<'a> {
                     let character = character.ok_or_else(unknown)?;
                     self.append(&mut text, character.encode_utf8(&mut [0; 4]));
                 }
-                Event::End(_) => break,
+                Event::End(_) => is_open = false,
                 _ => return Err(Error::text("the text ends too early").at(position)),
             }
         }

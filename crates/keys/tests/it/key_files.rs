@@ -71,7 +71,7 @@ fn keys_for_a_capture_are_there_once_for_each_neighbor() {
     // A chain may have no name.
     let nameless = with(|chain| {
         (chain.name, chain.keys[0].mac_length, chain.keys[0].position) =
-            (String::new(), 3, Some(Position { line: 7, column: 1 }))
+            (String::new(), 3, Some(Position { line: 7, column: 1 }));
     });
     assert!(
         of(&nameless).unwrap_err().starts_with("line 7, column 1, key 1, MAC length: "),
@@ -93,7 +93,7 @@ fn a_key_that_cannot_be_an_mkt_is_refused_in_its_field() {
         let text = "k".repeat(length);
         move |key: &mut ChainKey| {
             key.secret =
-                wireseal_keys::Secret::new(text.clone().into_bytes().into(), wireseal_keys::Notation::Text)
+                wireseal_keys::Secret::new(text.clone().into_bytes().into(), wireseal_keys::Notation::Text);
         }
     };
     let long = refusal(&secret(81));

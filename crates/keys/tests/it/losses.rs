@@ -218,7 +218,7 @@ fn losses_of_cisco() {
     assert_eq!(of(Format::IosXr, &|chain| chain.accept_tolerance = u32::MAX), [""; 0]);
     let apart = of(Format::IosXr, &|chain| {
         second(chain, |key| {
-            (key.send, key.accept) = (life("", "2026-01-01T00:00:00Z"), life("2026-01-01T00:00:00Z", ""))
+            (key.send, key.accept) = (life("", "2026-01-01T00:00:00Z"), life("2026-01-01T00:00:00Z", ""));
         });
     });
     assert_eq!(apart, ["key core/2 is left out: its send and accept lifetimes never overlap"]);

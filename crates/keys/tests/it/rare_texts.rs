@@ -288,7 +288,7 @@ fn state_in_xml_is_ignored_and_what_is_in_the_wrong_place_is_refused() {
     );
     assert_eq!(of(&scalar), Ok(1), "a container with text alone has no members");
     let twice = XML.replace("</key-chain></key-chains>", "</key-chain><aes-key-wrap/></key-chains>");
-    let twice = format!("<data>{twice}{}</data>", twice);
+    let twice = format!("<data>{twice}{twice}</data>");
     assert!(of(&twice).unwrap_err().contains("aes-key-wrap: is given twice"), "{:?}", of(&twice));
 }
 

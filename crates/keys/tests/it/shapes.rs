@@ -230,7 +230,7 @@ fn data_that_cannot_be_read_is_refused_with_its_place() {
     }
     assert!(error(&deep(64)).to_string().contains("has no key for TCP-AO"));
     // Aliases without anchors of their own count too.
-    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat((1 << 20) - 16), vec!["*a"; 4].join(", "));
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat((1 << 20) - 16), ["*a"; 4].join(", "));
     assert!(error(&long).to_string().contains("anchors and aliases stand for too much"));
     let short = long.replace(", *a]", "]");
     assert!(error(&short).to_string().contains("has no key for TCP-AO"));

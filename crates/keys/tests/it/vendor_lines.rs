@@ -358,6 +358,7 @@ fn lines_of_ios_xe() {
                 "remote-as 1\n neighbor g peer-group\n neighbor g ao core include-tcp-options accept-ao-mismatch\n",
                 "0 s @ ; 13 accepts-mismatch: accepts connections without TCP-AO from a group of neighbors (accept-ao-mismatch)",
             ),
+            ("key chain core tcp\n", "edge1(config)#key chain core tcp\n", ""),
         ],
     );
 }
@@ -416,6 +417,12 @@ fn lines_of_ios_xr() {
             ),
             ("router bgp 65000\n", "router bgp 65000 instance blue\n", ""),
             (" key 1\n  accept", " key x\n  accept", "line 11, column 3, key chain ... key: is missing"),
+            ("  ao core", "  keychain inheritance-disable\n  password inheritance-disable\n  ao core", ""),
+            (
+                "  ao core",
+                "  keychain other\n  ao core",
+                "15 refused: IOS XR refuses `ao` beside `password` or `keychain` of the same neighbor or group; 16 older-option: not TCP-AO but the older TCP option is used with a neighbor or group (keychain)",
+            ),
         ],
     );
 }
