@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt::{self, Write};
+use core::fmt::Write;
 
 use serde::Deserialize;
 #[cfg(feature = "formats")]
@@ -169,21 +169,23 @@ const CONTRADICTORY: &str = "say once when it starts and once when it ends";
 impl JsonLifetime {
     /// Errors name the field within `name`.
     fn lifetime(&self, name: &'static str) -> Result<Lifetime, Error> {
-        let seconds = self.duration.0.map(|duration| duration.within(0..=u32::MAX.into()));
-        let seconds = seconds.transpose().map_err(in_field("duration"))?;
-        let (from, until) = (self.start_date_time.0, self.end_date_time.0);
-        let read = |until| text::lifetime([(from, "start-date-time"), (until, "end-date-time")]);
-        match (self.always.0, from, self.no_end_time.0, seconds, until) {
-            (Some(_), None, None, None, None) => Ok(Lifetime::ALWAYS),
-            (None, _, None, None, until) => read(until),
-            (None, _, Some(_), None, None) => read(None),
-            (None, Some(_), None, Some(seconds), None) => {
-                let from = read(None)?.from();
-                Lifetime::new(from, from.map(|from| from.later_by(seconds))).map_err(in_field("duration"))
+        let read = || {
+            let seconds = self.duration.0.map(|duration| duration.within(0..=u32::MAX.into()));
+            let seconds = seconds.transpose().map_err(in_field("duration"))?;
+            let (from, until) = (self.start_date_time.0, self.end_date_time.0);
+            let read = |until| text::lifetime([(from, "start-date-time"), (until, "end-date-time")]);
+            match (self.always.0, from, self.no_end_time.0, seconds, until) {
+                (Some(_), None, None, None, None) => Ok(Lifetime::ALWAYS),
+                (None, _, None, None, until) => read(until),
+                (None, _, Some(_), None, None) => read(None),
+                (None, Some(_), None, Some(seconds), None) => {
+                    let from = read(None)?.from();
+                    Lifetime::new(from, from.map(|from| from.later_by(seconds))).map_err(in_field("duration"))
+                }
+                _ => invalid(CONTRADICTORY),
             }
-            _ => invalid(CONTRADICTORY),
-        }
-        .map_err(|error| error.within(name))
+        };
+        read().map_err(|error: Error| error.within(name))
     }
 }
 
@@ -374,14 +376,11 @@ impl KeyChains {
     /// [preferred key](KeyChain::with_preferred), so that one is lost; [`Self::to_toml`] keeps it.
     #[must_use]
     pub fn to_json(&self) -> Zeroizing<String> {
-        self.written_as(|text, document| write!(text, "{document:#}"))
+        self.written_as(|text, document| _ = write!(text, "{document:#}"))
     }
 
     /// Writes the document of these key chains in some encoding.
-    pub(crate) fn written_as(
-        &self,
-        write: impl FnOnce(&mut String, &Value) -> fmt::Result,
-    ) -> Zeroizing<String> {
+    pub(crate) fn written_as(&self, write: impl FnOnce(&mut String, &Value)) -> Zeroizing<String> {
         let mut document = Value::Null;
         document["ietf-key-chain:key-chains"]["key-chain"] = self.chains().iter().map(chain_value).collect();
         let text = write::written(self, |text| write(text, &document));
@@ -477,8 +476,8 @@ impl place::Value for Located<'_> {
     }
 
     fn element(&self, index: usize) -> Option<Self> {
-        let elements: Vec<&RawValue> = serde_json::from_str(self.value.get()).ok()?;
-        Some(Self { value: elements.get(index)?, ..*self })
+        let elements: Vec<&RawValue> = serde_json::from_str(self.value.get()).unwrap_or_default();
+        elements.get(index).map(|value| Self { value, ..*self })
     }
 
     fn position(&self, text: &str) -> Position {

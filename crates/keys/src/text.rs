@@ -209,8 +209,8 @@ impl KeyDraft<'_> {
                 let accepted_by = names.allow_short_secret;
                 Error::from(Problem::SecretTooShort { error, accepted_by }).field(field)
             }
-            MktError::NotBuiltIn { .. } => unusable(error).field(names.algorithm),
-            _ => unusable(error).field(field),
+            // The algorithm is not built in.
+            _ => unusable(error).field(names.algorithm),
         })?;
         if let Some(length) = self.mac_length {
             const LENGTHS: RangeInclusive<u64> =

@@ -2,7 +2,7 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt::{self, Write};
+use core::fmt::Write;
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -88,7 +88,7 @@ impl Value for &Spanned<DeValue<'_>> {
     }
 
     fn element(&self, index: usize) -> Option<Self> {
-        self.get_ref().as_array()?.get(index)
+        self.get_ref().as_array().and_then(|list| list.get(index))
     }
 
     fn position(&self, text: &str) -> Position {
@@ -113,68 +113,66 @@ impl Value for &Spanned<DeValue<'_>> {
     }
 }
 
-fn write_chains(text: &mut String, chains: &[KeyChain]) -> fmt::Result {
+fn write_chains(text: &mut String, chains: &[KeyChain]) {
     for (index, chain) in chains.iter().enumerate() {
         text.push_str(if index == 0 { "" } else { "\n" });
         text.push_str("[[key-chain]]\n");
-        write_string(text, "name", chain.name())?;
+        write_string(text, "name", chain.name());
         if let Some(description) = chain.description() {
-            write_string(text, "description", description)?;
+            write_string(text, "description", description);
         }
         if chain.accept_tolerance() != 0 {
-            writeln!(text, "accept-tolerance = {}", chain.accept_tolerance())?;
+            let _ = writeln!(text, "accept-tolerance = {}", chain.accept_tolerance());
         }
         if let Some(key_id) = chain.preferred() {
-            writeln!(text, "preferred = {key_id}")?;
+            let _ = writeln!(text, "preferred = {key_id}");
         }
-        chain.keys().iter().try_for_each(|key| write_key(text, key))?;
+        chain.keys().iter().for_each(|key| write_key(text, key));
     }
-    Ok(())
 }
 
-fn write_key(text: &mut String, key: &Key) -> fmt::Result {
+fn write_key(text: &mut String, key: &Key) {
     let (mkt, parameters) = (key.mkt(), key.mkt().parameters());
     text.push_str("\n[[key-chain.key]]\n");
     if key.key_id() != u64::from(mkt.send_id().0) {
-        writeln!(text, "key-id = {}", key.key_id())?;
+        let _ = writeln!(text, "key-id = {}", key.key_id());
     }
-    writeln!(text, "send-id = {}", mkt.send_id())?;
+    let _ = writeln!(text, "send-id = {}", mkt.send_id());
     if mkt.recv_id() != mkt.send_id() {
-        writeln!(text, "recv-id = {}", mkt.recv_id())?;
+        let _ = writeln!(text, "recv-id = {}", mkt.recv_id());
     }
-    write_string(text, "algorithm", parameters.algorithm.name())?;
+    write_string(text, "algorithm", parameters.algorithm.name());
     match write::printable(mkt.master_key()) {
-        Some(secret) => write_string(text, "secret", secret)?,
-        None => write_string(text, "secret-hex", &write::hexadecimal(mkt.master_key(), ""))?,
+        Some(secret) => write_string(text, "secret", secret),
+        None => write_string(text, "secret-hex", &write::hexadecimal(mkt.master_key(), "")),
     }
     if write::has_short_secret(mkt) {
         text.push_str("allow-short-secret = true\n");
     }
     if let Some(length) = write::own_mac_length(mkt) {
-        writeln!(text, "mac-length = {length}")?;
+        let _ = writeln!(text, "mac-length = {length}");
     }
     if parameters.options == OptionCoverage::Excluded {
         text.push_str("options = \"excluded\"\n");
     }
     if *key.send_lifetime() != Lifetime::ALWAYS {
-        write_lifetime(text, "send", key.send_lifetime())?;
+        write_lifetime(text, "send", key.send_lifetime());
     }
     if key.accept_lifetime() != key.send_lifetime() {
-        write_lifetime(text, "accept", key.accept_lifetime())?;
+        write_lifetime(text, "accept", key.accept_lifetime());
     }
-    Ok(())
 }
 
 /// Writes `field = "value"` and a line end.
-pub(crate) fn write_string(text: &mut String, field: &str, value: &str) -> fmt::Result {
-    write!(text, "{field} = ")?;
-    text.value(TomlStringBuilder::new(value).as_basic())?;
-    text.newline()
+pub(crate) fn write_string(text: &mut String, field: &str, value: &str) {
+    let _ = write!(text, "{field} = ");
+    let _ = text.value(TomlStringBuilder::new(value).as_basic());
+    text.push('\n');
 }
 
-fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime) -> fmt::Result {
+fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime) {
     let ends = [("from", lifetime.from()), ("until", lifetime.until())];
     let ends = ends.into_iter().filter_map(|(word, moment)| Some(alloc::format!(" {word} = {}", moment?)));
     let ends = ends.collect::<Vec<_>>().join(",");
-    writeln!(text, "{field} = {{{ends}{}}}", if ends.is_empty() { "" } else { " " })
+    let _ = writeln!(text, "{field} = {{{ends}{}}}", if ends.is_empty() { "" } else { " " });
 }

@@ -1,7 +1,6 @@
 //! Shared by the writers of TOML and JSON: secrets as text, and a buffer that leaves none behind.
 
 use alloc::string::String;
-use core::fmt;
 
 use base16ct::lower;
 use zeroize::Zeroizing;
@@ -39,10 +38,7 @@ pub(super) fn own_mac_length(mkt: &Mkt) -> Option<usize> {
 }
 
 /// Writes chains into a buffer that is large enough from the start: one that grew would leave secrets behind.
-pub(super) fn written(
-    chains: &KeyChains,
-    write: impl FnOnce(&mut String) -> fmt::Result,
-) -> Zeroizing<String> {
+pub(super) fn written(chains: &KeyChains, write: impl FnOnce(&mut String)) -> Zeroizing<String> {
     // Upper bounds: octets of an escaped character, of a key, and of the rest of a chain.
     const ESCAPED: usize = 6;
     const KEY: usize = 3072;
@@ -54,7 +50,7 @@ pub(super) fn written(
     let capacity = CHAIN + chains.chains().iter().map(of_chain).sum::<usize>();
     let mut text = Zeroizing::new(String::with_capacity(capacity));
     let capacity = text.capacity();
-    write(&mut text).expect("a String takes every write");
+    write(&mut text);
     debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
     text
 }

@@ -104,8 +104,8 @@ impl Plan {
         text: &str,
         secret: &Secret,
     ) -> Result<Vec<Changed>, Error> {
-        let states = self.states(side, file, secret)?;
         let index = self.ends[side as usize].today(file)?;
+        let states = self.states(side, file, secret)?;
         states.windows(2).map(|step| change(file, text, index, &step[0], &step[1])).collect()
     }
 

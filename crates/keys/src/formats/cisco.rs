@@ -57,7 +57,7 @@ pub(super) fn key_string(at: &Word<'_>, values: &[Word<'_>]) -> Result<Secret, E
 pub(super) fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<Lifetime, Error> {
     let expected = "HH:MM:SS DAY MONTH YEAR and then infinite, duration SECONDS or HH:MM:SS DAY MONTH YEAR";
     let expected = || at.expected(field, expected);
-    let (start, end) = values.split_at_checked(4).ok_or_else(expected)?;
+    let (start, end) = values.split_first_chunk().ok_or_else(expected)?;
     let start = moment(start).ok_or_else(expected)?;
     let until = match end {
         [] => None,
@@ -65,15 +65,14 @@ pub(super) fn lifetime(at: &Word<'_>, values: &[Word<'_>], field: &'static str) 
         [duration, seconds] if duration.is("duration") => {
             Some(start.later_by(seconds.number(field, u32::MAX.into())? as u32))
         }
-        end => Some(moment(end).ok_or_else(expected)?),
+        end => Some(end.try_into().ok().and_then(moment).ok_or_else(expected)?),
     };
     Lifetime::new(Some(start).filter(|start| *start != FIRST_MOMENT), until)
         .map_err(|_| at.refused(field, "must end after it begins"))
 }
 
 /// A time, and a date of three words: the name of the month, a year of four digits and the day in any order.
-pub(super) fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
-    let [time, date @ ..] = words else { return None };
+fn moment([time, date @ ..]: &[Word<'_>; 4]) -> Option<Timestamp> {
     let (mut year, mut month, mut day) = (None, None, None);
     for word in date {
         let text = word.text().to_ascii_lowercase();
@@ -84,7 +83,7 @@ pub(super) fn moment(words: &[Word<'_>]) -> Option<Timestamp> {
             None => day = digits(&text),
         }
     }
-    tree::moment([year?, month?, day?], time.text(), "Z").filter(|_| date.len() == 3)
+    tree::moment([year?, month?, day?], time.text(), "Z")
 }
 
 /// Whether the first key covers TCP options, which a neighbor does for all of its keys or for none.
@@ -145,12 +144,15 @@ pub(super) fn write_secret(text: &mut String, secret: &Secret, [plain, seven]: [
 
 /// `00:00:00 january 31 2026`
 pub(super) fn write_moment(text: &mut String, moment: Timestamp) {
+    text.push_str(&parts(moment).join(" "));
+}
+
+/// The time, the name of the month, the day of two digits, and the year.
+pub(super) fn parts(moment: Timestamp) -> [String; 4] {
     // 2026-01-31T00:00:00Z
     let written = moment.to_string();
-    let (date, time) = written.trim_end_matches('Z').split_once('T').unwrap_or_default();
-    let mut date = date.split('-');
-    let (year, month, day) =
-        (date.next().unwrap_or_default(), date.next().unwrap_or_default(), date.next().unwrap_or_default());
-    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?));
-    let _ = write!(text, "{time} {} {day} {year}", month.copied().unwrap_or_default());
+    let mut parts = written.split(['-', 'T', 'Z']);
+    let [year, month, day, time] = std::array::from_fn(|_| parts.next().unwrap_or_default().to_owned());
+    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.wrapping_sub(1)));
+    [time, month.copied().unwrap_or_default().to_owned(), day, year]
 }

@@ -415,7 +415,7 @@ impl KeyFile {
                 keys.push(key.map_err(|error| chain.locate(error, chain_key))?);
             }
             chain.key_chain(chain.name.clone(), keys).map_err(|fault| {
-                let position = fault.key.and_then(|index| ranked.get(index)?.position);
+                let position = fault.key.and_then(|index| ranked[index].position);
                 Error::from(fault).at(position)
             })
         };

@@ -99,10 +99,10 @@ pub fn read_wiped(from: &mut impl Read, expected: u64, limit: usize) -> io::Resu
     let mut octets = Zeroizing::new(vec![0; usize::try_from(expected).unwrap_or(0).min(MAX_KEY_FILE) + 1]);
     let mut length = 0;
     loop {
+        if length > limit {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too large for a file of keys"));
+        }
         if length == octets.len() {
-            if length > limit {
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "too large for a file of keys"));
-            }
             let mut larger = Zeroizing::new(vec![0; (2 * length).max(8192)]);
             larger[..length].copy_from_slice(&octets);
             octets = larger;

@@ -2,7 +2,7 @@
 //! names, whatever prefixes they have.
 
 use std::collections::HashSet;
-use std::fmt::{self, Write};
+use std::fmt::Write;
 
 use quick_xml::Reader;
 use quick_xml::escape::resolve_predefined_entity;
@@ -40,11 +40,8 @@ pub(super) const TABLE: Table = Table {
     write: Some(|chains, losses| {
         let chains = chains::write(chains, losses, lose_ranks, is_character)?;
         Ok(chains.written_as(|text, document| {
-            document
-                .as_object()
-                .into_iter()
-                .flatten()
-                .try_for_each(|(name, value)| write_element(text, 0, name, value))
+            let members = document.as_object().into_iter().flatten();
+            members.for_each(|(name, value)| write_element(text, 0, name, value));
         }))
     }),
     change: None,
@@ -108,17 +105,17 @@ impl<'a> Reading<'a> {
         loop {
             let (event, position) = self.next()?;
             match &event {
-                Event::Start(start) | Event::Empty(start) => match start.local_name().as_ref() {
+                Event::Start(tag) | Event::Empty(tag) => match tag.local_name().as_ref() {
                     "key-chains" => {
-                        for (name, value) in self.element(&event, position, 0)?.into_members() {
+                        for (name, value) in self.element(tag, is_open(&event), position, 0)?.into_members() {
                             match value.data {
                                 Data::List(list) if name == "key-chain" => chains.extend(list),
                                 data => members.push((name, Value { data, ..value })),
                             }
                         }
                     }
-                    "key-chain" => chains.push(self.element(&event, position, 0)?),
-                    _ => depth += usize::from(matches!(event, Event::Start(_))),
+                    "key-chain" => chains.push(self.element(tag, is_open(&event), position, 0)?),
+                    _ => depth += usize::from(is_open(&event)),
                 },
                 Event::End(_) => depth = depth.saturating_sub(1),
                 Event::Eof if depth > 0 => return Err(Error::text("the text ends too early").at(position)),
@@ -132,14 +129,17 @@ impl<'a> Reading<'a> {
         Ok(Value { position, data: Data::table(members)? })
     }
 
-    /// The element that begins with an event, up to its end.
-    fn element(&mut self, start: &Event<'a>, position: Position, depth: usize) -> Result<Value, Error> {
+    /// The element that begins with a tag, up to its end. One that is not open has no content.
+    fn element(
+        &mut self,
+        tag: &BytesStart<'_>,
+        mut is_open: bool,
+        position: Position,
+        depth: usize,
+    ) -> Result<Value, Error> {
         if depth > MAX_DEPTH {
             return Err(too_deep(position));
         }
-        let (Event::Start(tag) | Event::Empty(tag)) = start else {
-            return Err(Error::text("expected an element").at(position));
-        };
         if is_deleted(tag) {
             return Err(
                 Error::text("is deleted here: give the configuration, not a change of it").at(position)
@@ -148,12 +148,12 @@ impl<'a> Reading<'a> {
         let name = tag.local_name().as_ref().to_owned();
         let mut members: Vec<(String, Value)> = Vec::new();
         let mut text = None;
-        while let Event::Start(_) = start {
+        while is_open {
             let (event, position) = self.next()?;
             match event {
                 Event::Start(ref tag) | Event::Empty(ref tag) => {
                     let name = member_name(tag.local_name().as_ref());
-                    let value = self.element(&event, position, depth + 1)?;
+                    let value = self.element(tag, self::is_open(&event), position, depth + 1)?;
                     match members.last_mut().filter(|(last, _)| *last == name) {
                         Some((_, Value { data: Data::List(list), .. })) => list.push(value),
                         _ if is_list(&name) => {
@@ -171,7 +171,7 @@ impl<'a> Reading<'a> {
                     let character = character.ok_or_else(unknown)?;
                     self.append(&mut text, character.encode_utf8(&mut [0; 4]));
                 }
-                Event::End(_) => break,
+                Event::End(_) => is_open = false,
                 _ => return Err(Error::text("the text ends too early").at(position)),
             }
         }
@@ -205,6 +205,11 @@ impl<'a> Reading<'a> {
         };
         text.get_or_insert_with(|| Zeroizing::new(String::with_capacity(ahead()))).push_str(piece);
     }
+}
+
+/// Whether an event begins an element that has an end of its own.
+const fn is_open(event: &Event<'_>) -> bool {
+    matches!(event, Event::Start(_))
 }
 
 /// Whether an `<edit-config>` deletes this element.
@@ -335,47 +340,48 @@ const fn is_character(c: char) -> bool {
 }
 
 /// Writes a member of JSON as an element, or as one for each element of a list (RFC 7951, RFC 7950 §7.8.5).
-fn write_element(text: &mut String, depth: usize, name: &str, value: &Json) -> fmt::Result {
+fn write_element(text: &mut String, depth: usize, name: &str, value: &Json) {
     let (module, local) = name.split_once(':').map_or((None, name), |(module, local)| (Some(module), local));
     let open = |text: &mut String| {
-        write!(text, "{:1$}<{local}", "", 2 * depth)?;
-        module.map_or(Ok(()), |module| write!(text, " xmlns=\"{}\"", module_namespace(module)))
+        let _ = write!(text, "{:1$}<{local}", "", 2 * depth);
+        if let Some(module) = module {
+            let _ = write!(text, " xmlns=\"{}\"", module_namespace(module));
+        }
     };
     match value {
-        Json::Array(list) => list.iter().try_for_each(|value| write_element(text, depth, name, value)),
+        Json::Array(list) => list.iter().for_each(|value| write_element(text, depth, name, value)),
         Json::Null => {
-            open(text)?;
+            open(text);
             text.push_str("/>\n");
-            Ok(())
         }
         Json::Object(members) => {
-            open(text)?;
+            open(text);
             text.push_str(">\n");
             // The keys of a list come first.
             let is_key = |name: &str| ["name", "key-id"].contains(&name);
             for keys in [true, false] {
-                let mut of_kind = members.iter().filter(|(name, _)| is_key(name) == keys);
-                of_kind.try_for_each(|(name, value)| write_element(text, depth + 1, name, value))?;
+                let of_kind = members.iter().filter(|(name, _)| is_key(name) == keys);
+                of_kind.for_each(|(name, value)| write_element(text, depth + 1, name, value));
             }
-            writeln!(text, "{:1$}</{local}>", "", 2 * depth)
+            let _ = writeln!(text, "{:1$}</{local}>", "", 2 * depth);
         }
         Json::String(string) => {
-            open(text)?;
+            open(text);
             if let ("crypto-algorithm", Some((module, _))) = (local, string.split_once(':')) {
-                write!(text, " xmlns:{module}=\"{}\"", module_namespace(module))?;
+                let _ = write!(text, " xmlns:{module}=\"{}\"", module_namespace(module));
             }
             text.push('>');
             for c in string.chars() {
                 match c {
-                    '&' | '<' | '>' | '\r' => write!(text, "&#{};", u32::from(c))?,
+                    '&' | '<' | '>' | '\r' => _ = write!(text, "&#{};", u32::from(c)),
                     c => text.push(c),
                 }
             }
-            writeln!(text, "</{local}>")
+            let _ = writeln!(text, "</{local}>");
         }
         Json::Bool(_) | Json::Number(_) => {
-            open(text)?;
-            writeln!(text, ">{value}</{local}>")
+            open(text);
+            let _ = writeln!(text, ">{value}</{local}>");
         }
     }
 }

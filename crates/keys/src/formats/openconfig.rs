@@ -244,8 +244,7 @@ fn lifetime<'a>(
 /// Nanoseconds since 1970, or a date and time as some devices print it.
 fn moment(value: &Value, field: &'static str) -> Result<Timestamp, Error> {
     let text = value.text(field)?;
-    let seconds = text.parse::<u64>().ok().map(|nanoseconds| nanoseconds / 1_000_000_000);
-    let moment = seconds.and_then(|seconds| Some(Timestamp::from_unix_seconds(i64::try_from(seconds).ok()?)));
-    let moment = moment.or_else(|| text.parse().ok());
+    let seconds = text.parse::<u64>().ok().map(|nanoseconds| (nanoseconds / 1_000_000_000).cast_signed());
+    let moment = seconds.map(Timestamp::from_unix_seconds).or_else(|| text.parse().ok());
     moment.ok_or_else(|| value.error(field, Problem::Timestamp(ParseTimestampError).into()))
 }

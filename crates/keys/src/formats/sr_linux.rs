@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
+use super::chains::TOML;
 use super::file::{Chain, ChainKey, Clock, Content, Preference, Remark, Secret, Skipped};
 use super::peers::{Peers, Use};
 use super::table::{Limits, Shows, Table, begins, first_line};
@@ -29,7 +30,7 @@ pub(super) const TABLE: Table = Table {
         Shows::if_(begins(text, &["network-instance"]) || is_keychain || is_set)
     },
     read: |text, _| read(text),
-    fit: |chain, _, _| Some(chain),
+    fit: TOML.fit,
     write: None,
     change: None,
     limits: Limits {
@@ -51,7 +52,7 @@ fn read(text: &str) -> Result<Content, Error> {
     let has_braces = text.lines().any(|line| line.trim_end().ends_with(['{', '}']));
     let dialect = Dialect { blocks: Blocks::Lines { has_braces }, depth: 64, block: |_| "block" };
     let (mut keychains, mut peers) = (Keychains::default(), Peers::default());
-    Tree::read(text, &dialect)?.each(|path, own, _| {
+    Tree::read(text, &dialect)?.each::<Error>(|path, own, _| {
         // A command has its whole path, whatever block it stands in.
         let (path, own) = match &path[own..] {
             words @ [set, root, ..] if set.is("set") && root.is("/") => (words, 0),

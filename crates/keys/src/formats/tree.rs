@@ -374,10 +374,10 @@ impl<'a> Tree<'a> {
     }
 
     /// Calls `give` for every statement, with the words that lead to it and its own, and how many lead to it.
-    pub(super) fn each(
+    pub(super) fn each<E>(
         &self,
-        mut give: impl FnMut(&[Word<'a>], usize, Statement<'_, 'a>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        mut give: impl FnMut(&[Word<'a>], usize, Statement<'_, 'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut path = Vec::new();
         // For each enclosing statement, the first one after it, and how many words led to it.
         let mut around: Vec<(usize, usize)> = Vec::new();

@@ -45,26 +45,26 @@ impl Value {
             let position = error.span().map(|span| Position::of(text, span.start));
             Fault::refused(error.message(), None).error.at(position)
         })?;
-        Self::of_toml(&Places::new(text), table.span().start, DeValue::Table(table.into_inner()))
+        Ok(Self::of_toml(&Places::new(text), table.span().start, DeValue::Table(table.into_inner())))
     }
 
     /// Consumes the parser's value, so that each part of it is freed once it is read.
-    fn of_toml(places: &Places<'_>, offset: usize, value: DeValue<'_>) -> Result<Self, Error> {
+    fn of_toml(places: &Places<'_>, offset: usize, value: DeValue<'_>) -> Self {
         let of = |value: Spanned<DeValue<'_>>| Self::of_toml(places, value.span().start, value.into_inner());
         let data = match value {
             DeValue::Table(table) => {
                 let members =
-                    table.into_iter().map(|(name, value)| Ok((name.into_inner().into_owned(), of(value)?)));
-                Data::Table(members.collect::<Result<_, Error>>()?)
+                    table.into_iter().map(|(name, value)| (name.into_inner().into_owned(), of(value)));
+                Data::Table(members.collect())
             }
-            DeValue::Array(list) => Data::List(list.into_iter().map(of).collect::<Result<_, _>>()?),
+            DeValue::Array(list) => Data::List(list.into_iter().map(of).collect()),
             DeValue::String(text) => Data::scalar(&text),
             DeValue::Integer(number) => Data::scalar(number.as_str()),
             DeValue::Float(number) => Data::scalar(number.as_str()),
             DeValue::Boolean(is_true) => Data::scalar(&is_true.to_string()),
             DeValue::Datetime(moment) => Data::scalar(&moment.to_string()),
         };
-        Ok(Self { position: places.position(offset), data })
+        Self { position: places.position(offset), data }
     }
 
     /// Reads JSON.
@@ -79,19 +79,21 @@ impl Value {
         if depth > MAX_DEPTH {
             return Err(too_deep(position));
         }
+        // The parser counts from the start of the value.
+        let refused = |error: serde_json::Error| json_error(&error).at(position);
         let data = match text.as_bytes()[0] {
             b'{' => {
-                let Members(members) = serde_json::from_str(text).map_err(|error| json_error(&error))?;
+                let Members(members) = serde_json::from_str(text).map_err(refused)?;
                 let of = |(name, raw)| Ok((name, Self::of_json(places, raw, depth + 1)?));
                 Data::table(members.into_iter().map(of).collect::<Result<_, Error>>()?)?
             }
             b'[' => {
-                let list: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| json_error(&error))?;
+                let list: Vec<&RawValue> = serde_json::from_str(text).map_err(refused)?;
                 let of = |raw| Self::of_json(places, raw, depth + 1);
                 Data::List(list.into_iter().map(of).collect::<Result<_, _>>()?)
             }
             b'"' => {
-                let string = serde_json::from_str(text).map_err(|error| json_error(&error))?;
+                let string = serde_json::from_str(text).map_err(refused)?;
                 Data::Scalar(Zeroizing::new(string))
             }
             _ => Data::scalar(text),
@@ -195,7 +197,7 @@ impl place::Value for &Value {
     }
 
     fn element(&self, index: usize) -> Option<Self> {
-        self.list("").ok()?.get(index)
+        self.list("").unwrap_or_default().get(index)
     }
 
     fn position(&self, _: &str) -> Position {

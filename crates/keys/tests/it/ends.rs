@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use wireseal_keys::{
-    ConfiguredEnd, Disagreement, Format, Implementation, KeyFile, Lifetime, MetBy, Pair, Relation, Timestamp,
-    Weight, compare, meet, pairs, read,
+    Clock, ConfiguredEnd, Disagreement, Format, Implementation, KeyFile, Lifetime, MetBy, Pair, Position,
+    Relation, Remark, Timestamp, Weight, compare, meet, pairs, read,
 };
 
 /// Two keys for each of two neighbors, and addresses of its own.
@@ -340,4 +340,240 @@ fn what_an_ends_own_implementation_refuses_is_said() {
     };
     assert_eq!(found(&good), [""; 0]);
     assert_eq!(found(&bad), ["IOS XR requires equal send-lifetime and accept-lifetime for TCP-AO"]);
+}
+
+/// A chain of one key, with further lines of TOML.
+fn toml(send: u8, recv: u8, algorithm: &str, secret: &str, more: &str) -> KeyFile {
+    let key = format!(
+        "[[key-chain.key]]\nsend-id = {send}\nrecv-id = {recv}\nalgorithm = \"{algorithm}\"\nsecret = \"{secret}\"\n{more}"
+    );
+    file(&format!("[[key-chain]]\nname = \"core\"\n{key}"), Format::Toml)
+}
+
+/// Every finding about the first chains of two files, as `kind: sentence`.
+fn said(ends: [ConfiguredEnd<'_>; 2], skew_seconds: u32) -> Vec<String> {
+    let found = compare(ends, ["A", "B"], skew_seconds, [now(), Timestamp::MAX]);
+    found.into_iter().map(|found| format!("{}: {}", found.kind, found.sentence)).collect()
+}
+
+#[test]
+fn keys_with_nothing_but_the_secret_in_common_have_wrong_ids() {
+    let aes = |send, recv| toml(send, recv, "AES-128-CMAC-96", "a secret for both ends", "");
+    let [one, other] = [aes(1, 2), aes(7, 8)];
+    let expected = "ids: the secrets are the same, but A has SendID 1 and RecvID 2, and B SendID 7 and RecvID 8: the SendID of one \
+                    end has to be the RecvID of the other";
+    assert_eq!(said([end(&one, Format::Toml), end(&other, Format::Toml)], 0), [expected]);
+    // Each end has a key, and they are not the same.
+    let stranger = toml(7, 8, "AES-128-CMAC-96", "another secret", "");
+    assert_eq!(
+        said([end(&one, Format::Toml), end(&stranger, Format::Toml)], 0),
+        [
+            "no-counterpart: B has no key for it: that has SendID 2 and RecvID 1",
+            "no-counterpart: A has no key for it: that has SendID 8 and RecvID 7",
+        ]
+    );
+    let paired = pairs([&one.chains[0], &stranger.chains[0]]);
+    assert_eq!(paired.iter().map(|pair| pair.both().is_some()).collect::<Vec<_>>(), [false, false]);
+}
+
+#[test]
+fn one_mac_with_two_kdfs_is_said_to_be_so() {
+    let secret = "a secret of more than 32 characters for both";
+    let [one, other] =
+        [toml(1, 2, "hmac(sha256)", secret, "mac-length = 16\n"), toml(2, 1, "HMAC-SHA256-128", secret, "")];
+    let expected =
+        "algorithm: A has hmac(sha256), but B has HMAC-SHA256-128, which derives traffic keys differently";
+    // Linux derives them in one of the two ways.
+    let refused = "refused: Linux does not support HMAC-SHA256-128";
+    assert_eq!(said([end(&one, Format::Toml), end(&other, Format::Toml)], 0), [expected, refused]);
+}
+
+#[test]
+fn the_setting_that_covers_the_options_is_named_where_there_is_one() {
+    let of = |send, recv, more| toml(send, recv, "AES-128-CMAC-96", "a secret for both ends", more);
+    let (covered, excluded) = (of(1, 2, ""), of(2, 1, "options = \"excluded\"\n"));
+    let of_options = |covering, excluding| {
+        let ends = [end(&covered, covering), end(&excluded, excluding)];
+        said(ends, 0).into_iter().find(|said| said.starts_with("options: ")).unwrap()
+    };
+    let start = "options: A covers the TCP options, but B excludes them";
+    let [linux, bird] = [Format::Toml, Format::Bird];
+    assert_eq!(of_options(linux, linux), format!("{start}: Linux covers them with \"options: covered\""));
+    assert_eq!(
+        of_options(bird, linux),
+        format!("{start}; BIRD always covers them: Linux covers them with \"options: covered\"")
+    );
+    assert_eq!(of_options(linux, bird), start);
+}
+
+#[test]
+fn lifetimes_of_the_ends_are_compared_with_what_the_clocks_may_differ_by() {
+    let of = |send, recv, more: &str| toml(send, recv, "AES-128-CMAC-96", "a secret for both ends", more);
+    let [year, next] = ["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"];
+    let during = |field: &str| format!("{field} = {{ from = {year}, until = {next} }}\n");
+    let one = of(1, 2, &during("send"));
+    let other = of(2, 1, &(during("send") + &during("accept")));
+    let said_of =
+        |one: &KeyFile, other: &KeyFile, skew| said([end(one, Format::Toml), end(other, Format::Toml)], skew);
+    assert_eq!(said_of(&one, &other, 0), [""; 0]);
+    let clocks = |signer, receiver| {
+        format!(
+            "no-tolerance: {signer} may sign with it from {year} until {next}, but {receiver} accepts it from {year} until {next}, which \
+             does not allow for clocks 300 s apart"
+        )
+    };
+    assert_eq!(said_of(&one, &other, 300), [clocks("A", "B"), clocks("B", "A")]);
+    // A tolerance of 300 s at one end allows for that.
+    let mut tolerant = other.clone();
+    tolerant.chains[0].accept_tolerance = 300;
+    let tolerance = "tolerance: A accepts keys 0 s before and after their lifetimes, B 300 s";
+    assert_eq!(said_of(&one, &tolerant, 300), [clocks("B", "A").as_str(), tolerance]);
+    let always = of(2, 1, "");
+    let ends =
+        format!("accept-too-short: B may sign with it always, but A accepts it from {year} until {next}");
+    assert_eq!(said_of(&one, &always, 0), [ends.as_str()]);
+    // Without lifetimes, a tolerance does nothing.
+    let mut tolerant = always.clone();
+    tolerant.chains[0].accept_tolerance = 300;
+    assert_eq!(said_of(&of(1, 2, ""), &tolerant, 0), [""; 0]);
+    tolerant.chains[0].keys[0].send = Lifetime::starting(now().earlier_by(1));
+    assert_eq!(said_of(&of(1, 2, ""), &tolerant, 0), [tolerance]);
+}
+
+#[test]
+fn what_a_router_keeps_to_itself_is_not_compared_but_said() {
+    let other = toml(1, 1, "AES-128-CMAC-96", "a secret for both ends", "");
+    let mut encrypted = xr("");
+    let text = include_str!("../data/routers/ios-xr.cfg")
+        .replace("password 011A08105E19091F", "password6 5450615A415E");
+    encrypted.chains[0].keys[0].secret = file(&text, Format::IosXr).chains[0].keys[0].secret.clone();
+    assert!(encrypted.chains[0].keys[0].secret.encryption().is_some());
+    let of = |files: [&KeyFile; 2]| said([end(files[0], Format::Toml), end(files[1], Format::Toml)], 0);
+    let compared = |at: &str| {
+        format!("secret-not-compared: the secret is encrypted at {at}, so the secrets are not compared")
+    };
+    for (files, at) in [
+        ([&encrypted, &other], "A (type 6)"),
+        ([&other, &encrypted], "B (type 6)"),
+        ([&encrypted, &encrypted], "A (type 6) and B (type 6)"),
+    ] {
+        let said = of(files);
+        assert!(said.contains(&compared(at)), "{said:?}");
+        assert!(!said.iter().any(|said| said.starts_with("secret: ")), "{said:?}");
+    }
+}
+
+#[test]
+fn local_times_and_remarks_are_said_of_the_end_that_has_them() {
+    let [mut local, other] = [
+        toml(1, 2, "AES-128-CMAC-96", "a secret for both ends", ""),
+        toml(2, 1, "AES-128-CMAC-96", "a secret for both ends", ""),
+    ];
+    let [chain] = &mut local.chains[..] else { panic!("one chain") };
+    chain.keys[0].clock = Clock::Local;
+    let ends = |local: &KeyFile| {
+        let ends = [
+            end(&other, Format::Toml),
+            ConfiguredEnd { chain: &local.chains[0], ..end(&other, Format::Toml) },
+        ];
+        compare(ends, ["A", "B"], 0, [now(), Timestamp::MAX])
+    };
+    // Without lifetimes, its clock does not matter.
+    assert_eq!(ends(&local), []);
+    let lifetime = Lifetime::starting(now());
+    let key = &mut local.chains[0].keys[0];
+    (key.send, key.accept) = (lifetime, lifetime);
+    let found = ends(&local);
+    let expected = "the lifetimes are in the local time of B, which is not known: they are taken to be up to 14 hours off; give --utc-offset";
+    assert!(
+        matches!(&found[..], [found] if found.kind == "local-time" && found.sentence == expected),
+        "{found:#?}"
+    );
+    assert_eq!(found[0].subjects, [None, Some(("core/1".to_owned(), None))]);
+    // Remarks of the reader, but not once more about local time.
+    let position = Position { line: 7, column: 1 };
+    let remark = |kind, key_id, position| Remark {
+        weight: Weight::Note,
+        kind,
+        key_id,
+        position,
+        sentence: "is as it is".into(),
+        is_lost: false,
+    };
+    local.chains[0].keys[0].position = Some(position);
+    local.chains[0].remarks = vec![
+        remark("local-time", None, None),
+        remark("assumed", Some(1), None),
+        remark("disputed", None, None),
+        remark("assumed", Some(9), None),
+    ];
+    let said: Vec<_> = ends(&local)
+        .into_iter()
+        .skip(1)
+        .map(|found| (found.weight, found.kind, found.sentence, found.subjects[1].clone()))
+        .collect();
+    let of = |kind, name: &str, position| {
+        (Weight::Note, kind, "is as it is".to_owned(), Some((name.to_owned(), position)))
+    };
+    assert_eq!(
+        said,
+        [of("assumed", "core/1", Some(position)), of("disputed", "core", None), of("assumed", "core", None)]
+    );
+}
+
+#[test]
+fn each_way_to_choose_a_key_is_put_into_words() {
+    let second = "[[key-chain.key]]\nsend-id = 3\nrecv-id = 4\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"another one\"\n";
+    let one = toml(1, 2, "AES-128-CMAC-96", "a secret for both ends", second);
+    let rule = |format| {
+        let [own, linux] = [end(&one, format), end(&one, Format::Toml)];
+        let said = said([own, linux], 0);
+        said.into_iter().find_map(|said| {
+            said.strip_prefix("sending-rule: while several keys are valid, ").map(str::to_owned)
+        })
+    };
+    let after = "; B (Linux) signs with the one whose send lifetime started last";
+    assert_eq!(rule(Format::Toml), None);
+    for (format, words) in [
+        (Format::IosXe, "A (IOS XE) signs with the one that has the longest send lifetime"),
+        (Format::Bird, "A (BIRD) signs with the first of the highest rank"),
+        (Format::Eos, "A (EOS) signs with any of them: which one is not documented"),
+    ] {
+        assert_eq!(rule(format), Some(format!("{words}{after}")));
+    }
+}
+
+#[test]
+fn files_without_keys_or_with_many_alike_do_not_meet() {
+    let one = toml(1, 2, "AES-128-CMAC-96", "a secret for both ends", "");
+    let mut empty = one.clone();
+    empty.chains[0].keys.clear();
+    for files in [[&one, &empty], [&empty, &one], [&empty, &empty]] {
+        assert_eq!(met(files, None).unwrap_err(), "one of the files has no key for TCP-AO");
+    }
+    // Eight choices are named, and that there are more.
+    let many = |count: usize| {
+        let chain = |number| wireseal_keys::Chain { name: format!("c{number}"), ..one.chains[0].clone() };
+        KeyFile { chains: (0..count).map(chain).collect(), ..one.clone() }
+    };
+    let choices = |count: usize| {
+        let error = met([&many(count), &one], None).unwrap_err();
+        error.split_once(" (").unwrap().1.trim_end_matches(')').to_owned()
+    };
+    let all = "c0:core, c1:core, c2:core, c3:core, c4:core, c5:core, c6:core, c7:core";
+    assert_eq!((choices(8), choices(9)), (all.to_owned(), format!("{all}, ...")));
+    let names = [MetBy::Name, MetBy::Address, MetBy::Only, MetBy::Keys].map(MetBy::name);
+    assert_eq!(names, ["name", "address", "only", "keys"]);
+}
+
+/// A link-local neighbor may be any router, so nothing is said about it.
+#[test]
+fn a_link_local_neighbor_is_not_taken_for_another_router() {
+    let junos = read(Path::new("junos"), include_str!("../data/whole/junos.conf"), None).unwrap();
+    let mut xr = xr("");
+    for (neighbor, is_said) in [("fe80::1", false), ("2001:db8::1", true), ("192.0.2.9", true)] {
+        let address: cidr::IpCidr = neighbor.parse().unwrap();
+        xr.chains[0].neighbors = vec![address.into()];
+        assert_eq!(strangers(&junos, &xr).is_empty(), !is_said, "{neighbor}");
+    }
 }

@@ -67,6 +67,81 @@ fn lifetimes_that_touch_do_not_overlap() {
 }
 
 #[test]
+fn what_two_lifetimes_have_in_common_is_in_both() {
+    let [from, until] = [Lifetime::starting(at(15)), Lifetime::new(None, Some(at(15))).unwrap()];
+    for (one, other, expected) in [
+        (between(10, 20), between(15, 30), Some(between(15, 20))),
+        (between(10, 30), between(15, 20), Some(between(15, 20))),
+        (between(10, 20), between(20, 30), None),
+        (between(10, 20), from, Some(between(15, 20))),
+        (between(10, 20), until, Some(between(10, 15))),
+        (from, until, None),
+        (Lifetime::ALWAYS, until, Some(until)),
+    ] {
+        assert_eq!((one.common(&other), other.common(&one)), (expected, expected), "{one:?} {other:?}");
+    }
+    let wide = between(10, 20).widened_by(3);
+    assert_eq!((wide.from(), wide.until()), (Some(at(7)), Some(at(23))));
+    let [first, last] = [Timestamp::MIN, Timestamp::MAX];
+    let all = Lifetime::new(Some(first), Some(last)).unwrap();
+    assert_eq!(all.widened_by(u32::MAX), all, "clamped");
+}
+
+/// A key is early until its send lifetime has begun, and the chain is over once all send lifetimes are.
+#[test]
+fn early_and_expired_are_so_to_the_second() {
+    let chain = chain(vec![key(1, between(10, 20), between(0, 40)), key(2, between(30, 35), between(0, 40))]);
+    let is_first = |mkt: &Mkt| mkt.send_id() == KeyId(1);
+    for (now, is_early, is_expired) in
+        [(9, true, false), (10, false, false), (20, false, false), (34, false, false), (35, false, true)]
+    {
+        assert_eq!(
+            (chain.is_early(is_first, at(now)), chain.is_expired(at(now))),
+            (is_early, is_expired),
+            "at {now}"
+        );
+    }
+    assert!(!chain.is_early(|mkt| mkt.send_id() == KeyId(3), at(0)), "it is in no chain");
+    // With the same ids and secret twice, the MKT is early only before both.
+    assert!(chain.is_early(|_| true, at(9)) && !chain.is_early(|_| true, at(10)));
+    let always = self::chain(vec![Key::new(1, mkt(1, 1))]);
+    assert!(!always.is_early(|_| true, Timestamp::MIN) && !always.is_expired(Timestamp::MAX));
+}
+
+#[test]
+fn chains_have_the_same_keys_if_nothing_that_matters_differs() {
+    let one = chain(vec![key(1, between(10, 20), between(10, 20)), Key::new(2, mkt(2, 2))]);
+    assert!(one.has_same_keys(&one.clone().with_description("another text")));
+    let secret = MasterKey::new(b"a secret of same length").unwrap();
+    let other_secret = Mkt::new(KeyId(2), KeyId(2), TcpAoAlgorithm::Aes128Cmac, secret).unwrap();
+    for keys in [
+        vec![key(1, between(10, 20), between(10, 20))],
+        vec![Key::new(2, mkt(2, 2)), key(1, between(10, 20), between(10, 20))],
+        vec![key(1, between(10, 19), between(10, 20)), Key::new(2, mkt(2, 2))],
+        vec![key(1, between(10, 20), between(9, 20)), Key::new(2, mkt(2, 2))],
+        vec![key(1, between(10, 20), between(10, 20)), Key::new(3, mkt(2, 2))],
+        vec![key(1, between(10, 20), between(10, 20)), Key::new(2, mkt(2, 3))],
+        vec![key(1, between(10, 20), between(10, 20)), Key::new(2, other_secret)],
+    ] {
+        let other = chain(keys);
+        assert!(!one.has_same_keys(&other) && !other.has_same_keys(&one), "{other:?}");
+    }
+    assert!(!one.has_same_keys(&one.clone().with_preferred(1).unwrap()));
+    assert!(!one.has_same_keys(&one.clone().with_accept_tolerance(1).unwrap()));
+}
+
+/// A key that ends makes room for one that starts then, and one that is accepted earlier does not.
+#[test]
+fn room_is_needed_for_the_keys_of_one_moment() {
+    let follow = |from: i64| {
+        chain(vec![key(1, between(0, 100), between(0, 100)), key(2, between(150, 200), between(from, 200))])
+    };
+    assert!(follow(100).check_room(1).is_ok());
+    assert!(follow(99).check_room(1).is_err() && follow(99).check_room(2).is_ok());
+    assert!(follow(100).with_accept_tolerance(1).unwrap().check_room(1).is_err());
+}
+
+#[test]
 fn an_accept_lifetime_covers_the_send_lifetime() {
     for accept in [between(11, 20), between(10, 19)] {
         let refused = Key::new(1, mkt(1, 1)).with_lifetimes(between(10, 20), accept);

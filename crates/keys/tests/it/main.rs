@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails by panicking")]
 
+mod another_text;
 mod bird;
 mod convert;
 mod damage;
@@ -18,7 +19,11 @@ mod ios_xr;
 mod ios_xr_bgp;
 mod junos;
 mod junos_groups;
+mod key_files;
 mod lifetimes;
+#[cfg(unix)]
+mod loading;
+mod losses;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
@@ -28,10 +33,13 @@ mod memory_files;
 mod netconf;
 mod openconfig;
 mod outages;
+mod rare_texts;
 mod roll;
 mod roll_commands;
 mod roll_gobgp;
+mod roll_refused;
 mod routers;
+mod shapes;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod shim_support;
@@ -40,5 +48,7 @@ mod sr_os;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;
+mod vendor_blocks;
+mod vendor_lines;
 mod vrp;
 mod whole_routers;

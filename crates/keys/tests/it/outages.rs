@@ -315,6 +315,28 @@ fn a_rollover_with_overlap_has_no_outage() {
     );
 }
 
+/// Where the longest send lifetime decides, one without an end is longer than any other.
+#[test]
+fn the_longest_lifetime_is_signed_with() {
+    let ids = |send: [Option<i64>; 2]| [send, [None, None]];
+    let other = chain("other", vec![key(1, [1, 1], [[None; 2]; 2])]);
+    for (lives, chosen) in [
+        ([[Some(0), Some(9)], [Some(0), Some(8)]], 1),
+        ([[Some(0), Some(8)], [Some(0), Some(9)]], 2),
+        ([[Some(0), Some(8)], [Some(0), Some(8)]], 1),
+        ([[Some(0), Some(8)], [Some(0), None]], 2),
+        ([[Some(0), Some(8)], [None, Some(7)]], 2),
+        ([[None, None], [Some(0), None]], 1),
+    ] {
+        let keys = lives.iter().zip([1, 2]).map(|(life, id)| key(id.into(), [id, id], ids(*life))).collect();
+        let one = chain("one", keys);
+        let [one, other] = ends([&one, &other], [SendingRule::LongestLifetime, SendingRule::LatestStart]);
+        let found = outages(one, other, 0, moment(1), moment(2));
+        let unknown = found.iter().any(|outage| outage.reason == Reason::UnknownId(KeyId(2)));
+        assert_eq!(unknown, chosen == 2, "{lives:?}: {found:?}");
+    }
+}
+
 #[test]
 fn outages_are_said_in_words() {
     let now = [[None; 2]; 2];
@@ -322,6 +344,10 @@ fn outages_are_said_in_words() {
     let said = |other: ChainKey| {
         let found = of([&one, &chain("other", vec![other])], LATEST, 0);
         found.iter().map(|outage| outage.sentence(["A", "B"])).collect::<Vec<_>>()
+    };
+    let kind = |other: ChainKey| {
+        let found = of([&one, &chain("other", vec![other])], LATEST, 0);
+        found.first().map(|outage| outage.reason.kind())
     };
     let right = || key(9, [2, 1], now);
     assert_eq!(said(right()), [""; 0]);
@@ -359,6 +385,19 @@ fn outages_are_said_in_words() {
         said(ChainKey { accept: lifetime([None, Some(0)]), ..right() })[0],
         "A signs with one/1, which B does not accept (as other/9) from 2027-01-15T08:00:00Z on"
     );
+    for (other, expected) in [
+        (right(), None),
+        (key(9, [1, 2], now), Some("unknown-id")),
+        (ChainKey { algorithm: TcpAoAlgorithm::HmacSha1, ..right() }, Some("algorithm")),
+        (ChainKey { mac_length: 16, ..right() }, Some("mac-length")),
+        (ChainKey { options: OptionCoverage::Excluded, ..right() }, Some("options")),
+        (ChainKey { secret: secret("hunter2"), ..right() }, Some("secret")),
+        (ChainKey { accept: lifetime([Some(20), None]), ..right() }, Some("not-yet")),
+        (ChainKey { accept: lifetime([None, Some(0)]), ..right() }, Some("no-longer")),
+        (ChainKey { send: lifetime([None, Some(-3)]), ..right() }, Some("no-key")),
+    ] {
+        assert_eq!(kind(other), expected);
+    }
     // In a chain without a name, a key is only a number.
     let found = of([&chain("", one.keys.clone()), &chain("", vec![key(9, [5, 1], now)])], LATEST, 0);
     assert_eq!(found[0].sentence(["A", "B"]), "B signs with key 9, but A has no key with RecvID 5");

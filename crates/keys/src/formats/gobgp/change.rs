@@ -144,7 +144,7 @@ impl Element {
             end
         };
         if let Some(header) = rest.strip_prefix("[[") {
-            let name = header.split(']').next()?.trim().to_owned();
+            let name = header.split(']').next().unwrap_or_default().trim().to_owned();
             let is_other = |line: &str| {
                 let header = line.trim_start().strip_prefix('[');
                 let header = header.map(|header| header.trim_start_matches('[').trim_start());
@@ -153,7 +153,8 @@ impl Element {
             };
             let end = end(&is_other);
             let form = Form::Table { name, indentation: before.to_owned() };
-            let is_line = is_blank(before) && before.len().max(rest.find('\n')?) <= WIDEST;
+            let is_line =
+                is_blank(before) && before.len().max(rest.lines().next().map_or(0, str::len)) <= WIDEST;
             return is_line.then_some(Self { range: line..end, form });
         }
         let indentation = before.trim_end().strip_suffix('-').filter(|blanks| is_blank(blanks));
@@ -170,32 +171,29 @@ impl Element {
 
     /// Writes another key in the same way.
     fn write(&self, text: &mut String, key: &ChainKey) {
-        let result = match &self.form {
+        match &self.form {
             Form::Table { name, indentation } => {
                 let _ = writeln!(text, "{indentation}[[{name}]]\n{indentation}  [{name}.config]");
                 write_members(text, key, |text, name, value| {
-                    writeln!(text, "{indentation}    {name} = {value}")
-                })
+                    let _ = writeln!(text, "{indentation}    {name} = {value}");
+                });
             }
             Form::Item { indentation } => {
                 let _ = writeln!(text, "{indentation}- config:");
                 write_members(text, key, |text, name, value| {
-                    writeln!(text, "{indentation}    {name}: {value}")
-                })
+                    let _ = writeln!(text, "{indentation}    {name}: {value}");
+                });
             }
             Form::Braces { separator } => {
                 let mut comma = "";
                 let _ = write!(text, "{{\"config\"{separator}{{");
-                let result = write_members(text, key, |text, name, value| {
-                    write!(text, "{comma}\"{name}\"{separator}{value}")?;
+                write_members(text, key, |text, name, value| {
+                    let _ = write!(text, "{comma}\"{name}\"{separator}{value}");
                     comma = ", ";
-                    Ok(())
                 });
                 text.push_str("}}");
-                result
             }
-        };
-        result.expect("a String takes every write");
+        }
     }
 
     const fn is_in_braces(&self) -> bool {

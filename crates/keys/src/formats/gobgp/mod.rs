@@ -28,9 +28,7 @@ pub(super) const TABLE: Table = Table {
     shows,
     read: |text, _| read(text),
     fit: write::that_can_be,
-    write: Some(|chains, losses| {
-        Ok(written(chains, |text| write::write(text, chains, losses).expect("a String takes every write")))
-    }),
+    write: Some(|chains, losses| Ok(written(chains, |text| write::write(text, chains, losses)))),
     change: Some(Change {
         written: Written::Edited(|text, before, after| {
             let edited = change::edited(&values(text)?, text, before, after)?;

@@ -63,40 +63,39 @@ pub(super) fn that_can_be(
 }
 
 /// Writes the chains, then their neighbors; prefixes as ranges of a peer group.
-pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) -> fmt::Result {
+pub(super) fn write(text: &mut String, chains: &[Chain], losses: &mut Vec<String>) {
     let mut names = Names::new(|_| true);
     text.push_str("# Add [global.config], and the peer-as of each neighbor and peer group.\n");
     for chain in chains {
         lose_what_gobgp_lacks(chain, losses);
         let name = names.name(chain, losses);
         text.push_str("\n[[keychains]]\n  [keychains.config]\n    ");
-        write_string(text, "name", &name)?;
-        chain.keys.iter().try_for_each(|key| write_key(text, key))?;
+        write_string(text, "name", &name);
+        chain.keys.iter().for_each(|key| write_key(text, key));
         let first = start(chain).map_or(KeyId(0), |key| key.send_id);
         let (hosts, ranges): (Vec<_>, Vec<_>) = chain.neighbors.iter().partition(|neighbor| is_one(neighbor));
         for neighbor in hosts {
-            write_neighbor(text, neighbor)?;
-            write_attachment(text, "neighbors", &name, first)?;
+            write_neighbor(text, neighbor);
+            write_attachment(text, "neighbors", &name, first);
         }
         if ranges.is_empty() {
             continue;
         }
         text.push_str("\n[[peer-groups]]\n  [peer-groups.config]\n    ");
-        write_string(text, "peer-group-name", &name)?;
-        write_attachment(text, "peer-groups", &name, first)?;
+        write_string(text, "peer-group-name", &name);
+        write_attachment(text, "peer-groups", &name, first);
         for range in ranges {
             for lost in [&range.vrf, &range.interface].into_iter().flatten() {
                 losses.push(format!("chain {:?}: {lost} of {}", chain.name, range.address));
             }
-            write!(
+            let _ = write!(
                 text,
                 "\n[[dynamic-neighbors]]\n  [dynamic-neighbors.config]\n    prefix = \"{:#}\"\n    ",
                 range.address
-            )?;
-            write_string(text, "peer-group", &name)?;
+            );
+            write_string(text, "peer-group", &name);
         }
     }
-    Ok(())
 }
 
 /// Whether it is a neighbor of its own, not a range of them.
@@ -145,58 +144,56 @@ fn lose_what_gobgp_lacks(chain: &Chain, losses: &mut Vec<String>) {
     }
 }
 
-fn write_key(text: &mut String, key: &ChainKey) -> fmt::Result {
+fn write_key(text: &mut String, key: &ChainKey) {
     text.push_str("\n  [[keychains.keys]]\n    [keychains.keys.config]\n");
-    write_members(text, key, |text, name, value| writeln!(text, "      {name} = {value}"))
+    write_members(text, key, |text, name, value| _ = writeln!(text, "      {name} = {value}"));
 }
 
 /// Writes the members of a key's `config`, each as `write` does with its name and its value.
 pub(super) fn write_members(
     text: &mut String,
     key: &ChainKey,
-    mut write: impl FnMut(&mut String, &str, fmt::Arguments<'_>) -> fmt::Result,
-) -> fmt::Result {
+    mut write: impl FnMut(&mut String, &str, fmt::Arguments<'_>),
+) {
     let octets = key.secret.expose();
     let mut base64 = Zeroizing::new(vec![0; Base64::encoded_len(octets)]);
-    let secret = Base64::encode(octets, &mut base64).map_err(|_| fmt::Error)?;
+    let secret = Base64::encode(octets, &mut base64).expect("the buffer is as long as its text");
     let algorithm = algorithm_name(key.algorithm, key.mac_length).unwrap_or_default();
-    write(text, "key-id", format_args!("{}", key.send_id))?;
-    write(text, "receive-id", format_args!("{}", key.recv_id))?;
-    write(text, "crypto-algorithm", format_args!("\"{algorithm}\""))?;
-    write(text, "secret-key", format_args!("\"{secret}\""))?;
-    match key.options {
-        OptionCoverage::Excluded => write(text, "exclude-tcp-options", format_args!("true")),
-        OptionCoverage::Covered => Ok(()),
+    write(text, "key-id", format_args!("{}", key.send_id));
+    write(text, "receive-id", format_args!("{}", key.recv_id));
+    write(text, "crypto-algorithm", format_args!("\"{algorithm}\""));
+    write(text, "secret-key", format_args!("\"{secret}\""));
+    if key.options == OptionCoverage::Excluded {
+        write(text, "exclude-tcp-options", format_args!("true"));
     }
 }
 
-fn write_neighbor(text: &mut String, neighbor: &Neighbor) -> fmt::Result {
+fn write_neighbor(text: &mut String, neighbor: &Neighbor) {
     let Neighbor { vrf, address, interface } = neighbor;
     text.push_str("\n[[neighbors]]\n  [neighbors.config]\n    ");
     let mut bound = None;
     match interface.as_deref() {
-        Some(interface) if !address.is_host_address() => write_string(text, "neighbor-interface", interface)?,
+        Some(interface) if !address.is_host_address() => write_string(text, "neighbor-interface", interface),
         Some(interface) if is_link_local(address) => {
-            write_string(text, "neighbor-address", &format!("{}%{interface}", address.first_address()))?;
+            write_string(text, "neighbor-address", &format!("{}%{interface}", address.first_address()));
         }
         interface => {
             bound = interface;
-            writeln!(text, "neighbor-address = \"{}\"", address.first_address())?;
+            let _ = writeln!(text, "neighbor-address = \"{}\"", address.first_address());
         }
     }
     if let Some(vrf) = vrf {
         text.push_str("    ");
-        write_string(text, "vrf", vrf)?;
+        write_string(text, "vrf", vrf);
     }
     if let Some(interface) = bound {
         text.push_str("  [neighbors.transport.config]\n    ");
-        write_string(text, "bind-interface", interface)?;
+        write_string(text, "bind-interface", interface);
     }
-    Ok(())
 }
 
-fn write_attachment(text: &mut String, of: &str, keychain: &str, send_id: KeyId) -> fmt::Result {
-    write!(text, "  [{of}.tcp-ao.config]\n    ")?;
-    write_string(text, "keychain", keychain)?;
-    writeln!(text, "    send-id = {send_id}")
+fn write_attachment(text: &mut String, of: &str, keychain: &str, send_id: KeyId) {
+    let _ = write!(text, "  [{of}.tcp-ao.config]\n    ");
+    write_string(text, "keychain", keychain);
+    let _ = writeln!(text, "    send-id = {send_id}");
 }

@@ -195,11 +195,8 @@ fn write_lifetime(text: &mut String, field: &str, lifetime: &Lifetime, clock: Cl
 
 /// `00:00:00 Jan 31 2026`, as IOS XE prints it.
 fn write_moment(text: &mut String, moment: Timestamp) {
-    let mut long = String::new();
-    cisco::write_moment(&mut long, moment);
-    if let [time, month, day, year] = long.split(' ').collect::<Vec<_>>()[..] {
-        let (first, rest) = month.split_at(1);
-        let (first, rest) = (first.to_ascii_uppercase(), &rest[..2]);
-        let _ = write!(text, "{time} {first}{rest} {} {year}", day.trim_start_matches('0'));
-    }
+    let [time, month, day, year] = cisco::parts(moment);
+    let (first, rest) = month.split_at(1);
+    let (first, rest) = (first.to_ascii_uppercase(), &rest[..2]);
+    let _ = write!(text, "{time} {first}{rest} {} {year}", day.trim_start_matches('0'));
 }

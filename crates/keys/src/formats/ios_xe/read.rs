@@ -128,18 +128,18 @@ impl<'a> Drafts<'a> {
             }
             (_, Some(Mode { kind: Kind::Chain(chain), column: outer, .. })) => {
                 let (chain, is_inside) = (*chain, column > *outer);
-                self.take_in_chain(chain, command, is_inside);
+                self.take_in_chain(chain, first, command, is_inside);
             }
-            (_, Some(_)) => self.take_in_bgp(command),
+            (_, Some(_)) => self.take_in_bgp(first, command),
             // A line without the lines above it that it belongs to.
             ([neighbor, _, ao, ..], None) if neighbor.is("neighbor") && ao.is("ao") => {
-                self.take_in_bgp(command);
+                self.take_in_bgp(first, command);
             }
             ([family, rest @ ..], None)
                 if family.is("address-family") && rest.iter().any(|word| word.is("vrf")) =>
             {
                 self.enter(0, Kind::Bgp, column);
-                self.take_in_bgp(command);
+                self.take_in_bgp(first, command);
             }
             ([property, ..], None) if ["send-id", "recv-id", "ao"].iter().any(|known| property.is(known)) => {
                 self.remarks.push(Remark::not_understood(property.position()));
@@ -173,8 +173,7 @@ impl<'a> Drafts<'a> {
     }
 
     /// A line after `key chain`: certainly inside it, or perhaps.
-    fn take_in_chain(&mut self, chain: usize, command: &[Word<'a>], is_inside: bool) {
-        let Some(first) = command.first() else { return };
+    fn take_in_chain(&mut self, chain: usize, first: &Word<'a>, command: &[Word<'a>], is_inside: bool) {
         let draft = &mut self.chains[chain];
         let is_property = command
             .iter()
@@ -213,8 +212,7 @@ impl<'a> Drafts<'a> {
         })?
     }
 
-    fn take_in_bgp(&mut self, command: &[Word<'a>]) {
-        let Some(first) = command.first() else { return };
+    fn take_in_bgp(&mut self, first: &Word<'a>, command: &[Word<'a>]) {
         let column = first.position().column;
         // In NX-OS, a neighbor has address families inside it, and a VRF too.
         let is_in_subject = self.subject.is_some_and(|(_, outer)| column > outer);

@@ -131,17 +131,19 @@ impl<'a> Drafts<'a> {
                     content.skipped.push(Skipped { position, what: "a key without algorithm ao" });
                 }
             }
-            let mut starts = Vec::with_capacity(keys.len());
-            for key in &keys {
-                starts.extend(key.start()?.filter(|start| *start >= NO_START_BEFORE));
-            }
+            let keys: Vec<_> =
+                keys.into_iter().map(|key| Ok((key, key.start()?))).collect::<Result<_, Error>>()?;
+            let mut starts: Vec<_> = keys
+                .iter()
+                .filter_map(|(_, start)| start.filter(|start| *start >= NO_START_BEFORE))
+                .collect();
             starts.sort_unstable();
             let mut remarks: Vec<_> =
                 draft.not_understood.iter().map(|at| Remark::not_understood(*at)).collect();
-            remarks.extend(refusals(&keys)?);
-            remarks.extend(keys.iter().filter_map(|key| key.left_out.clone()));
-            let keys = keys.iter().filter(|key| key.left_out.is_none());
-            let keys = keys.map(|key| key.finish(&starts)).collect::<Result<Vec<_>, _>>()?;
+            remarks.extend(refusals(&keys));
+            remarks.extend(keys.iter().filter_map(|(key, _)| key.left_out.clone()));
+            let keys = keys.iter().filter(|(key, _)| key.left_out.is_none());
+            let keys = keys.map(|(key, start)| key.finish(*start, &starts)).collect::<Result<Vec<_>, _>>()?;
             if keys.is_empty() {
                 content.keep_remarks(draft.name, remarks);
                 continue;
@@ -166,14 +168,14 @@ impl<'a> Drafts<'a> {
 }
 
 /// What Junos refuses in the keys of a chain, and what is not understood there.
-fn refusals(keys: &[&KeyDraft<'_>]) -> Result<Vec<Remark>, Error> {
+fn refusals(keys: &[(&KeyDraft<'_>, Option<Timestamp>)]) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let (mut starts, mut send_ids, mut recv_ids) = (HashMap::new(), HashMap::new(), HashMap::new());
-    for key in keys {
+    for (key, start) in keys {
         let about = |remark: Remark| remark.of_key(key.key_id);
         let refused = |sentence| about(Remark::warning("refused", None, sentence));
         remarks.extend(key.not_understood.iter().map(|at| about(Remark::not_understood(*at))));
-        match key.start()? {
+        match start {
             None => remarks.push(refused("Junos requires a start-time for every key".to_owned())),
             Some(start) => {
                 if let Some(other) = starts.insert(start, key.key_id) {
@@ -185,7 +187,8 @@ fn refusals(keys: &[&KeyDraft<'_>]) -> Result<Vec<Remark>, Error> {
         }
         // The same id in the same direction is reported for every implementation.
         let of_other = [(key.send_id, &recv_ids), (key.recv_id, &send_ids)];
-        let of_other = of_other.into_iter().find_map(|(id, others)| Some((id?, others.get(&id?)?)));
+        let of_other =
+            of_other.into_iter().find_map(|(id, others)| id.and_then(|id| Some((id, others.get(&id)?))));
         if let Some((id, other)) = of_other {
             remarks.push(refused(format!(
                 "Junos requires ids that no other key of the chain has: {id} is also an id of key {other}"
@@ -194,7 +197,7 @@ fn refusals(keys: &[&KeyDraft<'_>]) -> Result<Vec<Remark>, Error> {
         send_ids.extend(key.send_id.map(|id| (id, key.key_id)));
         recv_ids.extend(key.recv_id.map(|id| (id, key.key_id)));
     }
-    Ok(remarks)
+    remarks
 }
 
 impl<'a> ChainDraft<'a> {
@@ -286,10 +289,10 @@ impl<'a> KeyDraft<'a> {
         start_time(words).map(Some).ok_or_else(|| at.expected("start-time", expected))
     }
 
-    /// The finished key; `starts` are the starts of all keys of its chain, in order.
-    fn finish(&self, starts: &[Timestamp]) -> Result<ChainKey, Error> {
+    /// The finished key with its start; `starts` are those of all keys of its chain, in order.
+    fn finish(&self, start: Option<Timestamp>, starts: &[Timestamp]) -> Result<ChainKey, Error> {
         let missing = |field| self.at.missing(field);
-        let start = self.start()?.filter(|start| *start >= NO_START_BEFORE);
+        let start = start.filter(|start| *start >= NO_START_BEFORE);
         let next =
             start.and_then(|start| starts.get(starts.partition_point(|other| *other <= start))).copied();
         Ok(ChainKey {

@@ -259,12 +259,11 @@ impl<'a> Objects<'a> {
             let name = level.get(index).or(Some(word).filter(|word| !is_pattern(word)));
             for (node, start) in found {
                 let with = |name: &Word<'a>| [start.as_slice(), &[*name]].concat();
+                *left = left.checked_sub(if name.is_some() { 1 } else { self.nodes[node].len() })?;
                 if let Some(name) = name {
-                    *left = left.checked_sub(1)?;
                     next.extend(self.known.get(&(node, name.text())).map(|child| (*child, with(name))));
                     continue;
                 }
-                *left = left.checked_sub(self.nodes[node].len())?;
                 let children = self.nodes[node].iter().filter(|(name, _)| does_match(word, name.text()));
                 next.extend(children.map(|(name, child)| (*child, with(name))));
             }

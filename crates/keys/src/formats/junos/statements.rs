@@ -2,6 +2,7 @@
 //! configuration groups contribute (Juniper, CLI User Guide).
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 
 use super::super::file::{Content, Remark};
 use super::super::tree::{Blocks, Dialect, Kind, Tree, Word};
@@ -85,7 +86,7 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
     let mut level = CurrentLevel::default();
     // The level whose statements `show` prints.
     let mut shown: Vec<Word<'a>> = Vec::new();
-    Tree::read(text, &DIALECT)?.each(|path, _, statement| {
+    let Ok(()) = Tree::read(text, &DIALECT)?.each(|path, _, statement| {
         let is_outer = statement.block().is_some() && statement.inside().next().is_some();
         if is_outer || path.is_empty() {
             return Ok(());
@@ -143,8 +144,8 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
             _ if is_prompt => {}
             _ => content.remarks.push(Remark::not_understood(first.position())),
         }
-        Ok(())
-    })?;
+        Ok::<_, Infallible>(())
+    });
     groups::inherit(&remaining(acts), content)
 }
 

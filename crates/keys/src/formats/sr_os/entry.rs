@@ -189,7 +189,7 @@ impl<'a> Properties<'a> {
             self.is_disabled = true;
             return Ok(Some(0));
         } else if name.is("no") && values.first().is_some_and(is_keyword) {
-            self.is_disabled &= !value()?.is("shutdown");
+            self.is_disabled &= !values[0].is("shutdown");
         // This is for IS-IS alone.
         } else if !name.is("option") {
             return Ok(None);
@@ -309,7 +309,8 @@ fn rfc_3339(text: &str) -> Option<Timestamp> {
         text.len().checked_sub(5).filter(|at| text.is_char_boundary(*at)).map(|at| text.split_at(at));
     match offset {
         Some((time, offset)) if offset.starts_with(['+', '-']) && !offset.contains(':') => {
-            format!("{time}{}:{}", offset.get(..3)?, offset.get(3..)?).parse().ok()
+            let (hours, minutes) = offset.split_at_checked(3)?;
+            format!("{time}{hours}:{minutes}").parse().ok()
         }
         _ => text.parse().ok(),
     }

@@ -102,8 +102,7 @@ impl<'a> Keychains<'a> {
         let mut missing: Vec<_> = neighbors.into_iter().collect();
         missing.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         for (_, neighbors) in missing {
-            let Some(first) = neighbors.first() else { continue };
-            let sentence = format!("the keychain of neighbor {first} is not in this file");
+            let sentence = format!("the keychain of neighbor {} is not in this file", neighbors[0]);
             content.remarks.push(Remark::warning("missing", None, sentence));
         }
         Ok(content)
@@ -153,15 +152,13 @@ impl<'a> Keychain<'a> {
             match pair {
                 [direction, option] if direction.is("send") => self.options[0] = Some(*option),
                 [direction, option] if direction.is("receive") => self.options[1] = Some(*option),
-                [other, ..] => self.remarks.push(Remark::not_understood(other.position())),
-                [] => {}
+                _ => self.remarks.push(Remark::not_understood(pair[0].position())),
             }
         }
     }
 
     fn take_property(&mut self, words: &[Word<'a>]) {
         match words {
-            [] => {}
             [name, text] if name.is("description") => {
                 self.description = Some(unescaped(text).as_str().to_owned());
             }
@@ -170,7 +167,7 @@ impl<'a> Keychain<'a> {
             [no, word] if no.is("no") && word.is("shutdown") => self.is_disabled = false,
             [no, word] if no.is("no") && word.is("description") => {}
             [word] if word.is("create") => {}
-            [first, ..] => self.remarks.push(Remark::not_understood(first.position())),
+            _ => self.remarks.extend(words.first().map(|first| Remark::not_understood(first.position()))),
         }
     }
 

@@ -77,7 +77,7 @@ fn dialect(text: &str) -> Dialect {
 /// The keychains for TCP-AO, with the BGP neighbors and LDP peers that use them.
 fn read(text: &str) -> Result<Content, Error> {
     let (mut keychains, mut users) = (Keychains::default(), Users::default());
-    Tree::read(text, &dialect(text))?.each(|path, own, _| {
+    Tree::read(text, &dialect(text))?.each::<Error>(|path, own, _| {
         let words = &path[own..];
         let Some(first) = words.first().filter(|first| !first.is("exit")) else { return Ok(()) };
         // A command has its whole path, whatever block it stands in.

@@ -3,6 +3,7 @@
 //! device.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::fmt::Write;
 
 use zeroize::Zeroizing;
@@ -85,7 +86,7 @@ struct Keychain<'a> {
 impl<'a> Keychain<'a> {
     fn of(tree: &Tree<'a>, policy: &str) -> Result<Self, Error> {
         let mut name = None;
-        tree.each(|path, own, _| {
+        let Ok(()) = tree.each(|path, own, _| {
             let own = &path[own..];
             if let ([_, _, of, ..], [_, _, keychain]) = (path, own)
                 && starts(path, &["tcp", "ao"])
@@ -94,12 +95,12 @@ impl<'a> Keychain<'a> {
             {
                 name = Some(keychain.text());
             }
-            Ok(())
-        })?;
+            Ok::<_, Infallible>(())
+        });
         let name =
             name.ok_or_else(|| Error::text("its keychain is not found in the text").in_chain(policy))?;
         let mut keychain = Self { name, numbers: HashSet::new(), defaults: HashSet::new() };
-        tree.each(|path, own, _| {
+        let Ok(()) = tree.each(|path, own, _| {
             let is_it = |of: &Word<'_>| of.text().eq_ignore_ascii_case(name);
             if !starts(path, &["keychain"]) || !path.get(1).is_some_and(is_it) {
                 return Ok(());
@@ -110,8 +111,8 @@ impl<'a> Keychain<'a> {
             if starts(&path[own..], &["default", "send-key-id"]) {
                 keychain.defaults.insert(number);
             }
-            Ok(())
-        })?;
+            Ok::<_, Infallible>(())
+        });
         Ok(keychain)
     }
 }

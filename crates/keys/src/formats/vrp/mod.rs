@@ -169,7 +169,7 @@ impl<'a> Drafts<'a> {
     fn take(&mut self, around: &[Word<'a>], own: &[Word<'a>]) -> Result<(), Error> {
         let Some(first) = own.first() else { return Ok(()) };
         let key_id = |from: usize| {
-            let inside = around.get(from..)?;
+            let inside = &around[from..];
             inside.get(inside.iter().position(|word| word.is("key-id"))? + 1)
         };
         let vrf = around.iter().position(|word| word.is("vpn-instance"));
@@ -374,7 +374,7 @@ impl<'a> Policy<'a> {
             {
                 let key_id = key_id.number("key-id", MAX_KEY_ID)?;
                 let ids = [send_id.key_id("send-id")?, receive_id.key_id("receive-id")?];
-                if let Some((.., slot)) = self.ids.iter_mut().find(|(known, ..)| *known == key_id) {
+                for (.., slot) in self.ids.iter_mut().filter(|(known, ..)| *known == key_id) {
                     once(slot, ids, first, "send-id")?;
                 }
             }
@@ -451,9 +451,8 @@ impl<'a> Keychain<'a> {
 
     fn take_of_key(&mut self, id: &Word<'a>, own: &[Word<'a>]) -> Result<(), Error> {
         let key_id = id.number("key-id", MAX_KEY_ID)?;
-        if let Some(index) = self.by_id.get(&key_id) {
-            self.keys[*index].commands.push(own.to_vec());
-        }
+        let known = self.by_id.get(&key_id);
+        known.into_iter().for_each(|index| self.keys[*index].commands.push(own.to_vec()));
         Ok(())
     }
 

@@ -101,12 +101,10 @@ fn apart(chain: &mut Chain, losses: &mut Vec<String>) {
     for (key, name) in chain.keys.iter_mut().zip(names).filter(|(key, _)| key.send != Lifetime::ALWAYS) {
         let after = starts.partition_point(|start| key.send.from().is_some_and(|from| *start <= from));
         let Some(next) = starts.get(after).filter(|next| key.send.contains(**next)) else { continue };
-        if let Ok(send) = Lifetime::new(key.send.from(), Some(*next)) {
-            losses.push(format!(
-                "key {name}: its send lifetime from {next} on: VRP refuses send-times that overlap"
-            ));
-            key.send = send;
-        }
+        losses.push(format!(
+            "key {name}: its send lifetime from {next} on: VRP refuses send-times that overlap"
+        ));
+        key.send = Lifetime::new(key.send.from(), Some(*next)).unwrap_or(key.send);
     }
 }
 
