@@ -12,7 +12,7 @@ use poly1305::Poly1305;
 use sha1::Sha1;
 use sha2::Sha256;
 use wireseal_algorithms::MacAlgorithm;
-use wireseal_mac::{MacKey, OneTimePoly1305Key, OutputLength};
+use wireseal_mac::{Mac, MacKey, OneTimePoly1305Key, OutputLength, mac_batch};
 
 use crate::contender::{Contender, assert_agree};
 
@@ -98,6 +98,18 @@ pub fn many_keys(algorithm: MacAlgorithm, length: usize, keys: usize) -> Vec<Con
     libraries(algorithm).into_iter().map(contender).collect()
 }
 
+/// Wireseal's MACs of `count` messages at once, each under its own key.
+#[must_use]
+pub fn batch(algorithm: MacAlgorithm, length: usize, count: usize) -> Contender {
+    let keys: Vec<MacKey> = (0..count).map(|index| prepared(algorithm, &key(algorithm, index))).collect();
+    let message = vec![0x5a; length];
+    let mut macs: Vec<Mac> = (0..count).map(|_| Mac::EMPTY).collect();
+    Contender::new("wireseal", move || {
+        let parts = [black_box(&message[..])];
+        mac_batch(keys.iter().map(|key| (key, &parts[..])), black_box(&mut macs));
+    })
+}
+
 /// Preparing a key and dropping it.
 #[must_use]
 pub fn keys(algorithm: MacAlgorithm) -> Vec<Contender> {
@@ -132,14 +144,19 @@ pub fn poly1305(length: usize) -> Vec<Contender> {
     libraries.into_iter().map(contender).collect()
 }
 
+/// Wireseal's key.
+fn prepared(algorithm: MacAlgorithm, octets: &[u8]) -> MacKey {
+    match algorithm {
+        MacAlgorithm::HmacSha1 => MacKey::hmac_sha1(octets),
+        MacAlgorithm::HmacSha256 => MacKey::hmac_sha256(octets),
+        MacAlgorithm::Aes128Cmac => MacKey::aes_128_cmac(octets.try_into().expect("16 octets")),
+        MacAlgorithm::Kmac256 => MacKey::kmac256(octets, b"", OutputLength::Octets32),
+    }
+}
+
 fn all(algorithm: MacAlgorithm) -> Vec<Library> {
     let wireseal = Library::new("wireseal", move |octets| {
-        let key = match algorithm {
-            MacAlgorithm::HmacSha1 => MacKey::hmac_sha1(octets),
-            MacAlgorithm::HmacSha256 => MacKey::hmac_sha256(octets),
-            MacAlgorithm::Aes128Cmac => MacKey::aes_128_cmac(octets.try_into().expect("16 octets")),
-            MacAlgorithm::Kmac256 => MacKey::kmac256(octets, b"", OutputLength::Octets32),
-        };
+        let key = prepared(algorithm, octets);
         Box::new(move |message| start(key.mac(message).as_bytes()))
     });
     let mut libraries = vec![wireseal];

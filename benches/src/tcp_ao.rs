@@ -32,7 +32,8 @@ pub const BATCH: usize = 16;
 const ISNS: [Isn; 2] = [Isn(1000), Isn(5000)];
 
 /// An MKT with this SendID and RecvID. Its master key is 32 times one letter, `id` places after "a".
-pub(crate) fn mkt(algorithm: TcpAoAlgorithm, id: u8) -> Mkt {
+#[must_use]
+pub fn mkt(algorithm: TcpAoAlgorithm, id: u8) -> Mkt {
     let mkt = MasterKey::new(&[b'a' + id; 32]).and_then(|key| Mkt::new(KeyId(id), KeyId(id), algorithm, key));
     mkt.expect("32 octets are enough for all")
 }
@@ -313,6 +314,33 @@ pub fn verify(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
         of_mkts("SYN", syn, true),
         of_mkts("forged SYN", forged_syn, false),
     ]
+}
+
+/// Verifying a segment of [`LENGTH`] octets; the peers compute the MAC over the same octets, in one slice.
+#[must_use]
+pub fn verify_beside_peers(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
+    let peers = peers(algorithm, &[Established::new(algorithm)]);
+    [verify(algorithm).swap_remove(0).named("wireseal")].into_iter().chain(peers).collect()
+}
+
+/// Verifying a segment of each of [`BATCH`] connections; the peers compute the MACs one by one.
+///
+/// # Panics
+/// If a signed segment does not verify.
+#[must_use]
+pub fn verify_many(algorithm: TcpAoAlgorithm) -> Vec<Contender> {
+    let mkts = mkts(algorithm);
+    let ends: Vec<_> =
+        (0..BATCH as u32).map(|index| Established::with(algorithm, &mkts, index, LENGTH)).collect();
+    let peers = peers(algorithm, &ends);
+    let (mut connections, sent): (Vec<_>, Vec<Vec<u8>>) =
+        ends.into_iter().map(|Established { receiver, sent: [.., tcp], .. }| (receiver, tcp)).unzip();
+    let wireseal = Contender::new("wireseal", move || {
+        let segments: [_; BATCH] =
+            std::array::from_fn(|index| (index, parse(&connections[index].pair().reversed(), &sent[index])));
+        verify_batch(&mut connections, black_box(&segments), |_, verdict| assert!(verdict.is_ok(), "signed"));
+    });
+    [wireseal].into_iter().chain(peers).collect()
 }
 
 /// How many packets a router takes from its network card at once; Linux takes at most this many.

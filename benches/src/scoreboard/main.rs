@@ -3,7 +3,9 @@
 //! All outputs are compared before anything is timed. Contenders run short rounds in turn, and the best round of each counts.
 
 mod cycles;
+mod limit;
 mod machine;
+mod manager;
 mod quinn;
 mod readme;
 mod rows;
@@ -36,12 +38,13 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>
 type Make = fn(Effort) -> Result<Table>;
 
 /// Every table in print order, and whether it is printed by default.
-const TABLES: [(&str, bool, Make); 7] = [
+const TABLES: [(&str, bool, Make); 8] = [
     ("rows", true, |effort| Ok(rows::table("rows", "Goals", &rows::goals(), effort))),
     ("aead", true, |effort| Ok(rows::table("aead", "AEADs of any length", &rows::aeads(), effort))),
     ("sweep", true, |effort| Ok(sweep::table(effort)?)),
     ("cycles", true, |effort| Ok(cycles::table(effort))),
     ("verify", true, verify::table),
+    ("manager", true, manager::table),
     ("quinn", false, quinn::table),
     ("sizes", true, |_| Ok(sizes())),
 ];

@@ -1,5 +1,7 @@
 //! Counts, encodes and decodes packet numbers.
 
+use core::hint::black_box;
+
 use crate::error::SealError;
 
 /// The largest packet number: 2^62-1 (RFC 9000 §12.3).
@@ -84,6 +86,18 @@ impl NumberLength {
         }
     }
 
+    /// The same length, from a branch that the processor predicts. What is computed from it does not wait for the header mask then.
+    #[inline(always)]
+    pub(crate) fn predicted(self) -> Self {
+        // Hidden from the compiler, which would replace the branch by a copy.
+        match self {
+            Self::One => black_box(Self::One),
+            Self::Two => black_box(Self::Two),
+            Self::Three => black_box(Self::Three),
+            Self::Four => black_box(Self::Four),
+        }
+    }
+
     /// The two low bits of the first octet.
     pub(crate) const fn bits(self) -> u8 {
         match self {
@@ -112,14 +126,16 @@ pub const fn decode_packet_number(largest: Option<u64>, truncated: u32, length: 
         None => 0,
     };
     let window = 1_u64 << (8 * length.octets());
-    let half = window / 2;
-    let candidate = (expected & !(window - 1)) | (truncated as u64 & (window - 1));
-    if candidate.saturating_add(half) <= expected && candidate < (1 << 62) - window {
-        candidate + window
-    } else if candidate > expected.saturating_add(half) && candidate >= window {
-        candidate - window
+    // RFC 9000 §A.3 in fewer steps, because decryption waits for the number: it lies in the window that ends here.
+    let end = expected.saturating_add(window / 2);
+    let before_end = end.wrapping_sub(truncated as u64) & (window - 1);
+    let number = end.wrapping_sub(before_end);
+    if end < before_end {
+        number.wrapping_add(window)
+    } else if number > MAX_PACKET_NUMBER && expected <= MAX_PACKET_NUMBER {
+        number - window
     } else {
-        candidate
+        number
     }
 }
 

@@ -32,24 +32,9 @@ impl<'a> Protected<'a> {
         datagram: &'a mut [u8],
         connection_id_length: usize,
     ) -> Result<(Self, &'a mut [u8]), HeaderError> {
-        let first = *datagram.first().ok_or(HeaderError::Truncated { needed: 1, got: 0 })?;
-        if first & LONG_FORM != 0 {
-            return Self::split_long(datagram);
-        }
-        let number_offset = connection_id_length.saturating_add(1);
-        if datagram.len() < number_offset {
-            return Err(HeaderError::Truncated { needed: number_offset, got: datagram.len() });
-        }
-        let packet = Self { octets: datagram, number_offset, packet_type: PacketType::OneRtt, version: None };
-        Ok((packet, &mut []))
-    }
-
-    /// A separate function, so that [`split_first`](Self::split_first) stays small for short headers, the most frequent.
-    fn split_long(datagram: &'a mut [u8]) -> Result<(Self, &'a mut [u8]), HeaderError> {
-        let LongPacket { version, packet_type, body } = LongPacket::read(datagram)?;
-        let (octets, rest) = datagram.split_at_mut(body.end);
-        let packet_type = packet_type.into();
-        Ok((Self { octets, number_offset: body.start, packet_type, version: Some(version) }, rest))
+        let Bounds { number_offset, end, packet_type, version } = Bounds::read(datagram, connection_id_length)?;
+        let (octets, rest) = datagram.split_at_mut(end);
+        Ok((Self { octets, number_offset, packet_type, version }, rest))
     }
 
     /// The packets of a datagram, one after another. A packet for another connection ID than the first gives an error, and the
@@ -103,6 +88,37 @@ impl fmt::Debug for Protected<'_> {
     }
 }
 
+/// Where the first packet of a datagram has its number, and where it ends, with its type.
+struct Bounds {
+    number_offset: usize,
+    end: usize,
+    packet_type: PacketType,
+    version: Option<Version>,
+}
+
+impl Bounds {
+    #[inline]
+    fn read(datagram: &[u8], connection_id_length: usize) -> Result<Self, HeaderError> {
+        let end = datagram.len();
+        let first = *datagram.first().ok_or(HeaderError::Truncated { needed: 1, got: 0 })?;
+        if first & LONG_FORM != 0 {
+            return Self::read_long(datagram);
+        }
+        let number_offset = connection_id_length.saturating_add(1);
+        if end < number_offset {
+            return Err(HeaderError::Truncated { needed: number_offset, got: end });
+        }
+        Ok(Self { number_offset, end, packet_type: PacketType::OneRtt, version: None })
+    }
+
+    /// A separate function, so that [`read`](Self::read) stays small for short headers, the most frequent.
+    fn read_long(datagram: &[u8]) -> Result<Self, HeaderError> {
+        let LongPacket { version, packet_type, body } = LongPacket::read(datagram)?;
+        let packet_type = packet_type.into();
+        Ok(Self { number_offset: body.start, end: body.end, packet_type, version: Some(version) })
+    }
+}
+
 /// The fields of a received packet that no key covers, for whoever only reads: to choose a connection or keys, or to observe. Nothing in it is
 /// authentic.
 pub struct PacketHeader<'a> {
@@ -120,23 +136,8 @@ impl<'a> PacketHeader<'a> {
     /// [`HeaderError`]. For [`UnknownVersion`](HeaderError::UnknownVersion), [`Retry`](HeaderError::Retry) and
     /// [`VersionNegotiation`](HeaderError::VersionNegotiation), [`AnyLongHeader`](crate::AnyLongHeader) reads the connection IDs.
     pub fn read(datagram: &'a [u8], connection_id_length: usize) -> Result<Self, HeaderError> {
-        let got = datagram.len();
-        let first = *datagram.first().ok_or(HeaderError::Truncated { needed: 1, got })?;
-        if first & LONG_FORM != 0 {
-            let LongPacket { version, packet_type, body } = LongPacket::read(datagram)?;
-            let (octets, number_offset) = (&datagram[..body.end], body.start);
-            return Ok(Self {
-                octets,
-                number_offset,
-                packet_type: packet_type.into(),
-                version: Some(version),
-            });
-        }
-        let number_offset = connection_id_length.saturating_add(1);
-        if got < number_offset {
-            return Err(HeaderError::Truncated { needed: number_offset, got });
-        }
-        Ok(Self { octets: datagram, number_offset, packet_type: PacketType::OneRtt, version: None })
+        let Bounds { number_offset, end, packet_type, version } = Bounds::read(datagram, connection_id_length)?;
+        Ok(Self { octets: &datagram[..end], number_offset, packet_type, version })
     }
 
     fn fields(&self) -> Fields<'a> {
