@@ -223,9 +223,9 @@ impl Products {
     fn plus(mut self, Lanes([h0, h1, h2]): Lanes, factor: &Factor) -> Self {
         let ([r0, r1, r2], [s1, s2]) = (factor.limbs, factor.folded);
         for (h, factors) in [(h1, [s2, r0, r1]), (h2, [s1, s2, r0]), (h0, [r0, r1, r2])] {
-            for limb in 0..3 {
-                self.low[limb] = _mm512_madd52lo_epu64(self.low[limb], h, factors[limb]);
-                self.high[limb] = _mm512_madd52hi_epu64(self.high[limb], h, factors[limb]);
+            for (limb, factor) in factors.iter().enumerate() {
+                self.low[limb] = _mm512_madd52lo_epu64(self.low[limb], h, *factor);
+                self.high[limb] = _mm512_madd52hi_epu64(self.high[limb], h, *factor);
             }
         }
         self
