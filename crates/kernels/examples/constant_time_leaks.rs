@@ -191,6 +191,8 @@ const AES_256: &[&str] = &["AES-256 mask", "AES-256-GCM seal", "AES-256-GCM open
 const CMACS: &[&str] = &["AES-128-CMAC", "AES-128-CMAC of 16"];
 const HMACS: &[&str] = &["HMAC-SHA-1", "HMAC-SHA-256"];
 const HMACS_OF_16: &[&str] = &["HMAC-SHA-1 of 16", "HMAC-SHA-256 of 16"];
+const CHACHA20_POLY1305: &[&str] =
+    &["ChaCha20-Poly1305 seal", "ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
 const CHACHA20_POLY1305_OPEN: &[&str] = &["ChaCha20-Poly1305 open", "ChaCha20-Poly1305 refuse"];
 
 /// The paths that compute one HMAC. On x86-64 batches end with it; AArch64 has other code for two messages.
@@ -244,8 +246,10 @@ const LEAKS: &[Leak] = &[
     leak("Poly1305: end of a message", &["Poly1305"]),
     leak("Poly1305: reduction", &["Poly1305"]),
     on(POLY1305_IN_VECTORS, "Poly1305: eight blocks", &["Poly1305"]),
+    on(&[Some(Avx512Ifma)], "Poly1305: eight blocks, powers ready", CHACHA20_POLY1305),
     on(&[Some(Avx2)], "Poly1305: four blocks", &["Poly1305"]),
     leak("ChaCha20-Poly1305: key stream", CHACHA20_POLY1305_OPEN),
+    leak("ChaCha20-Poly1305: key stream beside the one-time key", CHACHA20_POLY1305),
     leak("ChaCha20-Poly1305: seal", &["ChaCha20-Poly1305 seal"]),
     leak("ChaCha20-Poly1305: tag to compare", CHACHA20_POLY1305_OPEN),
     leak("ChaCha20-Poly1305: refused text", &["ChaCha20-Poly1305 refuse"]),

@@ -40,11 +40,7 @@ pub(super) fn stream(key: &[u32; 8], sample: &[u8; 16]) -> u64 {
     let sample = sample.as_chunks().0;
     let mut x = initial_state!(u32::from, key, [0, 1, 2, 3].map(|word| u32::from_le_bytes(sample[word])));
     for _ in 0..9 {
-        columns(&mut x);
-        quarter_round(&mut x, 0, 5, 10, 15);
-        quarter_round(&mut x, 1, 6, 11, 12);
-        quarter_round(&mut x, 2, 7, 8, 13);
-        quarter_round(&mut x, 3, 4, 9, 14);
+        double_round(&mut x);
     }
     columns(&mut x);
     let words = [first_word(&x, 0, 5, 10, 15), first_word(&x, 1, 6, 11, 12)];
@@ -52,7 +48,17 @@ pub(super) fn stream(key: &[u32; 8], sample: &[u8; 16]) -> u64 {
     low | high << 32
 }
 
-#[inline]
+/// RFC 8439 §2.3.
+#[inline(always)]
+pub(super) fn double_round(x: &mut [u32; 16]) {
+    columns(x);
+    quarter_round(x, 0, 5, 10, 15);
+    quarter_round(x, 1, 6, 11, 12);
+    quarter_round(x, 2, 7, 8, 13);
+    quarter_round(x, 3, 4, 9, 14);
+}
+
+#[inline(always)]
 fn columns(x: &mut [u32; 16]) {
     quarter_round(x, 0, 4, 8, 12);
     quarter_round(x, 1, 5, 9, 13);
@@ -61,7 +67,7 @@ fn columns(x: &mut [u32; 16]) {
 }
 
 /// RFC 8439 §2.1.
-#[inline]
+#[inline(always)]
 fn quarter_round(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: usize) {
     x[a] = x[a].wrapping_add(x[b]);
     x[d] = (x[d] ^ x[a]).rotate_left(16);

@@ -4,10 +4,10 @@ use core::arch::x86_64::*;
 
 use zeroize::optimization_barrier;
 
-use crate::chacha20::x86_64::blocks;
+use crate::chacha20::x86_64::{BesideKey, blocks, blocks_beside_key};
 use crate::cpu::{Avx512, Avx512Ifma, InstructionSet};
 use crate::partial_block;
-use crate::poly1305::{self, Vectors};
+use crate::poly1305::{OneTimeKey, Vectors};
 
 /// The path that a key uses, with the proof that the processor has it. ChaCha20 is the same on both, and needs only AVX-512.
 #[derive(Clone, Copy)]
@@ -38,10 +38,10 @@ impl Engine {
     }
 
     pub(super) fn seal(self, key: &[u32; 8], nonce: &[u8; 12], aad: &[u8], text: &mut [u8]) -> [u8; 16] {
-        self.start(key, nonce, text.len(), |start| {
+        self.start(key, nonce, text.len(), |one_time_key, start| {
             leak!("ChaCha20-Poly1305: seal", *key);
             self.encrypt(start, key, nonce, text);
-            self.tag(start, aad, text)
+            self.tag(one_time_key, aad, text)
         })
     }
 
@@ -53,9 +53,9 @@ impl Engine {
         text: &mut [u8],
         tag: &[u8; 16],
     ) -> bool {
-        self.start(key, nonce, text.len(), |start| {
+        self.start(key, nonce, text.len(), |one_time_key, start| {
             // Compared without a branch for each octet.
-            let computed = self.tag(start, aad, text);
+            let computed = self.tag(one_time_key, aad, text);
             leak!("ChaCha20-Poly1305: tag to compare", computed);
             let is_authentic = u128::from_ne_bytes(computed) ^ u128::from_ne_bytes(*tag) == 0;
             if is_authentic {
@@ -65,58 +65,73 @@ impl Engine {
         })
     }
 
-    /// Runs `go_on` with as much key stream, from block 0 on, as one call computes for a text of this length.
+    /// Runs `go_on` with the one-time key and as much key stream, from block 1 on, as one call computes for a text of this length.
     #[inline]
     fn start<T>(
         self,
         key: &[u32; 8],
         nonce: &[u8; 12],
         length: usize,
-        go_on: impl FnOnce(&[[u8; 64]]) -> T,
+        go_on: impl FnOnce(&OneTimeKey, &[[u8; 64]]) -> T,
     ) -> T {
         match length.div_ceil(64) {
-            0..=3 => go_on(&Stream::<4>::new(self, key, nonce, 0).0),
-            4..=5 => go_on(&Stream::<6>::new(self, key, nonce, 0).0),
-            6..=7 => go_on(&Stream::<8>::new(self, key, nonce, 0).0),
-            8..=9 => go_on(&Stream::<10>::new(self, key, nonce, 0).0),
-            10..=15 => go_on(&Stream::<16>::new(self, key, nonce, 0).0),
-            _ => go_on(&Stream::<20>::new(self, key, nonce, 0).0),
+            0..=3 => Stream::<4>::after_key(self, key, nonce, go_on),
+            4..=5 => Stream::<6>::after_key(self, key, nonce, go_on),
+            6..=7 => Stream::<8>::after_key(self, key, nonce, go_on),
+            8..=9 => Stream::<10>::after_key(self, key, nonce, go_on),
+            10..=16 => Stream::<16>::beside_key(self, key, nonce, go_on),
+            17..=20 => Stream::<20>::beside_key(self, key, nonce, go_on),
+            _ => Stream::<24>::beside_key(self, key, nonce, go_on),
         }
     }
 
-    /// The tag, under the one-time key (RFC 8439 §2.6) at the start of block 0.
+    /// The tag, under the one-time key (RFC 8439 §2.6).
     #[inline]
-    fn tag(self, start: &[[u8; 64]], aad: &[u8], text: &[u8]) -> [u8; 16] {
+    fn tag(self, one_time_key: &OneTimeKey, aad: &[u8], text: &[u8]) -> [u8; 16] {
         let mut lengths = [0; 16];
         lengths[..8].copy_from_slice(&(aad.len() as u64).to_le_bytes());
         lengths[8..].copy_from_slice(&(text.len() as u64).to_le_bytes());
-        let mut key = [0; 32];
-        key.copy_from_slice(&start[0][..32]);
         // SAFETY: this engine proves the target features.
         let padded = |text: &[u8], length| unsafe { padded(text, length) };
-        let tag = poly1305::mac_of_padded(self.vectors(), &key, [aad, text], &lengths, padded);
-        key = [0; 32];
-        optimization_barrier(&key);
-        tag
+        one_time_key.mac_of_padded(self.vectors(), [aad, text], &lengths, padded)
     }
 
-    /// Encrypts or decrypts with the blocks of `start` after block 0, then with further blocks.
+    /// Encrypts or decrypts with the blocks of `start`, from block 1 on, then with further blocks.
     #[inline]
     fn encrypt(self, start: &[[u8; 64]], key: &[u32; 8], nonce: &[u8; 12], text: &mut [u8]) {
-        let (first, mut rest) = text.split_at_mut(text.len().min((start.len() - 1) * 64));
-        self.xor(first, &start[1..]);
-        let mut counter = start.len() as u32;
+        let (first, mut rest) = text.split_at_mut(text.len().min(start.len() * 64));
+        self.xor(first, start);
+        if rest.is_empty() {
+            return;
+        }
+        let mut counter = start.len() as u32 + 1;
+        let mut stream = Stream([[0; 64]; 24]);
         while !rest.is_empty() {
             let part;
-            (part, rest) = rest.split_at_mut(rest.len().min(20 * 64));
+            (part, rest) = rest.split_at_mut(rest.len().min(24 * 64));
             match part.len().div_ceil(64) {
-                0..=4 => self.xor(part, &Stream::<4>::new(self, key, nonce, counter).0),
-                5..=8 => self.xor(part, &Stream::<8>::new(self, key, nonce, counter).0),
-                9..=16 => self.xor(part, &Stream::<16>::new(self, key, nonce, counter).0),
-                _ => self.xor(part, &Stream::<20>::new(self, key, nonce, counter).0),
+                0..=4 => self.fill::<4>(&mut stream.0, key, nonce, counter),
+                5..=8 => self.fill::<8>(&mut stream.0, key, nonce, counter),
+                9..=16 => self.fill::<16>(&mut stream.0, key, nonce, counter),
+                _ => self.fill::<24>(&mut stream.0, key, nonce, counter),
             }
-            counter = counter.wrapping_add(20);
+            self.xor(part, &stream.0);
+            counter = counter.wrapping_add(24);
         }
+    }
+
+    /// Fills the first `BLOCKS` of the stream.
+    #[inline]
+    fn fill<const BLOCKS: usize>(
+        self,
+        stream: &mut [[u8; 64]],
+        key: &[u32; 8],
+        nonce: &[u8; 12],
+        counter: u32,
+    ) {
+        let stream = stream.first_chunk_mut().expect("the stream is long enough");
+        // SAFETY: this engine proves the target features.
+        unsafe { blocks::<BLOCKS>(stream, key, nonce, counter) };
     }
 
     #[inline]
@@ -130,12 +145,38 @@ impl Engine {
 struct Stream<const BLOCKS: usize>([[u8; 64]; BLOCKS]);
 
 impl<const BLOCKS: usize> Stream<BLOCKS> {
+    /// Runs `go_on` with the one-time key at the start of block 0, and the blocks after it.
     #[inline]
-    fn new(_: Engine, key: &[u32; 8], nonce: &[u8; 12], counter: u32) -> Self {
+    fn after_key<T>(
+        engine: Engine,
+        key: &[u32; 8],
+        nonce: &[u8; 12],
+        go_on: impl FnOnce(&OneTimeKey, &[[u8; 64]]) -> T,
+    ) -> T {
         let mut stream = Self([[0; 64]; BLOCKS]);
+        engine.fill::<BLOCKS>(&mut stream.0, key, nonce, 0);
+        let (first, others) = stream.0.split_first().expect("there are blocks");
+        let mut one_time_key = OneTimeKey::new(first.first_chunk().expect("a block is longer"));
+        let result = go_on(&one_time_key, others);
+        one_time_key.wipe();
+        result
+    }
+
+    /// Runs `go_on` with the one-time key and the blocks after it, computed beside each other.
+    #[inline]
+    fn beside_key<T>(
+        engine: Engine,
+        key: &[u32; 8],
+        nonce: &[u8; 12],
+        go_on: impl FnOnce(&OneTimeKey, &[[u8; 64]]) -> T,
+    ) -> T {
+        let mut stream = Self([[0; 64]; BLOCKS]);
+        let beside = Powers { engine, key: OneTimeKey::new(&[0; 32]) };
         // SAFETY: the engine proves the target features.
-        unsafe { blocks(&mut stream.0, key, nonce, counter) };
-        stream
+        let mut beside = unsafe { blocks_beside_key(&mut stream.0, key, nonce, beside) };
+        let result = go_on(&beside.key, &stream.0);
+        beside.key.wipe();
+        result
     }
 }
 
@@ -144,6 +185,31 @@ impl<const BLOCKS: usize> Drop for Stream<BLOCKS> {
     fn drop(&mut self) {
         self.0 = [[0; 64]; BLOCKS];
         optimization_barrier(&self.0);
+    }
+}
+
+/// The one-time key, and the powers that its Poly1305 needs, computed beside the key stream.
+struct Powers {
+    engine: Engine,
+    key: OneTimeKey,
+}
+
+impl BesideKey for Powers {
+    #[inline(always)]
+    fn key(&mut self, words: [u32; 8]) {
+        let mut octets = [0; 32];
+        for (octets, word) in octets.as_chunks_mut().0.iter_mut().zip(words) {
+            *octets = word.to_le_bytes();
+        }
+        self.key = OneTimeKey::new(&octets);
+        if let Engine::Avx512Ifma(token) = self.engine {
+            self.key.start(token);
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self, number: usize) {
+        self.key.step(number);
     }
 }
 

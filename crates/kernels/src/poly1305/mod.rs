@@ -12,6 +12,8 @@ mod ifma;
 mod neon;
 
 use accumulator::{H, R, word};
+#[cfg(target_arch = "x86_64")]
+use zeroize::optimization_barrier;
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Avx2, Avx512Ifma};
@@ -63,28 +65,77 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
     h.plus(word(key[2]), word(key[3])).to_le_bytes()
 }
 
-/// The tag of `texts`, each padded with zeros to whole blocks, and a last block: the input that the AEAD authenticates (RFC 8439 §2.8).
-/// `padded` returns a padded block of the last octets of a text, fewer than 16.
+/// A one-time key.
 #[cfg(target_arch = "x86_64")]
-#[inline]
-pub(crate) fn mac_of_padded(
-    vectors: Vectors,
-    key: &[u8; 32],
-    texts: [&[u8]; 2],
-    end: &[u8; 16],
-    padded: impl Fn(&[u8], usize) -> [u8; 16],
-) -> [u8; 16] {
-    let key = key.as_chunks().0;
-    let r = R::clamped(word(key[0]), word(key[1]));
-    let mut h = H([0; 3]);
-    for text in texts {
-        let (blocks, rest) = text.as_chunks();
-        h = if blocks.len() < MANY { h.one_by_one(blocks, r) } else { vectors.blocks_into(h, blocks, r) };
-        if !rest.is_empty() {
-            h = h.block(&padded(text, rest.len()), 1, r);
+pub(crate) struct OneTimeKey {
+    r: R,
+    s: [u64; 2],
+    /// Powers of r, if they were computed ahead. They prove the instructions that vectors of their kind need.
+    powers: Option<ifma::Powers>,
+}
+
+#[cfg(target_arch = "x86_64")]
+impl OneTimeKey {
+    #[inline]
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
+        let key = key.as_chunks().0;
+        Self { r: R::clamped(word(key[0]), word(key[1])), s: [word(key[2]), word(key[3])], powers: None }
+    }
+
+    /// Starts the powers of r, for a long text; then call [`step`](Self::step) five times.
+    #[inline(always)]
+    pub(crate) fn start(&mut self, _: Avx512Ifma) {
+        self.powers = Some(ifma::Powers::new(self.r));
+    }
+
+    /// Takes a step, from 0 on.
+    #[inline(always)]
+    pub(crate) fn step(&mut self, number: usize) {
+        if let Some(powers) = &mut self.powers {
+            powers.step(number);
         }
     }
-    h.block(end, 1, r).plus(word(key[2]), word(key[3])).to_le_bytes()
+
+    /// Overwrites the key with zeros. Not done on drop: LLVM would then keep the key in memory while it is computed.
+    #[inline]
+    pub(crate) fn wipe(&mut self) {
+        self.r = R::clamped(0, 0);
+        self.s = [0; 2];
+        if let Some(powers) = &mut self.powers {
+            *powers = ifma::Powers::new(self.r);
+        }
+        optimization_barrier(self);
+    }
+
+    /// The tag of `texts`, each padded with zeros to whole blocks, and a last block: the input that the AEAD authenticates (RFC 8439
+    /// §2.8). `padded` returns a padded block of the last octets of a text, fewer than 16.
+    #[inline]
+    pub(crate) fn mac_of_padded(
+        &self,
+        vectors: Vectors,
+        texts: [&[u8]; 2],
+        end: &[u8; 16],
+        padded: impl Fn(&[u8], usize) -> [u8; 16],
+    ) -> [u8; 16] {
+        let mut h = H([0; 3]);
+        for text in texts {
+            let (blocks, rest) = text.as_chunks();
+            h = if blocks.len() < MANY {
+                h.one_by_one(blocks, self.r)
+            } else if let Some(powers) = &self.powers {
+                let (first, eights) = blocks.as_rchunks();
+                let h = h.one_by_one(first, self.r);
+                // SAFETY: powers prove the target features.
+                unsafe { powers.blocks(h, eights) }
+            } else {
+                vectors.blocks_into(h, blocks, self.r)
+            };
+            if !rest.is_empty() {
+                h = h.block(&padded(text, rest.len()), 1, self.r);
+            }
+        }
+        h.block(end, 1, self.r).plus(self.s[0], self.s[1]).to_le_bytes()
+    }
 }
 
 /// Processes whole blocks into the accumulator.
@@ -118,9 +169,11 @@ impl Vectors {
     fn blocks_into(self, h: H, blocks: &[[u8; 16]], r: R) -> H {
         match self {
             Self::Ifma(_) => {
-                let (eights, rest) = blocks.as_chunks();
+                // What does not fill vectors comes first: it is computed while these wait for the powers of r.
+                let (first, eights) = blocks.as_rchunks();
+                let h = h.one_by_one(first, r);
                 // SAFETY: the token proves the target features.
-                unsafe { ifma::blocks(h, eights, r) }.one_by_one(rest, r)
+                unsafe { ifma::blocks(h, eights, r) }
             }
             Self::Avx2(_) => {
                 let (fours, rest) = blocks.as_chunks();
