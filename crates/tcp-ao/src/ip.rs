@@ -108,11 +108,11 @@ impl IpHeader {
     }
 
     fn read_ipv6(packet: &[u8]) -> Result<Self, ParseError> {
-        let (header, mut extensions) =
-            packet.split_first_chunk::<IPV6_HEADER_LENGTH>().ok_or(ParseError::IpTooShort)?;
+        let (header, rest) = packet.split_first_chunk::<8>().ok_or(ParseError::IpTooShort)?;
+        let (source, rest) = rest.split_first_chunk::<16>().ok_or(ParseError::IpTooShort)?;
+        let (destination, mut extensions) = rest.split_first_chunk::<16>().ok_or(ParseError::IpTooShort)?;
         let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let (addresses, _) = header[8..].as_chunks::<16>();
-        let [source, destination] = [addresses[0], addresses[1]].map(IpAddr::from);
+        let [source, destination] = [source, destination].map(|address| IpAddr::from(*address));
         let mut has_home = false;
         let mut parsed = Self {
             source,

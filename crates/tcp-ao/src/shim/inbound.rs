@@ -309,8 +309,10 @@ where
                 return Err(Refusal::Icmp);
             }
         }
-        if let Some((error, _)) = known {
-            error.lower_mtu(&mut packet[ip.payload_offset..], OPTION_ROOM as u16);
+        if let Some((error, _)) = known
+            && let Some(icmp) = packet.get_mut(ip.payload_offset..)
+        {
+            error.lower_mtu(icmp, OPTION_ROOM as u16);
         }
         Ok(())
     }
