@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use wireseal::keys::from_argument;
-use wireseal_fuzz::cli::check_keys;
+use wireseal_fuzz::keys::check_keys;
 
 fuzz_target!(|text: &str| {
     // A made-up argument must not open files or keyrings on this machine.

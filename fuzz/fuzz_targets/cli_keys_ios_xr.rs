@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wireseal_fuzz::cli::check_text;
+use wireseal_fuzz::keys::check_text;
 use wireseal_keys::Format;
 
 fuzz_target!(|text: &str| check_text(text, Format::IosXr));

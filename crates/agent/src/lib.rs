@@ -115,6 +115,15 @@ pub use status::{
     network_namespace, running,
 };
 
+/// What only the fuzz targets call.
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::gateway::{queue_message, saved_sessions};
+    pub use crate::metrics::{answer_to, formats};
+    pub use crate::probe::listed_sockets;
+}
+
 /// The README's code compiles.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -310,6 +310,40 @@ impl Families<'_, '_> {
     }
 }
 
+#[cfg(fuzzing)]
+fn metrics_of(status: Status) -> Metrics {
+    Metrics { registry: registry(Arc::new(move || status.clone())), newest: Mutex::default() }
+}
+
+/// For the fuzz targets: the metrics of a status, in OpenMetrics' format and in Prometheus's.
+#[cfg(fuzzing)]
+#[must_use]
+pub fn formats(status: Status) -> [String; 2] {
+    let open_metrics = metrics_of(status).open_metrics().expect("a string can be written");
+    let plain = plain(&open_metrics);
+    [open_metrics, plain]
+}
+
+/// For the fuzz targets: what a caller gets that sends these octets and then reads.
+#[cfg(fuzzing)]
+#[must_use]
+pub fn answer_to(status: Status, request: &[u8]) -> Vec<u8> {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime.block_on(async {
+        let (mut caller, server) = duplex(1 << 20);
+        let answering = tokio::spawn(answer(Box::new(server), Arc::new(metrics_of(status))));
+        let mut answered = Vec::new();
+        // The server may close before it has read everything.
+        let _ = caller.write_all(request).await;
+        let _ = caller.shutdown().await;
+        let _ = caller.read_to_end(&mut answered).await;
+        answering.await.expect("no panic");
+        answered
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::{HashMap, HashSet};

@@ -105,6 +105,15 @@ fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
+/// For the fuzz targets: the index and the VRF of the device in the kernel's answer.
+///
+/// # Errors
+/// The kernel's, and that the answer cannot be read.
+#[cfg(fuzzing)]
+pub fn device_of_answer(answer: &[u8]) -> io::Result<(u32, u32)> {
+    device_in(answer).map(|Device { index, vrf }| (index, vrf))
+}
+
 /// Reads what Display writes: an address or a network, after a `%` the name or the index of an interface, and after ` in VRF ` the name or the
 /// index of a VRF device, or 0 for no VRF. Names are looked up in the calling thread's network namespace.
 impl FromStr for PeerName {

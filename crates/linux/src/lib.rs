@@ -146,6 +146,10 @@ pub use wireseal_algorithms::TcpAoAlgorithm;
 pub use wireseal_keys as key_chain;
 pub use wireseal_tcp_ao::{Counters, KeyId, MasterKey, Mkt, MktError, OptionCoverage};
 
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub use device::device_of_answer;
+
 pub use bpf::Instruction;
 pub use device::vrf_of_device;
 pub use error::{EinvalReason, Error, ExportedError};

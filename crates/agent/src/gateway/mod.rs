@@ -32,6 +32,8 @@ use crate::source::Source;
 use crate::status::{Command, RulesStatus, Status, StatusSource, announce, network_namespace, running};
 
 pub(crate) use self::queues::{is_locked, try_queues};
+#[cfg(fuzzing)]
+pub use self::{queues::queue_message, state::saved_sessions};
 
 /// How often the key chains are checked for keys that begin or end.
 const TICK: Duration = Duration::from_secs(1);

@@ -495,6 +495,21 @@ pub(super) fn segment(packet: &[u8]) -> &[u8] {
     packet.get(header..).unwrap_or_default()
 }
 
+/// A queued packet: its queue, identifier, hook, devices and mark, and its octets.
+#[cfg(fuzzing)]
+pub type Queued = ([u32; 6], Vec<u8>);
+
+/// For the fuzz targets: the packet in a message of the kernel's, or its result of a request; neither if the message is something else.
+#[cfg(fuzzing)]
+#[must_use]
+pub fn queue_message(message: &[u8]) -> (Option<Queued>, Option<io::Result<()>>) {
+    let packet = parse([&[0; HEADROOM], message].concat()).map(|packet| {
+        let Packet { queue, id, hook, from_device, to_device, mark, .. } = packet;
+        ([queue.into(), id, hook.into(), from_device, to_device, mark], packet.octets().to_vec())
+    });
+    (packet, error_of(message))
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;

@@ -201,6 +201,15 @@ fn once(mut sessions: Vec<ConnectionState>) -> Vec<ConnectionState> {
     sessions
 }
 
+/// For the fuzz targets: the sessions in a saved file.
+///
+/// # Errors
+/// What is wrong with it.
+#[cfg(fuzzing)]
+pub fn saved_sessions(octets: &[u8]) -> Result<Vec<ConnectionState>, String> {
+    parse(octets)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;

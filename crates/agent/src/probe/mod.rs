@@ -34,6 +34,9 @@ use self::processes::{Holders, Known, duplicate, holders, pids};
 use self::sockets::{Found, listeners_and_sessions};
 use crate::gateway::is_locked;
 
+#[cfg(fuzzing)]
+pub use self::sockets::listed_sockets;
+
 pub use self::daemon::{Daemon, Daemons};
 pub use self::host::{
     Ability, AoKey, CarriedBy, Host, Kernel, Namespace, ProbedSocket, Process, Protection, Role,

@@ -228,6 +228,25 @@ fn md5_peer(key: &[u8]) -> Option<IpCidr> {
     Some(IpInet::new(address, *prefix).ok()?.network())
 }
 
+/// A socket of a known service: what it is, its device, its inode, and the peers of its TCP-MD5 keys.
+#[cfg(fuzzing)]
+pub type Told = (Service, Role, SocketAddr, u32, u64, Option<Vec<IpCidr>>);
+
+/// For the fuzz targets: the sockets in a datagram of the kernel's, and whether it is the last.
+///
+/// # Errors
+/// The kernel's, and that the datagram cannot be read.
+#[cfg(fuzzing)]
+pub fn listed_sockets(datagram: &[u8]) -> io::Result<(Vec<Told>, bool)> {
+    let mut all = Vec::new();
+    let is_last = read(datagram, |header, attributes| {
+        all.extend(describe(&header).map(|Found { service, role, local, device, inode, .. }| {
+            (service, role, local, device, inode, md5_peers(attributes))
+        }));
+    })?;
+    Ok((all, is_last))
+}
+
 #[cfg(test)]
 mod tests {
     use netlink_packet_core::{NLMSG_NOOP, NlaBuffer};
