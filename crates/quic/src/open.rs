@@ -85,7 +85,6 @@ pub struct Unmasked<'a> {
     packet: Protected<'a>,
     masked: Covered,
     unmasked: Covered,
-    number_length: NumberLength,
     pub(crate) number: u64,
 }
 
@@ -115,10 +114,10 @@ impl<'a> Unmasked<'a> {
         let mask = key.mask(sample);
         let masked = Covered::read(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
         let unmasked = masked.unmasked(mask);
-        // The text starts behind the number, so without the prediction not even its hash could start before the mask is known.
-        let number_length = unmasked.number_length().predicted();
-        let number = decode_packet_number(largest, unmasked.truncated_number(), number_length);
-        Ok(Self { packet, masked, unmasked, number_length, number })
+        // The length stays data: a branch would start the text's hash before the mask is known, and show the length in its timing (RFC 9001
+        // §9.5).
+        let number = decode_packet_number(largest, unmasked.truncated_number(), unmasked.number_length());
+        Ok(Self { packet, masked, unmasked, number })
     }
 
     /// The key phase bit of a short header; `false` in a long one.
@@ -153,10 +152,10 @@ impl<'a> Unmasked<'a> {
     /// [`open`](Self::open) without the count of failures.
     #[inline(always)]
     pub(crate) fn open_with(self, key: &PacketKey, path: PathId, generation: u64) -> Option<Authentic<'a>> {
-        let Self { packet, masked, unmasked, number_length, number } = self;
+        let Self { packet, masked, unmasked, number } = self;
         let Protected { octets, number_offset, packet_type, version } = packet;
         unmasked.write(octets, number_offset);
-        let payload_offset = number_offset + number_length.octets();
+        let payload_offset = number_offset + unmasked.number_length().octets();
         // Cannot fail: the packet number was read from these octets.
         let (header, body) = octets.split_at_mut_checked(payload_offset)?;
         if key.open(path, number, header, body).is_some() {

@@ -1,7 +1,5 @@
 //! Counts, encodes and decodes packet numbers.
 
-use core::hint::black_box;
-
 use crate::error::SealError;
 
 /// The largest packet number: 2^62-1 (RFC 9000 §12.3).
@@ -83,18 +81,6 @@ impl NumberLength {
             1 => Self::Two,
             2 => Self::Three,
             _ => Self::Four,
-        }
-    }
-
-    /// The same length, from a branch that the processor predicts. What is computed from it does not wait for the header mask then.
-    #[inline(always)]
-    pub(crate) fn predicted(self) -> Self {
-        // Hidden from the compiler, which would replace the branch by a copy.
-        match self {
-            Self::One => black_box(Self::One),
-            Self::Two => black_box(Self::Two),
-            Self::Three => black_box(Self::Three),
-            Self::Four => black_box(Self::Four),
         }
     }
 

@@ -32,7 +32,8 @@ impl<'a> Protected<'a> {
         datagram: &'a mut [u8],
         connection_id_length: usize,
     ) -> Result<(Self, &'a mut [u8]), HeaderError> {
-        let Bounds { number_offset, end, packet_type, version } = Bounds::read(datagram, connection_id_length)?;
+        let Bounds { number_offset, end, packet_type, version } =
+            Bounds::read(datagram, connection_id_length)?;
         let (octets, rest) = datagram.split_at_mut(end);
         Ok((Self { octets, number_offset, packet_type, version }, rest))
     }
@@ -136,7 +137,8 @@ impl<'a> PacketHeader<'a> {
     /// [`HeaderError`]. For [`UnknownVersion`](HeaderError::UnknownVersion), [`Retry`](HeaderError::Retry) and
     /// [`VersionNegotiation`](HeaderError::VersionNegotiation), [`AnyLongHeader`](crate::AnyLongHeader) reads the connection IDs.
     pub fn read(datagram: &'a [u8], connection_id_length: usize) -> Result<Self, HeaderError> {
-        let Bounds { number_offset, end, packet_type, version } = Bounds::read(datagram, connection_id_length)?;
+        let Bounds { number_offset, end, packet_type, version } =
+            Bounds::read(datagram, connection_id_length)?;
         Ok(Self { octets: &datagram[..end], number_offset, packet_type, version })
     }
 
