@@ -32,7 +32,7 @@ CRATES |= {
     "bgp-daemon-keys": ("wireseal-linux", "wireseal-interop-speaker"),
     "firmware": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-smoltcp", "wireseal-quic"),
     "quinn-without-c": ("wireseal-quinn", "wireseal-rustls"),
-    "wireseal-models": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-quic"),
+    "wireseal-models": ("wireseal-algorithms", "wireseal-tcp-ao", "wireseal-keys", "wireseal-quic", "wireseal-linux"),
     "wireseal-bench-peers": (),
     "wireseal-benches": (*LIBRARIES, "wireseal", "wireseal-bench-peers"),
 }

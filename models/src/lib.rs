@@ -1,5 +1,5 @@
 //! Searches every interleaving of two small ends with the real code: TCP-AO's key roll-over in `wireseal_tcp_ao::Connection`, and QUIC's
-//! key update in `wireseal_quic::OneRtt`. docs/dev/models.md describes the models and the findings.
+//! key update in `wireseal_quic::OneRtt`. [`mod@year`] simulates an operator's year. docs/dev/models.md describes the models and the findings.
 //!
 //! `cargo run --release -p wireseal-models` searches the [scopes](COMPLETE) of the CI stage `models`; the tests search smaller ones.
 //! [`mod@explore`] is the search.
@@ -7,6 +7,7 @@
 pub mod explore;
 pub mod quic;
 pub mod tcp_ao;
+pub mod year;
 
 use std::fmt;
 

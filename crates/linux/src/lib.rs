@@ -119,6 +119,8 @@
 //! * `tracing`: logs key changes, failures and refused segments.
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], [`Policy`], and the ids
 //!   and counters of `wireseal-tcp-ao`.
+//! * `simulation`: the key manager's decisions about a socket of a simulated kernel, `SimulatedSocket`. The simulator of an operator's year in
+//!   `models` uses it; programs have no use for it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(target_os = "linux")]
 
@@ -162,6 +164,8 @@ pub use manager::{
     PolicyAction, Progress, Refused, SocketKind, SocketReport, SocketState, StepReport, StepTimer,
     Transaction,
 };
+#[cfg(feature = "simulation")]
+pub use manager::{Call, Calls, SimulatedSocket, SimulatedStep};
 pub use names::{Generation, KeyName, PeerName, Remote};
 pub use packet_filter::PacketFilter;
 pub use packet_socket::{PacketSocket, PacketStatistics, ReceivedPacket};

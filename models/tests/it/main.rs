@@ -1,5 +1,7 @@
 //! Smaller scopes than those of the CI stage `models`, and the faults that a search must find.
 
+mod year;
+
 use models::tcp_ao::{Operators, Scope, Spacing};
 use models::{FAULTS, quic};
 

@@ -163,6 +163,13 @@ impl InstalledKey {
             })
     }
 
+    /// This MKT as the kernel would report it on a socket that has not used it.
+    #[cfg(feature = "simulation")]
+    #[must_use]
+    pub fn simulated(name: KeyName, mkt: &Mkt) -> Self {
+        Self::of(name, mkt)
+    }
+
     /// This MKT as the kernel would report it.
     pub(crate) fn of(name: KeyName, mkt: &Mkt) -> Self {
         let parameters = mkt.parameters();

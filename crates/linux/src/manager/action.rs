@@ -95,26 +95,38 @@ impl fmt::Display for Action {
     }
 }
 
-/// A call of a plan, with its key.
+/// A call that changes a socket's keys: an [`Action`] with the key.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Call<'a> {
+pub enum Call<'a> {
     /// Add a key of the chain.
     Add {
+        /// Its key id in the chain.
         key_id: u64,
+        /// The key.
         key: SocketKey<'a>,
     },
     /// Add a key with a random secret and an algorithm of the chain; the kernel may lack others.
     AddPlaceholder {
+        /// Its name on the socket.
         key: KeyName,
+        /// Its algorithm.
         algorithm: TcpAoAlgorithm,
     },
+    /// As [`Action::SetCurrent`].
     SetCurrent(KeyName),
+    /// As [`Action::SetRnext`].
     SetRnext(KeyName),
+    /// As [`Action::Delete`].
     Delete {
+        /// The key's name.
         key: KeyName,
+        /// Where it comes from.
         origin: Origin,
+        /// The key that takes over if this one is in use.
         successor: Option<KeyName>,
+        /// Whether it is the current key.
         is_current: bool,
+        /// Whether it is the rnext key.
         is_rnext: bool,
     },
 }

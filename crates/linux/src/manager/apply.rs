@@ -21,10 +21,17 @@ pub(super) const WAITING: u32 = 1;
 /// Octets of a placeholder's secret.
 const PLACEHOLDER_SECRET_LENGTH: usize = 32;
 
-/// Reads and changes the keys of a socket: the kernel, or its model in tests.
-pub(super) trait Calls {
+/// Reads and changes the keys of a socket: the kernel, or a model of it in tests and simulations.
+pub trait Calls {
     /// All keys on the socket.
+    ///
+    /// # Errors
+    /// [`Error`] if the keys cannot be read.
     fn look(&mut self) -> Result<Vec<InstalledKey>, Error>;
+    /// Makes a call that changes a key.
+    ///
+    /// # Errors
+    /// [`Error`] if the kernel refuses. After [`Error::KeyInUse`] a deletion's successors are in use all the same.
     fn call(&mut self, call: &Call<'_>) -> Result<(), Error>;
     /// Resets the connection.
     fn reset(&mut self);

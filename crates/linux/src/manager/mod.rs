@@ -20,6 +20,8 @@ mod plan;
 mod policy;
 mod progress;
 mod report;
+#[cfg(feature = "simulation")]
+mod simulation;
 mod sockets;
 mod step;
 mod transaction;
@@ -43,6 +45,8 @@ pub use plan::{Action, Origin, SocketKind};
 pub use policy::{OnFailure, Policy, PolicyAction};
 pub use progress::{Barrier, PendingSocket, Progress};
 pub use report::{Refused, SocketReport, SocketState, StepReport};
+#[cfg(feature = "simulation")]
+pub use simulation::{Call, Calls, SimulatedSocket, SimulatedStep};
 pub use sockets::Attachment;
 pub use transaction::{Peer, PlannedSocket, Transaction};
 

@@ -3,8 +3,8 @@
 use wireseal_keys::{Key, KeyChain, Lifetime, Timestamp};
 use wireseal_tcp_ao::KeyId;
 
-pub use crate::manager::action::{Action, Origin, SocketKind};
-pub(super) use crate::manager::action::{Call, Found};
+pub(super) use crate::manager::action::Found;
+pub use crate::manager::action::{Action, Call, Origin, SocketKind};
 pub(super) use crate::manager::memory::Memory;
 use crate::manager::peers;
 use crate::{InstalledKey, KeyName, PeerName, SocketKey};
