@@ -332,6 +332,8 @@ fn yaml_may_be_empty_and_wrong_from_its_start() {
         "a: b\n@",
         "[a]\n@",
         "[a] b",
+        "a: 1\n...\n@\n",
+        "--- a\n...\n%YAML x\n",
         "\"a\" b",
         "[a\n",
         "--- a\n--- @\n",
