@@ -25,8 +25,9 @@ fn most<T: Copy>(numbers: &[T], is_refused: impl Fn(T) -> bool) -> Option<T> {
 
 fn limits(format: Format) -> String {
     let implementation = Implementation::reading(Some(format));
+    let key = file().chains.remove(0).keys.remove(0);
     let with = |edit: &dyn Fn(&mut ChainKey)| {
-        let mut key = file().chains[0].keys[0].clone();
+        let mut key = key.clone();
         edit(&mut key);
         key
     };
