@@ -367,7 +367,7 @@ mod tests {
         for (share, goal, shown, mark, near) in [
             (1e6, 0.0, "withdrawn: limit", "-", "met"),
             (1e6, 0.9, "0.90", "met", "met"),
-            (1e-9, 0.0, "0.00", "MISSED", "MISSED"),
+            (1e-9, 1e-9, "0.00", "MISSED", "MISSED"),
         ] {
             let limit = Limit::poly1305(1024).with_share(share);
             let table = timed(row(&["ring"], goal, Some(limit)));
