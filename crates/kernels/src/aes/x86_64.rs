@@ -274,6 +274,13 @@ fn mask(edge: Edge) -> __mmask64 {
     !0 >> (64 - edge.to) & !0 << edge.from
 }
 
+/// Whether an edge after the first block begins a page. If the page before is not present, a masked access to it takes 320 ns longer
+/// (Zen 5), although no octet of it is selected.
+#[inline(always)]
+fn starts_page(start: *const u8, edge: Edge) -> bool {
+    edge.from != 0 && start.addr() % 4096 < edge.from
+}
+
 impl Vector for V512 {
     const BLOCKS: usize = 4;
     const MULTIPLICATION: Multiplication = Multiplication::KaratsubaForGroups;
@@ -331,8 +338,16 @@ impl Vector for V512 {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
         unsafe fn load(from: *const u8, edge: Edge) -> V512 {
+            let start = from.wrapping_add(edge.from);
             // SAFETY: only octets of the edge are read.
-            V512(unsafe { _mm512_maskz_loadu_epi8(mask(edge), from.cast()) })
+            V512(unsafe {
+                if starts_page(start, edge) {
+                    let octets = _mm512_maskz_loadu_epi8(mask(edge) >> edge.from, start.cast());
+                    _mm512_maskz_shuffle_i32x4::<0b10_01_00_00>(0xfff0, octets, octets)
+                } else {
+                    _mm512_maskz_loadu_epi8(mask(edge), from.cast())
+                }
+            })
         }
         // SAFETY: the token proves the features, and the caller guarantees the edge's octets.
         unsafe { load(from, edge) }
@@ -342,9 +357,17 @@ impl Vector for V512 {
     unsafe fn store_edge(_: Vaes512, to: *mut u8, v: Self, edge: Edge) {
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw")]
-        unsafe fn store(to: *mut u8, v: V512, edge: Edge) {
+        unsafe fn store(to: *mut u8, V512(v): V512, edge: Edge) {
+            let start = to.wrapping_add(edge.from);
             // SAFETY: only octets of the edge are written.
-            unsafe { _mm512_mask_storeu_epi8(to.cast(), mask(edge), v.0) };
+            unsafe {
+                if starts_page(start, edge) {
+                    let octets = _mm512_shuffle_i32x4::<0b11_11_10_01>(v, v);
+                    _mm512_mask_storeu_epi8(start.cast(), mask(edge) >> edge.from, octets);
+                } else {
+                    _mm512_mask_storeu_epi8(to.cast(), mask(edge), v);
+                }
+            }
         }
         // SAFETY: the token proves the features, and the caller guarantees the edge's octets.
         unsafe { store(to, v, edge) }

@@ -141,7 +141,8 @@ impl Engine {
     }
 }
 
-/// Blocks of key stream, wiped on drop.
+/// Blocks of key stream, wiped on drop. They are aligned, so that no block lies across two cache lines.
+#[repr(align(64))]
 struct Stream<const BLOCKS: usize>([[u8; 64]; BLOCKS]);
 
 impl<const BLOCKS: usize> Stream<BLOCKS> {

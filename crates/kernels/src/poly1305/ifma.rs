@@ -62,7 +62,9 @@ fn sum(h: H, eights: &[[[u8; 16]; 8]], last_powers: Lanes, powers: [Factor; 4], 
     lanes.plus(load(last)).times(&Factor::new(last_powers)).sum()
 }
 
-/// Powers of r in limbs, computed with general registers beside vectors that do something else.
+/// Powers of r in limbs, computed with general registers beside vectors that do something else. Vectors load the lanes, each from one
+/// cache line.
+#[repr(align(64))]
 pub(crate) struct Powers {
     /// r^8 to r, in the order of [`load`].
     lanes: [[u64; 8]; 3],
