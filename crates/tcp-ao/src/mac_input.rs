@@ -36,8 +36,14 @@ enum PseudoHeader {
     Ipv6(u128, u128),
 }
 
-fn ipv6_number(address: &IpAddr) -> u128 {
-    u128::from_be_bytes(ipv6_octets(*address))
+impl PseudoHeader {
+    /// One address is IPv4, in IPv6's form on the wire.
+    #[cold]
+    fn mixed(source: &IpAddr, destination: &IpAddr) -> Self {
+        let [source, destination] =
+            [source, destination].map(|address| u128::from_be_bytes(ipv6_octets(*address)));
+        Self::Ipv6(source, destination)
+    }
 }
 
 impl<'a> MacInput<'a> {
@@ -54,7 +60,10 @@ impl<'a> MacInput<'a> {
             (IpAddr::V4(source), IpAddr::V4(destination)) => {
                 PseudoHeader::Ipv4(source.to_bits(), destination.to_bits())
             }
-            _ => PseudoHeader::Ipv6(ipv6_number(source), ipv6_number(destination)),
+            (IpAddr::V6(source), IpAddr::V6(destination)) => {
+                PseudoHeader::Ipv6(source.to_bits(), destination.to_bits())
+            }
+            _ => PseudoHeader::mixed(source, destination),
         };
         Self { sne, pseudo_header, tcp, ao, coverage }
     }
@@ -260,4 +269,25 @@ pub enum FieldName {
 enum FieldOctets<'a> {
     Head([u8; MAX_OPTIONS_LENGTH], usize),
     Payload(&'a [u8]),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Segment;
+
+    /// No such segment is on the wire, but a stack can ask for its MAC.
+    #[test]
+    fn ao_08_beside_an_ipv6_address_an_ipv4_address_is_mapped() {
+        let [mapped, ipv6] = ["::ffff:192.0.2.1", "2001:db8::2"].map(|text| text.parse::<IpAddr>().unwrap());
+        let mut tcp = [0; 36];
+        (tcp[12], tcp[20], tcp[21]) = (9 << 4, 29, 16);
+        for [source, destination] in [[mapped, ipv6], [ipv6, mapped]] {
+            let segment = Segment::from_tcp(source, destination, &tcp).unwrap();
+            let input = segment.mac_input(Sne(0), OptionCoverage::Covered).unwrap();
+            let of = |name| input.fields().find(|field| field.name == name).unwrap().as_ref().to_vec();
+            let addresses = [of(FieldName::Source), of(FieldName::Destination)];
+            assert_eq!(addresses, [source, destination].map(|address| ipv6_octets(address).to_vec()));
+        }
+    }
 }

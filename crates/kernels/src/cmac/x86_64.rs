@@ -1,4 +1,4 @@
-//! AES-128-CMAC on x86-64: one message, up to eight side by side with AES-NI, or sixteen with VAES and AVX-512.
+//! AES-128-CMAC on x86-64: one message, up to four or eight side by side with AES-NI, or sixteen with VAES and AVX-512.
 
 use core::arch::x86_64::*;
 use core::fmt;
@@ -234,8 +234,9 @@ fn blocks_before_last(octets: usize) -> usize {
     octets.saturating_sub(1) / 16
 }
 
-/// The cost of [`macs_of_8`].
-const COST: Cost = Cost { once: 13, block: 2 };
+/// The costs of [`macs_of`] four and eight.
+const COST_OF_4: Cost = Cost { once: 7, block: 1 };
+const COST_OF_8: Cost = Cost { once: 13, block: 2 };
 
 /// Computes the MACs of messages side by side, each under its own key, and returns the number computed.
 ///
@@ -255,9 +256,16 @@ pub fn mac_many<'a>(
             count += group.len();
             return;
         }
-        for group in group.chunks(EIGHT).filter(|group| COST.is_worth(group, 16)) {
-            // SAFETY: a key exists only where the processor has AES-NI, and the group is a part of one.
-            unsafe { macs_of_8(group, &mut done) };
+        for group in group.chunks(EIGHT) {
+            if group.len() <= FOUR && COST_OF_4.is_worth(group, 16) {
+                // SAFETY: a key exists only where the processor has AES-NI, and the group is a part of one.
+                unsafe { macs_of::<FOUR>(group, &mut done) };
+            } else if group.len() > FOUR && COST_OF_8.is_worth(group, 16) {
+                // SAFETY: as above.
+                unsafe { macs_of::<EIGHT>(group, &mut done) };
+            } else {
+                continue;
+            }
             count += group.len();
         }
     });
@@ -266,30 +274,32 @@ pub fn mac_many<'a>(
 
 /// As many as keep AES busy: a round takes three or four cycles, and two start in each cycle.
 const EIGHT: usize = 8;
+/// Half of these take half the time for a block, so that two messages gain too.
+const FOUR: usize = 4;
 
 /// The block for states to which the last block has already been added.
 static ZEROS: [u8; 16] = [0; 16];
 
-/// Computes the MACs of a group of at most [`EIGHT`] jobs.
+/// Computes the MACs of a group of at most `LANES` jobs.
 ///
 /// # Safety
 /// The group is one of [`each_group`], or a part of one: its heads have the same length, and its longest tail is first.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
-unsafe fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
+unsafe fn macs_of<const LANES: usize>(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 16])) {
     let Some(last) = group.last() else { return };
     // Lanes without a job repeat the last job.
-    let jobs: [_; EIGHT] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
+    let jobs: [_; LANES] = core::array::from_fn(|lane| group.get(lane).unwrap_or(last));
     let keys = core::array::from_fn(|lane| jobs[lane].key);
     leak!("CMAC: eight messages", jobs[0].key.k1);
-    let mut states = Zeroizing::new([_mm_setzero_si128(); EIGHT]);
+    let mut states = Zeroizing::new([_mm_setzero_si128(); LANES]);
     let heads = core::array::from_fn(|lane| jobs[lane].head.as_ptr());
     // SAFETY: the caller guarantees that all heads have the same length.
-    unsafe { advance_8(&mut states, &keys, &heads, 0..jobs[0].head.len() / 16) };
+    unsafe { advance(&mut states, &keys, &heads, 0..jobs[0].head.len() / 16) };
 
     let mut ended = states.clone();
     each_tail(jobs, blocks_before_last, |starts, blocks, lanes| {
         // SAFETY: the caller guarantees the order, so `each_tail` passes only blocks that these tails have.
-        unsafe { advance_8(&mut states, &keys, starts, blocks) };
+        unsafe { advance(&mut states, &keys, starts, blocks) };
         // Lanes that end later overwrite theirs.
         ended[..lanes].copy_from_slice(&states[..lanes]);
     });
@@ -298,7 +308,7 @@ unsafe fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 
         *state = _mm_xor_si128(*state, job.key.last_block(job.tail));
     }
     // SAFETY: `ZEROS` is one block.
-    unsafe { advance_8(&mut ended, &keys, &[ZEROS.as_ptr(); EIGHT], 0..1) };
+    unsafe { advance(&mut ended, &keys, &[ZEROS.as_ptr(); LANES], 0..1) };
     for (job, state) in group.iter().zip(*ended) {
         done(job.number, &store(state));
     }
@@ -309,10 +319,10 @@ unsafe fn macs_of_8(group: &[Job<'_, &Key>], done: &mut impl FnMut(usize, &[u8; 
 /// # Safety
 /// Each pointer is valid for reads of all these blocks.
 #[target_feature(enable = "aes,sse4.1,ssse3")]
-unsafe fn advance_8(
-    states: &mut [__m128i; EIGHT],
-    keys: &[&Key; EIGHT],
-    starts: &[*const u8; EIGHT],
+unsafe fn advance<const LANES: usize>(
+    states: &mut [__m128i; LANES],
+    keys: &[&Key; LANES],
+    starts: &[*const u8; LANES],
     blocks: Range<usize>,
 ) {
     let mut now = *states;
@@ -377,7 +387,7 @@ impl Drop for SideBySide {
 /// Computes the MACs of sixteen messages, each under its own key: four in a vector.
 ///
 /// # Safety
-/// As for [`macs_of_8`].
+/// As for [`macs_of`].
 #[target_feature(enable = "aes,vaes,avx2,avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn macs_of_16(group: &[Job<'_, &Key>; SIXTEEN], done: &mut impl FnMut(usize, &[u8; 16])) {
     let mut keys = SideBySide(MaybeUninit::uninit());

@@ -26,6 +26,22 @@ const START: usize = 64;
 /// Up to this many connections, L1 holds everything.
 const NEAR: usize = 64;
 
+/// So many segments of any length take less time side by side than one by one.
+const ENOUGH: usize = 4;
+/// Fewer gain if there are so many octets beside the longest.
+const ENOUGH_OCTETS: usize = 512;
+
+/// The octets beside those of the longest message. Computed side by side, these cost little, so they decide whether a batch gains.
+pub(crate) fn octets_beside_longest(lengths: impl Iterator<Item = usize>) -> usize {
+    let (sum, longest) = lengths.fold((0, 0), |(sum, longest), length| (sum + length, longest.max(length)));
+    sum - longest
+}
+
+/// Whether segments of these lengths take less time side by side than one by one.
+fn gains(lengths: impl ExactSizeIterator<Item = usize>) -> bool {
+    lengths.len() >= ENOUGH || octets_beside_longest(lengths) >= ENOUGH_OCTETS
+}
+
 /// Computes the MACs of many segments side by side, each under its own traffic key, faster than one by one.
 ///
 /// `macs[0]` becomes the MAC of the first input, and so on, until either runs out.
@@ -78,7 +94,8 @@ impl<const N: usize> Connection<N> {
 /// [`Connection::verify`].
 ///
 /// Each segment comes with the index of its connection in `connections`: connections, boxes or exclusive references. 16 are computed
-/// side by side, and the next 16 fetched meanwhile: with thousands of connections, pass 64 or more.
+/// side by side, and the next 16 fetched meanwhile: with thousands of connections, pass 64 or more. Two or three short segments are
+/// computed one by one, which is faster.
 ///
 /// # Errors
 /// Those of [`Connection::verify`], through `each`; [`VerifyError::OtherConnection`] if no connection has the index.
@@ -94,10 +111,19 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
             step(connection.borrow(), segment.tcp());
         }
     };
-    (0..BATCH).for_each(|number| fetch(connections, number, Connection::fetch_start));
-    (0..BATCH).for_each(|number| fetch(connections, number, Connection::fetch_to_verify));
+    if segments.len() >= ENOUGH {
+        (0..BATCH).for_each(|number| fetch(connections, number, Connection::fetch_start));
+        (0..BATCH).for_each(|number| fetch(connections, number, Connection::fetch_to_verify));
+    }
     for (batch, chunk) in segments.chunks(BATCH).enumerate() {
         let numbers = batch * BATCH..;
+        if !gains(chunk.iter().map(|(_, segment)| segment.tcp().len())) {
+            for (number, (connection, segment)) in numbers.zip(chunk) {
+                let connection = connections.get_mut(*connection).ok_or(VerifyError::OtherConnection);
+                each(number, connection.and_then(|connection| connection.borrow_mut().verify(segment)));
+            }
+            continue;
+        }
         let mut ahead = [None; BATCH];
         let mut macs = [const { Mac::EMPTY }; BATCH];
         let jobs = ahead.iter_mut().zip(chunk).zip(numbers.clone()).filter_map(
@@ -159,6 +185,16 @@ pub fn sign_batch<C: BorrowMut<Connection<N>>, const N: usize>(
     for batch in 0..segments.len().div_ceil(BATCH) {
         let rest = &mut segments[batch * BATCH..];
         let (segments, next) = rest.split_at_mut(rest.len().min(BATCH));
+        if !gains(segments.iter().map(|(_, tcp)| tcp.len())) {
+            for (number, (connection, tcp)) in segments.iter_mut().enumerate() {
+                let connection = connections.get_mut(*connection).ok_or(SignError::OtherConnection);
+                each(
+                    batch * BATCH + number,
+                    connection.and_then(|connection| connection.borrow_mut().sign(tcp)),
+                );
+            }
+            continue;
+        }
         let mut ahead = [None; BATCH];
         let mut macs = [const { Mac::EMPTY }; BATCH];
         let jobs = ahead.iter_mut().zip(&mut *segments).enumerate().filter_map(

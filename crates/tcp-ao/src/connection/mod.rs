@@ -16,7 +16,7 @@ use crate::counters::Counters;
 use crate::mkt::{MktError, MktParameters, MktSet};
 use crate::types::{Isn, KeyId, SeqNum, Sne, SneTracker, SocketPair};
 
-pub(crate) use batch::{Ahead, BATCH, ToSign, mac_batch};
+pub(crate) use batch::{Ahead, BATCH, ToSign, mac_batch, octets_beside_longest};
 pub use batch::{sign_batch, verify_batch};
 pub use receive::Verified;
 pub use slots::HeardKeys;

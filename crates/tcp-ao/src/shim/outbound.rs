@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use wireseal_mac::Mac;
 
-use crate::connection::{BATCH, Connection, ToSign, mac_batch};
+use crate::connection::{BATCH, Connection, ToSign, mac_batch, octets_beside_longest};
 use crate::error::{ParseError, Refusal};
 use crate::ip::{IpHeader, PROTOCOL_TCP};
 use crate::option::TCP_HEADER_LENGTH;
@@ -17,6 +17,9 @@ use crate::shim::{
     Subject, event,
 };
 use crate::types::{Isn, SocketPair};
+
+/// A batch gains if it has so many octets beside the longest packet.
+const ENOUGH_OCTETS: usize = 600;
 
 /// A packet whose MAC is still to be computed.
 struct Job<'b> {
@@ -72,7 +75,8 @@ where
     /// Takes packets from the stack, each as [`outbound`](Self::outbound) does, with the same `room` for all. For every packet in order,
     /// `each` gets its index and the result.
     ///
-    /// MACs are computed 16 at a time, as in [`inbound_batch`](Self::inbound_batch).
+    /// MACs are computed 16 at a time where that is faster, as in [`inbound_batch`](Self::inbound_batch): from three packets with 350 octets of
+    /// payload on, or eight with 112.
     pub fn outbound_batch<B: AsMut<[u8]>>(
         &mut self,
         now: Duration,
@@ -80,6 +84,15 @@ where
         mut each: impl FnMut(usize, Result<Range<usize>, Refusal>),
     ) {
         for (batch, packets) in packets.chunks_mut(BATCH).enumerate() {
+            let octets = octets_beside_longest(
+                packets.iter_mut().map(|(buffer, room)| buffer.as_mut().len().saturating_sub(*room)),
+            );
+            if octets < ENOUGH_OCTETS {
+                for (number, (buffer, room)) in packets.iter_mut().enumerate() {
+                    each(batch * BATCH + number, self.outbound(now, buffer.as_mut(), *room));
+                }
+                continue;
+            }
             let mut pending = Pending::new();
             for (number, (buffer, room)) in packets.iter_mut().enumerate() {
                 let mut subject = Subject::default();

@@ -206,8 +206,8 @@ fn a_sequence_number_that_changes_its_turn_in_mid_batch_changes_it_for_the_batch
         )
     };
     let (mut batch, mut single) = (world(), world());
-    // 2^31 octets away: behind what was sent before, and ahead once the first of the two has passed.
-    let sequences = [0xc000_0064, 0x4000_0032];
+    // 2^31 octets away: behind what was sent before, and ahead once the first of them has passed. Four are enough to go side by side.
+    let sequences = [0xc000_0064, 0x4000_0032, 0x4000_0032, 0x4000_0032];
     let mut sent = sequences.map(|sequence| Parts::new(ipv4_pair(), ACK, sequence, 6).with_ao(12));
     let mut one_by_one = sent.clone();
     let mut segments: Vec<_> = sent.iter_mut().map(|tcp| (0, &mut tcp[..])).collect();
@@ -254,7 +254,9 @@ fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own
     let mkts = set(TcpAoAlgorithm::HmacSha1, &[(1, 1)]);
     let mut ends = Ends::<3>::connect(ipv4_pair(), (0xc000_0000, 5), &mkts, &mkts);
     let numbers = [0x7fff_ff00, 0xffff_fe80_u32].map(|ahead| ends.active_next.wrapping_add(ahead));
-    let segments = numbers.map(|number| sent(&mut ends.active, ACK, number, 6));
+    // Four are enough to go side by side.
+    let segments =
+        [numbers[0], numbers[1], numbers[1], numbers[1]].map(|number| sent(&mut ends.active, ACK, number, 6));
     let views: Vec<_> = segments.iter().map(|tcp| (0, view(ipv4_pair(), tcp))).collect();
     verify_batch(&mut [&mut ends.passive], &views, |_, verdict| assert!(verdict.is_ok()));
     assert_eq!(ends.passive.highest_received(), (Sne(1), SeqNum(numbers[1])));

@@ -243,16 +243,17 @@ fn established_connections_carry_data_in_batches() {
 fn what_is_no_segment_is_refused_in_a_batch_as_it_is_alone() {
     let mut link = Link::connected(ipv4_pair());
     let signed = link.client_sends(&link.client_data(b"data")).unwrap();
-    let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 8]);
+    // Long enough that the batch looks ahead.
+    let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 3000]);
     let cut = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 6, &[0; 19]);
-    let packets = [signed, vec![], udp.clone(), cut];
+    let packets = [signed, vec![], udp.clone(), cut, udp.clone()];
     let mut single = Link::connected(ipv4_pair()).server.with_observer(Log::default());
     let mut server = link.server.with_observer(Log::default());
     let together = inbound(How::Together, &mut server, link.now, &packets);
     assert_eq!(together, inbound(How::Singly, &mut single, link.now, &packets));
     assert!(together[0].is_ok());
     assert_eq!(together[1], Err(Refusal::Malformed(ParseError::IpTooShort)));
-    assert_eq!(together[2], Ok(udp));
+    assert_eq!([&together[2], &together[4]], [&Ok(udp.clone()), &Ok(udp)]);
     assert_eq!(together[3], Err(Refusal::Malformed(ParseError::TcpTooShort)));
 }
 
@@ -260,8 +261,12 @@ fn what_is_no_segment_is_refused_in_a_batch_as_it_is_alone() {
 #[test]
 fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own() {
     let mut link = Link::connected(ipv4_pair());
-    let numbers = [0x7fff_ff00, 0xffff_fe80_u32].map(|ahead| (CLIENT_ISN + 1).wrapping_add(ahead));
-    let packets = numbers.map(|number| link.client_signs(ACK, number, SERVER_ISN.wrapping_add(1)).unwrap());
+    let numbers = [0x7fff_f000, 0xffff_e000_u32].map(|ahead| (CLIENT_ISN + 1).wrapping_add(ahead));
+    // Long enough that the batch looks ahead.
+    let packets = numbers.map(|number| {
+        let packet = Packet::new(link.pair, ACK, number, SERVER_ISN.wrapping_add(1)).payload(&[1; 1000]);
+        link.client_sends(&packet).unwrap()
+    });
     let mut server = link.server.with_observer(Log::default());
     let verdicts = inbound(How::Together, &mut server, link.now, &packets);
     assert!(verdicts.iter().all(Result::is_ok), "{verdicts:?}");

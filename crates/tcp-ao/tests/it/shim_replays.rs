@@ -120,16 +120,18 @@ fn a_listener_that_is_gone_refuses_a_peer_that_restarted() {
 fn a_refusal_in_a_batch_leaves_no_segment_before_it_without_a_mac() {
     let mut link = Link::connected(ipv4_pair());
     let back = link.pair.reversed();
-    let fin = Packet::new(back, FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1);
-    link.server_sends(&fin).unwrap();
+    let fin = || Packet::new(back, FIN | ACK, SERVER_ISN.wrapping_add(1), CLIENT_ISN + 1).payload(&[1; 1000]);
+    link.server_sends(&fin()).unwrap();
     link.now += seconds(240);
     link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
     let reset = Packet::new(back, RST | ACK, 0, NEW_ISN + 1);
     let mut packets =
-        [fin, reset].map(|packet| ([&[0; OPTION_ROOM], &packet.build()[..]].concat(), OPTION_ROOM));
+        [fin(), fin(), reset].map(|packet| ([&[0; OPTION_ROOM], &packet.build()[..]].concat(), OPTION_ROOM));
     let mut places = Vec::new();
     link.server.outbound_batch(link.now, &mut packets, |_, result| places.push(result.unwrap()));
-    link.client_gets(&packets[0].0[places[0].clone()]).unwrap();
+    for ((packet, _), place) in packets.iter().zip(places).take(2) {
+        link.client_gets(&packet[place]).unwrap();
+    }
 }
 
 #[test]
