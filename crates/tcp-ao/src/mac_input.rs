@@ -278,7 +278,7 @@ mod tests {
 
     /// No such segment is on the wire, but a stack can ask for its MAC.
     #[test]
-    fn ao_08_beside_an_ipv6_address_an_ipv4_address_is_mapped() {
+    fn beside_an_ipv6_address_an_ipv4_address_is_mapped() {
         let [mapped, ipv6] = ["::ffff:192.0.2.1", "2001:db8::2"].map(|text| text.parse::<IpAddr>().unwrap());
         let mut tcp = [0; 36];
         (tcp[12], tcp[20], tcp[21]) = (9 << 4, 29, 16);
