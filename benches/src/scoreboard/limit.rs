@@ -1,4 +1,4 @@
-//! The least that a row can take on this processor: its blocks or octets at the speed of a long message.
+//! The least that a row can take with the kernel that it has: its blocks or octets at the speed of Wireseal's own loop in a long message.
 //!
 //! Two long messages take turns with the row's contenders. The difference of their times has no setup, no padding and no tag in it, only
 //! the kernel's inner loop. A processor may also begin one short MAC before the last one has ended; if it then beats the chain of blocks,

@@ -94,7 +94,7 @@ impl fmt::Display for InstructionSet {
 /// Set when the other bits are valid.
 const DETECTED: u32 = 1 << 31;
 
-/// Set on AMD's Zen 5 and later.
+/// Set on those of AMD's Zen 5 whose vectors of 64 octets are not split.
 const ZEN_5: u32 = 1 << 30;
 
 /// A bit for each path. Threads that detect at the same time store the same value.
@@ -116,7 +116,7 @@ fn detect_all() -> u32 {
     found
 }
 
-/// Whether this is AMD's Zen 5 or later. Vectors of 64 octets take no longer than shorter ones there, but two messages of SHA-256 by SHA-NI
+/// Whether this is a server's or a desktop's Zen 5. Vectors of 64 octets take no longer than shorter ones there, but two messages of SHA-256 by SHA-NI
 /// take longer than on a Zen 4: 174 cycles for a block of each instead of 134.
 #[cfg(target_arch = "x86_64")]
 #[inline]
@@ -264,14 +264,22 @@ mod detect {
         Processor::this().has(path)
     }
 
-    /// Whether this is AMD's family 1Ah or later (AMD's manual, volume 3, appendix E, functions 0 and 1).
+    /// Whether this is a server's or a desktop's Zen 5: [`is_whole_zen_5`].
     pub(super) fn is_zen_5() -> bool {
         #[allow(unused_unsafe, reason = "before Rust 1.94 they are unsafe to call")]
         // SAFETY: every x86-64 processor has CPUID.
         let (maker, version) = unsafe { (__cpuid(0), __cpuid(1).eax) };
-        let is_amd =
-            [maker.ebx, maker.edx, maker.ecx].map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD";
-        is_amd && (version >> 8 & 0xf) + (version >> 20 & 0xff) >= 0x1a
+        is_whole_zen_5([maker.ebx, maker.edx, maker.ecx], version)
+    }
+
+    /// AMD's family 1Ah, models 00h to 1Fh (EPYC 9005) and 40h to 4Fh (Ryzen 9000), by the answers of CPUID's functions 0 and 1 (AMD's manual,
+    /// volume 3, appendix E). Mobile ones of the family split vectors of 64 octets.
+    pub(super) fn is_whole_zen_5(maker: [u32; 3], version: u32) -> bool {
+        let family = (version >> 8 & 0xf) + (version >> 20 & 0xff);
+        let model = version >> 4 & 0xf | version >> 12 & 0xf0;
+        maker.map(u32::to_le_bytes).as_flattened() == b"AuthenticAMD"
+            && family == 0x1a
+            && matches!(model, 0x00..=0x1f | 0x40..=0x4f)
     }
 
     /// Whether every processor with one path has the other.
@@ -340,6 +348,24 @@ mod detect {
         use std::vec::Vec;
 
         use super::*;
+
+        #[test]
+        fn a_whole_zen_5_is_told_from_its_relatives() {
+            // "Auth", "enti" and "cAMD" in the order of EBX, EDX and ECX; "Genu", "ineI" and "ntel".
+            let amd = [*b"Auth", *b"enti", *b"cAMD"].map(u32::from_le_bytes);
+            let intel = [*b"Genu", *b"ineI", *b"ntel"].map(u32::from_le_bytes);
+            for (name, maker, version, expected) in [
+                ("EPYC 9005", amd, 0x00b0_0f21, true),
+                ("EPYC 9005, dense", amd, 0x00b1_0f10, true),
+                ("Ryzen 9000", amd, 0x00b4_0f40, true),
+                ("Ryzen AI 300", amd, 0x00b2_0f40, false),
+                ("EPYC 9004, Zen 4", amd, 0x00a1_0f11, false),
+                ("EPYC 7003, Zen 3", amd, 0x00a0_0f11, false),
+                ("the same number from Intel", intel, 0x00b0_0f21, false),
+            ] {
+                assert_eq!(is_whole_zen_5(maker, version), expected, "{name}");
+            }
+        }
 
         #[test]
         fn a_processor_gets_the_paths_that_it_and_its_operating_system_have() {

@@ -64,8 +64,8 @@
 //! Keys live where you put them, never on a heap. They are wiped on drop, and `Debug` shows no octets. HMAC's chaining values are
 //! yours to wipe. A text that is not authentic is zeroed before the call returns.
 //!
-//! Not wiped: values that the compiler spills from registers to the stack (chaining values, key stream, Poly1305's r and its powers, MACs),
-//! and copies that moving a key leaves on the stack.
+//! Not wiped: values that the compiler spills from registers to the stack (ChaCha20's key, chaining values, key stream, Poly1305's r and its
+//! powers, MACs), and copies that moving a key leaves on the stack.
 //!
 //! No branch and no address depends on a key or a text; only whether a packet is authentic becomes public. `examples/constant_time` checks
 //! this with valgrind's memcheck, or by timing where valgrind does not know the instructions; `examples/constant_time_leaks` shows that the

@@ -120,7 +120,7 @@
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], [`Policy`], and the ids
 //!   and counters of `wireseal-tcp-ao`.
 //! * `simulation`: the key manager's decisions about a socket of a simulated kernel, `SimulatedSocket`. The simulator of an operator's year in
-//!   `models` uses it; programs have no use for it.
+//!   `models` uses it; programs have no use for it, and it may change in any version.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(target_os = "linux")]
 

@@ -112,17 +112,14 @@ pub const fn decode_packet_number(largest: Option<u64>, truncated: u32, length: 
         None => 0,
     };
     let window = 1_u64 << (8 * length.octets());
-    // RFC 9000 §A.3 in fewer steps, because decryption waits for the number: it lies in the window that ends here.
+    // RFC 9000 §A.3 in fewer steps, because decryption waits for the number: it lies in the window that ends here. Without branches: what is
+    // decoded is not authenticated yet, and must not show in the timing (RFC 9001 §9.5).
     let end = expected.saturating_add(window / 2);
     let before_end = end.wrapping_sub(truncated as u64) & (window - 1);
     let number = end.wrapping_sub(before_end);
-    if end < before_end {
-        number.wrapping_add(window)
-    } else if number > MAX_PACKET_NUMBER && expected <= MAX_PACKET_NUMBER {
-        number - window
-    } else {
-        number
-    }
+    let is_below = end < before_end;
+    let is_above = !is_below & (number > MAX_PACKET_NUMBER) & (expected <= MAX_PACKET_NUMBER);
+    number.wrapping_add(window * is_below as u64).wrapping_sub(window * is_above as u64)
 }
 
 /// Gives out the packet numbers of one packet number space, each once.

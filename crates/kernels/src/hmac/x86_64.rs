@@ -120,7 +120,7 @@ struct Many<const WORDS: usize, const OCTETS: usize> {
     sixteen: unsafe fn(&[KeyedJob<'_, WORDS>], &mut [[u8; OCTETS]; 16]),
     /// The cost of sixteen in blocks of messages computed two at a time with SHA-NI; `None` if sixteen are never faster.
     cost: Option<Cost>,
-    /// The same on a Zen 5 or later.
+    /// The same on a Zen 5 of servers and desktops.
     cost_zen_5: Cost,
     /// The same in blocks with BMI2. Not measured: scaled from the next field by the time of a block on Zen 3.
     cost_bmi2: Cost,

@@ -125,7 +125,7 @@ impl OneTimeKey {
             } else if let Some(powers) = &self.powers {
                 let (first, eights) = blocks.as_rchunks();
                 let h = h.one_by_one(first, self.r);
-                // SAFETY: powers prove the target features.
+                // SAFETY: powers are only made with the token of the target features.
                 unsafe { powers.blocks(h, eights) }
             } else {
                 vectors.blocks_into(h, blocks, self.r)
