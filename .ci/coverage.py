@@ -1,9 +1,9 @@
-"""Compares the regions that no test reaches with the list of those that none can.
+"""Compares the regions that no test reaches with uncovered.toml, the list of those that no test can reach.
 
     python3 .ci/coverage.py EXPORT     EXPORT is what `cargo llvm-cov --json` writes
 
-Prints each region of the crates below that is not reached and not in uncovered.toml, and each entry of it whose code is reached or gone;
-exits with 1 if there is one. A region is a piece of code that runs as a whole, such as one side of a `?`.
+For the crates below, prints each region that is neither reached nor listed, and each list entry whose code is now reached or gone. Exits with
+1 if it prints any. A region is a piece of code that runs as a whole, such as one side of a `?`.
 """
 
 import json
@@ -16,7 +16,7 @@ CRATES = ("algorithms", "mac", "aead", "tcp-ao", "quic", "keys")
 
 
 def unreached(path, segments):
-    """(line, column, the line's text) of each region without a run, and how many regions there are. Tests in the file are left out."""
+    """(line, column, text of the line) of each region that never ran, and the number of all regions. Skips the tests in the file."""
     lines = path.read_text().splitlines()
     tests = next((i for i, line in enumerate(lines, 1) if line.startswith("#[cfg(test)]") and i < len(lines) and lines[i].startswith("mod ") and lines[i].endswith("{")), len(lines) + 1)
     found, count = [], 0
@@ -32,7 +32,7 @@ def main(export):
     listed = tomllib.loads((ROOT / ".ci/uncovered.toml").read_text())["region"]
     for entry in listed:
         if set(entry) != {"file", "code", "reason"}:
-            sys.exit(f"uncovered.toml: an entry has a file, a code and a reason, and this one: {entry}")
+            sys.exit(f"uncovered.toml: an entry needs a file, a code and a reason, not {entry}")
     used = [False] * len(listed)
     findings, count, missed = [], 0, 0
     for file in json.loads(Path(export).read_text())["data"][0]["files"]:
@@ -49,7 +49,7 @@ def main(export):
                 used[i] = True
             if not matches:
                 findings.append(f"{name}:{line}:{column}: no test reaches this: {code}")
-    findings += [f"{e['file']}: reached, or gone; take it out of uncovered.toml: {e['code']}" for e, u in zip(listed, used) if not u]
+    findings += [f"{e['file']}: reached or gone; remove it from uncovered.toml: {e['code']}" for e, u in zip(listed, used) if not u]
     print("\n".join(findings))
     print(f"{count} regions, {count - missed} reached by a test, {missed - len([f for f in findings if 'no test' in f])} listed; {len(findings)} findings")
     return 1 if findings else 0
