@@ -355,6 +355,83 @@ fn secrets_that_are_empty_or_too_long_are_found() {
     assert_eq!(of(b"abcdefabcdef"), [""; 0]);
 }
 
+/// What secrets look like that were probably not meant so.
+#[test]
+fn secrets_that_were_probably_not_meant_so_are_found() {
+    let of = |octets: &[u8], notation| {
+        let secret = wireseal_keys::Secret::new(octets.to_vec().into(), notation);
+        let found =
+            check(&with(|chain| chain.keys[1].secret = secret.clone()), moment("2026-06-15T00:00:00Z"), &[]);
+        let kinds = found
+            .iter()
+            .map(|finding| finding.kind)
+            .filter(|kind| !["refused", "weak-secret"].contains(kind));
+        kinds.collect::<Vec<_>>().join(" ")
+    };
+    let text = |octets: &[u8]| of(octets, wireseal_keys::Notation::Text);
+    for (octets, kinds) in [
+        (&b"a secret of the tests"[..], ""),
+        (b"a secret of the tests\n", "line-end"),
+        (b"a secret of the tests\r", "line-end"),
+        (b" a secret of the tests", "white-space"),
+        (b"a secret of the tests\t", "white-space"),
+        (b"\"a secret of the tests\"", "quotes"),
+        (b"'a secret of the tests'", "quotes"),
+        (b"`a secret of the tests`", "quotes"),
+        (b"\"a secret of the tests'", ""),
+        (b"\"", ""),
+        ("a secr\u{e9}t of the tests".as_bytes(), "not-ascii"),
+        (b"a secret\x01of the tests", "control-characters"),
+        (b"0123456789abcdef", "hex-as-text"),
+        (b"01:23:45:67:89:ab:cd:ef", "hex-as-text"),
+        (b"0123456789abcde", ""),
+        (b"0123456789abcd", ""),
+        (b"0123456789abcdefg", ""),
+        (b"0x12", "hex-as-text"),
+        (b"0X12", "hex-as-text"),
+        (b"0x1", ""),
+        (b"0x", ""),
+        (b"$9$of-the-tests", "scrambled"),
+        (b"$8$of-the-tests", "scrambled"),
+        (b"$7$of-the-tests", ""),
+    ] {
+        assert_eq!(text(octets), kinds, "{:?}", String::from_utf8_lossy(octets));
+    }
+    // Octets that are no text may be any.
+    for notation in [wireseal_keys::Notation::Hexadecimal, wireseal_keys::Notation::Base64] {
+        assert_eq!(of(b"0123456789abcdef", notation), "");
+        assert_eq!(of(b"a secret\x01of \xe9 the tests", notation), "");
+    }
+    // The same secret twice, but not one that only the router knows.
+    let twice = |edit: &dyn Fn(&mut ChainKey)| {
+        let file = with(|chain| {
+            chain.keys[1].secret = chain.keys[0].secret.clone();
+            chain.keys.iter_mut().for_each(edit);
+        });
+        found(&file)
+    };
+    assert_eq!(
+        twice(&|_| {}),
+        [
+            "same-secret core/2: the secret is also that of core/1, so rolling over from one to the other gains nothing"
+        ]
+    );
+    assert_eq!(twice(&|key| key.secret = encrypted()), [""; 0]);
+    // Some algorithms require long ones.
+    let least = |length: usize| {
+        let octets: Vec<u8> = (b'A'..=b'z').cycle().take(length).collect();
+        let secret = wireseal_keys::Secret::new(octets.into(), wireseal_keys::Notation::Text);
+        found(&with(|chain| {
+            (chain.keys[1].algorithm, chain.keys[1].mac_length, chain.keys[1].secret) =
+                ("HMAC-SHA256-128".parse().unwrap(), 16, secret.clone());
+        }))
+    };
+    assert!(!least(32).iter().any(|found| found.starts_with("weak")), "{:?}", least(32));
+    let expected =
+        "weak-secret core/2: the secret has 31 octets, but HMAC-SHA256-128 requires at least 32".to_owned();
+    assert!(least(31).contains(&expected), "{:?}", least(31));
+}
+
 #[test]
 fn what_a_key_can_be_used_for_has_a_name() {
     let all = [Usable::Whole, Usable::Accepted, Usable::NotYet, Usable::Expired, Usable::Unknown];

@@ -21,6 +21,7 @@ mod junos;
 mod junos_groups;
 mod key_files;
 mod lifetimes;
+mod limits;
 #[cfg(unix)]
 mod loading;
 mod losses;

@@ -295,18 +295,20 @@ fn state_in_xml_is_ignored_and_what_is_in_the_wrong_place_is_refused() {
 /// A value may stand for another one only where both together do not go too deep.
 #[test]
 fn aliases_of_yaml_may_not_go_too_deep() {
-    let text = |depth: usize| {
-        let [open, close] = ["[", "]"].map(|bracket| bracket.repeat(depth));
-        format!("a: &a {open}x{close}\nb: {open}*a{close}\n")
+    let text = |inside: usize, around: usize| {
+        let nested = |depth: usize, value: &str| format!("{}{value}{}", "[".repeat(depth), "]".repeat(depth));
+        format!("a: &a {}\nb: {}\n", nested(inside, "x"), nested(around, "*a"))
     };
     let of =
         |text: &str| read(Path::new("g.yaml"), text, Some(Format::GoBgp)).map(drop).unwrap_err().to_string();
-    assert!(of(&text(30)).contains("has no key for TCP-AO"), "{}", of(&text(30)));
-    assert!(
-        of(&text(40)).contains("line 2, column 44: lists or tables are nested too deeply"),
-        "{}",
-        of(&text(40))
-    );
+    for (inside, around) in [(31, 32), (32, 31), (63, 0)] {
+        let [fits, deep] = [around, around + 1].map(|around| of(&text(inside, around)));
+        assert!(fits.contains("has no key for TCP-AO"), "{fits}");
+        assert!(
+            deep.contains(": line 2, column ") && deep.ends_with("lists or tables are nested too deeply"),
+            "{deep}"
+        );
+    }
 }
 
 #[test]
@@ -332,6 +334,8 @@ fn yaml_may_be_empty_and_wrong_from_its_start() {
         "a: b\n@",
         "[a]\n@",
         "[a] b",
+        "a: 1\n...\n@\n",
+        "--- a\n...\n%YAML x\n",
         "\"a\" b",
         "[a\n",
         "--- a\n--- @\n",

@@ -234,6 +234,10 @@ fn data_that_cannot_be_read_is_refused_with_its_place() {
     assert!(error(&long).to_string().contains("anchors and aliases stand for too much"));
     let short = long.replace(", *a]", "]");
     assert!(error(&short).to_string().contains("has no key for TCP-AO"));
+    // So does what an anchor is for, before any alias.
+    let one = |length: usize| format!("a: &a {}\n", "x".repeat(length));
+    assert!(error(&one(4 << 20)).to_string().contains("anchors and aliases stand for too much"));
+    assert!(error(&one((4 << 20) - 1)).to_string().contains("has no key for TCP-AO"));
     // Dates and numbers with a point are no obstacle in TOML.
     let text = "[global.config]\na = 1.5\nb = 2026-01-01T00:00:00Z\nc = [1, 2.5]\n[[keychains]]\nconfig = 2026-01-01\n";
     assert!(error(text).to_string().ends_with("line 6, column 10, name: is missing"), "{}", error(text));
