@@ -1,6 +1,6 @@
 //! Two ends' files at the edges of what is said about them: chains that meet without a choice, keys of one moment, keys of one id.
 
-use wireseal_keys::{ChainKey, ConfiguredEnd, Format, KeyFile, MetBy, Relation, Timestamp, pairs};
+use wireseal_keys::{ChainKey, ConfiguredEnd, Format, KeyFile, MetBy, Relation, Timestamp, meet, pairs};
 
 use crate::ends::{end, met, now, said, toml};
 
@@ -126,4 +126,24 @@ fn the_only_chains_meet_whatever_their_neighbors() {
     assert_eq!(met([&one, &other], None), Ok(("core:core".to_owned(), MetBy::Only)));
     one.chains.push(wireseal_keys::Chain { neighbors: vec![], ..one.chains[0].clone() });
     assert_eq!(met([&one, &other], None), Ok(("core:core".to_owned(), MetBy::Address)));
+}
+
+/// Only a router's own configuration has all of its addresses.
+#[test]
+fn a_daemon_may_have_addresses_that_its_file_does_not_tell() {
+    let [mut one, mut other] =
+        [[1, 2], [2, 1]].map(|[send, recv]| toml(send, recv, "AES-128-CMAC-96", SECRET, ""));
+    other.addresses = ["192.0.2.2".parse().unwrap()].into();
+    for (format, address, count) in [
+        (Some(Format::Bird), "192.0.2.9", 0),
+        (Some(Format::Eos), "192.0.2.9", 1),
+        (Some(Format::Eos), "192.0.2.2", 0),
+        (None, "192.0.2.9", 1),
+    ] {
+        one.chains[0].neighbors = vec![address.parse::<cidr::IpCidr>().unwrap().into()];
+        other.format = format;
+        let found = meet([&one, &other], None).unwrap().strangers([&one, &other], ["A", "B"]);
+        let found = found.iter().filter(|found| found.kind == "other-neighbors");
+        assert_eq!(found.count(), count, "{format:?} {address}");
+    }
 }

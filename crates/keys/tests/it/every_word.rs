@@ -48,7 +48,7 @@ bgp 65000
  peer G tcp-ao policy P
  peer 192.0.2.1 group G
  peer 192.0.2.2 tcp-ao policy P
- vpn-instance red
+ ipv4-family vpn-instance red
   peer 192.0.2.3 tcp-ao policy P
 msdp
  peer 192.0.2.4 tcp-ao P
@@ -159,19 +159,49 @@ router bgp 65000
       neighbor 192.0.2.3 password shared-secret profile core algorithm aes-128-cmac-96
 ";
 
+const BIRD: &str = "template bgp T {
+    authentication ao;
+    keys { key { send id 1; recv id 2; secret \"hunter2\"; algorithm cmac aes128; preferred; }; };
+}
+protocol bgp one from T {
+    neighbor 192.0.2.1 as 65000;
+}
+protocol bgp from T {
+    neighbor 192.0.2.2 as 65000;
+}
+";
+
 #[test]
 fn every_word_counts() {
-    let found = [(Format::Vrp, VRP), (Format::IosXe, IOS_XE), (Format::IosXr, IOS_XR), (Format::Eos, EOS)]
-        .map(|(format, text)| format!("{format}: {}", ignored(format, text).join(", ")));
+    let found = [
+        (Format::Vrp, VRP),
+        (Format::IosXe, IOS_XE),
+        (Format::IosXr, IOS_XR),
+        (Format::Eos, EOS),
+        (Format::Bird, BIRD),
+    ]
+    .map(|(format, text)| format!("{format}: {}", ignored(format, text).join(", ")));
     // Names, settings of others, marks of an end, and secrets that only the router can decrypt.
     assert_eq!(
         found,
         [
-            "vrp: 1: mode, 11: %^%#, 22: 65000, 23: group, 23: G, 23: internal, 30: peer, 32: policy",
+            "vrp: 1: mode, 11: %^%#, 22: 65000, 23: group, 23: G, 23: internal, 27: ipv4-family, 30: peer, 32: policy",
             "ios-xe: 18: 65000, 21: exit-peer-session, 23: neighbor, 23: G, 23: peer-group, 29: ipv4, 31: exit-address-family",
             "ios-xr: 1: CET, 10: !, 20: !, 28: !, 29: 65000, 32: !, 35: !, 38: !, 41: !, 45: !, 49: !, 50: !, 51: !",
             "eos: 1: service, 1: routing, 1: protocols, 1: model, 2: management, 2: security, 5: hunter3, 6: hunter4, 7: 65000, 8: neighbor, \
              8: G, 8: peer, 8: group, 12: remote-as, 12: 65001, 13: remote-as, 13: 65001",
+            "bird: 4: }, 6: as, 6: 65000;, 7: }, 9: as, 9: 65000;, 10: }",
         ]
     );
+}
+
+/// Where a command stands shows in its words, too: what a terminal has pasted without indentation is the same configuration.
+#[test]
+fn indentation_is_not_needed() {
+    for (format, text) in
+        [(Format::Vrp, VRP), (Format::IosXe, IOS_XE), (Format::IosXr, IOS_XR), (Format::Eos, EOS)]
+    {
+        let flat = text.lines().map(|line| line.trim_start().to_owned() + "\n").collect::<String>();
+        assert_eq!(outcome(&flat, format), outcome(text, format), "{format}");
+    }
 }

@@ -268,11 +268,12 @@ fn words_of_any_length_are_written_into_one_buffer() {
                 chain.name = long[..5000].to_owned();
                 chain.neighbors =
                     (1..100).map(|last| neighbor(&format!("192.0.2.{last}"), None, None)).collect();
-                (2..40).for_each(|id| {
+                for id in 2..40_u8 {
+                    let ids = KeyId(id);
                     second(chain, |key| {
-                        (key.key_id, key.send_id, key.recv_id) = (id, KeyId(id as u8), KeyId(id as u8))
+                        (key.key_id, key.send_id, key.recv_id) = (id.into(), ids, ids);
                     });
-                });
+                }
             },
         ];
         for edit in edits {

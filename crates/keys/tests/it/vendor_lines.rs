@@ -370,6 +370,11 @@ fn lines_of_ios_xr() {
         IOS_XR,
         &[
             (
+                "key-string clear",
+                "key-string cleer",
+                "line 4, column 3, key-string: expected clear, password or password6, and one word",
+            ),
+            (
                 "  crypto",
                 "  cryptographic-algorithm HMAC-SHA1-96\n  crypto",
                 "line 7, column 3, cryptographic-algorithm: is given twice",
