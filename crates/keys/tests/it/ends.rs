@@ -52,18 +52,18 @@ algorithm = "AES-128-CMAC-96"
 secret = "a secret for both ends"
 "#;
 
-fn file(text: &str, format: Format) -> KeyFile {
+pub(crate) fn file(text: &str, format: Format) -> KeyFile {
     read(Path::new("keys"), text, Some(format)).unwrap()
 }
 
 /// The names of the chains that meet, and how they were found, or the error.
-fn met(files: [&KeyFile; 2], names: Option<&str>) -> Result<(String, MetBy), String> {
+pub(crate) fn met(files: [&KeyFile; 2], names: Option<&str>) -> Result<(String, MetBy), String> {
     let meeting = meet(files, names).map_err(|error| error.to_string())?;
     let [one, other] = meeting.ends.map(|end| end.chain.name.as_str());
     Ok((format!("{one}:{other}"), meeting.by))
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     "2026-06-01T00:00:00Z".parse().unwrap()
 }
 
@@ -262,7 +262,7 @@ fn what_the_other_end_cannot_be_configured_with_is_said() {
     );
 }
 
-fn end(file: &KeyFile, format: Format) -> ConfiguredEnd<'_> {
+pub(crate) fn end(file: &KeyFile, format: Format) -> ConfiguredEnd<'_> {
     ConfiguredEnd { chain: &file.chains[0], implementation: Implementation::reading(Some(format)) }
 }
 
@@ -343,7 +343,7 @@ fn what_an_ends_own_implementation_refuses_is_said() {
 }
 
 /// A chain of one key, with further lines of TOML.
-fn toml(send: u8, recv: u8, algorithm: &str, secret: &str, more: &str) -> KeyFile {
+pub(crate) fn toml(send: u8, recv: u8, algorithm: &str, secret: &str, more: &str) -> KeyFile {
     let key = format!(
         "[[key-chain.key]]\nsend-id = {send}\nrecv-id = {recv}\nalgorithm = \"{algorithm}\"\nsecret = \"{secret}\"\n{more}"
     );
@@ -351,7 +351,7 @@ fn toml(send: u8, recv: u8, algorithm: &str, secret: &str, more: &str) -> KeyFil
 }
 
 /// Every finding about the first chains of two files, as `kind: sentence`.
-fn said(ends: [ConfiguredEnd<'_>; 2], skew_seconds: u32) -> Vec<String> {
+pub(crate) fn said(ends: [ConfiguredEnd<'_>; 2], skew_seconds: u32) -> Vec<String> {
     let found = compare(ends, ["A", "B"], skew_seconds, [now(), Timestamp::MAX]);
     found.into_iter().map(|found| format!("{}: {}", found.kind, found.sentence)).collect()
 }

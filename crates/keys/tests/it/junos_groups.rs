@@ -37,6 +37,42 @@ fn groups_are_inherited_where_they_are_applied() {
     assert_eq!(file(&set).chains[0].accept_tolerance, 7);
 }
 
+/// `*` stands for any characters, also for none, and `?` for one.
+#[test]
+fn a_pattern_matches_whole_names() {
+    for (pattern, name, does_match) in [
+        ("core", "core", true),
+        ("cor", "core", false),
+        ("<*>", "core", true),
+        ("<core>", "core", true),
+        ("<core*>", "core", true),
+        ("<core?>", "core", false),
+        ("<c?re>", "core", true),
+        ("<c?re>", "cre", false),
+        ("<?>", "c", true),
+        ("<c*e>", "core", true),
+        ("<c*x>", "core", false),
+        ("<*re>", "core", true),
+        ("<*rx>", "core", false),
+        ("<*or>", "core", false),
+        ("<*aab>", "aaab", true),
+        ("<*-a-b>", "x-a-a-b", true),
+        ("<a*b*c>", "aabbcbc", true),
+        ("<a*b*c>", "aabbcb", false),
+        ("<**>", "core", true),
+    ] {
+        let chain = |inside: &str| format!("security {{ authentication-key-chains {{ {inside} }} }}\n");
+        let group = chain(&format!("key-chain {pattern} {{ tolerance 7; }}"));
+        let text = format!(
+            "groups {{ one {{ {group} }} }}\napply-groups one;\n{}",
+            chain(&format!("key-chain {name} {{ {} }}", key(1)))
+        );
+        let file = file(&text);
+        let chain = file.chains.iter().find(|chain| chain.name == name).unwrap();
+        assert_eq!(chain.accept_tolerance, if does_match { 7 } else { 3600 }, "{pattern} {name}");
+    }
+}
+
 #[test]
 fn a_groups_patterns_match_what_is_there() {
     let groups = format!(

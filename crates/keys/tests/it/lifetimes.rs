@@ -111,7 +111,9 @@ fn early_and_expired_are_so_to_the_second() {
 #[test]
 fn chains_have_the_same_keys_if_nothing_that_matters_differs() {
     let one = chain(vec![key(1, between(10, 20), between(10, 20)), Key::new(2, mkt(2, 2))]);
-    assert!(one.has_same_keys(&one.clone().with_description("another text")));
+    let described = one.clone().with_description("another text");
+    assert!(one.has_same_keys(&described));
+    assert_eq!((one.description(), described.description()), (None, Some("another text")));
     let secret = MasterKey::new(b"a secret of same length").unwrap();
     let other_secret = Mkt::new(KeyId(2), KeyId(2), TcpAoAlgorithm::Aes128Cmac, secret).unwrap();
     for keys in [
@@ -411,6 +413,24 @@ proptest! {
         };
         prop_assert_eq!(ids(&chain, now), ids(&chain, later));
         prop_assert_eq!(preferred(&chain, now), preferred(&chain, later));
+    }
+}
+
+#[test]
+fn timestamps_are_within_the_years_that_can_be_written() {
+    let [first, last] = [-62_167_219_200, 253_402_300_799];
+    for (seconds, text) in [
+        (i64::MIN, "0000-01-01T00:00:00Z"),
+        (first - 1, "0000-01-01T00:00:00Z"),
+        (first, "0000-01-01T00:00:00Z"),
+        (first + 1, "0000-01-01T00:00:01Z"),
+        (0, "1970-01-01T00:00:00Z"),
+        (last - 1, "9999-12-31T23:59:58Z"),
+        (last, "9999-12-31T23:59:59Z"),
+        (last + 1, "9999-12-31T23:59:59Z"),
+        (i64::MAX, "9999-12-31T23:59:59Z"),
+    ] {
+        assert_eq!(at(seconds).to_string(), text, "{seconds}");
     }
 }
 

@@ -8,8 +8,10 @@ mod convert;
 mod damage;
 mod embedded;
 mod ends;
+mod ends_edges;
 mod eos;
 mod errors;
+mod every_word;
 mod followed_chain;
 mod formats;
 mod gobgp;
@@ -25,6 +27,7 @@ mod limits;
 #[cfg(unix)]
 mod loading;
 mod losses;
+mod losses_of_neighbors;
 #[cfg(target_os = "linux")]
 #[path = "../../../tcp-ao/tests/it/memory.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
@@ -40,6 +43,7 @@ mod roll_commands;
 mod roll_gobgp;
 mod roll_refused;
 mod routers;
+mod same_keys;
 mod shapes;
 #[path = "../../../tcp-ao/tests/it/shim_support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]

@@ -315,6 +315,18 @@ fn a_rollover_with_overlap_has_no_outage() {
     );
 }
 
+/// The end of the period does not belong to it, whatever happens then.
+#[test]
+fn nothing_is_said_of_the_end_of_the_period() {
+    let one = chain("one", vec![key(1, [1, 1], [[None, Some(5)], [None, Some(5)]])]);
+    let [one, other] = ends([&one, &one], LATEST);
+    let between = |from, until| outages(one, other, 0, moment(from), moment(until));
+    assert_eq!((between(0, 5), between(5, 5), between(6, 5)), (vec![], vec![], vec![]));
+    let found = between(0, 6);
+    assert_eq!(found.iter().map(|outage| outage.reason.kind()).collect::<Vec<_>>(), ["no-key"; 2]);
+    assert!(found.iter().all(|outage| (outage.from, outage.until) == (moment(5), moment(6))));
+}
+
 /// Where the longest send lifetime decides, one without an end is longer than any other.
 #[test]
 fn the_longest_lifetime_is_signed_with() {
@@ -327,6 +339,9 @@ fn the_longest_lifetime_is_signed_with() {
         ([[Some(0), Some(8)], [Some(0), None]], 2),
         ([[Some(0), Some(8)], [None, Some(7)]], 2),
         ([[None, None], [Some(0), None]], 1),
+        ([[Some(0), Some(5)], [Some(1), Some(5)]], 1),
+        ([[Some(1), Some(5)], [Some(0), Some(4)]], 1),
+        ([[Some(1), Some(5)], [Some(-2), Some(4)]], 2),
     ] {
         let keys = lives.iter().zip([1, 2]).map(|(life, id)| key(id.into(), [id, id], ids(*life))).collect();
         let one = chain("one", keys);

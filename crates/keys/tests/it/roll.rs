@@ -94,6 +94,11 @@ fn a_plan_for_a_chain_that_names_its_key_names_the_next_one() {
         assert_eq!(text.collect::<Vec<_>>(), [format!("preferred = {new}")]);
     }
     assert_eq!(changes.len(), 2);
+    // Others name none, and lifetimes decide.
+    texts[0].1 = texts[0].1.replacen("preferred = 7\n", "", 1);
+    let files = self::files(&texts);
+    let changes = self::plan(&files, wish()).unwrap().changes(Side::One, &files[0], &texts[0].1, &secret());
+    assert!(changes.unwrap().iter().all(|change| !change.text.contains("preferred")));
 }
 
 #[test]

@@ -92,6 +92,26 @@ fn numbers_go_on_as_they_are() {
     assert_eq!(new(&[u64::MAX, 0], 10), (1, 12));
 }
 
+/// The number is the SendID only if the format has room for it, and is not just the next one.
+#[test]
+fn a_number_that_is_a_send_id_fits_into_the_chain() {
+    let new = |format: Format, [send, recv, taken]: [u8; 3]| {
+        let mut files = with(format, |chain| {
+            let key = &mut chain.keys[0];
+            (key.key_id, key.send_id, key.recv_id) = (send.into(), KeyId(send), KeyId(recv));
+        });
+        let present = &mut files[1].chains[0].keys[0];
+        (present.send_id, present.recv_id) = (KeyId(recv), KeyId(send));
+        let another =
+            ChainKey { key_id: 99, send_id: KeyId(taken), recv_id: KeyId(taken), ..present.clone() };
+        files[1].chains[0].keys.push(another);
+        plan(&files, wish()).map(|plan| (plan.ends[0].new.key_id, plan.ends[0].new.send_id)).unwrap()
+    };
+    assert_eq!(new(Format::Toml, [10, 20, 11]), (12, 12), "8 is free as a number, and not as an id");
+    assert_eq!(new(Format::Junos, [62, 20, 99]), (63, 63));
+    assert_eq!(new(Format::Junos, [63, 20, 99]), (0, 64), "Junos numbers keys from 0 to 63");
+}
+
 #[test]
 fn an_old_key_that_ends_earlier_still_does() {
     let early = moment("2026-12-01T00:30:00Z");

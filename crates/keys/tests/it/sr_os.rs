@@ -182,6 +182,16 @@ fn entries_are_paired_by_secret_algorithm_and_begin() {
     let alone = "pairing k 8: send entry 2 has no receive entry with its secret and algorithm, so its key is left out: an MKT is for \
                  both directions";
     assert_eq!(findings(&file), [alone]);
+    // Secrets that differ are no key, whenever they begin. The moment decides between those that cannot be compared.
+    let of = |send: &str, receive: &str| keychain(&format!("send {{\n{send}}}\nreceive {{\n{receive}}}\n"));
+    let differ = error(&of(&entry(1, "one", sha, "1"), &entry(9, "two", sha, "1")));
+    assert!(differ.contains("send entry 1 has no receive entry with its secret"), "{differ}");
+    let hidden = |id, secret: &str, begin| entry(id, &format!("\"{secret}\" hash2"), sha, begin);
+    let [send, receive] =
+        [hidden(1, "aaaa", "1") + &hidden(2, "bbbb", "2"), hidden(9, "cccc", "2") + &hidden(10, "dddd", "1")];
+    let file = read_text(&of(&send, &receive));
+    let ids = file.chains[0].keys.iter().map(|key| (key.send_id.0, key.recv_id.0)).collect::<Vec<_>>();
+    assert_eq!(ids, [(1, 10), (2, 9)]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use wireseal_keys::{Format, read};
 use crate::routers::{keys, neighbors, remarks};
 
 /// The error; or each chain with its keys, tolerance and neighbors, then the remarks, then the lines of keys that are skipped.
-fn outcome(text: &str, format: Format) -> String {
+pub(crate) fn outcome(text: &str, format: Format) -> String {
     let file = match read(Path::new("keys"), text, Some(format)) {
         Err(error) => return error.to_string().trim_start_matches("keys: ").to_owned(),
         Ok(file) => file,
@@ -369,6 +369,11 @@ fn lines_of_ios_xr() {
         Format::IosXr,
         IOS_XR,
         &[
+            (
+                "key-string clear",
+                "key-string cleer",
+                "line 4, column 3, key-string: expected clear, password or password6, and one word",
+            ),
             (
                 "  crypto",
                 "  cryptographic-algorithm HMAC-SHA1-96\n  crypto",

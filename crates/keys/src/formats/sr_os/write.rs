@@ -36,6 +36,11 @@ pub(super) fn that_can_be(
         }
     }
     chain.neighbors.retain(|neighbor| !taken.contains(neighbor) && own.insert(neighbor.clone()));
+    for Neighbor { address, interface, .. } in &chain.neighbors {
+        if let Some(interface) = interface.as_ref().filter(|_| !address.is_host_address()) {
+            losses.push(format!("chain {:?}: the interface {interface} of {address}", chain.name));
+        }
+    }
     taken.extend(own);
     Some(chain)
 }
