@@ -313,9 +313,11 @@ impl World {
         {
             return Ok(());
         }
-        let pair = Segment::parse(&packet)
-            .ok()
+        let segment = Segment::parse(&packet).ok();
+        let pair = segment
+            .as_ref()
             .map(|segment| SocketPair { local: segment.destination(), remote: segment.source() });
+        let requested = segment.and_then(|segment| segment.ao_option().ok()?).map(|ao| ao.rnext_key_id.0);
         let known = pair.and_then(|pair| end.isns(&pair));
         let of_session =
             |record: &Record| end.halves.iter().find(|half| half.session == usize::from(record.session));
@@ -332,6 +334,9 @@ impl World {
             has_key && is_of_it && usize::from(record.from) != to && end.down_until <= self.now
         });
         let has_begun = pair.is_some_and(|pair| end.has_begun(&pair));
+        // What acknowledges something new is newer than all before, so the key that it asks for is signed with from now on.
+        let open = pair.and_then(|pair| end.open(&pair)).filter(|open| open.tcp.state == State::Established);
+        let before = open.map(|open| open.tcp.acknowledged);
         let may_be_under =
             record.as_ref().and_then(of_session).map_or((0, 0), |half| (half.valid, half.held));
         let mut effects = Effects::default();
@@ -348,6 +353,15 @@ impl World {
         }
         if let Some(half) = received.half {
             self.follow_key(to, half);
+        }
+        let open = pair.zip(before).and_then(|(pair, before)| Some((before, self.ends[to].open(&pair)?)));
+        if let Some((_, open)) = open.filter(|(before, open)| *before != open.tcp.acknowledged)
+            && let Some((half, key)) = received.half.zip(requested)
+            && let Half { ref agreement, opens, .. } = self.ends[to].halves[half]
+            && let Some(key) = agreement.number(key, opens).filter(|key| open.held >> key & 1 == 1)
+            && self.ends[to].current_key(half) != Some(key as u8)
+        {
+            return Err(format!("an end does not sign with key {key}, which a new acknowledgment asks for"));
         }
         if received.is_accepted {
             self.summary.accepted += 1;
