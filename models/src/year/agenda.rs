@@ -171,12 +171,20 @@ pub(super) fn plan(
                 events.push((at, Event::Remove { session, side, length }));
             }
             _ => {
-                // One end is not heard while keys change.
+                // One end is not heard while keys change, so that its peer has only retransmissions to send. Its clock may stop as
+                // well, before the old key is over.
                 let begin = millis(agreement.begin(random.usize(0..agreement.len())));
-                let at = begin.saturating_sub(random.u64(1_000..8_000));
+                let at = begin.saturating_sub(random.u64(1_000..10_000));
                 let length = random.u64(45_000..50_000);
                 events.push((at, Event::Outage { session, length, only: Some(side) }));
-                events.push((at + random.u64(0..500), Event::Write { session, octets: 100 }));
+                let octets = random.u32(100..2_000);
+                events.push((at + random.u64(0..500), Event::Write { session, octets }));
+                if random.bool() {
+                    let stop = begin + random.u64(13_000..20_000);
+                    events.push((stop, Event::Freeze { end }));
+                    let thaw = stop + random.u64(60_000..3 * 3_600_000);
+                    events.push((thaw, Event::SetClock { end, error: random.i64(-most..=most) }));
+                }
             }
         }
         let attack = at + random.u64(0..120_000);

@@ -35,7 +35,7 @@ pub(super) struct Clock {
     error: i64,
     since: Millis,
     /// How much it gains in a million seconds.
-    pub(super) drift: i64,
+    drift: i64,
     frozen: Option<i64>,
 }
 
@@ -65,6 +65,8 @@ pub(super) struct Open {
     pub(super) tcp: Tcp,
     /// The kernel's socket; a gateway keeps connections in its table.
     pub(super) socket: Option<Socket>,
+    /// The keys that an established connection has to hold, by the simulator's own knowledge at the last step.
+    pub(super) held: Keys,
 }
 
 /// One end of a session.
@@ -132,8 +134,8 @@ pub(super) fn host(address: IpAddr) -> IpCidr {
 }
 
 impl End {
-    pub(super) fn new(number: usize, kind: Kind, fault: Option<Fault>) -> Self {
-        let (clock, halves, shim) = (Clock::default(), Vec::new(), None);
+    pub(super) fn new(number: usize, kind: Kind, drift: i64, fault: Option<Fault>) -> Self {
+        let (clock, halves, shim) = (Clock { drift, ..Clock::default() }, Vec::new(), None);
         let mut end =
             Self { number, kind, clock, halves, shim, fault, next_tick: 0, next_port: 49_152, down_until: 0 };
         end.start_shim();
@@ -254,7 +256,10 @@ impl End {
         let pairs: Vec<_> = shim.connections_with_peers().map(|(_, open)| open.pair()).collect();
         let states: Vec<_> = pairs.iter().filter_map(|pair| shim.export(pair)).collect();
         self.start_shim();
-        self.halves.iter_mut().for_each(|half| half.held = 0);
+        for half in &mut self.halves {
+            half.held = 0;
+            half.open.iter_mut().for_each(|open| open.held = 0);
+        }
         self.configure_all(now)?;
         let states = states.iter().map(|state| ConnectionState::from_octets(&state.to_octets()));
         for state in states.filter(|_| has_state) {
@@ -293,7 +298,7 @@ impl End {
         self.open(pair).is_some() || self.shim.as_ref().is_some_and(|shim| shim.connection(pair).is_some())
     }
 
-    fn open(&self, pair: &SocketPair) -> Option<&Open> {
+    pub(super) fn open(&self, pair: &SocketPair) -> Option<&Open> {
         self.halves.iter().flat_map(|half| &half.open).find(|open| open.tcp.pair == *pair)
     }
 
@@ -437,7 +442,7 @@ impl End {
         } else {
             None
         };
-        self.halves[half].open.push(Open { tcp, socket });
+        self.halves[half].open.push(Open { tcp, socket, held: 0 });
         self.transmit(half, 0, now, &out, effects)
     }
 

@@ -159,7 +159,7 @@ impl End {
                     open.remove(oldest);
                 }
                 let tcp = Tcp::accept(pair, isn(turn.random), segment.sequence().0, turn.now, &mut out);
-                open.push(Open { tcp, socket });
+                open.push(Open { tcp, socket, held: 0 });
                 let last = open.len() - 1;
                 self.transmit(half, last, turn.now, &out, turn.effects)?;
             }
@@ -217,7 +217,11 @@ impl End {
         let before = (half.valid, half.preferred);
         half.valid = half.file.valid(second);
         // A live connection keeps keys that are valid later: this end's clock was set back.
-        half.held = half.valid | half.held & !half.file.over(second);
+        let over = half.file.over(second);
+        half.held = half.valid | half.held & !over;
+        for open in half.open.iter_mut().filter(|open| open.tcp.state == State::Established) {
+            open.held = half.valid | open.held & !over;
+        }
         half.preferred = half.file.preferred(second);
         effects.has_stepped |= before != (half.valid, half.preferred);
         let is_idle = self.kind == Kind::Kernel && second >= half.last_step.saturating_add(IDLE);

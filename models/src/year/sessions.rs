@@ -52,25 +52,31 @@ impl World {
         let is_configured = one.is_configured && other.is_configured;
         let has_keys = one.preferred.is_some() && other.preferred.is_some();
         // An end that has to leave its key signs with the one that it prefers.
-        let signs_well = |current: Option<u8>, end: &Half, peer: &Half| {
-            has(common, current.map(usize::from)) || has(peer.held, end.preferred)
+        // One that has gone back may not hear that it has to.
+        let signs_well = |side: usize, end: &Half, peer: &Half| {
+            has(common, session.current[side].map(usize::from))
+                || has(peer.held, end.preferred) && !session.has_gone_back[side]
         };
-        let is_healthy = is_configured
-            && has_keys
-            && signs_well(session.current[0], one, other)
-            && signs_well(session.current[1], other, one);
+        let is_healthy = is_configured && has_keys && signs_well(0, one, other) && signs_well(1, other, one);
         let is_openable = is_configured && has_keys && has(other.valid, one.preferred);
         if !is_healthy || !session.is_healthy {
             session.excused_until = session.excused_until.max(now + AFTERMATH);
         }
         session.is_healthy = is_healthy;
         session.openable_since = if is_openable { session.openable_since.or(Some(now)) } else { None };
-        let current = places.map(|(end, half)| self.ends[end].current_key(half));
-        let goes_back = |(now, before): (Option<u8>, Option<u8>)| {
-            has(common, now.map(usize::from)) && before.is_some_and(|before| now < Some(before))
-        };
-        session.has_gone_back |= current.into_iter().zip(session.current).any(goes_back);
-        session.current = current;
+        places.into_iter().for_each(|(end, half)| self.follow_key(end, half));
+    }
+
+    /// Takes note of the key that an end signs with, if its session is open, and of whether it has gone back to it.
+    pub(super) fn follow_key(&mut self, end: usize, half: usize) {
+        let Some(current) = self.ends[end].current_key(half) else { return };
+        let Half { session, opens, .. } = self.ends[end].halves[half];
+        let (session, side) = (&mut self.sessions[session], usize::from(!opens));
+        if let Some(before) = session.current[side].replace(current)
+            && before != current
+        {
+            session.has_gone_back[side] = current < before;
+        }
     }
 
     /// The keys of a session's ends, in words.

@@ -60,7 +60,7 @@ pub(super) struct Tcp {
     pub(super) isn: u32,
     pub(super) remote_isn: u32,
     /// The first octet that is not acknowledged, the next to send, and the end of what is to be sent.
-    acknowledged: u32,
+    pub(super) acknowledged: u32,
     pub(super) next: u32,
     end: u32,
     pub(super) received: u32,

@@ -27,12 +27,12 @@ pub(super) struct Session {
     pub(super) ends: [usize; 2],
     /// The number of the session at each of its ends.
     pub(super) halves: [usize; 2],
-    /// The keys that the ends sign with, when that was last looked at.
+    /// The keys that the ends sign with.
     pub(super) current: [Option<u8>; 2],
     pub(super) is_healthy: bool,
-    /// An end has gone back to an earlier key, as its peer has asked whose clock was set back. What is asked for then is not always heard
-    /// before something new is acknowledged (docs/dev/design.md), so a loss is excused.
-    pub(super) has_gone_back: bool,
+    /// The ends that have gone back to an earlier key, and sign with it still. What the peer asks for then is not always heard before
+    /// something new is acknowledged (docs/dev/design.md).
+    pub(super) has_gone_back: [bool; 2],
     /// Until when a loss is excused, and since when the session could be open.
     pub(super) excused_until: Millis,
     pub(super) openable_since: Option<Millis>,
@@ -81,7 +81,8 @@ impl World {
         let mut random = Rng::with_seed(seed);
         let count = random.usize(2..=5);
         let kind = |random: &mut Rng| if random.bool() { Kind::Kernel } else { Kind::Gateway };
-        let mut ends: Vec<_> = (0..count).map(|end| End::new(end, kind(&mut random), fault)).collect();
+        let mut ends: Vec<_> =
+            (0..count).map(|end| End::new(end, kind(&mut random), random.i64(-15..=15), fault)).collect();
         // All have a session with the first one, and the last two with each other.
         let mut pairs: Vec<[usize; 2]> = (1..count).map(|end| [end, 0]).collect();
         if count > 2 {
@@ -109,7 +110,7 @@ impl World {
                 halves,
                 current: [None; 2],
                 is_healthy: false,
-                has_gone_back: false,
+                has_gone_back: [false; 2],
                 excused_until: 0,
                 openable_since: None,
                 disturbed_until: 0,
@@ -312,15 +313,19 @@ impl World {
         {
             return Ok(());
         }
-        let pair = Segment::parse(&packet)
-            .ok()
+        let segment = Segment::parse(&packet).ok();
+        let pair = segment
+            .as_ref()
             .map(|segment| SocketPair { local: segment.destination(), remote: segment.source() });
+        let requested = segment.and_then(|segment| segment.ao_option().ok()?).map(|ao| ao.rnext_key_id.0);
         let known = pair.and_then(|pair| end.isns(&pair));
         let of_session =
             |record: &Record| end.halves.iter().find(|half| half.session == usize::from(record.session));
-        // What the peer has sent in this very connection under a key that is valid here is accepted, however late it comes.
+        // What the peer has sent in this very connection under a key that this end has to hold is accepted, however late it comes.
         let must_be_accepted = record.is_some_and(|record| {
-            let has_key = of_session(&record).is_some_and(|half| half.valid >> record.key & 1 == 1);
+            let valid = of_session(&record).map_or(0, |half| half.valid);
+            let held = pair.and_then(|pair| end.open(&pair)).map_or(0, |open| open.held);
+            let has_key = (valid | held) >> record.key & 1 == 1;
             let is_of_it = record
                 .isns
                 .1
@@ -329,6 +334,9 @@ impl World {
             has_key && is_of_it && usize::from(record.from) != to && end.down_until <= self.now
         });
         let has_begun = pair.is_some_and(|pair| end.has_begun(&pair));
+        // What acknowledges something new is newer than all before, so the key that it asks for is signed with from now on.
+        let open = pair.and_then(|pair| end.open(&pair)).filter(|open| open.tcp.state == State::Established);
+        let before = open.map(|open| open.tcp.acknowledged);
         let may_be_under =
             record.as_ref().and_then(of_session).map_or((0, 0), |half| (half.valid, half.held));
         let mut effects = Effects::default();
@@ -339,8 +347,21 @@ impl World {
         self.note(Note::Packet { to, is_accepted, why, packet });
         if !received.is_accepted && must_be_accepted {
             return Err(
-                "an end refuses what its peer has sent in this connection under a key that is valid".into()
+                "an end refuses what its peer has sent in this connection under a key that it has to hold"
+                    .into(),
             );
+        }
+        if let Some(half) = received.half {
+            self.follow_key(to, half);
+        }
+        let open = pair.zip(before).and_then(|(pair, before)| Some((before, self.ends[to].open(&pair)?)));
+        if let Some((_, open)) = open.filter(|(before, open)| *before != open.tcp.acknowledged)
+            && let Some((half, key)) = received.half.zip(requested)
+            && let Half { ref agreement, opens, .. } = self.ends[to].halves[half]
+            && let Some(key) = agreement.number(key, opens).filter(|key| open.held >> key & 1 == 1)
+            && self.ends[to].current_key(half) != Some(key as u8)
+        {
+            return Err(format!("an end does not sign with key {key}, which a new acknowledgment asks for"));
         }
         if received.is_accepted {
             self.summary.accepted += 1;
@@ -382,14 +403,13 @@ impl World {
                 Change::Established => {
                     self.summary.opened += 1;
                     let session = &mut self.sessions[*session];
-                    (session.has_gone_back, session.current) = (false, [None; 2]);
+                    (session.has_gone_back, session.current) = ([false; 2], [None; 2]);
                 }
                 Change::Lost(why) => {
                     self.summary.lost += 1;
                     self.note(Note::Text(format!("end {from} loses session {session}: {why}")));
                     self.evaluate(*session);
-                    let Session { excused_until, has_gone_back, .. } = self.sessions[*session];
-                    if self.now > excused_until && !has_gone_back {
+                    if self.now > self.sessions[*session].excused_until {
                         return Err(format!(
                             "session {session} is lost ({why}), although its ends have keys in common and the network works: {}",
                             self.keys_of(*session)

@@ -22,13 +22,15 @@ fn the_same_seed_gives_the_same_year() {
 #[test]
 fn faults_are_found_within_a_year() {
     let expected = [
-        (Fault::DeletesKeyInUse, "refuses what its peer has sent"),
-        (Fault::RetransmitsWithNewestSne, "refuses what its peer has sent"),
-        (Fault::PassesUnsigned, "is sent unsigned"),
-        (Fault::ExpiredKeysStay, "are not valid"),
+        (1, Fault::DeletesKeyInUse, "refuses what its peer has sent"),
+        (1, Fault::RetransmitsWithNewestSne, "refuses what its peer has sent"),
+        (1, Fault::PassesUnsigned, "is sent unsigned"),
+        (1, Fault::ExpiredKeysStay, "are not valid"),
+        (2, Fault::ClockSetBackDeletesKeys, "refuses what its peer has sent"),
+        (1, Fault::DeafToRetransmissions, "is lost"),
     ];
-    for (fault, what) in expected {
-        let failure = run(1, Some(fault)).expect_err("the fault is there");
+    for (seed, fault, what) in expected {
+        let failure = run(seed, Some(fault)).expect_err("the fault is there");
         assert!(failure.what.contains(what), "{fault:?}: {failure}");
     }
 }
