@@ -1,6 +1,5 @@
-//! Without arguments, as in the CI stage `models`: searches all scopes, simulates some years, and checks that faults put around the real
-//! code are found.
-//! `year --years N --seed S` simulates N years with the seeds from S on; with `--fault NAME`, until the fault is found.
+//! Without arguments, as in the CI stage `models`: searches all scopes, simulates some years, and checks that injected faults are found.
+//! `year --years N --seed S` simulates N years, with seeds from S on; with `--fault NAME`, it stops when the fault is found.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -67,7 +66,7 @@ fn years(options: &[&str]) -> Result<ExitCode, String> {
 /// Years of the CI stage.
 const YEARS: u64 = 15;
 
-/// Faults that the stage must find, within so many years. The others are rarer; `year --fault` looks for them in a night.
+/// Faults that the stage must find. The others are too rare for it; `year --fault` can look for them overnight.
 const EXPECTED: [Fault; 5] = [
     Fault::DeletesKeyInUse,
     Fault::RetransmitsWithNewestSne,
@@ -77,7 +76,7 @@ const EXPECTED: [Fault; 5] = [
 ];
 const MOST_YEARS: u64 = 40;
 
-/// Simulates some years, and as many with each fault as it takes to find it.
+/// Simulates some years, then years with each fault until it is found.
 fn some_years() -> bool {
     let (mut is_good, mut total) = (true, Summary::default());
     for seed in 1..=YEARS {

@@ -21,7 +21,7 @@ pub enum InstructionSet {
     Vaes512,
     /// SHA-1 and SHA-256 (x86-64).
     ShaNi,
-    /// The same with vectors in AVX's encoding (x86-64).
+    /// The same, with instructions in AVX's encoding (x86-64).
     ShaNiAvx,
     /// Integer vectors of 32 octets (x86-64).
     Avx2,
@@ -116,8 +116,8 @@ fn detect_all() -> u32 {
     found
 }
 
-/// Whether this is AMD's Zen 5 or later. Vectors of 64 octets take no longer than shorter ones there, but two messages of SHA-256 by SHA-NI
-/// take longer than on a Zen 4: 174 cycles for a block of each instead of 134.
+/// Whether this is AMD's Zen 5 or later. There, vectors of 64 octets are as fast as shorter ones, but SHA-NI on two messages of SHA-256 is
+/// slower than on a Zen 4: 174 cycles for a block of each instead of 134.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn is_zen_5() -> bool {

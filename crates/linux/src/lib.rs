@@ -119,8 +119,7 @@
 //! * `tracing`: logs key changes, failures and refused segments.
 //! * `toml`, `json`: key chains from files. `serde`: key chains as a part of other configuration files, [`PeerName`], [`Policy`], and the ids
 //!   and counters of `wireseal-tcp-ao`.
-//! * `simulation`: the key manager's decisions about a socket of a simulated kernel, `SimulatedSocket`. The simulator of an operator's year in
-//!   `models` uses it; programs have no use for it.
+//! * `simulation`: `SimulatedSocket`, the key manager on a socket of a simulated kernel, for the simulator in `models`. Programs do not need it.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg(target_os = "linux")]
 

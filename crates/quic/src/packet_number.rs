@@ -112,7 +112,7 @@ pub const fn decode_packet_number(largest: Option<u64>, truncated: u32, length: 
         None => 0,
     };
     let window = 1_u64 << (8 * length.octets());
-    // RFC 9000 §A.3 in fewer steps, because decryption waits for the number: it lies in the window that ends here.
+    // RFC 9000 §A.3 in fewer steps, because decryption waits for the number. The window of candidates ends here.
     let end = expected.saturating_add(window / 2);
     let before_end = end.wrapping_sub(truncated as u64) & (window - 1);
     let number = end.wrapping_sub(before_end);

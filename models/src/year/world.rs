@@ -17,7 +17,7 @@ use super::tcp::{Change, Millis, State};
 
 /// The end of the year.
 pub(super) const END: Millis = YEAR as Millis * 1_000;
-/// For how long everything is simulated after something has happened.
+/// How long everything is simulated after an event.
 const BUSY: Millis = 150_000;
 /// How many packets, and how many other events, a failure shows.
 const RECENT: usize = 20;
@@ -30,8 +30,8 @@ pub(super) struct Session {
     /// The keys that the ends sign with, when that was last looked at.
     pub(super) current: [Option<u8>; 2],
     pub(super) is_healthy: bool,
-    /// An end has gone back to an earlier key, as its peer has asked whose clock was set back. What is asked for then is not always heard
-    /// before something new is acknowledged (docs/dev/design.md), so a loss is excused.
+    /// An end went back to an earlier key, because its peer, whose clock was set back, asked for it. Until something new is acknowledged, what
+    /// the peer asks for next may go unheard (docs/dev/design.md), so a loss is excused.
     pub(super) has_gone_back: bool,
     /// Until when a loss is excused, and since when the session could be open.
     pub(super) excused_until: Millis,
@@ -52,7 +52,7 @@ struct Record {
     isns: (u32, Option<u32>),
 }
 
-/// What is remembered to be shown after a failure.
+/// What is kept to be shown after a failure.
 enum Note {
     Text(String),
     Packet { to: usize, is_accepted: bool, why: Option<Refusal>, packet: Vec<u8> },
@@ -139,7 +139,7 @@ impl World {
         world
     }
 
-    /// What has failed, with the last events.
+    /// The failure, with the last events.
     pub(super) fn failure(&self, what: String) -> Failure {
         let mut recent: Vec<_> = self.recent.iter().flatten().collect();
         recent.sort_by_key(|(at, _)| *at);
@@ -318,7 +318,7 @@ impl World {
         let known = pair.and_then(|pair| end.isns(&pair));
         let of_session =
             |record: &Record| end.halves.iter().find(|half| half.session == usize::from(record.session));
-        // What the peer has sent in this very connection under a key that is valid here is accepted, however late it comes.
+        // Whatever the peer sent in this connection under a key that is valid here is accepted, however late it arrives.
         let must_be_accepted = record.is_some_and(|record| {
             let has_key = of_session(&record).is_some_and(|half| half.valid >> record.key & 1 == 1);
             let is_of_it = record

@@ -317,7 +317,7 @@ fn a_rollover_with_overlap_has_no_outage() {
 
 /// Where the longest send lifetime decides, one without an end is longer than any other.
 #[test]
-fn the_longest_lifetime_is_signed_with() {
+fn the_key_with_the_longest_lifetime_is_chosen() {
     let ids = |send: [Option<i64>; 2]| [send, [None, None]];
     let other = chain("other", vec![key(1, [1, 1], [[None; 2]; 2])]);
     for (lives, chosen) in [

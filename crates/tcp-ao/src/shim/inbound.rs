@@ -56,8 +56,8 @@ where
     /// Takes packets from the link, each as [`inbound`](Self::inbound) does. For every packet in order, `each` gets its index and the
     /// result.
     ///
-    /// MACs are computed 16 at a time. On a Zen 5, 16 full segments take 0.3 to 0.5 of the time that they take one by one, 16 with 112 octets
-    /// of payload 0.9 to 1.0, and two to four of these up to 1.3. Pass what has arrived; do not wait for more.
+    /// MACs are computed 16 at a time. On a Zen 5, a batch of 16 full segments takes 0.3 to 0.5 of the time of single calls, 16 segments with
+    /// 112 octets of payload 0.9 to 1.0, and two to four of those up to 1.3. Pass what has arrived; do not wait for more.
     pub fn inbound_batch<B: AsMut<[u8]>>(
         &mut self,
         now: Duration,

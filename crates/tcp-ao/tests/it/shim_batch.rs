@@ -240,7 +240,7 @@ fn established_connections_carry_data_in_batches() {
 }
 
 #[test]
-fn what_is_no_segment_is_refused_in_a_batch_as_it_is_alone() {
+fn packets_without_a_segment_are_refused_in_a_batch_as_alone() {
     let mut link = Link::connected(ipv4_pair());
     let signed = link.client_sends(&link.client_data(b"data")).unwrap();
     let udp = ipv4_packet([192, 0, 2, 1], [192, 0, 2, 2], 17, &[0; 8]);
@@ -258,7 +258,7 @@ fn what_is_no_segment_is_refused_in_a_batch_as_it_is_alone() {
 
 /// 2^31 octets apart: the second is behind what came before the batch, and ahead once the first has passed.
 #[test]
-fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own() {
+fn a_batch_over_2_31_octets_uses_each_segments_own_sne() {
     let mut link = Link::connected(ipv4_pair());
     let numbers = [0x7fff_ff00, 0xffff_fe80_u32].map(|ahead| (CLIENT_ISN + 1).wrapping_add(ahead));
     let packets = numbers.map(|number| link.client_signs(ACK, number, SERVER_ISN.wrapping_add(1)).unwrap());
