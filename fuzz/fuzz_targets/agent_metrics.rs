@@ -1,4 +1,4 @@
-//! Requests for metrics: each caller gets at most one answer, and the metrics only by GET or HEAD of their path.
+//! HTTP requests for metrics: each client gets at most one answer, and the metrics only for a GET or HEAD of their path.
 //!
 //! Input: the octets of a request.
 #![no_main]

@@ -1,4 +1,4 @@
-//! Saved sessions: a file is read as a whole or not at all, and each session once.
+//! Saved sessions: a file is read completely or not at all, and no session twice.
 //!
 //! Input: the file.
 #![no_main]

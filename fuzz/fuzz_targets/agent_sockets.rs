@@ -1,4 +1,4 @@
-//! The kernel's list of sockets (sock_diag) agrees with a slow reader: each socket of a known service is told once, with its TCP-MD5 peers.
+//! The kernel's list of sockets (sock_diag) agrees with a slow reader: each socket of a known service is reported once, with its TCP-MD5 peers.
 //!
 //! Input: a datagram.
 #![no_main]

@@ -1,4 +1,4 @@
-//! The status of an instance: what is read is written the same, and its metrics have each peer, in lines that cannot be forged.
+//! The status of an instance: reading and writing it changes nothing, and its metrics list each peer, in lines that no name in it can forge.
 //!
 //! Input: the status in JSON.
 #![no_main]

@@ -1,5 +1,5 @@
 //! Exported connections: octets read back the same, an imported connection signs what its peer verifies and exports the same state, and one
-//! whose state was altered does not go on.
+//! whose state was altered is refused by its peer.
 //!
 //! Input: four octets of choices, then a state as octets.
 #![no_main]
@@ -125,7 +125,7 @@ fn go_on([keys, flags, place, difference]: [u8; 4], secret: u64, octets: &[u8; O
     }
 }
 
-/// A key in use that is not there is an error that names it.
+/// If a key in use is missing, the error names it.
 fn missing(state: &ConnectionState, secret: u64, choice: u8) {
     let (current, rnext) = (state.current_key, state.rnext_key);
     let without = |ids| Connection::import(state, &mkts(secret, choice & !1, ids, true)).map(|_| ());

@@ -1,4 +1,4 @@
-//! Connections exported from a socket: octets read back the same, cut-off ones are refused with the field, and nothing shows the queues.
+//! Connections exported from a socket: octets read back the same, truncated ones are refused with the name of the field, and `Debug` does not show the queues.
 //!
 //! Input: the octets.
 #![no_main]

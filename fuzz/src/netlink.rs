@@ -21,7 +21,7 @@ pub fn u32_at(octets: &[u8], at: usize) -> Option<u32> {
     octets.get(at..)?.first_chunk().map(|octets| u32::from_ne_bytes(*octets))
 }
 
-/// The messages of a datagram up to one that is damaged, and whether there was none such.
+/// The messages of a datagram up to the first damaged one, and whether all were intact.
 #[must_use]
 pub fn messages(datagram: &[u8]) -> (Vec<Message<'_>>, bool) {
     let mut all = Vec::new();
@@ -36,7 +36,7 @@ pub fn messages(datagram: &[u8]) -> (Vec<Message<'_>>, bool) {
     (all, true)
 }
 
-/// The attributes up to one that is damaged: types without the two flags, and values.
+/// The attributes up to the first damaged one: types without the two flags, and values.
 #[must_use]
 pub fn attributes(octets: &[u8]) -> Vec<(u16, &[u8])> {
     let mut all = Vec::new();

@@ -1,5 +1,5 @@
 //! Searches every interleaving of two small ends with the real code: TCP-AO's key roll-over in `wireseal_tcp_ao::Connection`, and QUIC's
-//! key update in `wireseal_quic::OneRtt`. [`mod@year`] simulates an operator's year. docs/dev/models.md describes the models and the findings.
+//! key update in `wireseal_quic::OneRtt`. [`mod@year`] simulates routers over a year. docs/dev/models.md describes both and what they found.
 //!
 //! `cargo run --release -p wireseal-models` searches the [scopes](COMPLETE) of the CI stage `models`; the tests search smaller ones.
 //! [`mod@explore`] is the search.

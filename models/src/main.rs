@@ -1,6 +1,5 @@
-//! Without arguments, as in the CI stage `models`: searches all scopes, simulates some years, and checks that faults put around the real
-//! code are found.
-//! `year --years N --seed S` simulates N years with the seeds from S on; with `--fault NAME`, until the fault is found.
+//! Without arguments, as in the CI stage `models`: searches all scopes, simulates some years, and checks that injected faults are found.
+//! `year --years N --seed S` simulates N years, with seeds from S on; with `--fault NAME`, it stops when the fault is found.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -70,7 +69,7 @@ const YEARS: u64 = 15;
 /// Within so many years the stage must find each fault.
 const MOST_YEARS: u64 = 40;
 
-/// Simulates some years, and as many with each fault as it takes to find it.
+/// Simulates some years, then years with each fault until it is found.
 fn some_years() -> bool {
     let (mut is_good, mut total) = (true, Summary::default());
     for seed in 1..=YEARS {

@@ -1,8 +1,8 @@
 //! The least that a row can take with the kernel that it has: its blocks or octets at the speed of Wireseal's own loop in a long message.
 //!
-//! Two long messages take turns with the row's contenders. The difference of their times has no setup, no padding and no tag in it, only
-//! the kernel's inner loop. A processor may also begin one short MAC before the last one has ended; if it then beats the chain of blocks,
-//! the MAC alone is the limit.
+//! Two long messages are timed in turn with the row's contenders. The difference between their times is that of the kernel's inner loop
+//! alone, without setup, padding and tag. A processor may overlap short MACs; if that beats the chain of blocks, the MAC alone is the
+//! limit.
 
 use wireseal_algorithms::{AeadAlgorithm, MacAlgorithm};
 use wireseal_benches::tcp_ao::BATCH;
@@ -11,7 +11,7 @@ use wireseal_benches::{Contender, mac};
 /// The lengths of the long messages in octets. Both fit in the first-level cache.
 const LONG: [usize; 2] = [4096, 8192];
 
-/// How many octets the second has more than the first.
+/// How many octets longer the second is.
 const MORE: f64 = (LONG[1] - LONG[0]) as f64;
 
 /// What keeps the inner loop from being faster.
@@ -19,9 +19,9 @@ const MORE: f64 = (LONG[1] - LONG[0]) as f64;
 pub(crate) enum Bound {
     /// Each block waits for the one before.
     Chain,
-    /// Each block waits for the one before, but messages overlap: what their MACs take without the rest of the work.
+    /// Each block waits for the one before, but messages overlap: the time of the MAC alone.
     MacAlone,
-    /// Blocks do not wait for one another: the loop is as fast as the processor takes its instructions.
+    /// Blocks are independent: the loop is as fast as the processor executes its instructions.
     Port,
 }
 
@@ -34,7 +34,7 @@ impl Bound {
         }
     }
 
-    /// How many times the limit a row may take: more if a chain does not hide the rest of the work.
+    /// How many times the limit a row may take to count as near. More if no chain hides the rest of the work.
     pub(crate) const fn goal(self) -> f64 {
         match self {
             Self::Chain => 1.1,
@@ -46,7 +46,7 @@ impl Bound {
 /// The limit of a row.
 pub(crate) struct Limit {
     bound: Bound,
-    /// The row's share of the difference between the two messages.
+    /// The row's length, relative to the difference between the two messages.
     share: f64,
     /// The lengths of the messages in octets: [`LONG`], and for a chain the row's own.
     lengths: Vec<usize>,
@@ -59,7 +59,7 @@ impl Limit {
         Self { bound: Bound::Port, share, lengths: LONG.into(), contender: Box::new(contender) }
     }
 
-    /// One MAC of so many octets.
+    /// One MAC of `octets` octets.
     pub(crate) fn mac(algorithm: MacAlgorithm, octets: usize) -> Option<Self> {
         let contender = move |length| mac::message(algorithm, length).swap_remove(0);
         let lengths = LONG.into_iter().chain([octets]).collect();
@@ -73,7 +73,7 @@ impl Limit {
         Some(Self::port(share, move |length| mac::batch(algorithm, length, BATCH)))
     }
 
-    /// The text of an AEAD, of so many octets.
+    /// An AEAD's text of `octets` octets.
     pub(crate) fn aead(
         algorithm: AeadAlgorithm,
         contenders: fn(AeadAlgorithm, usize) -> Vec<Contender>,
@@ -82,7 +82,7 @@ impl Limit {
         Self::port(octets as f64 / MORE, move |length| contenders(algorithm, length).swap_remove(0))
     }
 
-    /// A Poly1305 of so many octets.
+    /// A Poly1305 of `octets` octets.
     pub(crate) fn poly1305(octets: usize) -> Self {
         Self::port(octets as f64 / MORE, |length| mac::poly1305(length).swap_remove(0))
     }
@@ -107,7 +107,7 @@ impl Limit {
     }
 }
 
-/// A message's blocks, divided by those that the longer message has more. `None` for KMAC256, which has no row.
+/// A message's blocks, divided by the number of blocks by which the longer message exceeds the shorter. `None` for KMAC256, which has no row.
 fn share(algorithm: MacAlgorithm, octets: usize) -> Option<f64> {
     let (block, blocks) = match algorithm {
         MacAlgorithm::Aes128Cmac => (16, octets.div_ceil(16)),
@@ -131,7 +131,7 @@ mod tests {
             (MacAlgorithm::HmacSha256, 4 * 64),
         ] {
             let limit = Limit::mac(algorithm, 164).expect("a row");
-            // An octet takes half a nanosecond, and every message 30 more.
+            // An octet takes half a nanosecond, and each message 30 nanoseconds more.
             let [short, long] = LONG.map(|length| 30.0 + length as f64 / 2.0);
             let chain = f64::from(blocks) / 2.0;
             assert_eq!(limit.of(&[short, long, chain + 30.0]), (Bound::Chain, chain));

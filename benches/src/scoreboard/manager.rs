@@ -1,4 +1,4 @@
-//! Key managers with many peers: what `wireseal-linux` decides without the kernel, and the shim, which needs none.
+//! Many peers: the key manager of `wireseal-linux` without a kernel, and the shim, which needs none.
 
 use std::hint::black_box;
 
@@ -19,13 +19,13 @@ const ALGORITHM: TcpAoAlgorithm = TcpAoAlgorithm::Aes128Cmac;
 /// Few and many peers.
 const PEERS: [u32; 2] = [100, 10_000];
 
-/// How many times longer a peer may take among many than among few. Many do not fit in the caches.
+/// How much longer one peer may take with many peers than with few. Many do not fit in the caches.
 const GOAL: f64 = 2.0;
 
 /// When the preferred key of every chain changes.
 const CHANGE: i64 = 1_000_000_000;
 
-/// What is done, on how many peers one run does it, and the operation.
+/// The row's name, the number of peers that one run covers, and the operation.
 type Row = (&'static str, fn(u32) -> u32, fn(u32) -> Result<Contender>);
 
 const ROWS: [Row; 6] = [
@@ -121,7 +121,7 @@ fn roll(peers: u32) -> Result<Contender> {
     if !(0..peers).all(|number| open(&mut clients, &mut server, number)) {
         return Err("a connection does not open".into());
     }
-    // One key leaves, and one comes.
+    // One key is removed, and one is added.
     let sets = [[1, 2], [2, 3]].map(|ids| MktSet::from_mkts(ids.map(|id| mkt(ALGORITHM, id))));
     let [first, second] = sets;
     let mut sets = [first?, second?];

@@ -27,7 +27,7 @@ pub(crate) struct Row {
     goal: f64,
     /// How many packets, segments or masks one run processes.
     of: usize,
-    /// The least that it can take; `None` if that is not known.
+    /// The shortest time it can take; `None` if that is not known.
     limit: Option<Limit>,
     /// Wireseal first, then the others.
     contenders: Box<dyn Fn() -> Vec<Contender>>,
@@ -43,7 +43,7 @@ fn by_class(vaes512: f64, aes_ni: f64) -> f64 {
     }
 }
 
-/// The shortest text in octets whose time is mostly that of the inner loop, so that a limit tells something.
+/// The shortest text, in octets, that spends most of its time in the inner loop. For shorter ones a limit would mean nothing.
 const WITH_LIMIT: usize = 1000;
 
 /// The libraries that an AEAD is compared with.
@@ -295,7 +295,7 @@ pub(crate) fn table(name: &'static str, title: &str, rows: &[Row], effort: Effor
     table
 }
 
-/// How many goals are met, and which are not.
+/// The number of goals judged, and those that were missed.
 #[derive(Default)]
 struct Goals<'a> {
     judged: usize,

@@ -85,7 +85,7 @@ impl MaskKey {
     #[inline(always)]
     #[must_use]
     pub fn mask(&self, sample: &[u8; 16]) -> [u8; 5] {
-        // One number from each, because the compiler would carry five octets separately, which takes longer to put together again.
+        // One number for each mask: the compiler would otherwise handle the five octets separately, which is slower.
         let number = |[a, b, c, d, e]: [u8; 5]| u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]);
         let mask = match &self.0 {
             #[cfg(feature = "kernels")]

@@ -28,15 +28,15 @@ mod tests {
 
     type Tagged<T> = (u8, T);
 
-    /// By the compiler's own layout of enums of this kind.
+    /// Compares with enums that the compiler lays out.
     #[test]
-    fn an_enum_is_as_large_as_its_largest_variant_in_units_of_the_strictest() {
+    fn the_size_matches_the_compilers_enum_layout() {
         let table = [
             (&[][..], 0),
             (&[Layout::new::<Tagged<u8>>()], 1),
             (&[Layout::new::<Tagged<u64>>()], 15),
             (&[Layout::new::<Tagged<u64>>(), Layout::new::<Tagged<[u8; 8]>>()], 15),
-            // The larger needs no alignment, so the other's rounds it up from 23 octets to 24.
+            // The larger variant has 23 octets; the other's alignment rounds that up to 24.
             (&[Layout::new::<Tagged<u64>>(), Layout::new::<Tagged<[u8; 22]>>()], 23),
             (&[Layout::new::<Tagged<[u8; 22]>>(), Layout::new::<Tagged<u64>>()], 23),
             (&[Layout::new::<Tagged<[u8; 22]>>(), Layout::new::<Tagged<u16>>()], 23),

@@ -115,7 +115,7 @@ pub use status::{
     network_namespace, running,
 };
 
-/// What only the fuzz targets call.
+/// Functions for the fuzz targets only.
 #[cfg(fuzzing)]
 #[doc(hidden)]
 pub mod fuzzing {

@@ -324,7 +324,7 @@ pub fn formats(status: Status) -> [String; 2] {
     [open_metrics, plain]
 }
 
-/// For the fuzz targets: what a caller gets that sends these octets and then reads.
+/// For the fuzz targets: the answer to a client that sends these octets.
 #[cfg(fuzzing)]
 #[must_use]
 pub fn answer_to(status: Status, request: &[u8]) -> Vec<u8> {

@@ -21,7 +21,7 @@ pub enum InstructionSet {
     Vaes512,
     /// SHA-1 and SHA-256 (x86-64).
     ShaNi,
-    /// The same with vectors in AVX's encoding (x86-64).
+    /// The same, with instructions in AVX's encoding (x86-64).
     ShaNiAvx,
     /// Integer vectors of 32 octets (x86-64).
     Avx2,

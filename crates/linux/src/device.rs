@@ -105,10 +105,10 @@ fn find(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     }
 }
 
-/// For the fuzz targets: the index and the VRF of the device in the kernel's answer.
+/// For the fuzz targets: the device's index and its VRF, from the kernel's answer.
 ///
 /// # Errors
-/// The kernel's, and that the answer cannot be read.
+/// An error that the kernel reports, or that the answer cannot be read.
 #[cfg(fuzzing)]
 pub fn device_of_answer(answer: &[u8]) -> io::Result<(u32, u32)> {
     device_in(answer).map(|Device { index, vrf }| (index, vrf))

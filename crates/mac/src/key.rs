@@ -86,8 +86,8 @@ impl MacKey {
         })
     }
 
-    /// A key of any length for AES-CMAC-PRF-128 (RFC 4615), which is AES-128-CMAC: a key that has not 16 octets becomes its MAC under a
-    /// key of zeros.
+    /// A key of any length for AES-CMAC-PRF-128 (RFC 4615), which is AES-128-CMAC: a key of any other length than 16 octets is replaced by
+    /// its MAC under the all-zero key.
     #[cfg(feature = "aes-128-cmac")]
     #[must_use]
     pub fn aes_cmac_prf_128(key: &[u8]) -> Self {

@@ -44,7 +44,7 @@ impl Kmac256Key {
     }
 
     /// Fills `output`, at most 136 octets, with the MAC of the slices of `message`. The MAC depends on its length.
-    // Inlined into `MacKey::mac`, it would make every other MAC save the registers that it needs.
+    // Not inlined: otherwise `MacKey::mac` would save this function's registers for every other MAC too.
     #[inline(never)]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
         let mut state = self.0.clone();

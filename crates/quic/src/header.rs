@@ -21,7 +21,7 @@ const SHORT_RESERVED: u8 = 0x18;
 const KEY_PHASE: u8 = 0x04;
 const NUMBER_LENGTH: u8 = 0x03;
 
-/// The sample for the mask, or `None` if the packet is too short for one. `number_offset` is inside of the packet, or at its end.
+/// The sample for the mask, or `None` if the packet is too short for one. `number_offset` is at most the packet's length.
 #[inline]
 pub(crate) fn sample(packet: &[u8], number_offset: usize) -> Option<&[u8; SAMPLE_LENGTH]> {
     packet.get(number_offset + SAMPLE_OFFSET..)?.first_chunk()

@@ -114,8 +114,8 @@ impl<'a> Unmasked<'a> {
         let mask = key.mask(sample);
         let masked = Covered::read(packet.octets, packet.number_offset).ok_or(OpenError::Undecryptable)?;
         let unmasked = masked.unmasked(mask);
-        // The length stays data: a branch would start the text's hash before the mask is known, and show the length in its timing (RFC 9001
-        // §9.5).
+        // No branch on the length: that would be faster, as the hash of the text could start before the mask is known, but its timing would
+        // reveal the length (RFC 9001 §9.5).
         let number = decode_packet_number(largest, unmasked.truncated_number(), unmasked.number_length());
         Ok(Self { packet, masked, unmasked, number })
     }

@@ -66,7 +66,7 @@ impl IcmpError {
         if !has_mtu || lowered == 0 {
             return;
         }
-        // RFC 1624 §3: update the checksum for the one word that changed. A word that does not grow carries once at most.
+        // RFC 1624 §3: update the checksum for the one word that changed. The word does not grow, so there is at most one carry.
         let sum = u32::from(!u16::from_be_bytes([*c0, *c1])) + u32::from(!mtu) + u32::from(lowered);
         let checksum = !((sum & 0xffff) + (sum >> 16)) as u16;
         [*m0, *m1] = lowered.to_be_bytes();

@@ -209,8 +209,8 @@ impl AoPlace {
         Self { start, ..self }
     }
 
-    /// Writes the ids into the option's header, unless it has them. `None` if `tcp` is another header.
-    // A processor reads a header that has just been written only after all work before, the MAC of another segment for example.
+    /// Writes the ids into the option's header, unless they are already there. `None` if `tcp` is too short for the option.
+    // A processor can read a header that was just written only after all earlier work, such as the MAC of another segment.
     #[inline]
     #[must_use]
     pub(crate) fn write_ids(self, tcp: &mut [u8], ids: [KeyId; 2]) -> Option<()> {

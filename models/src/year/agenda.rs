@@ -19,7 +19,7 @@ pub(super) enum Event {
         session: usize,
         octets: u32,
     },
-    /// Nothing gets through, or nothing that the end on this side sends.
+    /// No packet gets through, or none that the end on this side sends.
     Outage {
         session: usize,
         length: Millis,
@@ -31,12 +31,12 @@ pub(super) enum Event {
         length: Millis,
         loss: u8,
     },
-    /// The router starts anew.
+    /// The router restarts.
     Reboot {
         end: usize,
         length: Millis,
     },
-    /// The gateway starts anew, or connections of the kernel are moved.
+    /// The gateway restarts, or kernel connections are exported and imported.
     Restart {
         end: usize,
         has_state: bool,
@@ -50,13 +50,13 @@ pub(super) enum Event {
     Freeze {
         end: usize,
     },
-    /// The file of a session is read again, with so many keys.
+    /// A session's file is reloaded, with this many keys.
     Reload {
         session: usize,
         side: usize,
         known: usize,
     },
-    /// The same with a file that is damaged.
+    /// A damaged file is reloaded.
     ReloadDamaged {
         session: usize,
         side: usize,
@@ -77,7 +77,7 @@ pub(super) enum Event {
     },
 }
 
-/// A packet of an attacker's.
+/// An attacker's packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Attack {
     /// Made from a recorded one.
@@ -109,7 +109,7 @@ pub(super) fn plan(
             }
         }
     }
-    // By how much a clock may be wrong, so that no session is lost: two clocks differ by less than the margin.
+    // How wrong a clock may be without losing a session: any two clocks differ by less than the margin.
     let margin = |end: usize| {
         let of_end = sessions.iter().filter(|(ends, ..)| ends.contains(&end));
         of_end.map(|(_, agreement, _)| agreement.margin).min().unwrap_or(30) * 500 - 8_000

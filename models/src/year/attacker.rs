@@ -1,5 +1,4 @@
-//! An attacker on the path, who records everything and knows keys that have expired: replays, reflections, altered packets, and packets of
-//! their own.
+//! An attacker on the path, who records everything and knows expired keys. The attacker replays, reflects, alters and forges packets.
 
 use fastrand::Rng;
 use wireseal_tcp_ao::{
@@ -8,7 +7,7 @@ use wireseal_tcp_ao::{
 
 use super::tcp::{ACK, Out, SYN, Tcp, packet, segment_of, set_checksum};
 
-/// Packets that are remembered.
+/// How many packets are remembered.
 const MEMORY: usize = 2_048;
 
 #[derive(Default)]
@@ -18,7 +17,7 @@ pub(super) struct Attacker {
 }
 
 impl Attacker {
-    /// Records a packet; a random one is forgotten for it.
+    /// Records a packet, in place of a random older one.
     pub(super) fn record(&mut self, to: usize, packet: &[u8], random: &mut Rng) {
         if self.recorded.len() < MEMORY {
             self.recorded.push((to, packet.to_vec()));
@@ -46,7 +45,7 @@ impl Attacker {
             }
             _ => {
                 let tcp = segment_of(&mut packet);
-                // Not a bit of the checksum, which is made right below.
+                // Not a bit of the checksum, which is corrected below.
                 let places: Vec<usize> = (0..tcp.len()).filter(|place| !(16..18).contains(place)).collect();
                 tcp[*random.choice(&places)?] ^= 1 << random.u8(0..8);
                 set_checksum(&mut packet);
@@ -56,7 +55,7 @@ impl Attacker {
     }
 }
 
-/// What an attacker who knows a key and all numbers sends in the name of the end that `tcp` is of: data, or a SYN.
+/// A packet forged in the name of the end with `tcp` by an attacker who knows a key and all sequence numbers: data, or a SYN.
 pub(super) fn forged(tcp: &Tcp, mkt: &Mkt, opens: bool) -> Option<Vec<u8>> {
     let id = mkt.send_id();
     let mkts = MktSet::<1>::from_mkts([mkt.clone()]).ok()?;

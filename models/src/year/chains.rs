@@ -1,5 +1,4 @@
-//! A session's keys of a year, the files in which its two operators write them, and what the simulator knows of the keys' times without the
-//! code under test.
+//! A session's keys for a year, the files that its two operators write, and when each key is valid, computed without the code under test.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -31,7 +30,7 @@ pub(super) struct Agreement {
     /// The first key's SendID at the end that opens, and its RecvID there.
     ids: (u8, u8),
     algorithm: &'static str,
-    /// For how many seconds the last key may still be sent with.
+    /// For how many seconds the previous key may still sign.
     overlap: i64,
     /// By how many seconds accept lifetimes are longer at each end.
     pub(super) margin: i64,
@@ -78,7 +77,7 @@ impl Agreement {
         self.begins[key]
     }
 
-    /// For how many seconds a file may be late with a key, and no session is lost.
+    /// How many seconds late a file may bring a key without losing a session.
     pub(super) fn patience(&self) -> i64 {
         self.overlap + self.margin
     }
@@ -97,7 +96,7 @@ impl Agreement {
     fn times(&self, key: usize, known: usize) -> Times {
         let from = self.begins[key];
         let until = match self.begins.get(key + 1) {
-            // The operator ends a key when the next one is there.
+            // The operator ends a key when the next one begins.
             Some(next) if key + 1 < known => next + self.overlap,
             _ => i64::MAX,
         };

@@ -83,7 +83,7 @@ pub(super) struct Half {
     pub(super) listener: Option<Socket>,
     pub(super) open: Vec<Open>,
     retry_at: Millis,
-    /// What a step has to be taken for: when the clock shows this, or less than at the last step.
+    /// A step is due when the clock shows this time, or an earlier one than at the last step.
     pub(super) next_step: i64,
     pub(super) last_step: i64,
     /// By the simulator's own knowledge, at the last step: the keys that are valid, those that a live connection may hold, and the
@@ -216,7 +216,7 @@ impl End {
     pub(super) fn reload_damaged(&mut self, half: usize, random: &mut Rng) -> Result<(), String> {
         let half = &self.halves[half];
         let text = half.agreement.text(half.opens, half.file.known);
-        // Cut off within a text.
+        // Cut off inside a string.
         let quotes: Vec<usize> = text.match_indices(" = \"").map(|(place, _)| place + 4).collect();
         let cut = random.choice(quotes).ok_or("a file without texts")?;
         match KeyChains::from_toml(&text[..cut]) {
@@ -234,7 +234,7 @@ impl End {
         }
     }
 
-    /// Starts the whole router anew: nothing is left of its connections.
+    /// Restarts the whole router, which loses all its connections.
     pub(super) fn reboot(&mut self, now: Millis, until: Millis) -> Result<(), String> {
         for half in &mut self.halves {
             half.open.clear();
@@ -245,7 +245,7 @@ impl End {
         self.configure_all(now)
     }
 
-    /// Starts the gateway anew, or moves the kernel's connections, with their state or without. The stack's connections stay.
+    /// Restarts the gateway, or exports and imports the kernel's connections, with or without their state. The stack keeps its connections.
     pub(super) fn restart_gateway(&mut self, has_state: bool, now: Millis) -> Result<(), String> {
         for open in self.halves.iter_mut().flat_map(|half| &mut half.open) {
             if let Some(socket) = &mut open.socket {
@@ -277,7 +277,7 @@ impl End {
         Ok(())
     }
 
-    /// As a gateway goes on with a saved session; it has to open again if its keys are gone.
+    /// Continues a saved session, as a gateway does; if its keys are gone, the session has to open again.
     fn adopt(&mut self, state: &ConnectionState, now: Millis) {
         let Some(shim) = &mut self.shim else { return };
         let Some((_, peer)) = shim.peer_of(&state.pair) else { return };
@@ -539,7 +539,7 @@ pub(super) fn ends_of<const N: usize>(connection: &Connection<N>) -> Option<(u32
     connection.is_established().then_some((isns, connection.remote_isn()?.0))
 }
 
-/// An ISN; every other one comes shortly before 2^32.
+/// An ISN; every second one is just below 2^32.
 pub(super) fn isn(random: &mut Rng) -> u32 {
     if random.bool() { u32::MAX - random.u32(0..4_000) } else { random.u32(..) }
 }

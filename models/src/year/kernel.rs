@@ -12,7 +12,7 @@ use wireseal_tcp_ao::{
     VerifiedSyn, VerifyError,
 };
 
-/// Keys of a connection. A kernel has no limit; no chain of the simulator comes near this one.
+/// The most keys of a connection. A kernel has no limit, and no chain of the simulator comes near this one.
 pub(super) const ROOM: usize = 8;
 
 /// A key on a socket.
@@ -95,7 +95,7 @@ impl SocketKeys {
     }
 
     /// Verifies a segment. A kernel signs with the key that any good segment asks for (RFC 5925 §7.5).
-    /// A deaf one is spoiled by a fault: it hears only segments that are not older than the newest.
+    /// With the fault `is_deaf` it obeys only segments that are not older than the newest.
     pub(super) fn verify<'a>(
         &mut self,
         segment: &Segment<'a>,
@@ -176,7 +176,7 @@ impl Calls for SocketKeys {
         match *call {
             Call::Add { key, .. } => self.add(key.name(), key.mkt, key.set_current, key.set_rnext),
             Call::AddPlaceholder { key, algorithm } => {
-                // No end of the simulation knows it.
+                // No end of the simulation has this key.
                 let secret = MasterKey::new(b"the secret of a placeholder").expect("not too long");
                 let mkt =
                     Mkt::new(key.send_id, key.recv_id, algorithm, secret).expect("a kernel's algorithm");

@@ -1,5 +1,5 @@
-//! A simulator of an operator's year, in the manner of TigerBeetle's VOPR: routers in virtual time, with the real code for TCP-AO, whose
-//! sessions live through roll-overs, wrong clocks, bad networks, restarts, operators and an attacker. docs/dev/models.md describes it.
+//! Simulates routers over a year of virtual time, like TigerBeetle's VOPR, with the real code for TCP-AO. Their sessions have to survive key
+//! roll-overs, wrong clocks, bad networks, restarts, operators and an attacker. docs/dev/models.md describes it.
 //!
 //! Everything comes from one seed, in one thread and without a clock: the same seed gives the same run.
 

@@ -1,5 +1,4 @@
-//! What an end does with a packet from the link, and with its clock: verified in the kernel or by the gateway, then TCP; and keys that begin
-//! and end.
+//! What an end does with a packet from the link (the kernel or the gateway verifies it, then TCP gets it), and when keys begin or end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use super::kernel::Socket;
 use super::report::{Fault, Kind};
 use super::tcp::{Change, Millis, State, Tcp};
 
-/// What an end works with at a moment.
+/// What an end needs at a moment.
 pub(super) struct Turn<'a> {
     pub(super) now: Millis,
     pub(super) random: &'a mut Rng,
@@ -36,7 +35,7 @@ pub(super) struct Received {
 }
 
 impl End {
-    /// Takes a packet from the link. Fails if the stack has got what was not sent.
+    /// Receives a packet from the link. Fails if the stack gets data that were not sent.
     pub(super) fn receive(&mut self, packet: &[u8], turn: &mut Turn<'_>) -> Result<Received, String> {
         let mut received = Received::default();
         let Some(segment) = Segment::parse(packet).ok().filter(|_| self.down_until <= turn.now) else {
@@ -249,7 +248,7 @@ impl End {
         let Half { listener, open, next_step, .. } = &mut self.halves[half];
         let mut expired = Vec::new();
         let listener = listener.iter_mut().map(|socket| (None, socket));
-        // A handshake that the peer has begun has the listener's keys.
+        // A handshake that the peer began has the listener's keys.
         let open = open.iter_mut().filter(|open| open.tcp.state != State::SynReceived);
         let open = open.filter_map(|open| Some((Some(open.tcp.pair), open.socket.as_mut()?)));
         for (pair, socket) in listener.chain(open) {
@@ -272,7 +271,7 @@ impl End {
         Ok(())
     }
 
-    /// No connection holds a key that is over, or that never was valid.
+    /// No connection may hold a key that has expired or was never valid.
     fn check_keys(&self, half: usize) -> Result<(), String> {
         let half = &self.halves[half];
         let number = |send_id: u8| half.agreement.number(send_id, half.opens);

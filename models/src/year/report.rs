@@ -1,4 +1,4 @@
-//! What a year shows: the faults that can be put around the real code, a summary, and an invariant that does not hold.
+//! Faults that can be injected around the real code, the summary of a year, and a failure: an invariant that did not hold.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Gateway,
 }
 
-/// A fault that the real code once had or could have, put around it.
+/// A fault that the real code once had or could have, injected around it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// RNextKeyID is heard only from segments that are not older than the newest by sequence number, so not from retransmissions.
@@ -28,7 +28,7 @@ pub enum Fault {
     SynReplacesConnection,
     /// Without a key to sign with, segments pass unsigned.
     PassesUnsigned,
-    /// Keys stay when their accept lifetime is over.
+    /// Keys stay after their accept lifetime.
     ExpiredKeysStay,
 }
 

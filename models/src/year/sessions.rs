@@ -1,4 +1,4 @@
-//! What a session has to be at a moment: whether a loss is excused, whether it has to come back, and when nothing happens in any.
+//! What is required of a session: whether a loss is excused, by when it must be back, and when nothing happens in any session.
 
 use wireseal_keys::Timestamp;
 
@@ -10,10 +10,10 @@ use super::world::{END, Session, World};
 const LONGEST_SKIP: Millis = 55 * 60_000;
 /// After a disturbance a loss is excused until the hold timer has run out, with some time to send.
 const AFTERMATH: Millis = HOLD + 40_000;
-/// How long a disturbance may last that costs no session, and how far apart two of them have to be.
+/// The longest disturbance that may not cost a session, and the shortest time between two of them.
 const SHORT: Millis = 50_000;
 const APART: Millis = 100_000;
-/// After so long a session has to be back.
+/// A session has to be back within this time.
 const BACK: Millis = 240_000;
 
 impl World {

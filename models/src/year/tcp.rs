@@ -1,5 +1,5 @@
-//! A small TCP without options, with what a BGP session needs on top: keepalives and a hold timer. Its timers are moments of virtual time, so
-//! a quiet stretch is skipped by moving them.
+//! A small TCP without options, with what a BGP session needs on top: keepalives and a hold timer. Its timers are in virtual
+//! time, so a quiet stretch is skipped by moving them.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -117,7 +117,7 @@ impl Tcp {
         self.send(self.next, RST | ACK, false, out);
     }
 
-    /// Takes a verified segment from the peer. Fails with what is wrong with its data.
+    /// Receives a verified segment from the peer. Fails if its data are wrong, and says why.
     pub(super) fn segment(
         &mut self,
         segment: &Segment<'_>,

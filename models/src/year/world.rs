@@ -17,7 +17,7 @@ use super::tcp::{Change, Millis, State};
 
 /// The end of the year.
 pub(super) const END: Millis = YEAR as Millis * 1_000;
-/// For how long everything is simulated after something has happened.
+/// How long everything is simulated after an event.
 const BUSY: Millis = 150_000;
 /// How many packets, and how many other events, a failure shows.
 const RECENT: usize = 20;
@@ -52,7 +52,7 @@ struct Record {
     isns: (u32, Option<u32>),
 }
 
-/// What is remembered to be shown after a failure.
+/// What is kept to be shown after a failure.
 enum Note {
     Text(String),
     Packet { to: usize, is_accepted: bool, why: Option<Refusal>, packet: Vec<u8> },
@@ -140,7 +140,7 @@ impl World {
         world
     }
 
-    /// What has failed, with the last events.
+    /// The failure, with the last events.
     pub(super) fn failure(&self, what: String) -> Failure {
         let mut recent: Vec<_> = self.recent.iter().flatten().collect();
         recent.sort_by_key(|(at, _)| *at);

@@ -3,7 +3,7 @@
 use models::year::{Fault, run};
 
 #[test]
-fn nothing_is_wrong_in_a_few_years() {
+fn all_invariants_hold_in_two_years() {
     for seed in [2, 5] {
         let summary = run(seed, None).unwrap_or_else(|failure| panic!("{failure}"));
         assert!(summary.accepted > 10_000 && summary.attacks > 1_000 && summary.opened > 1, "{summary:?}");

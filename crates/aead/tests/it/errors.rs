@@ -24,7 +24,7 @@ fn keys_of_other_lengths() {
 
 /// An error names the algorithm, not the cipher suite of TLS.
 #[test]
-fn errors_as_people_read_them() {
+fn every_error_has_its_message() {
     let key_of_7 = |algorithm| AeadKey::new(algorithm, &[0; 7]).expect_err("no key").to_string();
     assert_eq!(
         AeadAlgorithm::ALL.map(key_of_7),

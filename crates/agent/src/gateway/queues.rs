@@ -499,7 +499,7 @@ pub(super) fn segment(packet: &[u8]) -> &[u8] {
 #[cfg(fuzzing)]
 pub type Queued = ([u32; 6], Vec<u8>);
 
-/// For the fuzz targets: the packet in a message of the kernel's, or its result of a request; neither if the message is something else.
+/// For the fuzz targets: the packet in a message from the kernel, or the result of a request; neither in any other message.
 #[cfg(fuzzing)]
 #[must_use]
 pub fn queue_message(message: &[u8]) -> (Option<Queued>, Option<io::Result<()>>) {
@@ -545,7 +545,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn any_number_is_a_result() {
+    fn every_error_number_is_reported() {
         let results = [0, -2, i32::MIN].map(|code: i32| {
             let mut answer = [0; NETLINK_HEADER + 4];
             answer[NETLINK_HEADER..].copy_from_slice(&code.to_ne_bytes());

@@ -235,7 +235,7 @@ pub type Told = (Service, Role, SocketAddr, u32, u64, Option<Vec<IpCidr>>);
 /// For the fuzz targets: the sockets in a datagram of the kernel's, and whether it is the last.
 ///
 /// # Errors
-/// The kernel's, and that the datagram cannot be read.
+/// An error that the kernel reports, or that the datagram cannot be read.
 #[cfg(fuzzing)]
 pub fn listed_sockets(datagram: &[u8]) -> io::Result<(Vec<Told>, bool)> {
     let mut all = Vec::new();

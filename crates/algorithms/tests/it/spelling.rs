@@ -194,7 +194,7 @@ impl core::fmt::Write for Room {
 }
 
 #[test]
-fn a_refusal_that_does_not_fit_its_place_says_so() {
+fn a_write_error_is_returned_when_the_buffer_is_too_short() {
     use core::fmt::Write;
 
     let length = Md5.to_string().len();

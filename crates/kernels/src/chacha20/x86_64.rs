@@ -197,9 +197,9 @@ masks_in_lanes! {
 
 /// Consecutive blocks of key stream (RFC 8439 §2.4), starting with this counter: 4, 6, 8, 10, 16 or 24 at once.
 ///
-/// 16 blocks lie in the lanes of vectors that hold one word each. More may be added, four by four, in vectors that hold one row of the
-/// state each; they fill the time that the processor would wait for the 16. Fewer blocks lie two by two in shorter vectors, whose results
-/// are ready earlier.
+/// 16 blocks share vectors that hold the same word of each block. Further blocks come in groups of four, whose vectors hold one row of
+/// each block's state; they use the time that the processor would spend waiting for the 16. Fewer than 16 blocks go in pairs in shorter
+/// vectors, whose results are ready earlier.
 #[target_feature(enable = "avx512f,avx512vl")]
 pub(crate) fn blocks<const BLOCKS: usize>(
     stream: &mut [[u8; 64]; BLOCKS],
@@ -219,7 +219,7 @@ pub(crate) fn blocks<const BLOCKS: usize>(
     }
 }
 
-/// Blocks 1 to `BLOCKS` of key stream: 16, 20 or 24, and block 0 beside them.
+/// Blocks 1 to `BLOCKS` of the key stream, with 16, 20 or 24 blocks, and block 0 computed beside them.
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(crate) fn blocks_beside_key<B: BesideKey, const BLOCKS: usize>(
@@ -241,8 +241,8 @@ fn words(nonce: &[u8; 12]) -> [u32; 3] {
     [u32::from_le_bytes(nonce[0]), u32::from_le_bytes(nonce[1]), u32::from_le_bytes(nonce[2])]
 }
 
-/// What runs in general registers beside the rounds of 16 blocks and more, in the time that these wait for one another. Every part of it is
-/// `inline(always)`: around a call, all vectors would be saved, which costs more than is gained (1200 octets: 383 ns instead of 264).
+/// Work in general registers that fills the time in which the rounds of 16 or more blocks wait for one another. All of it is
+/// `inline(always)`: a call would save and restore all vectors, which costs more than is gained (1200 octets: 383 ns instead of 264).
 trait Beside {
     /// Called twice in each of the first five double rounds.
     fn early(&mut self);
@@ -257,14 +257,14 @@ impl Beside for () {
     fn late(&mut self, _: usize) {}
 }
 
-/// What is computed from the one-time key, the first half of block 0, while other blocks are not yet ready.
+/// Work on the one-time key, the first half of block 0, while the other blocks are still being computed.
 pub(crate) trait BesideKey {
     fn key(&mut self, key: [u32; 8]);
     /// Called five times, with a number from 0 on.
     fn step(&mut self, number: usize);
 }
 
-/// Block 0. General registers have a single block sooner than vectors.
+/// Block 0. General registers compute a single block faster than vectors.
 struct KeyBlock<B> {
     x: [u32; 16],
     start: [u32; 16],

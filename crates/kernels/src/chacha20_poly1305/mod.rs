@@ -1,6 +1,6 @@
 //! ChaCha20-Poly1305 (RFC 8439 §2.8) in vectors of 64 octets.
 //!
-//! For a packet of up to 1536 octets, all key stream and the one-time key are computed in one call. From 577 octets on, the one-time key
+//! For a packet of up to 1536 octets, one call computes the whole key stream and the one-time key. From 577 octets on, the one-time key
 //! and the powers of r that Poly1305 needs are computed beside the key stream.
 
 use core::fmt;

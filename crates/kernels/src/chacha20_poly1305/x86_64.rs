@@ -65,7 +65,7 @@ impl Engine {
         })
     }
 
-    /// Runs `go_on` with the one-time key and as much key stream, from block 1 on, as one call computes for a text of this length.
+    /// Calls `go_on` with the one-time key and the key stream, from block 1 on, that one call computes for a text of this length.
     #[inline]
     fn start<T>(
         self,
@@ -146,7 +146,7 @@ impl Engine {
 struct Stream<const BLOCKS: usize>([[u8; 64]; BLOCKS]);
 
 impl<const BLOCKS: usize> Stream<BLOCKS> {
-    /// Runs `go_on` with the one-time key at the start of block 0, and the blocks after it.
+    /// Calls `go_on` with the one-time key from the start of block 0, and the blocks that follow.
     #[inline]
     fn after_key<T>(
         engine: Engine,
@@ -163,7 +163,7 @@ impl<const BLOCKS: usize> Stream<BLOCKS> {
         result
     }
 
-    /// Runs `go_on` with the one-time key and the blocks after it, computed beside each other.
+    /// Calls `go_on` with the one-time key and the blocks that follow, computed at the same time.
     #[inline]
     fn beside_key<T>(
         engine: Engine,

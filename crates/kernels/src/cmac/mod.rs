@@ -15,7 +15,7 @@ pub use unsupported::{Key, mac_many};
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{Key, mac_many};
 
-/// The round keys of the key of zeros (FIPS 197 §5.2).
+/// The round keys of the all-zero key (FIPS 197 §5.2).
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 const ROUND_KEYS_OF_ZEROS: [u128; 11] = [
     0,
@@ -30,7 +30,7 @@ const ROUND_KEYS_OF_ZEROS: [u128; 11] = [
     0xb1d4d8e2_8a7db9da_1d7bb3de_4c664941,
     0xb4ef5bcb_3e92e211_23e951cf_6f8f188e,
 ];
-/// Its subkey K1 (RFC 4493 §2.3).
+/// The subkey K1 of the all-zero key (RFC 4493 §2.3).
 #[cfg(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little")))]
 const K1_OF_ZEROS: u128 = 0xcdd297a9_df145877_1099f4b3_9468565c;
 
@@ -39,7 +39,7 @@ mod tests {
     use super::Key;
 
     #[test]
-    fn the_key_of_zeros_is_a_key() {
+    fn the_all_zero_key_matches_an_expanded_one() {
         let keys = [Key::of_zeros().cloned(), Key::new(&[0; 16])]
             .map(|key| key.map(|key| (key.mac(&[b"abc"]), key.mac(&[&[7; 32]]))));
         assert_eq!(keys[0], keys[1]);

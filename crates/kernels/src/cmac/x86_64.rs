@@ -32,8 +32,8 @@ impl Key {
         Some(unsafe { Self::expand(key) })
     }
 
-    /// The key of zeros, which is no secret and needs no expansion: [RFC 4615](https://www.rfc-editor.org/rfc/rfc4615) makes keys of 16 octets
-    /// with it. `None` if the processor lacks [`InstructionSet::AesNi`].
+    /// The all-zero key, from constants. [RFC 4615](https://www.rfc-editor.org/rfc/rfc4615) uses it to turn keys of other
+    /// lengths into 16 octets. `None` if the processor lacks [`InstructionSet::AesNi`].
     #[must_use]
     pub fn of_zeros() -> Option<&'static Self> {
         static KEY: Key = {

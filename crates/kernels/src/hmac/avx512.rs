@@ -83,7 +83,7 @@ fn sha256(h: [__m512i; 8], mut w: [__m512i; 16]) -> [__m512i; 8] {
             $then!($at);
         )*};
     }
-    // The word for the round sixteen later. The processor has time for it while a round waits for the one before.
+    // The word for the round sixteen later: the processor computes it while this round waits for the one before.
     macro_rules! schedule {
         ($at:literal) => {
             let (early, late) = (w[($at + 1) % 16], w[($at + 14) % 16]);
@@ -116,7 +116,7 @@ fn xor3(a: __m512i, b: __m512i, c: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0x96>(a, b, c)
 }
 
-/// The same value. Without this the compiler would change the order of additions, and what is known last would not be added last.
+/// Returns the value unchanged, but keeps the compiler from reordering additions: the value that is known last must be added last.
 #[inline]
 #[target_feature(enable = "avx512f")]
 fn tied(mut vector: __m512i) -> __m512i {

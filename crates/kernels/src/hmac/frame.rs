@@ -40,7 +40,7 @@ macro_rules! hmac {
         ) -> [u8; $octets] {
             let mut state = start(inner);
             let mut rest;
-            // Most messages have no block in two slices: their end can stay where it is.
+            // In most messages no block spans two slices, so the end need not be copied.
             let in_place: Option<[&[u8]; 2]> = match *message {
                 [tail] => Some([&[], tail]),
                 [head, tail] if head.len().is_multiple_of(BLOCK) => Some([head, tail]),

@@ -1,6 +1,6 @@
 //! HMAC with SHA-NI, of one message or of two side by side: each round waits four to six cycles for the round before, enough time for a
-//! round of another message. Compiled twice: with AVX's encoding of three operands there are a fifth fewer instructions, and the processor
-//! begins sooner with what comes after.
+//! round of another message. Compiled twice: AVX's encoding with three operands needs a fifth fewer instructions, so the processor starts
+//! the following work sooner.
 
 use core::arch::x86_64::*;
 

@@ -114,7 +114,7 @@ pub(super) fn sha256_many<'a>(
 struct Many<const WORDS: usize, const OCTETS: usize> {
     /// Computes two messages, on a processor with SHA-NI.
     two: unsafe fn(&[KeyedJob<'_, WORDS>; 2], &mut [[u8; OCTETS]; 2]),
-    /// The same on a processor with AVX too.
+    /// The same, on a processor that also has AVX.
     two_avx: unsafe fn(&[KeyedJob<'_, WORDS>; 2], &mut [[u8; OCTETS]; 2]),
     /// Computes a group of up to sixteen messages from [`each_group`], on a processor with AVX-512.
     sixteen: unsafe fn(&[KeyedJob<'_, WORDS>], &mut [[u8; OCTETS]; 16]),
@@ -153,7 +153,7 @@ fn hmac_many<'a, const WORDS: usize, const OCTETS: usize>(
             count += group.len();
         } else if sha_ni.is_some() {
             for pair in group.as_chunks().0 {
-                // SAFETY: the token proves SHA-NI, and this is the function with AVX only if there is its token.
+                // SAFETY: the token proves SHA-NI, and the AVX version is chosen only with its token.
                 unsafe { compute_two(pair, &mut two) };
                 pair.iter().zip(&two).for_each(|(job, mac)| done(job.number, mac));
                 count += 2;

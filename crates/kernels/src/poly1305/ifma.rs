@@ -16,7 +16,7 @@ const LIMB: u64 = (1 << 44) - 1;
 /// The bits of the last limb, which starts at 2^88.
 const LAST_LIMB: u64 = (1 << 42) - 1;
 
-/// From this many eights before the last on, four of them share a reduction, although that needs more powers of r.
+/// With this many groups of eight blocks before the last, or more, four groups share a reduction, although that needs more powers of r.
 const FEW: usize = 5;
 
 /// Processes `eights` into the accumulator.
@@ -51,7 +51,7 @@ fn sum(h: H, eights: &[[[u8; 16]; 8]], last_powers: Lanes, powers: [Factor; 4], 
     for [a, b, c, d] in fours {
         lanes = lanes.plus(load(a));
         if in_fours {
-            // Only the last product waits for the four before.
+            // Only the last product depends on the four before.
             let sum = Products::zero().plus(load(d), first).plus(load(c), second).plus(load(b), third);
             lanes = sum.plus(lanes, fourth).reduced();
         } else {
@@ -219,7 +219,7 @@ impl Products {
         Self { low: [zero; 3], high: [zero; 3] }
     }
 
-    /// Adds a product of numbers whose limbs have up to 46 bits. Four may be added.
+    /// Adds a product of numbers whose limbs have up to 46 bits. At most four may be added before a reduction.
     #[inline]
     #[target_feature(enable = "avx512f,avx512ifma")]
     fn plus(mut self, Lanes([h0, h1, h2]): Lanes, factor: &Factor) -> Self {

@@ -70,7 +70,7 @@ pub fn mac(key: &[u8; 32], message: &[&[u8]]) -> [u8; 16] {
 pub(crate) struct OneTimeKey {
     r: R,
     s: [u64; 2],
-    /// Powers of r, if they were computed ahead. They prove the instructions that vectors of their kind need.
+    /// Powers of r, if they were computed in advance. They also prove that the processor has AVX-512 IFMA.
     powers: Option<ifma::Powers>,
 }
 
@@ -88,7 +88,7 @@ impl OneTimeKey {
         self.powers = Some(ifma::Powers::new(self.r));
     }
 
-    /// Takes a step, from 0 on.
+    /// Computes step `number`, counted from 0.
     #[inline(always)]
     pub(crate) fn step(&mut self, number: usize) {
         if let Some(powers) = &mut self.powers {
@@ -96,7 +96,7 @@ impl OneTimeKey {
         }
     }
 
-    /// Overwrites the key with zeros. Not done on drop: LLVM would then keep the key in memory while it is computed.
+    /// Overwrites the key with zeros. There is no `Drop`, because with it LLVM would keep the key in memory while it is computed.
     #[inline]
     pub(crate) fn wipe(&mut self) {
         self.r = R::clamped(0, 0);
@@ -169,7 +169,7 @@ impl Vectors {
     fn blocks_into(self, h: H, blocks: &[[u8; 16]], r: R) -> H {
         match self {
             Self::Ifma(_) => {
-                // What does not fill vectors comes first: it is computed while these wait for the powers of r.
+                // Blocks that do not fill a vector come first: they are processed while the vectors wait for the powers of r.
                 let (first, eights) = blocks.as_rchunks();
                 let h = h.one_by_one(first, r);
                 // SAFETY: the token proves the target features.

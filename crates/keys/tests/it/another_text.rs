@@ -60,7 +60,7 @@ fn nested(format: Format, depth: usize) -> String {
 }
 
 #[test]
-fn texts_that_go_too_deep_are_refused() {
+fn texts_nested_too_deeply_are_refused() {
     for format in Format::ALL
         .into_iter()
         .filter(|format| !["toml", "json", "xml", "openconfig", "bird"].contains(&format.name()))
@@ -164,7 +164,7 @@ fn gobgp_key(id: u8, is_inline: bool) -> String {
 
 /// All keys but the first of GoBGP's may go, and several come, in tables and in braces.
 #[test]
-fn gobgp_loses_and_gets_several_keys_at_once() {
+fn gobgp_removes_and_adds_several_keys_at_once() {
     let tables = [10, 20, 30].map(|id| gobgp_key(id, false)).concat();
     let inline = [10, 20, 30].map(|id| gobgp_key(id, true)).join(" , ");
     // A quote and a brace within a text are none.

@@ -377,7 +377,7 @@ fn keys_with_nothing_but_the_secret_in_common_have_wrong_ids() {
 }
 
 #[test]
-fn one_mac_with_two_kdfs_is_said_to_be_so() {
+fn one_mac_with_two_kdfs_is_reported() {
     let secret = "a secret of more than 32 characters for both";
     let [one, other] =
         [toml(1, 2, "hmac(sha256)", secret, "mac-length = 16\n"), toml(2, 1, "HMAC-SHA256-128", secret, "")];
@@ -389,7 +389,7 @@ fn one_mac_with_two_kdfs_is_said_to_be_so() {
 }
 
 #[test]
-fn the_setting_that_covers_the_options_is_named_where_there_is_one() {
+fn the_setting_that_covers_tcp_options_is_named_if_the_router_has_one() {
     let of = |send, recv, more| toml(send, recv, "AES-128-CMAC-96", "a secret for both ends", more);
     let (covered, excluded) = (of(1, 2, ""), of(2, 1, "options = \"excluded\"\n"));
     let of_options = |covering, excluding| {
@@ -407,7 +407,7 @@ fn the_setting_that_covers_the_options_is_named_where_there_is_one() {
 }
 
 #[test]
-fn lifetimes_of_the_ends_are_compared_with_what_the_clocks_may_differ_by() {
+fn lifetimes_are_compared_with_the_allowed_clock_difference() {
     let of = |send, recv, more: &str| toml(send, recv, "AES-128-CMAC-96", "a secret for both ends", more);
     let [year, next] = ["2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z"];
     let during = |field: &str| format!("{field} = {{ from = {year}, until = {next} }}\n");
@@ -441,7 +441,7 @@ fn lifetimes_of_the_ends_are_compared_with_what_the_clocks_may_differ_by() {
 }
 
 #[test]
-fn what_a_router_keeps_to_itself_is_not_compared_but_said() {
+fn secrets_that_a_router_hides_are_reported_as_not_compared() {
     let other = toml(1, 1, "AES-128-CMAC-96", "a secret for both ends", "");
     let mut encrypted = xr("");
     let text = include_str!("../data/routers/ios-xr.cfg")
@@ -464,7 +464,7 @@ fn what_a_router_keeps_to_itself_is_not_compared_but_said() {
 }
 
 #[test]
-fn local_times_and_remarks_are_said_of_the_end_that_has_them() {
+fn local_times_and_remarks_name_their_end() {
     let [mut local, other] = [
         toml(1, 2, "AES-128-CMAC-96", "a secret for both ends", ""),
         toml(2, 1, "AES-128-CMAC-96", "a secret for both ends", ""),
@@ -522,7 +522,7 @@ fn local_times_and_remarks_are_said_of_the_end_that_has_them() {
 }
 
 #[test]
-fn each_way_to_choose_a_key_is_put_into_words() {
+fn each_sending_rule_is_described() {
     let second = "[[key-chain.key]]\nsend-id = 3\nrecv-id = 4\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \"another one\"\n";
     let one = toml(1, 2, "AES-128-CMAC-96", "a secret for both ends", second);
     let rule = |format| {
@@ -544,7 +544,7 @@ fn each_way_to_choose_a_key_is_put_into_words() {
 }
 
 #[test]
-fn files_without_keys_or_with_many_alike_do_not_meet() {
+fn files_without_keys_or_with_several_matches_are_not_paired() {
     let one = toml(1, 2, "AES-128-CMAC-96", "a secret for both ends", "");
     let mut empty = one.clone();
     empty.chains[0].keys.clear();
@@ -568,7 +568,7 @@ fn files_without_keys_or_with_many_alike_do_not_meet() {
 
 /// A link-local neighbor may be any router, so nothing is said about it.
 #[test]
-fn a_link_local_neighbor_is_not_taken_for_another_router() {
+fn a_link_local_neighbor_is_not_mistaken_for_another_router() {
     let junos = read(Path::new("junos"), include_str!("../data/whole/junos.conf"), None).unwrap();
     let mut xr = xr("");
     for (neighbor, is_said) in [("fe80::1", false), ("2001:db8::1", true), ("192.0.2.9", true)] {

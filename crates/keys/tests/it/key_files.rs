@@ -43,7 +43,7 @@ fn neighbor(address: &str) -> Neighbor {
 }
 
 #[test]
-fn keys_for_a_capture_are_there_once_for_each_neighbor() {
+fn a_capture_gets_each_key_once_for_each_neighbor() {
     let of = |file: &KeyFile| {
         let keys = file.keys().map_err(|error| error.to_string())?.keys;
         let shown = |key: &wireseal_keys::ConfiguredKey| {
@@ -122,7 +122,7 @@ fn a_key_that_cannot_be_an_mkt_is_refused_in_its_field() {
 }
 
 #[test]
-fn local_times_are_wide_for_a_capture_and_refused_for_an_end() {
+fn local_times_are_widened_for_a_capture_and_refused_for_an_end() {
     let start = moment("2026-06-01T00:00:00Z");
     let local = with(|chain| {
         let key = &mut chain.keys[0];
@@ -357,7 +357,7 @@ fn secrets_that_are_empty_or_too_long_are_found() {
 
 /// What secrets look like that were probably not meant so.
 #[test]
-fn secrets_that_were_probably_not_meant_so_are_found() {
+fn secrets_that_are_probably_mistakes_are_found() {
     let of = |octets: &[u8], notation| {
         let secret = wireseal_keys::Secret::new(octets.to_vec().into(), notation);
         let found =
@@ -463,7 +463,7 @@ fn what_a_key_can_be_used_for_has_a_name() {
 }
 
 #[test]
-fn limits_of_implementations_are_said_with_their_numbers() {
+fn limits_of_implementations_are_reported_with_their_numbers() {
     let refusals = |format, edit: &dyn Fn(&mut ChainKey)| {
         let mut key = file().chains[0].keys[0].clone();
         edit(&mut key);

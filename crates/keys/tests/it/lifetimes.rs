@@ -67,7 +67,7 @@ fn lifetimes_that_touch_do_not_overlap() {
 }
 
 #[test]
-fn what_two_lifetimes_have_in_common_is_in_both() {
+fn the_overlap_of_two_lifetimes_is_in_both() {
     let [from, until] = [Lifetime::starting(at(15)), Lifetime::new(None, Some(at(15))).unwrap()];
     for (one, other, expected) in [
         (between(10, 20), between(15, 30), Some(between(15, 20))),
@@ -89,7 +89,7 @@ fn what_two_lifetimes_have_in_common_is_in_both() {
 
 /// A key is early until its send lifetime has begun, and the chain is over once all send lifetimes are.
 #[test]
-fn early_and_expired_are_so_to_the_second() {
+fn keys_start_and_expire_to_the_second() {
     let chain = chain(vec![key(1, between(10, 20), between(0, 40)), key(2, between(30, 35), between(0, 40))]);
     let is_first = |mkt: &Mkt| mkt.send_id() == KeyId(1);
     for (now, is_early, is_expired) in
@@ -109,7 +109,7 @@ fn early_and_expired_are_so_to_the_second() {
 }
 
 #[test]
-fn chains_have_the_same_keys_if_nothing_that_matters_differs() {
+fn chains_with_only_irrelevant_differences_have_the_same_keys() {
     let one = chain(vec![key(1, between(10, 20), between(10, 20)), Key::new(2, mkt(2, 2))]);
     let described = one.clone().with_description("another text");
     assert!(one.has_same_keys(&described));
@@ -134,7 +134,7 @@ fn chains_have_the_same_keys_if_nothing_that_matters_differs() {
 
 /// A key that ends makes room for one that starts then, and one that is accepted earlier does not.
 #[test]
-fn room_is_needed_for_the_keys_of_one_moment() {
+fn room_is_needed_only_for_keys_accepted_at_the_same_time() {
     let follow = |from: i64| {
         chain(vec![key(1, between(0, 100), between(0, 100)), key(2, between(150, 200), between(from, 200))])
     };

@@ -55,7 +55,7 @@ fn a_stream_is_read_to_its_end_and_to_its_limit() {
 }
 
 #[test]
-fn a_files_chains_are_those_of_the_end_that_has_it() {
+fn a_file_is_read_for_either_end() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.toml");
     write(&path, TOML).unwrap();
@@ -119,7 +119,7 @@ fn the_format_of_a_text_is_given_or_found_or_toml() {
 
 /// A text may be of a format that nothing in it shows.
 #[test]
-fn a_text_without_a_known_format_is_tried_as_each() {
+fn a_text_of_unknown_format_is_tried_in_every_format() {
     let said = |text: &str| read(Path::new("keys"), text, None).map(|_| ()).unwrap_err().to_string();
     let yaml = "# ours\n\"keychains\":\n- config: {name: core}\n  keys:\n  - config: {key-id: 1, receive-id: 1, crypto-algorithm: \
                 hmac_sha_1_96, secret-key: Vmg4enFrVDFwMHdZaFUzbQ==}\n";
@@ -205,7 +205,7 @@ fn formats_and_implementations_are_known_by_their_names() {
 }
 
 #[test]
-fn what_applies_and_shows_a_change_is_known_for_each_format_that_can_be_changed() {
+fn every_format_that_can_be_changed_has_commands_to_apply_and_show_a_change() {
     for format in Format::ALL {
         let [apply, show] = [format.apply_commands(), format.show_commands()];
         let can = format.cannot_change().is_none();

@@ -329,7 +329,7 @@ fn nothing_is_said_of_the_end_of_the_period() {
 
 /// Where the longest send lifetime decides, one without an end is longer than any other.
 #[test]
-fn the_longest_lifetime_is_signed_with() {
+fn the_key_with_the_longest_lifetime_is_chosen() {
     let ids = |send: [Option<i64>; 2]| [send, [None, None]];
     let other = chain("other", vec![key(1, [1, 1], [[None; 2]; 2])]);
     for (lives, chosen) in [

@@ -29,7 +29,7 @@ fn check_full(shown: &impl fmt::Display) {
 }
 
 #[test]
-fn errors_and_neighbors_report_a_writer_that_is_full() {
+fn errors_and_neighbors_report_a_full_writer() {
     let error =
         read(Path::new("file"), &TOML.replace("= 1", "= 256"), Some(Format::Toml)).map(drop).unwrap_err();
     assert_eq!(
@@ -95,7 +95,7 @@ fn values_of_every_kind_are_named_where_they_are_wrong() {
 }
 
 #[test]
-fn names_in_an_error_are_on_one_line_and_as_far_as_they_are_known() {
+fn an_error_shows_known_names_on_one_line() {
     let error = |text: &str| KeyChains::from_toml(text).map(drop).unwrap_err().to_string();
     assert!(
         error(&format!("{TOML}\"a\\nb\" = 1\n")).contains("`a b`"),
@@ -173,7 +173,7 @@ fn lifetimes_in_json_are_refused_in_their_field() {
 
 /// What a RESTCONF server gives may have keys that are not for TCP, which are skipped with their places.
 #[test]
-fn keys_of_json_that_are_not_for_tcp_have_their_places() {
+fn json_keys_that_are_not_for_tcp_keep_their_positions() {
     let key = |id: &str, more: &str| {
         format!(
             "{{\"key-id\": \"{id}\", \"crypto-algorithm\": \"aes-128\", \"key-string\": {{\"keystring\": \"secret\"}}{more}}}"

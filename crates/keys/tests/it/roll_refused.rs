@@ -67,7 +67,7 @@ fn a_new_key_needs_a_free_id_and_a_free_number() {
 
 /// Keys whose numbers are their SendIDs get a new one whose number is its SendID, and others the next number that is free.
 #[test]
-fn numbers_go_on_as_they_are() {
+fn a_new_key_is_numbered_like_the_others() {
     let new = |numbers: &[u64], ids: u8| {
         let files = with(Format::Toml, |chain| {
             let present = ChainKey { send_id: KeyId(ids), ..chain.keys[0].clone() };

@@ -87,7 +87,7 @@ fn gobgp() -> Value {
 }
 
 #[test]
-fn members_of_gobgp_have_their_kinds() {
+fn gobgp_members_of_the_wrong_type_are_refused() {
     let kinds = [
         "keychains",
         "config/name",
@@ -162,7 +162,7 @@ fn openconfig() -> Value {
 }
 
 #[test]
-fn members_of_openconfig_have_their_kinds() {
+fn openconfig_members_of_the_wrong_type_are_refused() {
     let kinds = [
         "keychain",
         "tolerance",
@@ -213,7 +213,7 @@ fn openconfigs_lifetimes_and_chains_may_be_empty() {
 
 /// What the parsers of JSON and YAML refuse only on a second look.
 #[test]
-fn data_that_cannot_be_read_is_refused_with_its_place() {
+fn unreadable_data_is_refused_with_its_position() {
     let error = |text: &str| read(Path::new("keys"), text, Some(Format::GoBgp)).unwrap_err();
     let deep =
         |depth: usize| format!("{{\"keychains\": [], \"a\": {}{}}}", "[".repeat(depth), "]".repeat(depth));

@@ -488,7 +488,7 @@ fn lines_of_eos() {
 
 /// A neighbor's templates may use each other up to a depth.
 #[test]
-fn templates_of_ios_xe_that_use_each_other_are_followed_to_the_sixteenth() {
+fn ios_xe_templates_are_followed_sixteen_deep() {
     let text = |count: usize, last: &str| {
         let template = |number: usize| {
             let inherits = format!("  inherit peer-session t{}\n", number + 1);

@@ -31,7 +31,7 @@ pub trait Calls {
     /// Makes a call that changes a key.
     ///
     /// # Errors
-    /// [`Error`] if the kernel refuses. After [`Error::KeyInUse`] a deletion's successors are in use all the same.
+    /// [`Error`] if the kernel refuses. If a deletion fails with [`Error::KeyInUse`], its successor keys are in use nevertheless.
     fn call(&mut self, call: &Call<'_>) -> Result<(), Error>;
     /// Resets the connection.
     fn reset(&mut self);

@@ -1,5 +1,5 @@
-//! The manager's decisions about a socket of a simulated kernel (feature `simulation`): the same look, plan and calls as for the kernel's
-//! sockets, at times that the caller chooses.
+//! The key manager on a simulated socket (feature `simulation`): it inspects, plans and makes calls as on the kernel's sockets, at times that
+//! the caller chooses.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub use crate::manager::plan::Call;
 use crate::manager::plan::SocketKind;
 use crate::{Error, Generation, PeerName};
 
-/// What the key manager remembers of a simulated socket that has the keys of one peer.
+/// The key manager's memory of a simulated socket with the keys of one peer.
 #[derive(Clone, Debug)]
 pub struct SimulatedSocket {
     peer: PeerName,
@@ -23,16 +23,16 @@ pub struct SimulatedSocket {
 /// The result of a [`step`](SimulatedSocket::step).
 #[derive(Debug)]
 pub struct SimulatedStep {
-    /// No key of the chain is valid for sending: the owner of a connection shuts it down.
+    /// No key of the chain is valid for sending; shut a connection down.
     pub expired: bool,
-    /// When to step again even if the chain does not change.
+    /// When the next step is due if the chain does not change.
     pub next: Option<Timestamp>,
-    /// The errors of calls that the simulated kernel has refused.
+    /// The errors of the calls that the simulated kernel refused.
     pub failed: Vec<Error>,
 }
 
 impl SimulatedSocket {
-    /// A socket for this peer, of which nothing is known yet.
+    /// A socket for this peer, before its first step.
     #[must_use]
     pub fn new(peer: PeerName) -> Self {
         Self { peer, memories: PeerTable::new() }

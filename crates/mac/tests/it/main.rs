@@ -288,7 +288,7 @@ fn debug_shows_the_algorithm_and_no_octets() {
 }
 
 #[test]
-fn a_one_time_mac_verifies_whole_and_only_whole() {
+fn a_one_time_mac_verifies_only_with_all_its_octets() {
     let key = || OneTimePoly1305Key::new([7; 32]);
     let mac = key().mac(&[b"message"]);
     for length in 0..16 {

@@ -251,8 +251,8 @@ impl OneRtt {
         }
     }
 
-    /// Enters the next phase. Its keys are already derived: with them the peer's update was opened, and this end initiates none before it
-    /// has sealed a packet of the current phase.
+    /// Enters the next phase, whose keys already exist: they opened the peer's update, or were derived when this end sealed a packet of the
+    /// current phase, as it must before it initiates an update.
     fn advance(&mut self) {
         let next = self.next.take().unwrap_or_else(|| self.derive_next());
         self.sealer.keys.packet_key = next.seal;

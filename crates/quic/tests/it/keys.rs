@@ -347,7 +347,7 @@ fn q_26_every_suite_seals_with_one_backend_and_opens_with_any() {
 
 /// What a log or a measurement says of a key is what the AEAD says.
 #[test]
-fn keys_say_what_serves_them() {
+fn keys_report_their_backend() {
     for suite in suites_of_one_version() {
         let Suite { backend, algorithm, .. } = suite;
         let key = vec![7; algorithm.key_length()];
@@ -361,7 +361,7 @@ fn keys_say_what_serves_them() {
 
 /// Without a backend named, every kind of key is the active backend's, and the same key as by its name.
 #[test]
-fn keys_are_of_the_active_backend() {
+fn keys_use_the_active_backend_by_default() {
     let backend = Backend::active();
     for suite in suites().filter(|suite| suite.backend == backend) {
         let Suite { version, algorithm, .. } = suite;

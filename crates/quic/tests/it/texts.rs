@@ -44,7 +44,7 @@ fn assert_display(value: &dyn Display, expected: &str) {
 }
 
 #[test]
-fn what_is_on_the_wire_is_shown_as_quic_logs_write_it() {
+fn packet_fields_are_shown_as_in_quic_logs() {
     let id = ConnectionId::new(&[0x00, 0x0a, 0xff]).unwrap();
     assert_display(&id, "000aff");
     assert_debug(&id, "ConnectionId(000aff)");

@@ -79,8 +79,8 @@ impl<const N: usize> Connection<N> {
     }
 
     /// Appends an AO option of the current key's size to the `used` octets of options at the start of `space`, the header's option
-    /// space, and pads it. Returns the new length of the options. The option has the ids that [`sign`](Self::sign) would write; `sign` fills
-    /// in the MAC.
+    /// space, and pads it. Returns the new length of the options. The option holds the same ids that [`sign`](Self::sign) writes; `sign` adds
+    /// the MAC.
     ///
     /// Append it to each header anew, because the peer can change the current key with every segment.
     ///

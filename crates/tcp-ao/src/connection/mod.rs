@@ -225,7 +225,7 @@ impl<const N: usize> Connection<N> {
         ignore
     }
 
-    /// Switches to another verified SYN of the peer's and this end's answer to it. Only while there is a [`handshake`](Self::handshake).
+    /// Switches to another verified SYN from the peer and to this end's answer. Only during the [`handshake`](Self::handshake).
     pub(crate) fn adopt_handshake(&mut self, handshake: &Handshake) {
         if self.remote_isn != handshake.remote_isn {
             self.remote_isn = handshake.remote_isn;

@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Each part of a connection and of a prefix, the other parts unchanged.
+    /// Changes one part of a connection or a prefix at a time.
     #[test]
     fn every_part_of_an_address_is_hashed() {
         let key = HashKey::new([7; 16]);

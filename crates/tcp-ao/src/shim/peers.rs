@@ -156,7 +156,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
     /// Whether mismatches pass on this connection of the peer's. Not if a strict peer covers it too and is equally or more specific: a
     /// forged segment could choose between the two by its KeyID.
     ///
-    /// Call [`end_mismatches`](Self::end_mismatches) before.
+    /// Call [`end_mismatches`](Self::end_mismatches) first.
     pub(super) fn accepts_mismatches(&self, index: usize, pair: &SocketPair) -> bool {
         let slot = |index: usize| self.slots.as_ref().get(index);
         let accepts = |index| slot(index).is_some_and(|slot| !slot.accepts_mismatches_until.is_zero());

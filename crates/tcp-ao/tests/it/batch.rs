@@ -250,7 +250,7 @@ fn a_batch_over_many_connections_signs_and_verifies_as_one_by_one() {
 
 /// 2^31 octets apart: the second is behind what came before the batch, and ahead once the first has passed.
 #[test]
-fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own() {
+fn a_batch_over_2_31_octets_uses_each_segments_own_sne() {
     let mkts = set(TcpAoAlgorithm::HmacSha1, &[(1, 1)]);
     let mut ends = Ends::<3>::connect(ipv4_pair(), (0xc000_0000, 5), &mkts, &mkts);
     let numbers = [0x7fff_ff00, 0xffff_fe80_u32].map(|ahead| ends.active_next.wrapping_add(ahead));

@@ -415,7 +415,7 @@ fn ao_22_a_key_past_its_send_lifetime_is_left_only_for_the_one_that_the_peer_use
 }
 
 #[test]
-fn a_peer_that_asks_for_a_valid_key_does_not_insist() {
+fn asking_for_a_valid_key_is_not_insisting_on_an_old_one() {
     let mut ends = Ends::<3>::with_ids(&TWO);
     ends.active.replace_keys(&mkts(&TWO)).unwrap();
     ends.exchange();
@@ -424,7 +424,7 @@ fn a_peer_that_asks_for_a_valid_key_does_not_insist() {
 }
 
 #[test]
-fn what_the_peer_asks_for_is_known_after_a_change_of_keys_in_the_handshake() {
+fn the_peers_rnext_key_is_known_after_keys_change_during_the_handshake() {
     let mut opening = Connection::active(ipv4_pair(), Isn(1), &mkts::<3>(&TWO)).unwrap();
     opening.replace_keys(&mkts(&TWO)).unwrap();
     assert_eq!(opening.asks_for(), None);

@@ -90,7 +90,7 @@ fn ao_08_a_segment_without_an_ao_option_has_no_mac_input() {
 }
 
 #[test]
-fn a_checksum_of_zero_is_sent_in_its_other_form() {
+fn a_checksum_of_zero_is_sent_as_all_ones() {
     let addresses = |pair: SocketPair| (pair.local.address(), pair.remote.address());
     for pair in [ipv4_pair(), ipv6_pair()] {
         let (source, destination) = addresses(pair);

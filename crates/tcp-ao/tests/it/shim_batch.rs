@@ -240,7 +240,7 @@ fn established_connections_carry_data_in_batches() {
 }
 
 #[test]
-fn what_is_no_segment_is_refused_in_a_batch_as_it_is_alone() {
+fn packets_without_a_segment_are_refused_in_a_batch_as_alone() {
     let mut link = Link::connected(ipv4_pair());
     let signed = link.client_sends(&link.client_data(b"data")).unwrap();
     // Long enough that the batch looks ahead.
@@ -259,7 +259,7 @@ fn what_is_no_segment_is_refused_in_a_batch_as_it_is_alone() {
 
 /// 2^31 octets apart: the second is behind what came before the batch, and ahead once the first has passed.
 #[test]
-fn a_sequence_number_that_changes_its_turn_in_mid_batch_is_verified_with_its_own() {
+fn a_batch_over_2_31_octets_uses_each_segments_own_sne() {
     let mut link = Link::connected(ipv4_pair());
     let numbers = [0x7fff_f000, 0xffff_e000_u32].map(|ahead| (CLIENT_ISN + 1).wrapping_add(ahead));
     // Long enough that the batch looks ahead.

@@ -530,7 +530,7 @@ fn while_mismatches_are_accepted_a_repeated_syn_of_an_open_connection_is_not_sig
 
 /// Both answers of a stack that keeps no handshakes count from its last ISN.
 #[test]
-fn a_peer_stays_accused_although_an_earlier_syn_ack_had_a_higher_isn() {
+fn a_peer_is_still_reported_after_an_earlier_syn_ack_with_a_higher_isn() {
     let mut link = Link::with_mkts(ipv4_pair(), mkts(&[(1, 2)]), mirrored(&[(1, 2), (3, 4)])).observed();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.server_signs(SYN | ACK, server_at(0x4000_0000), CLIENT_ISN + 1).unwrap();
@@ -545,7 +545,7 @@ fn a_peer_stays_accused_although_an_earlier_syn_ack_had_a_higher_isn() {
 }
 
 #[test]
-fn a_repeated_syn_ack_does_not_make_an_earlier_acknowledgment_an_answer() {
+fn an_earlier_acknowledgment_is_no_answer_to_a_repeated_syn_ack() {
     let mut link = link_with_a_key_too_many();
     let back = link.pair.reversed();
     link.deliver_to_client(&link.server_data(b"sent before")).unwrap();

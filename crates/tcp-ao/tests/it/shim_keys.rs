@@ -95,7 +95,7 @@ fn ao_26_early_keys_take_no_room_from_valid_ones() {
 
 /// This end's clock was ahead, and its chain switched too soon.
 #[test]
-fn ao_26_a_key_that_is_not_valid_yet_and_that_the_peer_does_not_use_is_left() {
+fn ao_26_a_key_that_is_not_valid_yet_is_left_if_the_peer_does_not_use_it() {
     let mut link = link();
     link.server.connection_mut(&link.pair.reversed()).unwrap().set_current_key(KeyId(4)).unwrap();
     give(&mut link, &[key(2)], &[key(4)]).unwrap();
@@ -137,7 +137,7 @@ fn ao_24_keys_that_clash_with_another_peers_are_left_out_and_removed_ones_are_go
 
 /// The peer has the next key and uses it, but goes on asking for the one whose send lifetime is over.
 #[test]
-fn ao_26_a_peer_that_insists_on_an_old_key_is_told_of_once() {
+fn ao_26_a_peer_that_insists_on_an_old_key_is_reported_once() {
     let mut link = link();
     link.server.set_mkts(0, set(&[key(4), key(2).accept_only()])).unwrap();
     assert_eq!(held(&link), Some((vec![2, 4], 2)), "the peer has not moved yet");
@@ -158,7 +158,7 @@ fn ao_26_a_peer_that_insists_on_an_old_key_is_told_of_once() {
 
 /// There is nothing to tell of a key that signs nothing any more, or nothing yet.
 #[test]
-fn a_new_key_of_a_handshake_or_of_a_closed_connection_is_not_told() {
+fn new_keys_of_handshakes_and_closed_connections_raise_no_event() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2), (3, 4)]).observed::<Log>();
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.server.set_mkts(0, set(&[key(4)])).unwrap();

@@ -426,7 +426,7 @@ fn kinds_on_the_link(flags: u8, options: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn only_what_does_not_fit_beside_the_signature_makes_way() {
+fn only_options_that_do_not_fit_beside_ao_are_removed() {
     let cookie = [34, 8, 1, 2, 3, 4, 5, 6];
     let capable = [30, 4, 0x01, 0x81];
     // A cookie that fits stays; an MP_CAPABLE that goes takes no room from it.
@@ -457,7 +457,7 @@ fn ao_35_the_default_mss_is_inserted_beside_other_options() {
 }
 
 #[test]
-fn ao_35_how_much_room_is_missing_before_the_packet_is_exact() {
+fn ao_35_the_missing_headroom_is_reported_exactly() {
     let mut client = shim(ipv4_pair(), mkts(&[(1, 2)]), 2);
     // 20 octets of options become 36.
     let syn = Packet::new(ipv4_pair(), SYN, CLIENT_ISN, 0).options(&syn_options(1440)).build();

@@ -315,7 +315,7 @@ fn of_equally_specific_peers_one_without_keys_hides_no_other() {
 }
 
 #[test]
-fn ao_24_connection_identifiers_overlap_whichever_is_the_wider() {
+fn ao_24_connection_identifiers_overlap_in_either_order() {
     let identifier = |local: &str, remote: &str, ports: (u16, u16)| ConnectionIdentifier {
         local_port: Some(ports.0).filter(|port| *port != 0),
         remote_port: Some(ports.1).filter(|port| *port != 0),

@@ -399,7 +399,7 @@ fn a_peer_that_restarted_comes_back_with_a_syn_with_payload() {
 
 /// The time of a handshake starts with the first answer. Neither repeated answers nor those with another ISN extend it.
 #[test]
-fn repeated_answers_do_not_keep_a_handshake() {
+fn repeated_answers_do_not_extend_a_handshake() {
     for second_isn in [0x4000, 0x5000] {
         let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
         link.forth(SYN, CLIENT_ISN, 0).unwrap();
@@ -415,7 +415,7 @@ fn repeated_answers_do_not_keep_a_handshake() {
 
 /// Only a SYN-ACK and a listener's reset answer a SYN.
 #[test]
-fn a_bare_acknowledgment_of_a_replayed_syn_does_not_bring_it_back() {
+fn a_bare_ack_does_not_answer_a_replayed_syn() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     let back = link.pair.reversed();
     link.server_gets(&recorded_syn(&[(1, 2)], NEW_ISN)).unwrap();
@@ -428,7 +428,7 @@ fn a_bare_acknowledgment_of_a_replayed_syn_does_not_bring_it_back() {
 
 /// A number in a segment without the ACK flag acknowledges nothing (RFC 9293 §3.1).
 #[test]
-fn a_number_that_is_no_acknowledgment_names_no_handshake() {
+fn an_acknowledgment_number_without_the_ack_flag_is_ignored() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();
@@ -440,7 +440,7 @@ fn a_number_that_is_no_acknowledgment_names_no_handshake() {
 
 /// The stack refuses a replay while the genuine SYN has its answer.
 #[test]
-fn the_refusal_of_a_replayed_syn_does_not_end_a_handshake() {
+fn a_reset_for_a_replayed_syn_does_not_end_the_handshake() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     link.forth(SYN, CLIENT_ISN, 0).unwrap();
     link.back(SYN | ACK, 0x4000, CLIENT_ISN + 1).unwrap();

@@ -454,7 +454,7 @@ fn a_connection_replaced_in_place_does_not_panic() {
 }
 
 #[test]
-fn a_shim_without_places_protects_and_lets_nothing_through() {
+fn a_shim_without_slots_passes_nothing() {
     let mut shim = shim_of(vec![peer(ipv4_pair(), mkts(&[(1, 2)])), PeerSlot::EMPTY], 0);
     let pair = ipv4_pair();
     let syn = Packet::new(pair, SYN, CLIENT_ISN, 0).build();
@@ -487,7 +487,7 @@ fn a_full_table_of_open_connections_adopts_no_other() {
 }
 
 #[test]
-fn connections_are_listed_from_any_place_on() {
+fn connections_are_listed_from_any_slot_on() {
     let mut link = Link::with_ids(ipv4_pair(), &[(1, 2)]);
     for from in 0..3 {
         link.connect(port(from));

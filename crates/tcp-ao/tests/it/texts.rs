@@ -56,7 +56,7 @@ fn every_event_is_one_line_that_says_what_happened() {
 }
 
 #[test]
-fn debug_shows_where_a_shim_stands_and_no_key() {
+fn debug_shows_a_shims_state_and_no_keys() {
     let mut link = Link::connected(ipv4_pair());
     link.server_gets(&Packet::new(ipv4_pair(), RST, 1, 0).build()).unwrap_err();
     let shown = format!("{:?}", link.server);
@@ -102,7 +102,7 @@ fn an_algorithm_that_is_left_out_is_named_with_its_feature() {
 }
 
 #[test]
-fn what_a_state_says_of_keys_is_counted_and_not_shown() {
+fn debug_of_a_state_counts_its_keys_and_does_not_show_them() {
     let shown = |heard: HeardKeys| format!("{heard:?}");
     assert_eq!(shown(HeardKeys::NONE), "HeardKeys { held: 0, others_unknown: 0, is_doubtful: 0, .. }");
     assert_eq!(shown(HeardKeys::ALL), "HeardKeys { held: 0, others_unknown: 1, is_doubtful: 0, .. }");
