@@ -27,7 +27,7 @@ fn faults_are_found_within_a_year() {
         (1, Fault::PassesUnsigned, "is sent unsigned"),
         (1, Fault::ExpiredKeysStay, "are not valid"),
         (2, Fault::ClockSetBackDeletesKeys, "refuses what its peer has sent"),
-        (1, Fault::DeafToRetransmissions, "is lost"),
+        (13, Fault::DeafToRetransmissions, "which a new acknowledgment asks for"),
     ];
     for (seed, fault, what) in expected {
         let failure = run(seed, Some(fault)).expect_err("the fault is there");
