@@ -53,7 +53,7 @@ bgp 65000
 msdp
  peer 192.0.2.4 tcp-ao P
 mpls ldp
- authentication tcp-ao peer 192.0.2.5 policy P
+ authentication tcp-ao peer 192.0.2.5 name P
 ";
 
 const IOS_XE: &str = "key chain core tcp
@@ -185,7 +185,7 @@ fn every_word_counts() {
     assert_eq!(
         found,
         [
-            "vrp: 1: mode, 11: %^%#, 22: 65000, 23: group, 23: G, 23: internal, 27: ipv4-family, 30: peer, 32: policy",
+            "vrp: 1: mode, 11: %^%#, 22: 65000, 23: group, 23: G, 23: internal, 27: ipv4-family",
             "ios-xe: 18: 65000, 21: exit-peer-session, 23: neighbor, 23: G, 23: peer-group, 29: ipv4, 31: exit-address-family",
             "ios-xr: 1: CET, 10: !, 20: !, 28: !, 29: 65000, 32: !, 35: !, 38: !, 41: !, 45: !, 49: !, 50: !, 51: !",
             "eos: 1: service, 1: routing, 1: protocols, 1: model, 2: management, 2: security, 5: hunter3, 6: hunter4, 7: 65000, 8: neighbor, \

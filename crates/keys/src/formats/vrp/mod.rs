@@ -194,12 +194,16 @@ impl<'a> Drafts<'a> {
                 self.take_peer(vrf, name, command);
                 Ok(())
             }
-            (_, [_, address, tcp_ao, name]) if starts(around, &["msdp"]) && tcp_ao.is("tcp-ao") => {
+            (_, [peer, address, tcp_ao, name])
+                if starts(around, &["msdp"]) && peer.is("peer") && tcp_ao.is("tcp-ao") =>
+            {
                 self.others.extend(neighbor(vrf, address).map(|neighbor| (*name, neighbor)));
                 Ok(())
             }
-            (_, [_, _, _, id, _, name])
-                if starts(around, &["mpls", "ldp"]) && starts(own, &["authentication", "tcp-ao", "peer"]) =>
+            (_, [_, _, _, id, word, name])
+                if starts(around, &["mpls", "ldp"])
+                    && starts(own, &["authentication", "tcp-ao", "peer"])
+                    && word.is("name") =>
             {
                 self.others.extend(neighbor(vrf, id).map(|neighbor| (*name, neighbor)));
                 Ok(())
