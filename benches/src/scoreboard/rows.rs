@@ -237,7 +237,7 @@ pub(crate) fn table(name: &'static str, title: &str, rows: &[Row], effort: Effor
         let limit = row.limit.as_ref().filter(|_| !effort.is_once());
         let limit = limit.map(|limit| limit.of(long));
         let least = limit.map(|(_, limit)| limit / time);
-        // Where the limit is above the best peer's time, that peer shows that there is a faster loop.
+        // A limit above the best peer's time is only Wireseal's own: the peer's loop is faster.
         let out_of_reach = least.filter(|least| *least > row.goal && *least <= 1.0 && ratio > row.goal);
         let absent: Vec<&str> = row.peers.iter().copied().filter(|peer| time_of(peer).is_none()).collect();
         let is_held =

@@ -25,7 +25,7 @@ impl PortableCmacKey {
     }
 
     /// Writes the MAC of the slices of `message` to the first 16 octets of `output`.
-    // As `Kmac256Key::mac`.
+    // Not inlined, for the reason at `Kmac256Key::mac`.
     #[inline(never)]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8; 16]) {
         self.cipher.encrypt_with_backend(Chain { k1: &self.k1.0, value: 0, message, output });

@@ -77,7 +77,7 @@ fn hash<C: ChainingValue>(key: &[u8], place: &mut [u8; BLOCK]) {
 }
 
 /// The MAC by RustCrypto's compression function, of a message after `before` octets in the inner chaining value.
-// As `Kmac256Key::mac`.
+// Not inlined, for the reason at `Kmac256Key::mac`.
 #[inline(never)]
 pub(crate) fn portable_mac<C: ChainingValue>(
     [inner, outer]: [&C; 2],

@@ -44,7 +44,7 @@ impl Kmac256Key {
     }
 
     /// Fills `output`, at most 136 octets, with the MAC of the slices of `message`. The MAC depends on its length.
-    // Not inlined: otherwise `MacKey::mac` would save this function's registers for every other MAC too.
+    // Not inlined: `MacKey::mac` would have to save its registers, whichever MAC it computes.
     #[inline(never)]
     pub(crate) fn mac(&self, message: &[&[u8]], output: &mut [u8]) {
         let mut state = self.0.clone();

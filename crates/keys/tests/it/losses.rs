@@ -9,7 +9,7 @@ use wireseal_keys::{
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
 /// A chain `core` with one key 1, which is always valid.
-fn file() -> KeyFile {
+pub(crate) fn file() -> KeyFile {
     let text = "[[key-chain]]\nname = \"core\"\n[[key-chain.key]]\nsend-id = 1\nrecv-id = 1\nalgorithm = \"AES-128-CMAC-96\"\nsecret = \
                 \"secret-of-the-tests\"\n";
     read(Path::new("keys"), text, Some(Format::Toml)).unwrap()
