@@ -203,6 +203,8 @@ impl BesideKey for Powers {
             *octets = word.to_le_bytes();
         }
         self.key = OneTimeKey::new(&octets);
+        octets = [0; 32];
+        optimization_barrier(&octets);
         if let Engine::Avx512Ifma(token) = self.engine {
             self.key.start(token);
         }
