@@ -1,46 +1,46 @@
 //! Without arguments, as in the CI stage `models`: searches all scopes, simulates some years, and checks that injected faults are found.
-//! `year --years N --seed S` simulates N years, with seeds from S on; with `--fault NAME`, it stops when the fault is found.
 
 use std::process::ExitCode;
 use std::time::Instant;
 
-use models::year::{self, Summary};
+use clap::{Parser, Subcommand, ValueEnum as _};
+use models::year::{self, Fault, Summary};
 use models::{COMPLETE, FAULTS, Outcome};
 
+/// Searches every interleaving of TCP-AO's key roll-over and QUIC's key update, simulates some years of routers, and checks that injected faults
+/// are found.
+#[derive(Parser)]
+#[command(name = "wireseal-models")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Simulates only years, and prints what has failed in them.
+    Year {
+        /// How many years
+        #[arg(long, default_value_t = 1)]
+        years: u64,
+        /// The seed of the first year; each of the others has the next
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Injects a fault, and stops when it is found
+        #[arg(long)]
+        fault: Option<Fault>,
+    },
+}
+
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => search(),
-        ["year", options @ ..] => match years(options) {
-            Ok(code) => code,
-            Err(why) => {
-                eprintln!("{why}");
-                ExitCode::from(2)
-            }
-        },
-        _ => {
-            eprintln!("usage: wireseal-models [year [--years N] [--seed S] [--fault NAME]]");
-            ExitCode::from(2)
-        }
+    match Arguments::parse().command {
+        None => search(),
+        Some(Command::Year { years, seed, fault }) => simulate(years, seed, fault),
     }
 }
 
 /// Simulates years, and prints what has failed.
-fn years(options: &[&str]) -> Result<ExitCode, String> {
-    let (mut count, mut first, mut fault) = (1, 0, None);
-    for option in options.chunks(2) {
-        let [name, value] = option else { return Err(format!("{} needs a value", option[0])) };
-        let number = || value.parse::<u64>().map_err(|error| format!("{name} {value}: {error}"));
-        match *name {
-            "--years" => count = number()?,
-            "--seed" => first = number()?,
-            "--fault" => {
-                let found = year::FAULTS.into_iter().find(|fault| format!("{fault:?}") == *value);
-                fault = Some(found.ok_or_else(|| format!("the faults are {:?}", year::FAULTS))?);
-            }
-            _ => return Err(format!("there is no option {name}")),
-        }
-    }
+fn simulate(count: u64, first: u64, fault: Option<Fault>) -> ExitCode {
     let (started, mut failures, mut total) = (Instant::now(), 0, Summary::default());
     for seed in first..first.saturating_add(count) {
         let done = seed - first;
@@ -54,13 +54,13 @@ fn years(options: &[&str]) -> Result<ExitCode, String> {
                 failures += 1;
                 if fault.is_some() {
                     println!("found after {} years", seed - first + 1);
-                    return Ok(ExitCode::SUCCESS);
+                    return ExitCode::SUCCESS;
                 }
             }
         }
     }
     println!("{count} years in {:.1} s, {failures} failed: {total:?}", started.elapsed().as_secs_f64());
-    Ok(if failures == 0 && fault.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if failures == 0 && fault.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Years of the CI stage.
@@ -82,7 +82,7 @@ fn some_years() -> bool {
         }
     }
     println!("\n{YEARS} years: {total:?}");
-    for fault in year::FAULTS {
+    for &fault in Fault::value_variants() {
         match (1..=MOST_YEARS).find_map(|seed| year::run(seed, Some(fault)).err()) {
             Some(failure) => {
                 println!("\nfound as it should be in year {0}: {fault:?}\n{failure}", failure.seed);

@@ -14,7 +14,7 @@ mod sessions;
 mod tcp;
 mod world;
 
-pub use self::report::{FAULTS, Failure, Fault, Summary};
+pub use self::report::{Failure, Fault, Summary};
 
 /// Simulates a year.
 ///

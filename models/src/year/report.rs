@@ -14,7 +14,8 @@ pub(super) enum Kind {
 }
 
 /// A fault that the real code once had or could have, injected around it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[value(rename_all = "verbatim")]
 pub enum Fault {
     /// RNextKeyID is heard only from segments that are not older than the newest by sequence number, so not from retransmissions.
     DeafToRetransmissions,
@@ -31,17 +32,6 @@ pub enum Fault {
     /// Keys stay after their accept lifetime.
     ExpiredKeysStay,
 }
-
-/// All faults.
-pub const FAULTS: [Fault; 7] = [
-    Fault::DeafToRetransmissions,
-    Fault::DeletesKeyInUse,
-    Fault::RetransmitsWithNewestSne,
-    Fault::ClockSetBackDeletesKeys,
-    Fault::SynReplacesConnection,
-    Fault::PassesUnsigned,
-    Fault::ExpiredKeysStay,
-];
 
 /// What has happened in a year.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
