@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Chain, ChainKey, Conversion, Format, KeyFile, Lifetime, Neighbor, Notation, Preference, Secret, convert,
+    Chain, ChainKey, Conversion, Format, Implementation, KeyFile, Lifetime, Neighbor, Notation, Preference, Secret, convert,
     read,
 };
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
@@ -254,7 +254,9 @@ fn eos_has_a_group_only_for_neighbors_without_a_line() {
 fn words_of_any_length_are_written_into_one_buffer() {
     let long = "\"".repeat(20_000);
     for format in Format::ALL.into_iter().filter(|format| format.is_written()) {
-        let edits: [&dyn Fn(&mut Chain); 5] = [
+        let longest = Implementation::reading(Some(format)).max_secret().unwrap_or(20_000);
+        let edits: [&dyn Fn(&mut Chain); 6] = [
+            &|chain| chain.keys[0].secret = Secret::new(vec![b'\\'; longest].into(), Notation::Text),
             &|chain| chain.name = long.clone(),
             &|chain| chain.description = Some(long.clone()),
             &|chain| chain.neighbors = vec![neighbor("192.0.2.1", Some(&long), None)],

@@ -39,6 +39,7 @@ mod openconfig;
 mod outages;
 mod rare_texts;
 mod roll;
+mod roll_bird;
 mod roll_commands;
 mod roll_gobgp;
 mod roll_refused;
