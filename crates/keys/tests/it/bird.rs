@@ -50,7 +50,10 @@ fn addresses_and_ids_may_have_names() {
     let text = "define PEER = 2001:db8::7;\ndefine ID = 7;\nprotocol bgp a { neighbor PEER as 65001; authentication ao; keys { key { \
                 send id ID; recv id 8; secret \"x\"; }; }; }";
     let chain = &read_text(text, Format::Bird)[0];
-    assert_eq!((peers(chain), keys(chain)), (vec!["2001:db8::7".into()], vec!["a/7: 7/8 HMAC-SHA-1-96 x".into()]));
+    assert_eq!(
+        (peers(chain), keys(chain)),
+        (vec!["2001:db8::7".into()], vec!["a/7: 7/8 HMAC-SHA-1-96 x".into()])
+    );
 }
 
 /// BIRD signs with all of Linux's hashes, but only some of them are TCP-AO's.
