@@ -193,11 +193,11 @@ fn xml() -> Zeroizing<String> {
     let start = Zeroizing::new(start());
     for number in 0..KEYS {
         let secret = spelled(&*octets(&start, number), Spelling::Text);
-        // The entity makes it come in pieces.
+        // It comes in pieces, of which one looks like an end tag.
         write!(
             text,
-            "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm>\n<key-string>\n<keystring>{}&amp;\
-             </keystring></key-string><authentication><ao><send-id>{number}</send-id><recv-id>{number}</recv-id></ao>\
+            "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm>\n<key-string>\n<keystring>{}&amp;<![CDATA[</]]>\
+             0123456789abcdef</keystring></key-string><authentication><ao><send-id>{number}</send-id><recv-id>{number}</recv-id></ao>\
              </authentication></key>\n",
             *secret
         )
