@@ -145,6 +145,9 @@ fn indentation_may_be_missing() {
     assert_eq!(neighbors(&file.chains[0]), ["192.0.2.2"]);
     assert_eq!((&file.chains[0].remarks, &file.remarks), (&vec![], &vec![]));
     // A part without the lines around it.
+    let alone =
+        "router bgp 1\n   neighbor 192.0.2.2 password shared-secret profile P algorithm hmac-sha1-96\n";
+    assert_eq!(Format::of(Path::new("x"), alone), Some(Format::Eos));
     let file = read_text(
         "session shared-secret profile P\n   secret 1 0 Vd8zqkT1p0wYhU3m infinite\nneighbor 192.0.2.2 password shared-secret \
          profile P algorithm aes-128-cmac-96\n",

@@ -289,6 +289,7 @@ fn the_text_decides_between_formats_with_one_extension() {
         assert_eq!(Format::of(Path::new("gobgpd.conf"), text), Some(Format::GoBgp), "{text}");
     }
     assert_eq!(Format::of(Path::new("a.toml"), ""), Some(Format::Toml));
+    assert_eq!(Format::of(Path::new("a.toml"), "frr version 10.4\n"), Some(Format::Toml));
     assert_eq!(Format::of(Path::new("a.json"), "{\"ietf-key-chain:key-chains\": {}}"), Some(Format::Json));
     assert_eq!(Format::of(Path::new("a.json"), "{\"a\": [1], \"keychains\":\n[]}"), Some(Format::GoBgp));
     let bird = "protocol bgp a { }";

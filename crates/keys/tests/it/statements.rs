@@ -75,8 +75,14 @@ fn braces_and_hashes_are_words_where_nokia_has_them_so() {
     for secret in ["{of-the-tests", "}of-the-tests", "#of-the-tests"] {
         for (format, text) in [(Format::SrLinux, sr_linux(secret)), (Format::SrOs, sr_os(secret))] {
             assert_eq!(outcome(format, &text).0, [format!("core/1: 1/1 HMAC-SHA-1-96 {secret}")], "{text}");
-            let commented = format!("# {secret}\n  # {{ configure\n{text}   # keychain b\n");
-            assert_eq!(outcome(format, &commented).0, outcome(format, &text).0);
+            // A comment has a line of its own, and does not end what is around it.
+            let commented = text.replacen("key 1 algorithm", "key 1\n# }\n algorithm", 1).replacen(
+                "                        entry",
+                "# entry 2\n                        entry",
+                1,
+            );
+            assert_ne!(commented, text);
+            assert_eq!(outcome(format, &commented).0, outcome(format, &text).0, "{commented}");
         }
     }
 }
