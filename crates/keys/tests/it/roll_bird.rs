@@ -1,6 +1,6 @@
 //! BIRD's files for each step of a plan, to the octet: what stands around the keys stays as a person wrote it.
 
-use wireseal_keys::{Format, Side};
+use wireseal_keys::{Format, Side, change};
 
 use crate::roll::{NEXT, file, gaps, plan, secret, text_of_toml, wish};
 
@@ -35,6 +35,19 @@ fn a_key_on_lines_of_its_own_takes_its_lines_with_it() {
     let expected =
         [new("    ", "deprecated") + &ranked, new("    ", "preferred") + &old(""), new("    ", "preferred")];
     assert_eq!(steps(&text(&ranked)), expected.map(|keys| text(&keys)));
+}
+
+#[test]
+fn a_key_may_be_removed_without_a_new_one() {
+    let other = "    key { id 30; secret \"another-key\"; };\n";
+    let text =
+        |keys: &str| format!("protocol bgp core {{\n  authentication ao;\n  keys {{\n{keys}  }};\n}}\n");
+    let both = text(&format!("    {OLD} }};\n{other}"));
+    let file = file(&both, Format::Bird);
+    let mut after = file.chains[0].clone();
+    after.keys.remove(0);
+    let changed = change(&file, &both, 0, &file.chains[0], &after).unwrap();
+    assert_eq!(*changed.text, text(other));
 }
 
 #[test]
