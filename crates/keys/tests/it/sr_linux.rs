@@ -186,6 +186,12 @@ fn commands_stand_for_themselves() {
         assert_eq!(chains(&file), chains(&whole));
         assert_eq!(file.chains[0].keys.len(), 2);
     }
+    // The keychain of another protocol is not one that BGP's neighbors inherit.
+    let default = "set / network-instance default protocols";
+    let isis = format!(
+        "{default} isis instance i1 authentication keychain k1\n{default} bgp neighbor 192.0.2.9 peer-as 1\n"
+    );
+    assert_eq!(chains(&of(&(COMMANDS.to_owned() + &isis))), chains(&whole));
     let not_understood = |file: &KeyFile| {
         let all = remarks(file).into_iter();
         all.filter(|remark| remark.contains(" not-understood: "))
