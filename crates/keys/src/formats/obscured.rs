@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(&**junos_nine("$9$.PT3REyv87CtMX-waJz36").expect("$9$"), b"interop");
         assert_eq!(&**junos_nine("$9$FNkC3/t1IcevLuOWx").expect("$9$"), b"hello");
         assert_eq!(&**junos_nine("$9$o1aGiPfz/Cuk.tO").expect("$9$"), b"hello");
-        // One that begins with the first character of each other family, as Crypt::Juniper's algorithm gives it.
+        // Secrets that begin with the first character of each other family, as Crypt::Juniper's algorithm gives them.
         for text in ["$9$BQzIhrVb2JUHM8Zjqfn6Sre", "$9$7Q-b2.mTn9pJG6A0Irls24", "$9$ikmTOBErK8n/lMX-2gfTz"] {
             assert_eq!(&**junos_nine(text).expect("$9$"), b"interop");
         }
