@@ -19,8 +19,10 @@ pub(super) const LISTS: [&str; 2] = ["key-chain", "ietf-key-chain:key-chain"];
 pub(super) trait Value: Sized {
     /// The member of a table with this name.
     fn member(&self, name: &str) -> Option<Self>;
-    /// All members of a table.
-    fn members(&self) -> Vec<Self>;
+    /// All members of a table, in a format where a field may be further inside than its error says.
+    fn members(&self) -> Vec<Self> {
+        Vec::new()
+    }
     /// An element of an array.
     fn element(&self, index: usize) -> Option<Self>;
     /// Where it begins in the text.

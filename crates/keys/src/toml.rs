@@ -83,10 +83,6 @@ impl Value for &Spanned<DeValue<'_>> {
         self.get_ref().as_table()?.get(name)
     }
 
-    fn members(&self) -> Vec<Self> {
-        self.get_ref().as_table().into_iter().flatten().map(|(_, value)| value).collect()
-    }
-
     fn element(&self, index: usize) -> Option<Self> {
         self.get_ref().as_array().and_then(|list| list.get(index))
     }

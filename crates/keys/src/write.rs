@@ -37,7 +37,7 @@ pub(super) fn own_mac_length(mkt: &Mkt) -> Option<usize> {
     (parameters.mac_length() != parameters.algorithm.default_mac_length()).then_some(parameters.mac_length())
 }
 
-/// Writes chains into a buffer that is large enough from the start: one that grew would leave secrets behind.
+/// Writes chains into a buffer that is large enough from the start.
 pub(super) fn written(chains: &KeyChains, write: impl FnOnce(&mut String)) -> Zeroizing<String> {
     // Upper bounds: octets of an escaped character, of a key, and of the rest of a chain.
     const ESCAPED: usize = 6;
@@ -47,8 +47,12 @@ pub(super) fn written(chains: &KeyChains, write: impl FnOnce(&mut String)) -> Ze
         let words = chain.name().len() + chain.description().map_or(0, str::len);
         words * ESCAPED + CHAIN + chain.keys().len() * KEY
     };
-    let capacity = CHAIN + chains.chains().iter().map(of_chain).sum::<usize>();
-    let mut text = Zeroizing::new(String::with_capacity(capacity));
+    filled(CHAIN + chains.chains().iter().map(of_chain).sum::<usize>(), write)
+}
+
+/// Writes into a buffer with room for so many octets, which must be enough: one that moved would leave secrets behind.
+pub(super) fn filled(room: usize, write: impl FnOnce(&mut String)) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(room));
     let capacity = text.capacity();
     write(&mut text);
     debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");

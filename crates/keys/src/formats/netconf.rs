@@ -22,6 +22,7 @@ use super::write::lose_ranks;
 use crate::error::Fault;
 use crate::json::read_container;
 use crate::text::Collide;
+use crate::write::filled;
 use crate::{Error, Position, place};
 
 pub(super) const TABLE: Table = Table {
@@ -147,7 +148,7 @@ impl<'a> Reading<'a> {
         }
         let name = tag.local_name().as_ref().to_owned();
         let mut members: Vec<(String, Value)> = Vec::new();
-        let mut text = None;
+        let mut pieces: Vec<Zeroizing<String>> = Vec::new();
         while is_open {
             let (event, position) = self.next()?;
             match event {
@@ -162,20 +163,20 @@ impl<'a> Reading<'a> {
                         _ => members.push((name, value)),
                     }
                 }
-                Event::Text(piece) => self.append(&mut text, &piece.xml10_content()),
-                Event::CData(piece) => self.append(&mut text, &piece.xml10_content()),
+                Event::Text(piece) => pieces.push(Zeroizing::new(piece.xml10_content().into_owned())),
+                Event::CData(piece) => pieces.push(Zeroizing::new(piece.xml10_content().into_owned())),
                 Event::GeneralRef(entity) => {
                     let known = || Some(resolve_predefined_entity(&entity.xml10_content())?.chars().next());
                     let character = entity.resolve_char_ref().ok().flatten().or_else(|| known().flatten());
                     let unknown = || Error::text("only XML's own entities are read").at(position);
-                    let character = character.ok_or_else(unknown)?;
-                    self.append(&mut text, character.encode_utf8(&mut [0; 4]));
+                    pieces.push(Zeroizing::new(character.ok_or_else(unknown)?.to_string()));
                 }
                 Event::End(_) => is_open = false,
                 _ => return Err(Error::text("the text ends too early").at(position)),
             }
         }
-        let text: Zeroizing<String> = text.unwrap_or_default();
+        let length = pieces.iter().map(|piece| piece.len()).sum();
+        let text = filled(length, |text| pieces.iter().for_each(|piece| text.push_str(piece)));
         let is_blank = text.trim().is_empty();
         let data = match name.as_str() {
             "always" | "no-end-time" if members.is_empty() && is_blank => {
@@ -194,16 +195,6 @@ impl<'a> Reading<'a> {
             _ => Data::scalar(text.trim()),
         };
         Ok(Value { position, data })
-    }
-
-    /// Adds a piece to an element's text, whose buffer is large enough from the start for all that comes before the next end tag.
-    fn append(&self, text: &mut Option<Zeroizing<String>>, piece: &str) {
-        let ahead = || {
-            let from = usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX);
-            let rest = self.places.text().get(from..).unwrap_or_default();
-            piece.len() + rest.find("</").unwrap_or(rest.len())
-        };
-        text.get_or_insert_with(|| Zeroizing::new(String::with_capacity(ahead()))).push_str(piece);
     }
 }
 

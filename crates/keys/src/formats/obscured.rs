@@ -42,7 +42,8 @@ pub(super) fn junos_nine(text: &str) -> Option<Zeroizing<Vec<u8>>> {
             sum += gap * weight;
             previous = this;
         }
-        octets.push((sum % 256) as u8);
+        // An octet is the sum modulo 256.
+        octets.push(sum as u8);
         rest = after;
     }
     Some(octets)
@@ -136,6 +137,10 @@ mod tests {
         assert_eq!(&**junos_nine("$9$.PT3REyv87CtMX-waJz36").expect("$9$"), b"interop");
         assert_eq!(&**junos_nine("$9$FNkC3/t1IcevLuOWx").expect("$9$"), b"hello");
         assert_eq!(&**junos_nine("$9$o1aGiPfz/Cuk.tO").expect("$9$"), b"hello");
+        // Secrets that begin with the first character of each other family, as Crypt::Juniper's algorithm gives them.
+        for text in ["$9$BQzIhrVb2JUHM8Zjqfn6Sre", "$9$7Q-b2.mTn9pJG6A0Irls24", "$9$ikmTOBErK8n/lMX-2gfTz"] {
+            assert_eq!(&**junos_nine(text).expect("$9$"), b"interop");
+        }
         assert_eq!(&**cisco_seven("0242114B0E143F015F5D1E161713").expect("type 7"), b"$uperP@ssword");
     }
 

@@ -228,7 +228,7 @@ impl<'a> Tree<'a> {
     /// Reads a text.
     pub(super) fn read(text: &'a str, dialect: &Dialect) -> Result<Self, Error> {
         let at = Position { line: 1, column: 1 };
-        let tokens = Tokens { text, dialect, offset: 0, line_start: 0, at, sections: 0 };
+        let tokens = Tokens { text, dialect, offset: 0, at, sections: 0 };
         let tree = Self { words: Vec::new(), nodes: Vec::new() };
         match dialect.blocks {
             Blocks::Braces { has_commands, is_balanced, .. } => {
@@ -431,7 +431,6 @@ struct Tokens<'a, 'd> {
     text: &'a str,
     dialect: &'d Dialect,
     offset: usize,
-    line_start: usize,
     at: Position,
     /// How many lines began with `#` in the first column.
     sections: usize,
@@ -473,10 +472,9 @@ impl<'a> Tokens<'a, '_> {
 
     /// Advances by `length` octets, counting lines and columns.
     fn pass(&mut self, length: usize) {
-        for (index, c) in self.rest()[..length].char_indices() {
+        for c in self.rest()[..length].chars() {
             if c == '\n' {
                 self.at = Position { line: self.at.line + 1, column: 1 };
-                self.line_start = self.offset + index + 1;
             } else {
                 self.at.column += 1;
             }
@@ -570,7 +568,8 @@ impl<'a> Tokens<'a, '_> {
     }
 
     fn is_first_on_line(&self) -> bool {
-        self.text[self.line_start..self.offset].chars().all(char::is_whitespace)
+        let mut before = self.text[..self.offset].chars().rev().take_while(|c| *c != '\n');
+        before.all(char::is_whitespace)
     }
 
     /// The string that begins here.

@@ -289,10 +289,6 @@ impl<'a> Places<'a> {
         Self { text, known }
     }
 
-    pub(super) const fn text(&self) -> &'a str {
-        self.text
-    }
-
     /// The place of an octet of the text.
     pub(super) fn position(&self, offset: usize) -> Position {
         let next = self.known.partition_point(|(known, _)| *known <= offset);

@@ -6,11 +6,11 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 use super::file::{Chain, ChainKey, Neighbor, Preference};
+use crate::write::filled;
 
-/// Writes a text into a buffer that is large enough from the start, because one that moves leaves secrets behind.
+/// Writes chains into a buffer that is large enough from the start.
 pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zeroizing<String> {
     const KEY: usize = 1024;
-    const PEER: usize = 256;
     let of_key = |key: &ChainKey| KEY + 8 * key.secret.expose().len();
     let of_link = |Neighbor { vrf, interface, .. }: &Neighbor| {
         // Each character may have an escape.
@@ -19,15 +19,11 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     let of_chain = |chain: &Chain| {
         let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
         let keys: usize = chain.keys.iter().map(of_key).sum();
-        // BIRD repeats the keys for every peer.
+        // BIRD repeats the keys for every neighbor, and a line about one is shorter than a key.
         let links: usize = chain.neighbors.iter().map(of_link).sum();
-        (words + keys) * chain.neighbors.len().max(1) + chain.neighbors.len() * (PEER + words) + links
+        (words + keys) * chain.neighbors.len().max(1) + links
     };
-    let mut text = Zeroizing::new(String::with_capacity(KEY + chains.iter().map(of_chain).sum::<usize>()));
-    let capacity = text.capacity();
-    write(&mut text);
-    debug_assert_eq!(text.capacity(), capacity, "the buffer has moved and left secrets behind");
-    text
+    filled(KEY + chains.iter().map(of_chain).sum::<usize>(), write)
 }
 
 /// The text with parts of it replaced, which do not overlap.
@@ -35,15 +31,15 @@ pub(super) fn spliced(text: &str, mut edits: Vec<(Range<usize>, Zeroizing<String
     // What is put in comes before what is taken out at the same place.
     edits.sort_by_key(|(range, _)| (range.start, range.end));
     let room = text.len() + edits.iter().map(|(_, new)| new.len()).sum::<usize>();
-    let mut edited = Zeroizing::new(String::with_capacity(room));
-    let mut from = 0;
-    for (range, new) in &edits {
-        edited.push_str(&text[from..range.start]);
-        edited.push_str(new);
-        from = range.end;
-    }
-    edited.push_str(&text[from..]);
-    edited
+    filled(room, |edited| {
+        let mut from = 0;
+        for (range, new) in &edits {
+            edited.push_str(&text[from..range.start]);
+            edited.push_str(new);
+            from = range.end;
+        }
+        edited.push_str(&text[from..]);
+    })
 }
 
 /// The range with its indentation and line end, if nothing else is on its lines.

@@ -46,10 +46,14 @@ fn it_has_a_bare_block_of_keys_and_short_octets() {
 }
 
 #[test]
-fn a_neighbor_may_have_a_name() {
-    let text = "define PEER = 2001:db8::7;\nprotocol bgp a { neighbor PEER as 65001; authentication ao; keys { key { id 1; \
-                secret \"x\"; }; }; }";
-    assert_eq!(peers(&read_text(text, Format::Bird)[0]), ["2001:db8::7"]);
+fn addresses_and_ids_may_have_names() {
+    let text = "define PEER = 2001:db8::7;\ndefine ID = 7;\nprotocol bgp a { neighbor PEER as 65001; authentication ao; keys { key { \
+                send id ID; recv id 8; secret \"x\"; }; }; }";
+    let chain = &read_text(text, Format::Bird)[0];
+    assert_eq!(
+        (peers(chain), keys(chain)),
+        (vec!["2001:db8::7".into()], vec!["a/7: 7/8 HMAC-SHA-1-96 x".into()])
+    );
 }
 
 /// BIRD signs with all of Linux's hashes, but only some of them are TCP-AO's.
@@ -90,6 +94,17 @@ fn errors_name_the_place() {
                 "line 2, column 21, string: has no end",
             ),
             ("keys { /* hunter2hunter2", "line 1, column 8, comment: has no end"),
+            ("keys {\n key { id 1; secret \"hunter2hunter2\"; };\n", "line 3, column 1, keys: has no end"),
+            // What is longer than any name may be a secret.
+            (
+                "keys { key { id 1; algorithm hmac hunter2hunter2hunter2hunter x; }; }",
+                "line 1, column 63, algorithm: expected ;",
+            ),
+            (
+                "keys { key { id 1; algorithm hmac hunter2hunter2hunter2hunte x; }; }",
+                "line 1, column 30, algorithm: unknown TCP-AO algorithm (supported: HMAC-SHA-1-96, AES-128-CMAC-96, hmac(sha256), \
+                 HMAC-SHA256-128, KMAC256-128)",
+            ),
             ("protocol bgp {\n ipv4 {\n", "line 3, column 1, block: has no end"),
             ("keys key", "line 1, column 6, keys: expected {"),
             ("keys { \"hunter2hunter2\" }", "line 1, column 8, keys: expected key { ... };"),
@@ -189,6 +204,19 @@ fn what_bird_refuses_is_said() {
     );
     let expected = ["2 refused: BIRD refuses \"authentication ao;\" in a protocol without keys"];
     assert_eq!(remarks(&file(&text)), expected);
+    // Without keys, only a protocol that may be for TCP-AO has remarks, and a key that is left out is one.
+    for (inside, expected) in [
+        ("include \"x\";", vec!["not-followed"]),
+        ("include \"x\"; authentication ao;", vec!["not-followed", "refused"]),
+        ("authentication ao; keys { key { id 1; secret \"x\"; algorithm hmac md5; }; };", vec!["left-out"]),
+        ("include \"x\"; authentication md5;", vec![]),
+        ("include \"x\"; password \"x\";", vec![]),
+        ("include \"x\"; authentication md5; password \"x\";", vec![]),
+    ] {
+        let text = format!("protocol bgp e {{ {inside} }}\n{KEYS}");
+        let said: Vec<_> = file(&text).remarks.iter().map(|remark| remark.kind).collect();
+        assert_eq!(said, expected, "{inside}");
+    }
 }
 
 #[test]
@@ -249,7 +277,7 @@ fn what_is_not_read_is_said() {
     let not_followed = "not-followed: the file that is included here is not read, and may have keys";
     let text = format!(
         "include \"peers.conf\";\nprotocol bgp e {{ neighbor PEER as 1;\n include \"more.conf\";\n authentication ao;\n keys {{\n \
-         include \"keys.conf\";\n key {{ id 1; secret \"x\"; }}; }};\n vrf RED;\n ipv4 {{ }} x {};\n}}",
+         include \"keys.conf\";\n key {{ id 1; secret \"x\"; }}; }};\n vrf RED;\n vrf \"a\tb\"; ipv4 {{ }} x {};\n}}",
         KEYS.trim_end_matches(';')
     );
     let line = "this line is not understood, and ignored";
@@ -261,6 +289,7 @@ fn what_is_not_read_is_said() {
             format!("3 {not_followed}"),
             format!("6 {not_followed}"),
             format!("8 not-understood: {line}"),
+            format!("9 not-understood: {line}"),
             format!("9 not-understood: {line}"),
         ]
     );
@@ -353,7 +382,8 @@ fn no_part_of_a_text_panics_or_shows_a_secret() {
 fn a_text_is_birds_by_its_own_words() {
     let shown = |text: &str| Format::of(Path::new("router"), text);
     let bird = "protocol bgp e\n{\n neighbor 192.0.2.1 as 1;\n keys { key { id 1; secret \"x\"; }; };\n}";
-    for text in [bird, "neighbor 192.0.2.1 as 1;", "define A = 1;", "template bgp t {", KEYS] {
+    let open = "protocol bgp e\n{\n local 192.0.2.2 as 1;\n}";
+    for text in [bird, open, "neighbor 192.0.2.1 as 1;", "define A = 1;", "template bgp t {", KEYS] {
         assert_eq!(shown(text), Some(Format::Bird), "{text}");
     }
     for text in [

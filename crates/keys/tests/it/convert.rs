@@ -256,6 +256,8 @@ fn every_file_is_written_in_every_format() {
 fn every_loss_has_a_line() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/routers/junos.conf");
     let file = load(&path, None).expect("Junos's configuration");
+    let shown = convert(&file, Format::Bird).expect("a conversion");
+    assert_eq!(format!("{shown:?}"), format!("Conversion {{ losses: {:?}, .. }}", shown.losses));
     let losses = |to| convert(&file, to).expect("a conversion").losses;
     assert_eq!(
         losses(Format::Bird),

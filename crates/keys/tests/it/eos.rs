@@ -93,7 +93,12 @@ fn published_forms_are_read() {
         let file = read_text(&profile(&format!("      {line}\n")));
         let key = &file.chains[0].keys[0];
         assert_eq!(key.secret.expose(), expected.as_bytes(), "{line}");
-        assert_eq!(key.secret.encryption().is_some(), expected.is_empty(), "{line}");
+        let kind = match line.split(' ').nth(2) {
+            Some("7") => Some("type 7 of EOS"),
+            Some("8a") => Some("type 8a"),
+            _ => None,
+        };
+        assert_eq!(key.secret.encryption(), kind, "{line}");
     }
     let dates = "secret 1 0 x receive-lifetime 12/20/2024 10:00:00 12/21/2035 00:00:00 transmit-lifetime 2024-12-20 10:00:00 infinite";
     let file = read_text(&profile(&format!("      {dates}\n")));
@@ -140,11 +145,41 @@ fn indentation_may_be_missing() {
     assert_eq!(neighbors(&file.chains[0]), ["192.0.2.2"]);
     assert_eq!((&file.chains[0].remarks, &file.remarks), (&vec![], &vec![]));
     // A part without the lines around it.
+    let alone =
+        "router bgp 1\n   neighbor 192.0.2.2 password shared-secret profile P algorithm hmac-sha1-96\n";
+    assert_eq!(Format::of(Path::new("x"), alone), Some(Format::Eos));
     let file = read_text(
         "session shared-secret profile P\n   secret 1 0 Vd8zqkT1p0wYhU3m infinite\nneighbor 192.0.2.2 password shared-secret \
          profile P algorithm aes-128-cmac-96\n",
     );
     assert_eq!((keys(&file.chains[0]).len(), neighbors(&file.chains[0])), (1, vec!["192.0.2.2".to_owned()]));
+}
+
+/// Without indentation, a line belongs to the mode of the last line that can contain it.
+#[test]
+fn modes_without_indentation_end_where_others_begin() {
+    let head = "management security\nsession shared-secret profile P\n";
+    let secret = "secret 1 0 Vd8zqkT1p0wYhU3m infinite\n";
+    let neighbor = "neighbor 192.0.2.2 password shared-secret profile P algorithm hmac-sha1-96\n";
+    let bgp = "router bgp 64501\nvrf RED\n";
+    let unknown = vec![("not-understood", Some(3))];
+    for (text, expected, warned) in [
+        (format!("{head}{secret}{bgp}{neighbor}"), "192.0.2.2 vrf RED", vec![]),
+        // A comment between.
+        (format!("{head}!\n{secret}!\n{bgp}!\n{neighbor}"), "192.0.2.2 vrf RED", vec![]),
+        // A line that is not known belongs to the one above.
+        (format!("{head}rotate daily\n{secret}{bgp}{neighbor}"), "192.0.2.2 vrf RED", unknown),
+        // Another mode directly above, or between.
+        (format!("{head}{secret}!\nrouter ospf 1\n{bgp}{neighbor}"), "192.0.2.2 vrf RED", vec![]),
+        (format!("{head}{secret}{bgp}!\nrouter isis X\n{neighbor}"), "192.0.2.2", vec![]),
+    ] {
+        let file = read_text(&text);
+        assert_eq!(
+            (neighbors(&file.chains[0]), warnings(&text)),
+            (vec![expected.to_owned()], warned),
+            "{text}"
+        );
+    }
 }
 
 #[test]
@@ -163,6 +198,10 @@ fn what_is_not_used_or_not_understood_is_said() {
     let and = |more: &str| warnings(&(profile(key) + more));
     assert_eq!(and("secret 2 0 k2Lr9sXw4Qe7Zb1N infinite\n"), [("not-understood", Some(7))]);
     assert_eq!(and("   no neighbor 192.0.2.2 password\n"), [("not-understood", Some(7))]);
+    assert_eq!(and("   no neighbor 192.0.2.2 shutdown\n"), []);
+    assert_eq!(and("username admin secret password\n"), []);
+    let lost = "   neighbor 192.0.2.3 password shared-secret profile P algorithm hmac-sha1-96\n";
+    assert_eq!(and(&format!("shutdown vrf\n{lost}")), [("not-understood", Some(8))]);
     assert_eq!(and("   neighbor 192.0.2.2 password shared-secret profile\n"), [("not-understood", Some(7))]);
     assert_eq!(and("   neighbor 192.0.2.2 password 7 CVzw2PKPQkg=\n"), [("refused", Some(7))]);
     assert_eq!(
@@ -178,6 +217,11 @@ fn what_is_not_used_or_not_understood_is_said() {
         and("management security\n   session shared-secret profile Q\n      secret 1 0 x infinite\n"),
         [("left-out", Some(8))]
     );
+    // The profile of an interface's IS-IS.
+    let isis = "session shared-secret profile Q\n   secret 1 0 x infinite\ninterface Ethernet1\n   isis authentication mode shared-secret \
+                profile Q algorithm sha-256\n";
+    let file = read_text(&(profile(key) + isis));
+    assert_eq!(file.skipped.iter().map(|skipped| skipped.position.line).collect::<Vec<_>>(), [7]);
     // A whole configuration without the routing model is a note.
     let file = read_text(&format!("hostname edge1\n{}", profile(key)));
     let notes: Vec<_> =

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use cidr::IpCidr;
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
     End, Finding, Format, Implementation, KeyFile, Neighbor, Notation, Preference, Timestamp, Weight, check,
@@ -284,7 +285,11 @@ fn the_text_decides_between_formats_with_one_extension() {
     for text in ["keychains = [", "keychains: [", "keychains: # ours", "[[keychains]]", "[global.config]"] {
         assert_eq!(Format::of(Path::new("gobgpd.conf"), text), Some(Format::GoBgp), "{text}");
     }
+    for text in ["global:\n  config:\n    as: 65001\n", "# ours\nneighbors:\n- config: {}\n"] {
+        assert_eq!(Format::of(Path::new("gobgpd.conf"), text), Some(Format::GoBgp), "{text}");
+    }
     assert_eq!(Format::of(Path::new("a.toml"), ""), Some(Format::Toml));
+    assert_eq!(Format::of(Path::new("a.toml"), "frr version 10.4\n"), Some(Format::Toml));
     assert_eq!(Format::of(Path::new("a.json"), "{\"ietf-key-chain:key-chains\": {}}"), Some(Format::Json));
     assert_eq!(Format::of(Path::new("a.json"), "{\"a\": [1], \"keychains\":\n[]}"), Some(Format::GoBgp));
     let bird = "protocol bgp a { }";
@@ -327,4 +332,50 @@ fn yaml_is_bounded() {
         let error = read(text).expect_err(expected).to_string();
         assert!(error.contains(expected) && error.contains("line ") && !error.contains("hunter2"), "{error}");
     }
+}
+
+#[test]
+fn what_gobgp_cannot_have_is_named() {
+    let own = "[[key-chain]]\nname = \"a\"\n[[key-chain.key]]\nsend-id = 1\nsecret = \"hunter2hunter2\"\nallow-short-secret = true\n";
+    let reason = |more: &str| {
+        let file = read(Path::new("a.toml"), &format!("{own}{more}\n"), None).expect("TOML");
+        convert(&file, Format::GoBgp).map(drop).expect_err("refused").to_string()
+    };
+    for (more, expected) in [
+        ("algorithm = \"KMAC256-128\"", "GoBGP does not support KMAC256-128"),
+        (
+            "algorithm = \"SHA1\"\nmac-length = 8",
+            "GoBGP does not support HMAC-SHA-1-96 with MACs of 8 octets",
+        ),
+        (
+            "algorithm = \"SHA1\"\nmac-length = 16",
+            "GoBGP does not support HMAC-SHA-1-96 with MACs of 16 octets",
+        ),
+    ] {
+        let reason = reason(more);
+        assert!(reason.ends_with(&format!("key a/1 is left out: {expected}")), "{reason}");
+    }
+}
+
+/// GoBGP takes a zone in an address only where it is link-local.
+#[test]
+fn an_interface_is_written_in_the_address_or_beside_it() {
+    let mut file = read_gobgp("gobgpd.conf", TOML);
+    for (address, expected) in [
+        ("fe80::2", "    neighbor-address = \"fe80::2%eth0\"\n"),
+        (
+            "192.0.2.7",
+            "    neighbor-address = \"192.0.2.7\"\n  [neighbors.transport.config]\n    bind-interface = \"eth0\"\n",
+        ),
+    ] {
+        let address: IpCidr = address.parse().expect("an address");
+        file.chains[1].neighbors = vec![Neighbor { interface: Some("eth0".into()), ..address.into() }];
+        let text = convert(&file, Format::GoBgp).expect("a conversion").text;
+        assert!(text.contains(expected), "{}", *text);
+    }
+    // A keychain without neighbors is not said to have different ones.
+    file.chains[1].neighbors.clear();
+    let text = convert(&file, Format::GoBgp).expect("a conversion").text;
+    let again = read_gobgp("gobgpd.conf", &text);
+    assert_eq!((again.chains[1].neighbors.len(), &again.chains[1].remarks), (0, &vec![]));
 }

@@ -340,6 +340,7 @@ fn configurations_are_told_from_those_of_others() {
     assert_eq!(of("neighbor 192.0.2.1 as 1;\n"), Some(Format::Bird));
     assert_eq!(of("template bgp t {\n"), Some(Format::Bird));
     assert_eq!(of("feature bgp\nkey chain core tcp\n"), Some(Format::NxOs));
+    assert_eq!(of("version 9.3(10) Bios:version\nkey chain core\n"), Some(Format::NxOs));
     assert_eq!(of("version 17.12\nkey chain core\n"), Some(Format::IosXr));
     assert_eq!(of("frr defaults traditional\nkey chain core\n"), Some(Format::Frr));
     assert_eq!(of("security {\n"), Some(Format::Junos));

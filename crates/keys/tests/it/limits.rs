@@ -121,3 +121,31 @@ fn each_implementation_has_its_limits() {
     let found: Vec<_> = Format::ALL.into_iter().map(limits).collect();
     assert_eq!(found, expected.trim().lines().collect::<Vec<_>>());
 }
+
+/// The name of each format and what it is; and the same of its implementation.
+const NAMES: &str = "
+toml: Key chains in TOML; linux: Linux sockets
+json: Key chains in JSON (RFC 8177 with RFC 9648); linux: Linux sockets
+bird: BIRD configuration; bird: BIRD, which uses Linux's TCP-AO
+junos: Junos configuration, with braces or as `set` commands; junos: Junos
+ios-xr: Cisco IOS XR configuration; ios-xr: IOS XR
+ios-xe: Cisco IOS XE configuration; ios-xe: IOS XE
+nx-os: Cisco NX-OS configuration; ios-xe: IOS XE
+frr: FRR configuration, which has no TCP-AO; linux: Linux sockets
+eos: Arista EOS configuration; eos: Arista EOS
+vrp: Huawei VRP configuration; vrp: Huawei VRP
+sr-os: Nokia SR OS configuration, MD-CLI or classic; sr-os: Nokia SR OS
+sr-linux: Nokia SR Linux configuration, with braces or as `set` commands; sr-linux: Nokia SR Linux
+gobgp: GoBGP configuration, in TOML, YAML or JSON; gobgp: GoBGP, which uses Linux's TCP-AO
+xml: Key chains in XML, as NETCONF has them (RFC 8177 with RFC 9648); linux: Linux sockets
+openconfig: OpenConfig key chains in JSON; linux: Linux sockets
+";
+
+#[test]
+fn each_format_and_implementation_is_described() {
+    let names = |format: Format| {
+        let implementation = Implementation::reading(Some(format));
+        format!("{format}: {}; {}: {}", format.about(), implementation.name(), implementation.about())
+    };
+    assert_eq!(Format::ALL.map(names)[..], NAMES.trim().lines().collect::<Vec<_>>());
+}

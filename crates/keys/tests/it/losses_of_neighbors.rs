@@ -4,8 +4,8 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Chain, ChainKey, Conversion, Format, KeyFile, Lifetime, Neighbor, Notation, Preference, Secret, convert,
-    read,
+    Chain, ChainKey, Conversion, Format, Implementation, KeyFile, Lifetime, Neighbor, Notation, Preference,
+    Secret, convert, read,
 };
 use wireseal_tcp_ao::{KeyId, OptionCoverage};
 
@@ -154,6 +154,7 @@ fn losses_of_ios_xe() {
         let lost = of(&|chain| chain.neighbors = vec![neighbor(address, None, Some("Gi1"))]);
         assert_eq!(lost, [format!("chain \"core\": the interface Gi1 of {address}")]);
     }
+    assert_eq!(of(&|chain| chain.name = "a?b%c d\te".into()), ["chain \"a?b%c d\\te\" is named a_b_c_d_e"]);
 }
 
 #[test]
@@ -237,6 +238,8 @@ fn eos_has_a_group_only_for_neighbors_without_a_line() {
             converted(Format::Eos, &|chain| chain.neighbors = vec![neighbor(address, None, interface)]);
         assert_eq!(written.losses, [""; 0]);
         assert_eq!(written.text.contains(" peer group\n"), group, "{}", *written.text);
+        let range = format!("   bgp listen range {address} peer-group core-aes-128-cmac-96 remote-as AS\n");
+        assert_eq!(written.text.contains(&range), group && interface.is_none(), "{}", *written.text);
     }
     let always = "secret 1 0 secret-of-the-tests receive-lifetime infinite transmit-lifetime infinite\n";
     assert!(converted(Format::Eos, &|_| {}).text.contains(always));
@@ -254,7 +257,9 @@ fn eos_has_a_group_only_for_neighbors_without_a_line() {
 fn words_of_any_length_are_written_into_one_buffer() {
     let long = "\"".repeat(20_000);
     for format in Format::ALL.into_iter().filter(|format| format.is_written()) {
-        let edits: [&dyn Fn(&mut Chain); 5] = [
+        let longest = Implementation::reading(Some(format)).max_secret().unwrap_or(20_000);
+        let edits: [&dyn Fn(&mut Chain); 6] = [
+            &|chain| chain.keys[0].secret = Secret::new(vec![b'\\'; longest].into(), Notation::Text),
             &|chain| chain.name = long.clone(),
             &|chain| chain.description = Some(long.clone()),
             &|chain| chain.neighbors = vec![neighbor("192.0.2.1", Some(&long), None)],

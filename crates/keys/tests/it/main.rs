@@ -17,6 +17,7 @@ mod formats;
 mod gobgp;
 mod hostile;
 mod ios_xe;
+mod ios_xe_lines;
 mod ios_xr;
 mod ios_xr_bgp;
 mod junos;
@@ -39,6 +40,7 @@ mod openconfig;
 mod outages;
 mod rare_texts;
 mod roll;
+mod roll_bird;
 mod roll_commands;
 mod roll_gobgp;
 mod roll_refused;
@@ -50,6 +52,7 @@ mod shapes;
 mod shim_support;
 mod sr_linux;
 mod sr_os;
+mod statements;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]
 mod support;

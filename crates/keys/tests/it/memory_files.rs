@@ -20,9 +20,17 @@ enum Spelling {
     Hexadecimal,
 }
 
-/// The octets that all secrets begin with; no constant of the program contains them.
+/// The octets that all secrets have; no constant of the program contains them.
 fn start() -> [u8; 24] {
     std::array::from_fn(|place| b'A' + black_box((place as u8).wrapping_mul(37).wrapping_add(11)) % 26)
+}
+
+/// A secret of 48 octets. They end with the ones that all secrets have, because the allocator overwrites the first 16 of what is freed.
+fn octets(all_have: &[u8; 24], number: usize) -> Zeroizing<[u8; 48]> {
+    let mut octets = Zeroizing::new([b'0'; 48]);
+    octets[..8].copy_from_slice(format!("{number:08}").as_bytes());
+    octets[24..].copy_from_slice(all_have);
+    octets
 }
 
 /// The octets to look for: a secret's own, or its digits in a file.
@@ -46,9 +54,7 @@ fn file(is_json: bool, spelling: Spelling, fault: &str) -> Zeroizing<String> {
         false => "[[key-chain]]\nname = \"core\"\n",
     });
     for number in 0..KEYS {
-        let mut octets = Zeroizing::new([0; 32]);
-        octets[..24].copy_from_slice(&*start);
-        octets[24..].copy_from_slice(format!("{number:08}").as_bytes());
+        let octets = octets(&start, number);
         let secret = spelled(&*octets, spelling);
         let fault = if number == KEYS - 1 { fault } else { "" };
         let (field, comma) = match (is_json, spelling) {
@@ -161,10 +167,8 @@ fn gobgp(syntax: &str) -> Zeroizing<String> {
         false => "[[keychains]]\nconfig.name = \"core\"\n",
     });
     for number in 0..KEYS {
-        let mut octets = Zeroizing::new([0; 32]);
-        octets[..24].copy_from_slice(&*start);
-        octets[24..].copy_from_slice(format!("{number:08}").as_bytes());
-        let mut base64 = Zeroizing::new([0; 44]);
+        let octets = octets(&start, number);
+        let mut base64 = Zeroizing::new([0; 64]);
         let secret = Base64::encode(&*octets, &mut *base64).unwrap();
         let comma = if is_json && number > 0 { "," } else { "" };
         let [open, is, next, close] = match is_json {
@@ -188,11 +192,12 @@ fn xml() -> Zeroizing<String> {
     text.push_str("<key-chain xmlns='urn:ietf:params:xml:ns:yang:ietf-key-chain'><name>core</name>");
     let start = Zeroizing::new(start());
     for number in 0..KEYS {
-        let secret = spelled(&*start, Spelling::Text);
+        let secret = spelled(&*octets(&start, number), Spelling::Text);
+        // It comes in pieces, of which one looks like an end tag.
         write!(
             text,
-            "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm>\n<key-string>\n<keystring>{}{number:08}\
-             </keystring></key-string><authentication><ao><send-id>{number}</send-id><recv-id>{number}</recv-id></ao>\
+            "<key><key-id>{number}</key-id><crypto-algorithm>hmac-sha-1</crypto-algorithm>\n<key-string>\n<keystring>{}&amp;<![CDATA[</]]>\
+             0123456789abcdef</keystring></key-string><authentication><ao><send-id>{number}</send-id><recv-id>{number}</recv-id></ao>\
              </authentication></key>\n",
             *secret
         )
@@ -282,7 +287,7 @@ fn router([begin, before, after, end]: [&str; 4]) -> Zeroizing<String> {
         text.push_str(&begin.replace('@', &chain.to_string()));
         for key in 0..KEYS / 2 {
             text.push_str(&in_chain(before, key));
-            text.push_str(&spelled(&*start, Spelling::Text));
+            text.push_str(&spelled(&*octets(&start, key), Spelling::Text));
             text.push_str(after);
         }
         text.push_str(&end.replace('@', &chain.to_string()));

@@ -238,6 +238,17 @@ fn restconf_gives_the_container_the_list_or_the_datastore() {
         let line = wrong[..wrong.find("256").expect("it is there")].matches('\n').count() + 1;
         assert!(error.contains(&format!("line {line}, ")), "{error}");
     }
+    // A list of this name deep in another module is not this one.
+    let mut deep = serde_json::json!({"key-chain": []});
+    for _ in 0..3 {
+        deep = serde_json::json!({ "a": deep });
+    }
+    data["data"]["a-vendor:a"] = deep;
+    let text =
+        serde_json::to_string_pretty(&data).expect("JSON").replace("\"recv-id\": 84", "\"recv-id\": 256");
+    let error = read(Path::new("a.json"), &text, None).expect_err("256").to_string();
+    let line = text[..text.find("256").expect("it is there")].matches('\n').count() + 1;
+    assert!(error.contains(&format!("line {line}, ")) && error.contains("\"ao-config\", key 55"), "{error}");
     for (text, expected) in [
         ("{}", "missing field `ietf-key-chain:key-chains`"),
         ("{\"data\": {}}", "data: missing field `ietf-key-chain:key-chains`"),
@@ -309,4 +320,63 @@ fn keys_that_let_unsigned_segments_in_are_warned_of() {
     }
     // For this end's own use it is refused.
     assert!(wireseal_keys::KeyChains::from_json(&json).is_err());
+}
+
+#[test]
+fn only_the_operations_delete_and_remove_take_a_key_away() {
+    for (attribute, is_deleted) in [
+        ("nc:operation='delete'", true),
+        ("operation='remove'", true),
+        ("nc:operation='merge'", false),
+        ("ours:was='delete'", false),
+    ] {
+        let text = XML.replacen("<key>", &format!("<key {attribute}>"), 1);
+        let read = read(Path::new("x"), &text, Some(Format::Xml));
+        assert_eq!(read.is_err(), is_deleted, "{attribute}");
+    }
+}
+
+/// An empty element is a table without members where a table is expected, and `always` has no content.
+#[test]
+fn elements_without_content_mean_nothing_more() {
+    let with = |from: &str, to: &str| {
+        let (start, end) = (XML.find(&format!("<{from}>")), XML.find(&format!("</{from}>")));
+        let end = end.expect("it ends") + from.len() + 3;
+        read(
+            Path::new("x"),
+            &format!("{}{to}{}", &XML[..start.expect("it begins")], &XML[end..]),
+            Some(Format::Xml),
+        )
+    };
+    let lifetime = |inside: &str| with("lifetime", &format!("<lifetime>{inside}</lifetime>"));
+    let always = with("lifetime", "").expect("no lifetime");
+    for empty in [
+        "",
+        "<send-accept-lifetime><always/></send-accept-lifetime>",
+        "<send-accept-lifetime><always> </always></send-accept-lifetime>",
+    ] {
+        assert_eq!(chains(&lifetime(empty).expect("always")), chains(&always), "{empty}");
+    }
+    for table in ["<send-accept-lifetime/>", "<send-lifetime/>", "<accept-lifetime/>"] {
+        assert!(lifetime(table).is_ok(), "{table}");
+    }
+    let message =
+        |read: Result<KeyFile, wireseal_keys::Error>| read.map(drop).expect_err("wrong").to_string();
+    for (content, found) in [("no", "a single value"), ("<x/>", "a table")] {
+        let inside = format!("<send-accept-lifetime><always>{content}</always></send-accept-lifetime>");
+        let expected = "x: line 14, column 43, key chain \"ao-config\", key 55, lifetime.send-accept-lifetime.always: expected an array of \
+                        length 1, found";
+        assert_eq!(message(lifetime(&inside)), format!("{expected} {found}"));
+    }
+    let secret = message(with("key-string", "<key-string/>"));
+    assert!(secret.ends_with("key 55: give keystring or hexadecimal-string"), "{secret}");
+    // A key outside of its chain is not taken for one.
+    let outside = |inside: &str| error(&XML.replacen("<key-chain>", &format!("{inside}<key-chain>"), 1));
+    let field = |name: &str| {
+        format!("x: line 9, column 7, {name}: unknown field `{name}`, expected `key-chain` or `aes-key-wrap`")
+    };
+    assert_eq!(outside("<key><key-id>1</key-id></key>"), field("key"));
+    let deep = |count: usize| outside(&format!("{}{}", "<a>".repeat(count), "</a>".repeat(count)));
+    assert_eq!(deep(64), field("a"));
+    assert_eq!(deep(65), "x: line 9, column 199: lists or tables are nested too deeply");
 }

@@ -309,6 +309,8 @@ fn aliases_of_yaml_may_not_go_too_deep() {
             "{deep}"
         );
     }
+    // The names of a table's members count, too.
+    assert!(of("a: &a {name: {name: x}}\nb: [*a, *a]\n").contains("has no key for TCP-AO"));
 }
 
 #[test]

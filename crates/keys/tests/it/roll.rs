@@ -166,6 +166,50 @@ fn what_a_person_makes_lossy_is_found() {
     }
 }
 
+/// The first end may forget the old key after a day on which the second one does not know the new one.
+#[test]
+fn each_loss_is_said_once_with_the_steps_before_it() {
+    let files = files(&texts(Format::Toml, Format::Toml));
+    let mut plan = plan(&files, wish()).unwrap();
+    plan.ends[1].steps[0].until = Some(moment("2026-12-02T00:00:00Z"));
+    let said: Vec<_> = gaps(&plan, &files).into_iter().map(|gap| (gap.from, gap.sentence)).collect();
+    let expected = [
+        (
+            AT,
+            "edge-a signs with core/8, but edge-b has no key with RecvID 11 (edge-a after the step \"add\", edge-b before its first step)",
+        ),
+        (
+            "2026-12-01T01:05:00Z",
+            "edge-b signs with core/7, but edge-a has no key with RecvID 20 (edge-a after the step \"remove\", edge-b before its first \
+             step)",
+        ),
+    ];
+    assert_eq!(said, expected.map(|(from, sentence)| (moment(from), sentence.to_owned())));
+}
+
+#[test]
+fn an_old_key_with_one_lifetime_ends_for_both_directions() {
+    let files = files(&texts(Format::IosXr, Format::Toml));
+    let plan = plan(&files, wish()).unwrap();
+    let over = Some(moment("2026-12-01T01:00:00Z"));
+    let ends = plan.ends.each_ref().map(|end| (end.old[0].send.until, end.old[0].accept.until));
+    assert_eq!(ends, [(over, over), (over, None)]);
+}
+
+/// A tolerance in the plan is none where the format has none.
+#[test]
+fn a_tolerance_that_a_format_cannot_have_does_not_help() {
+    for (format, lost) in [(Format::Toml, false), (Format::Eos, true)] {
+        let files = files(&texts(format, format));
+        let mut plan = plan(&files, wish()).unwrap();
+        for end in &mut plan.ends {
+            end.tolerance_seconds = 300;
+            end.new.accept = end.new.send;
+        }
+        assert_eq!(!gaps(&plan, &files).is_empty(), lost, "{format}");
+    }
+}
+
 #[test]
 fn clocks_that_differ_by_more_than_the_tolerance_of_one_lifetime_lose_segments() {
     let files = files(&texts(Format::IosXr, Format::IosXr));

@@ -150,3 +150,50 @@ fn what_does_not_change_over_is_said() {
     let steps = steps(&text(group)).unwrap();
     assert!(steps[1].contains("keychain = \"core\"\nsend-id = 11\n"), "{}", steps[1]);
 }
+
+/// What stands around the keys stays as it is, to the octet.
+#[test]
+fn only_keys_and_send_ids_change() {
+    let key = |id: u8, secret: &str| {
+        format!(
+            "[[keychains.keys]]\n  [keychains.keys.config]\n    key-id = {id}\n    receive-id = {id}\n    crypto-algorithm = \
+             \"aes_128_cmac_96\"\n    secret-key = \"{secret}\"\n"
+        )
+    };
+    let text = |keys: &str, send_id: u8| {
+        format!(
+            "[[keychains]]\nconfig.name = \"core\"\n{keys}[[neighbors]]\nconfig.neighbor-address = \"192.0.2.2\"\n\
+             [neighbors.tcp-ao.config]\nkeychain = \"core\"\nsend-id = {send_id}\n"
+        )
+    };
+    let new = key(11, "TmV4dDlzZWNyZXRPZlRoaXJ0eVR3b0NoYXJhY3RlcnM=");
+    let (old, other) = (key(10, BASE64), key(30, "YW5vdGhlci1rZXktb2YtaXRz"));
+    for (before, between) in [("", ""), ("# one, two,\n", "\n# three,\n")] {
+        // The old key is the first, which a blank line sets apart from the new one, and then the second.
+        let steps = steps(&text(&format!("{before}{old}{between}{other}"), 10)).unwrap();
+        let kept = format!("{before}{new}\n{old}{between}{other}");
+        let expected =
+            [text(&kept, 10), text(&kept, 11), text(&format!("{before}{new}{between}{other}"), 11)];
+        assert_eq!(steps, expected);
+        let steps = self::steps(&text(&format!("{before}{other}{between}{old}"), 10)).unwrap();
+        let kept = format!("{before}{new}\n{other}{between}{old}");
+        let last = text(&format!("{before}{new}\n{other}{between}"), 11);
+        assert_eq!(steps, [text(&kept, 10), text(&kept, 11), last]);
+    }
+    // Elements of YAML's lists need no line between them.
+    let yaml = |keys: &str, send_id: u8| {
+        format!(
+            "keychains:\n- config: {{name: core}}\n  keys:\n{keys}neighbors:\n- config: {{neighbor-address: 192.0.2.2}}\n  tcp-ao: {{config: \
+             {{keychain: core, send-id: {send_id}}}}}\n"
+        )
+    };
+    let item = |id: u8, secret: &str| {
+        format!(
+            "  - config:\n      key-id: {id}\n      receive-id: {id}\n      crypto-algorithm: \"aes_128_cmac_96\"\n      secret-key: \
+             \"{secret}\"\n"
+        )
+    };
+    let (new, old) = (item(11, "TmV4dDlzZWNyZXRPZlRoaXJ0eVR3b0NoYXJhY3RlcnM="), item(10, BASE64));
+    let both = format!("{new}{old}");
+    assert_eq!(steps(&yaml(&old, 10)).unwrap(), [yaml(&both, 10), yaml(&both, 11), yaml(&new, 11)]);
+}

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use wireseal_keys::{Format, Implementation, KeyFile, Lifetime, Timestamp, check, convert, read};
 
+use crate::routers::{chains, remarks};
+
 fn read_text(text: &str) -> KeyFile {
     read(Path::new("keys"), text, None).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
@@ -172,4 +174,35 @@ fn what_is_not_in_use_or_not_understood_is_said() {
         let _ = read(Path::new("keys"), &BRACES[..end], Some(Format::SrLinux));
         let _ = read(Path::new("keys"), &BRACES[end..], Some(Format::SrLinux));
     }
+}
+
+/// A command has its whole path, whatever is above it, and nothing else is a command.
+#[test]
+fn commands_stand_for_themselves() {
+    let of = |text: &str| read(Path::new("keys"), text, Some(Format::SrLinux)).expect("keys");
+    let (whole, indented) = (of(COMMANDS), of(&COMMANDS.replace('\n', "\n   ")));
+    let nested = of(&COMMANDS.trim().replace('\n', "\n   "));
+    for file in [indented, nested] {
+        assert_eq!(chains(&file), chains(&whole));
+        assert_eq!(file.chains[0].keys.len(), 2);
+    }
+    // The keychain of another protocol is not one that BGP's neighbors inherit.
+    let default = "set / network-instance default protocols";
+    let isis = format!(
+        "{default} isis instance i1 authentication keychain k1\n{default} bgp neighbor 192.0.2.9 peer-as 1\n"
+    );
+    assert_eq!(chains(&of(&(COMMANDS.to_owned() + &isis))), chains(&whole));
+    let not_understood = |file: &KeyFile| {
+        let all = remarks(file).into_iter();
+        all.filter(|remark| remark.contains(" not-understood: "))
+            .map(|it| it.split(' ').next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(not_understood(&of(BRACES)), [""; 0]);
+    for line in ["set type isis", "unset / type isis"] {
+        let file = of(&BRACES.replacen("type tcp-ao", &format!("type tcp-ao\n {line}"), 1));
+        assert_eq!(not_understood(&file), ["51"], "{line}");
+    }
+    let unknown = of(&COMMANDS.replace("neighbor 192.0.2.1 peer", "neighbor somewhere peer"));
+    assert_eq!(not_understood(&unknown), ["3"]);
 }

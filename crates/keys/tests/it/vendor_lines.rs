@@ -63,7 +63,7 @@ bgp 65000
  peer 192.0.2.1 tcp-ao policy P
 ";
 
-const IOS_XE: &str = "key chain core tcp
+pub(crate) const IOS_XE: &str = "key chain core tcp
  key 1
   send-id 1
   recv-id 2

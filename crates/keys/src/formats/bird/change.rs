@@ -6,10 +6,11 @@ use std::ops::Range;
 use zeroize::Zeroizing;
 
 use super::super::file::{Chain, ChainKey};
-use super::super::tree::{Kind, Statement, Tree, Word};
+use super::super::tree::{Statement, Tree, Word};
 use super::super::write::{spliced, whole_lines, written};
 use super::write::write_key;
 use crate::Error;
+use crate::write::filled;
 
 /// The commands that carry out a changed file.
 pub(super) const APPLY: &str = "bird -p -c {file}\ncp {file} {target}\nbirdc configure";
@@ -58,27 +59,23 @@ pub(super) fn edited(
     let is_alone = indentation.trim().is_empty();
     let (at, indentation) = if is_alone { (line, indentation) } else { (first, "") };
     for key in after.keys.iter().filter(|key| !before.has_number(key.key_id)) {
-        let chain = Chain { keys: vec![key.clone()], ..Chain::default() };
-        let lines = written(std::slice::from_ref(&chain), |text| write_key(text, key));
-        let mut own = Zeroizing::new(String::with_capacity(lines.len() + 8 * indentation.len()));
-        for line in lines.lines() {
-            own.push_str(indentation);
-            // The writer indents by two tabs.
-            own.push_str(line.strip_prefix("\t\t").unwrap_or(line));
-            own.push('\n');
-        }
+        let lines = written(std::slice::from_ref(after), |text| write_key(text, key));
+        let own = filled(lines.len() + lines.lines().count() * indentation.len(), |own| {
+            for line in lines.lines() {
+                own.push_str(indentation);
+                // The writer indents by two tabs.
+                own.push_str(line.strip_prefix("\t\t").unwrap_or(line));
+                own.push('\n');
+            }
+        });
         edits.push((at..at, own));
     }
     Ok(spliced(text, edits))
 }
 
-/// The end of a statement that this mark ends: after its `;`, if there is one.
+/// The end of a statement that this mark ends, with the `;` after it.
 fn past_semicolon(text: &str, mark: Word<'_>) -> usize {
-    let at = mark.position().offset_in(text);
-    if mark.kind == Kind::End {
-        return at + 1;
-    }
-    let rest = &text[at + 1..];
-    let blanks = rest.len() - rest.trim_start().len();
-    at + 1 + if rest[blanks..].starts_with(';') { blanks + 1 } else { 0 }
+    let past = mark.position().offset_in(text) + 1;
+    let rest = text[past..].trim_start().strip_prefix(';');
+    rest.map_or(past, |rest| text.len() - rest.len())
 }

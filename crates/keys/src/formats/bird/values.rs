@@ -85,10 +85,7 @@ impl<'a> Defined<'a> {
         let mut preference = Preference::Ordinary;
         for statement in key.inside() {
             let (word, value) = (statement.word(0), statement.word(1));
-            let id = |word: Word<'a>, field| match word.kind {
-                Kind::Plain(_) => self.value(&word).key_id(field),
-                _ => word.key_id(field),
-            };
+            let id = |word: Word<'a>, field| self.value(&word).key_id(field);
             let own_id = |field| match value.is("id") {
                 true => id(statement.word(2), field),
                 false => Err(value.expected(field, "id")),

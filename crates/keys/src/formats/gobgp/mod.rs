@@ -46,7 +46,6 @@ pub(super) const TABLE: Table = Table {
             let name = ALGORITHMS.into_iter().find(|(_, known, _)| *known == algorithm);
             name.map(|(name, ..)| name)
         },
-        mac_lengths: [12, 16],
         has_mac: |algorithm, mac_length| algorithm_name(algorithm, mac_length).is_some(),
         max_secret: Some(MAX_MASTER_KEY_LENGTH),
         sending: SendingRule::Rank,
