@@ -49,9 +49,7 @@ const OTHERS: [&str; 5] = ["cleartext", "md5", "hmac-md5", "hmac-sha-256", "aes-
 
 /// The keychains of type `tcp-ao`, with the BGP neighbors that use them.
 fn read(text: &str) -> Result<Content, Error> {
-    let mut statements = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
-    let has_braces = statements.any(|line| line.ends_with(['{', '}']));
-    let dialect = Dialect { blocks: Blocks::Lines { has_braces }, depth: 64, block: |_| "block" };
+    let dialect = Dialect { blocks: Blocks::of_lines(text), depth: 64, block: |_| "block" };
     let (mut keychains, mut peers) = (Keychains::default(), Peers::default());
     Tree::read(text, &dialect)?.each::<Error>(|path, own, _| {
         // A command has its whole path, whatever block it stands in.

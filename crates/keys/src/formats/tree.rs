@@ -53,6 +53,14 @@ pub(super) enum Blocks {
     },
 }
 
+impl Blocks {
+    /// As Nokia writes them, with braces if a line of this text, other than a comment, ends with one.
+    pub(super) fn of_lines(text: &str) -> Self {
+        let mut statements = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+        Self::Lines { has_braces: statements.any(|line| line.ends_with(['{', '}'])) }
+    }
+}
+
 /// How deep a command is, from 1, if that is known.
 type Rank = fn(&[Word<'_>]) -> Option<usize>;
 

@@ -82,10 +82,20 @@ fn file_of(keys: usize) -> String {
     text
 }
 
-fn time(act: impl FnOnce()) -> Duration {
+pub(super) fn time(act: impl FnOnce()) -> Duration {
     let start = Instant::now();
     act();
     start.elapsed()
+}
+
+/// Asserts that what grows to eight times its size takes less than 24 times as long; comparing each part with all others would take 64 times as
+/// long. A busy machine disturbs some attempts.
+pub(super) fn assert_linear(name: &str, times: impl Fn() -> [Duration; 2]) {
+    let is_linear = |_| {
+        let [few, many] = times();
+        many < 24 * few
+    };
+    assert!((0..50).any(is_linear), "{name}: {:?}", times());
 }
 
 #[test]
@@ -99,11 +109,8 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
     ];
     let chains = [&few, &many].map(|text| read(text));
     for (name, test) in tests {
-        let times =
-            || [(&few, &chains[0]), (&many, &chains[1])].map(|(text, chain)| time(|| test(text, chain)));
-        // Comparing each key with all others would take 64 times as long for eight times as many. A busy machine disturbs some attempts.
-        let is_linear = |_| times().windows(2).all(|times| times[1] < 24 * times[0]);
-        assert!((0..50).any(is_linear), "{name}: {:?}", times());
+        let files = [(&few, &chains[0]), (&many, &chains[1])];
+        assert_linear(name, || files.map(|(text, chain)| time(|| test(text, chain))));
     }
 }
 
@@ -360,10 +367,7 @@ fn time_to_read(text: &str, format: Format) -> Duration {
 fn ao_37_the_time_to_read_a_file_grows_with_its_length() {
     for (name, format, file) in FILES {
         let texts = [file(250), file(2_000)];
-        let times = || texts.each_ref().map(|text| time_to_read(text, format));
-        // Comparing each key with all others would take 64 times as long for eight times as many. A busy machine disturbs some attempts.
-        let is_linear = |_| times().windows(2).all(|times| times[1] < 24 * times[0]);
-        assert!((0..8).any(is_linear), "{name}: {:?}", times());
+        assert_linear(name, || texts.each_ref().map(|text| time_to_read(text, format)));
     }
 }
 

@@ -70,8 +70,7 @@ fn shows(text: &str) -> Shows {
 }
 
 fn dialect(text: &str) -> Dialect {
-    let has_braces = text.lines().any(|line| line.trim_end().ends_with(['{', '}']));
-    Dialect { blocks: Blocks::Lines { has_braces }, depth: 64, block: |_| "block" }
+    Dialect { blocks: Blocks::of_lines(text), depth: 64, block: |_| "block" }
 }
 
 /// The keychains for TCP-AO, with the BGP neighbors and LDP peers that use them.
