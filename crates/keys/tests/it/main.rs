@@ -19,6 +19,7 @@ mod hostile;
 mod ios_xe;
 mod ios_xr;
 mod ios_xr_bgp;
+mod ios_xr_flat;
 mod junos;
 mod junos_groups;
 mod key_files;
