@@ -350,6 +350,7 @@ fn times_are_read_as_both_languages_write_them() {
         ("2020-07-29T15:47:03-0400", "2020-07-29T19:47:03Z", Clock::Utc),
         ("2020-01-06T17:35:59.0-05:00", "2020-01-06T22:35:59Z", Clock::Utc),
         ("\"2023/01/01 00:00:00 UTC\"", "2023-01-01T00:00:00Z", Clock::Utc),
+        ("\"2023/01/01 00:00\" UTC", "2023-01-01T00:00:00Z", Clock::Utc),
         ("2023/1/2 3:04 UTC", "2023-01-02T03:04:00Z", Clock::Utc),
         ("2023/01/01 UTC", "2023-01-01T00:00:00Z", Clock::Utc),
         // Without UTC it is the router's local time.
