@@ -160,9 +160,9 @@ fn only_commands_of_a_mode_open_and_close_it() {
     const AO: &str = "ao A include-tcp-options enable\n";
     for (more, expected, lines) in [
         ("router bgp 1\nneighbor 192.0.2.1\nkey-string clear hunter2\n", vec![], vec![17]),
-        ("tcp ao hunter2\nhostname r1\n", vec![], vec![15]),
-        ("tcp ao\nhunter2 hunter2\n!\nhostname r1\n", vec![], vec![16]),
-        ("key chain A\naccept-tolerance 60\n!\nhostname r1\n", vec![], vec![]),
+        ("tcp ao hunter2\ninterface Loopback0\n", vec![], vec![15]),
+        ("tcp ao\nhunter2 hunter2\n!\ninterface Loopback0\n", vec![], vec![16]),
+        ("key chain A\naccept-tolerance 60\n!\ninterface Loopback0\n", vec![], vec![]),
         ("key chain A\n!! of the core\naccept-tolerance 60\n", vec![], vec![]),
         ("router bgp 1\nvrf RED\nrd auto\n!\nneighbor 192.0.2.1\nAO", vec!["192.0.2.1: A"], vec![]),
         ("router bgp 1\nneighbor 192.0.2.1\nAO!\n!\nneighbor 192.0.2.2\nAO", vec!["192.0.2.1: A"], vec![21]),
@@ -172,8 +172,9 @@ fn only_commands_of_a_mode_open_and_close_it() {
         assert_eq!(said(&found), lines.into_iter().map(not_understood).collect::<Vec<_>>(), "{more}");
     }
     // Half a command says nothing about the clock, whatever follows it.
-    let found =
-        file(&(flat(&chain("A", "")).replace("timezone gmt\n", "") + "clock timezone\nhostname r1\n"));
+    let found = file(
+        &(flat(&chain("A", "")).replace("timezone gmt\n", "") + "clock timezone\ninterface Loopback0\n"),
+    );
     assert_eq!(found.chains[0].keys[0].clock, Clock::Utc);
 }
 

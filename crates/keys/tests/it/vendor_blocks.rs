@@ -427,6 +427,11 @@ fn lines_of_sr_os() {
                 "            authentication-keychain \"y\"\n        }\n        neighbor \"192.0.2.2\" {\n            authentication-keychain \"x\"\n        }",
                 "5 s @ ; - missing: the keychain of neighbor 192.0.2.2 is not in this file; - missing: the keychain of neighbor 192.0.2.1 is not in this file",
             ),
+            (
+                "            authentication-keychain \"core\"",
+                "            no authentication-keychain \"core\"",
+                "5 s @ ",
+            ),
             ("router \"Base\" {\n", "router {\n", ""),
             (
                 "configure {",
