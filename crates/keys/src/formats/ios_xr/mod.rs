@@ -136,7 +136,7 @@ impl<'a> Drafts<'a> {
                 self.clock = RouterClock::Unknown;
                 Ok(())
             }
-            // Without indentation, nothing shows where it stands.
+            // Without indentation, the line does not show that it is about PCEP.
             [top, ..]
                 if own.is("tcp-ao")
                     || (top.is("segment-routing") || top.is("pce")) && place(command, "tcp-ao").is_some() =>

@@ -177,7 +177,7 @@ fn trimmed<'a>(word: &Word<'a>) -> &'a str {
     word.text().trim_matches(['[', ']'])
 }
 
-/// Whether a statement is at a level, and each of its words `is` the level's there.
+/// Whether a statement belongs to a level: it begins with words that match the level's, as `is` compares them.
 fn is_at(words: &[Word<'_>], level: &[Word<'_>], is: fn(&Word<'_>, &str) -> bool) -> bool {
     let start = words.get(..level.len());
     start.is_some_and(|start| start.iter().zip(level).all(|(word, other)| is(word, other.text())))
