@@ -54,6 +54,8 @@ fn a_neighbor_has_its_own_chain_or_that_of_its_groups() {
         ("ao B {AO}\n  no ao", None),
         ("use session-group SA\n  ao B {AO}\n  no ao B", Some("A")),
         ("use session-group SA\n  no use session-group SA", None),
+        ("use session-group SA\n  description use session-group nowhere", Some("A")),
+        ("use session-group SA\n  no description session-group", Some("A")),
         ("remote-as 64502\n !\n neighbor 192.0.2.1\n  ao A {AO}", Some("A")),
         ("ao A {AO}\n !\n no neighbor 192.0.2.1", None),
         ("use neighbor-group NEW\n !\n neighbor-group NEW\n  ao A {AO}\n !\n no neighbor-group NEW", None),
@@ -89,7 +91,10 @@ fn instances_of_bgp_have_their_own_groups() {
         + &chain("B", "")
         + &instance("one", "192.0.2.0/24", "A")
         + &instance("two", "2001:db8::1/64", "B");
-    assert_eq!(users(&file(&text)), ["192.0.2.0/24: A", "2001:db8::/64: B"]);
+    let flat: String = text.lines().flat_map(|line| [line.trim(), "\n"]).collect();
+    for text in [text, flat] {
+        assert_eq!(users(&file(&text)), ["192.0.2.0/24: A", "2001:db8::/64: B"]);
+    }
 }
 
 #[test]
@@ -118,6 +123,14 @@ fn what_is_odd_about_neighbors_is_said() {
         (&[NEIGHBOR, AO, " no vrf RED"], "18 not-understood : this line is not understood, and ignored"),
         (
             &[NEIGHBOR, AO, " no neighbor 192.0.2.1 ao"],
+            "18 not-understood : this line is not understood, and ignored",
+        ),
+        (
+            &[NEIGHBOR, AO, " no neighbor 192.0.2.1 ao A include-tcp-options enable"],
+            "18 not-understood : this line is not understood, and ignored",
+        ),
+        (
+            &[NEIGHBOR, AO, " no neighbor 192.0.2.1 use session-group S"],
             "18 not-understood : this line is not understood, and ignored",
         ),
         (
@@ -185,6 +198,7 @@ fn what_is_odd_about_neighbors_is_said() {
         bgp(&[NEIGHBOR, AO, "  password inheritance-disable", "  keychain inheritance-disable"]),
         (one(), vec![])
     );
+    assert_eq!(bgp(&[NEIGHBOR, AO, " no bgp router-id 192.0.2.9"]), (one(), vec![]));
 }
 
 #[test]

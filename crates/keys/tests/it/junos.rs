@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use proptest::prelude::*;
-use wireseal_keys::{
-    Format, KeyFile, Lifetime, Neighbor, Notation, Timestamp, check as check_file, convert, read,
-};
+use wireseal_keys::{Format, KeyFile, Lifetime, Notation, Timestamp, check as check_file};
 use wireseal_tcp_ao::OptionCoverage::{Covered, Excluded};
 
 use super::routers::{
@@ -200,6 +197,9 @@ fn every_line_outside_of_blocks_ends_a_command() {
         "{master}",
         "annotate security \"two; keys {\"",
         "insert security policies policy a before policy b",
+        "user@router> ping 192.0.2.1 rapid",
+        // With a semicolon it is no command.
+        "edit groups g;",
         "",
     ] {
         let text =
@@ -216,6 +216,7 @@ fn every_line_outside_of_blocks_ends_a_command() {
         "load merge terminal",
         "---(more 42%)---",
         "what is this",
+        &format!("edit{}", " a".repeat(65)),
     ] {
         let text = format!("{}{line}\n{}{USE}", set_key("core", 1), set_key("core", 2));
         let file = file(&text);
@@ -260,6 +261,15 @@ fn what_is_shown_belongs_to_the_level_that_was_asked_for() {
             "[edit]\nuser@r# show {chain}\n{}\n[edit protocols bgp]\nuser@r# show group ext\n{group}",
             key(1)
         ),
+        // Neither shows a part of the configuration.
+        format!(
+            "user@r> show groups g\nsecurity {{ authentication-key-chains {{ key-chain core {{ {} }} }} }}\n{USE}",
+            key(1)
+        ),
+        format!(
+            "show configuration groups g;\nsecurity {{ authentication-key-chains {{ key-chain core {{ {} }} }} }}\n{USE}",
+            key(1)
+        ),
         format!(
             "user@r> show configuration security\nauthentication-key-chains {{ key-chain core {{ {} }} }}\n{USE}",
             key(1)
@@ -294,6 +304,18 @@ fn commands_are_relative_to_their_level() {
 }
 
 #[test]
+fn words_of_commands_with_a_semicolon_go_to_no_level() {
+    let group = USE.replace("protocols bgp ", "");
+    for word in ["top", "exit"] {
+        let text = |end: &str| {
+            format!("{}edit routing-instances red protocols bgp\n{word}{end}\n{group}", set_key("core", 1))
+        };
+        assert_eq!(chains(&file(&text(";"))), ["core: 1 @ 192.0.2.1 vrf red"], "{word}");
+        assert_eq!(chains(&file(&text(""))), ["core: 1 @ 192.0.2.1"], "{word}");
+    }
+}
+
+#[test]
 fn a_part_of_a_configuration_may_be_braces_or_relative_commands() {
     let relative = set_key("core", 1).replace("security authentication-key-chains ", "");
     let group = "set group ext authentication-algorithm ao\nset group ext authentication-key-chain core\n\
@@ -304,7 +326,13 @@ fn a_part_of_a_configuration_may_be_braces_or_relative_commands() {
          authentication-key-chain core;\n    neighbor 192.0.2.1;\n}}\n",
         key(1)
     );
-    for text in [relative + group, pasted] {
+    let protocol = format!(
+        "key-chain core {{ {} }}\nbgp {{ group ext {{ authentication-algorithm ao; authentication-key-chain core; neighbor 192.0.2.1; }} }}\n",
+        key(1)
+    );
+    // A level without its name, as it is before the name is typed.
+    let nameless = format!("{}{USE}set protocols bgp group\n", set_key("core", 1));
+    for text in [relative + group, pasted, protocol, nameless] {
         let file = file(&text);
         assert_eq!(chains(&file), ["core: 1 @ 192.0.2.1"], "{text}");
         assert_eq!(remarks(&file), [""; 0], "{text}");
@@ -433,43 +461,6 @@ fn secrets_are_whole_or_encrypted() {
     assert_eq!(file(&commented).chains[0].keys[0].secret.expose(), b"Vd8zqkT1p0wYhU3m");
 }
 
-#[test]
-fn neighbors_are_written_with_their_place() {
-    let with = |inside: &str| {
-        format!(
-            "{}protocols {{ bgp {{ group g {{ authentication-algorithm ao; authentication-key-chain core; {inside} }} }} }}\n",
-            set_key("core", 1)
-        )
-    };
-    let interface = "chain \"core\": the interface eth0 of fe80::1";
-    for (inside, lost) in [
-        ("neighbor fe80::1 { local-interface ge-0/0/0.0; } allow 198.51.100.0/24;", ""),
-        ("neighbor fe80::1 { local-interface irb.5; }", ""),
-        ("neighbor fe80::1 { local-interface eth0; }", interface),
-        ("neighbor fe80::1;", "chain \"core\": has no interface of fe80::1, which Junos requires"),
-    ] {
-        for vrf in ["", "red"] {
-            let text = match vrf {
-                "" => with(inside),
-                vrf => {
-                    with(inside)
-                        .replace("protocols {", &format!("routing-instances {{ {vrf} {{ protocols {{"))
-                        + "} }"
-                }
-            };
-            let file = file(&text);
-            let conversion = convert(&file, Format::Junos).expect("a conversion");
-            assert_eq!(conversion.losses.join("; "), lost, "{text}");
-            let again =
-                read(Path::new("again"), &conversion.text, Some(Format::Junos)).expect("what was written");
-            if lost.is_empty() {
-                assert_eq!(chains(&again), chains(&file), "{}", *conversion.text);
-            }
-            assert_eq!(remarks(&again), [""; 0], "{}", *conversion.text);
-        }
-    }
-}
-
 /// A configuration with everything that is read, and a marker wherever a secret may be.
 const TEXT: &str = "user@router# show | display set\ngroups { g { security { authentication-key-chains { key-chain <*> { key <1*> { secret \
                     \"hunter2hunter2\"; } } } } } }\napply-groups [ g h ];\nset security authentication-key-chains key-chain c key 1 secret \
@@ -485,40 +476,6 @@ fn no_part_of_a_text_panics_or_shows_a_secret() {
     no_part_panics_or_shows_a_secret(Format::Junos, TEXT);
 }
 
-fn neighbor() -> impl Strategy<Value = Neighbor> {
-    let place = |names: &'static [&'static str]| prop_oneof![2 => Just(None), 1 => prop::sample::select(names).prop_map(|name| Some(name.to_owned()))];
-    let address = prop::sample::select(vec!["192.0.2.1", "fe80::1", "198.51.100.0/24", "0.0.0.0/0"]);
-    let interface = place(&["ge-0/0/0.0", "eth0", "a b", "\\", "irb.7", "a-name-that-is-too-long"]);
-    let vrf = place(&["red", "a \"b\"", "LS/blue", "protocols", "bgp", ""]);
-    (vrf, address, interface).prop_map(|(vrf, address, interface)| {
-        let address = address.parse().expect("an address");
-        Neighbor { vrf, address, interface }
-    })
-}
-
-proptest! {
-    /// Neighbors in any place come out the same, or a line says what is lost.
-    #[test]
-    fn neighbors_are_written_and_read_again(
-        neighbors in prop::collection::hash_set(neighbor(), 0..5),
-        others in prop::collection::hash_set(neighbor(), 0..3),
-        to in prop::sample::select(vec![Format::Junos, Format::Bird]),
-    ) {
-        let covered = format!("set {CHAINS} core key 1 ao-attribute tcp-ao-option enabled\n");
-        let text = set_key("core", 1) + &covered;
-        let mut before = file(&(text.clone() + &text.replace("core", "edge")));
-        before.chains[0].neighbors = Vec::from_iter(neighbors);
-        before.chains[1].neighbors = Vec::from_iter(others);
-        let conversion = convert(&before, to).expect("a conversion");
-        let again = read_file(&conversion.text, to);
-        if conversion.losses.is_empty() {
-            prop_assert_eq!(chains(&again), chains(&before));
-        }
-        let once_more = convert(&again, to).expect("what was written can be written");
-        prop_assert_eq!(chains(&read_file(&once_more.text, to)), chains(&again), "{}", &*conversion.text);
-    }
-}
-
 #[test]
 fn a_text_is_junoss_by_its_own_words() {
     for text in [
@@ -528,6 +485,8 @@ fn a_text_is_junoss_by_its_own_words() {
         "key-chain core {\n",
         "        authentication-key-chain core;\n",
         "set protocols bgp group ext neighbor 192.0.2.1\n",
+        "security\n",
+        "authentication-key-chains {\n",
     ] {
         assert_eq!(Format::of(Path::new("router"), text), Some(Format::Junos), "{text}");
     }

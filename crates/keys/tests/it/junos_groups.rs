@@ -25,6 +25,7 @@ fn groups_are_inherited_where_they_are_applied() {
         (format!("apply-groups one;\n{}", level("apply-groups three;")), 3),
         (format!("apply-groups [ one two ];\n{}", level("apply-groups-except one;")), 2),
         (format!("inactive: apply-groups one;\n{core}"), 3600),
+        (format!("apply-groups one;\napply-groups-except one;\n{core}"), 3600),
     ] {
         let file = file(&format!("{groups}{text}"));
         assert_eq!(file.chains[0].accept_tolerance, expected, "{text}");
@@ -35,6 +36,26 @@ fn groups_are_inherited_where_they_are_applied() {
         set_key("core", 1)
     );
     assert_eq!(file(&set).chains[0].accept_tolerance, 7);
+}
+
+/// The last one of the configuration, or else that of the first group.
+#[test]
+fn a_chain_has_one_description() {
+    let described = |text: &str| format!("key-chain core {{ description {text}; }}");
+    let security = |inside: &str| format!("security {{ authentication-key-chains {{ {inside} }} }}\n");
+    let groups = format!(
+        "groups {{ one {{ {} }} two {{ {} }} }}\napply-groups [ one two ];\n",
+        security(&described("first")),
+        security(&described("second"))
+    );
+    for (own, expected) in [
+        (String::new(), "first"),
+        (described("ours"), "ours"),
+        (described("ours") + &described("newer"), "newer"),
+    ] {
+        let file = file(&(groups.clone() + &security(&own) + &set_key("core", 1)));
+        assert_eq!(file.chains[0].description.as_deref(), Some(expected), "{own}");
+    }
 }
 
 /// `*` stands for any characters, also for none, and `?` for one.
@@ -60,6 +81,8 @@ fn a_pattern_matches_whole_names() {
         ("<a*b*c>", "aabbcbc", true),
         ("<a*b*c>", "aabbcb", false),
         ("<**>", "core", true),
+        ("<", "core", false),
+        ("core>", "core", false),
     ] {
         let chain = |inside: &str| format!("security {{ authentication-key-chains {{ {inside} }} }}\n");
         let group = chain(&format!("key-chain {pattern} {{ tolerance 7; }}"));
@@ -103,6 +126,24 @@ fn a_groups_patterns_match_what_is_there() {
             ["core: 1 @ 192.0.2.11 198.51.100.1", "edge: 2 @ 192.0.2.1"],
         ),
         (bgp("apply-groups ao;", group("ext-a", "apply-groups-except ao;")), ["core: 1 @ ", "edge: 2 @ "]),
+        (bgp("", group("int", "apply-groups ao;")), ["core: 1 @ ", "edge: 2 @ "]),
+        // A neighbor is there, whether it is empty or only has groups of its own.
+        (
+            bgp(
+                "apply-groups ao;",
+                group("ext-a", "").replace("192.0.2.1;", "192.0.2.1 { apply-groups keys; }"),
+            ),
+            ["core: 1 @ 192.0.2.11 198.51.100.1", "edge: 2 @ 192.0.2.1"],
+        ),
+        (
+            bgp(
+                "",
+                group("own", "authentication-algorithm ao; authentication-key-chain core;")
+                    .replace("192.0.2.1;", "192.0.2.1 { apply-groups keys; }")
+                    .replace("198.51.100.1;", "198.51.100.1 { apply-groups-except keys; }"),
+            ),
+            ["core: 1 @ 192.0.2.1 192.0.2.11 198.51.100.1", "edge: 2 @ "],
+        ),
         (
             bgp("apply-groups ao;", group("ext-a", "authentication-key-chain edge;")),
             ["core: 1 @ ", "edge: 2 @ 192.0.2.1 192.0.2.11 198.51.100.1"],

@@ -20,8 +20,10 @@ mod ios_xe;
 mod ios_xe_lines;
 mod ios_xr;
 mod ios_xr_bgp;
+mod ios_xr_flat;
 mod junos;
 mod junos_groups;
+mod junos_write;
 mod key_files;
 mod lifetimes;
 mod limits;
@@ -52,6 +54,7 @@ mod shapes;
 mod shim_support;
 mod sr_linux;
 mod sr_os;
+mod sr_os_write;
 mod statements;
 #[path = "../../../tcp-ao/tests/it/support.rs"]
 #[allow(dead_code, reason = "the tests of tcp-ao need more of it")]

@@ -440,6 +440,36 @@ fn ios_xr_gets_the_key_its_ids_and_the_end_of_the_old_key() {
     assert_eq!(lines(&changes[1].text), expected);
 }
 
+/// A tolerance that is long enough stays as it is.
+#[test]
+fn ios_xr_keeps_a_tolerance_that_is_enough() {
+    let mut texts = texts(Format::IosXr, Format::Bird);
+    texts[0].1 = texts[0].1.replace("key chain core\n", "key chain core\n accept-tolerance 900\n");
+    let files = files(&texts);
+    let changes =
+        plan(&files, wish()).unwrap().changes(Side::One, &files[0], &texts[0].1, &secret()).unwrap();
+    let add = lines(&changes[0].text);
+    assert_eq!(
+        add[..4],
+        ["key chain core", "timezone gmt", "key 8", "accept-lifetime 00:00:00 december 01 2026 infinite"]
+    );
+    assert!(changes.iter().all(|change| !change.text.contains("accept-tolerance")));
+}
+
+/// The buffer of a step's commands has room for a secret of any length: one that moves leaves secrets behind.
+#[test]
+fn commands_with_a_long_secret_do_not_move_their_buffer() {
+    for format in [Format::Junos, Format::SrOs] {
+        let texts = texts(format, format);
+        let files = files(&texts);
+        let long = NEXT.repeat(200);
+        let secret = Secret::new(Zeroizing::new(long.clone().into_bytes()), Notation::Text);
+        let changes =
+            plan(&files, wish()).unwrap().changes(Side::One, &files[0], &texts[0].1, &secret).unwrap();
+        assert!(changes[0].text.contains(&long), "{format}");
+    }
+}
+
 /// The chain's times become universal, so those of a key that the plan does not touch are written anew.
 #[test]
 fn ios_xr_keys_in_local_time_keep_their_moments() {

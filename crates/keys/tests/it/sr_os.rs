@@ -4,7 +4,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use wireseal_keys::{
-    Chain, ChainKey, Clock, Format, Implementation, KeyFile, Timestamp, Weight, check, convert, load, read,
+    ChainKey, Clock, Format, Implementation, KeyFile, Timestamp, Weight, check, convert, load, read,
 };
 use wireseal_tcp_ao::OptionCoverage;
 
@@ -12,7 +12,7 @@ use super::routers::{data, lifetime, neighbors};
 
 const FILES: [&str; 3] = ["sr-os.cfg", "sr-os-classic.cfg", "sr-os-commands.cfg"];
 
-fn read_text(text: &str) -> KeyFile {
+pub(super) fn read_text(text: &str) -> KeyFile {
     read(Path::new("keys"), text, None).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -50,7 +50,7 @@ fn essence(key: &ChainKey) -> String {
 }
 
 /// A keychain for TCP-AO with this content.
-fn keychain(content: &str) -> String {
+pub(super) fn keychain(content: &str) -> String {
     format!("keychain \"k\" {{\n tcp-option-number {{\n send tcp-ao\n receive tcp-ao\n }}\n{content}\n}}\n")
 }
 
@@ -132,6 +132,16 @@ fn encrypted_secrets_are_keys_whose_secrets_are_not_known() {
              compared"
         ]
     );
+    // The key is in local time if either entry is.
+    let both = entry("receive", 9, one) + &entry("send", 2, one);
+    for local in ["receive", "send", ""] {
+        let (at, after) = (both.find(local).unwrap(), "2020/06/09 04:00");
+        let (before, from) = both.split_at(at);
+        let edited = before.to_owned()
+            + &from.replacen("2020-06-09T04:00:00.0Z", after, usize::from(!local.is_empty()));
+        let clock = if local.is_empty() { Clock::Utc } else { Clock::Local };
+        assert_eq!(read_text(&keychain(&edited)).chains[0].keys[0].clock, clock, "{local}");
+    }
     // A secret that is known is used.
     let file = read_text(&keychain(&(entry("receive", 9, "plain") + &entry("send", 2, "\"bbbb\" custom"))));
     assert_eq!(essence(&file.chains[0].keys[0]), "2/9 AES-128-CMAC-96 plain");
@@ -340,6 +350,7 @@ fn times_are_read_as_both_languages_write_them() {
         ("2020-07-29T15:47:03-0400", "2020-07-29T19:47:03Z", Clock::Utc),
         ("2020-01-06T17:35:59.0-05:00", "2020-01-06T22:35:59Z", Clock::Utc),
         ("\"2023/01/01 00:00:00 UTC\"", "2023-01-01T00:00:00Z", Clock::Utc),
+        ("\"2023/01/01 00:00\" UTC", "2023-01-01T00:00:00Z", Clock::Utc),
         ("2023/1/2 3:04 UTC", "2023-01-02T03:04:00Z", Clock::Utc),
         ("2023/01/01 UTC", "2023-01-01T00:00:00Z", Clock::Utc),
         // Without UTC it is the router's local time.
@@ -349,6 +360,39 @@ fn times_are_read_as_both_languages_write_them() {
         ("2000-01-01T00:05:00.0Z", "", Clock::Utc),
     ] {
         assert_eq!(begin(written), (expected.to_owned(), clock), "{written}");
+    }
+}
+
+/// A command has its whole path, wherever it stands.
+#[test]
+fn commands_are_whole_whatever_their_indentation() {
+    let path = "configure system security keychains keychain \"k\"";
+    let commands = format!(
+        "{path} tcp-option-number send tcp-ao receive tcp-ao\n{path} bidirectional entry 1 authentication-key x\n{path} bidirectional entry 1 \
+         algorithm hmac-sha-1-96\n{path} bidirectional entry 1 begin-time 2026-01-01T00:00:00Z\nconfigure router \"Base\" bgp neighbor \
+         \"192.0.2.1\" authentication-keychain \"k\"\nconfigure router \"Base\" bgp neighbor \"192.0.2.2\" authentication-keychain \"k\"\n"
+    );
+    for slash in ["", "/"] {
+        let deeper =
+            commands.lines().enumerate().map(|(depth, line)| format!("{}{slash}{line}\n", " ".repeat(depth)));
+        let file = read_text(&deeper.collect::<String>());
+        assert_eq!(file.chains[0].keys.iter().map(essence).collect::<Vec<_>>(), ["1/1 HMAC-SHA-1-96 x"]);
+        assert_eq!(neighbors(&file.chains[0]), ["192.0.2.1", "192.0.2.2"]);
+        assert_eq!(findings(&file), [""; 0]);
+    }
+}
+
+#[test]
+fn a_text_is_sr_oss_by_its_own_words() {
+    for text in [
+        "/configure system name \"r1\"\n",
+        "keychains {\n",
+        "configure router bgp group \"g\" auth-keychain \"k\"\n",
+        "configure {\n",
+        "keychain core {\n    description \"was authentication-key-chain of r1\"\n    tcp-option-number {\n",
+        "# TiMOS-B-20.10.R1 both/x86_64 Nokia 7750 SR\n",
+    ] {
+        assert_eq!(Format::of(Path::new("router"), text), Some(Format::SrOs), "{text}");
     }
 }
 
@@ -386,143 +430,6 @@ fn a_part_of_a_configuration_is_read() {
     let file = read_text(text);
     assert_eq!((file.format, file.chains[0].name.as_str()), (Some(Format::SrOs), ""));
     assert_eq!(essence(&file.chains[0].keys[0]), "0/0 HMAC-SHA-1-96 x");
-}
-
-#[test]
-fn chains_are_written_as_one_entry_or_as_two() {
-    let key = |rest: &str| {
-        format!(
-            "[[key-chain.key]]\nalgorithm = \"hmac-sha-1-96\"\nsecret = \"a \\\"quoted\\\" secret {}\"\n{rest}\n",
-            rest.len()
-        )
-    };
-    let chain =
-        |name: &str, keys: &str| format!("[[key-chain]]\nname = \"{name}\"\naccept-tolerance = 3600\n{keys}");
-    let text =
-        chain("both", &(key("send-id = 1") + &key("send-id = 2\nsend = { from = 2026-02-01T00:00:00Z }")))
-            + &chain(
-                "apart",
-                &(key("send-id = 3\nrecv-id = 4\nkey-id = 3") + &key("send-id = 200\nkey-id = 200")),
-            );
-    let file = read(Path::new("keys.toml"), &text, None).unwrap();
-    let conversion = convert(&file, Format::SrOs).expect("a conversion");
-    assert_eq!(
-        conversion.losses,
-        [
-            "key apart/200 is left out: SR OS has no SendID above 63",
-            "key apart/200 is left out: SR OS has no RecvID above 63"
-        ]
-    );
-    let expected = "configure {
-    system {
-        security {
-            keychains {
-                keychain \"both\" {
-                    tcp-option-number {
-                        receive tcp-ao
-                        send tcp-ao
-                    }
-                    bidirectional {
-                        entry 1 {
-                            authentication-key \"a \\\"quoted\\\" secret 11\"
-                            algorithm hmac-sha-1-96
-                            begin-time 2000-01-01T00:01:00.0Z
-                            tolerance 7200
-                        }
-                        entry 2 {
-                            authentication-key \"a \\\"quoted\\\" secret 50\"
-                            algorithm hmac-sha-1-96
-                            begin-time 2026-02-01T00:00:00.0Z
-                            tolerance 7200
-                        }
-                    }
-                }
-                keychain \"apart\" {
-                    tcp-option-number {
-                        receive tcp-ao
-                        send tcp-ao
-                    }
-                    receive {
-                        entry 4 {
-                            authentication-key \"a \\\"quoted\\\" secret 34\"
-                            algorithm hmac-sha-1-96
-                            begin-time 2000-01-01T00:00:00.0Z
-                            tolerance 7200
-                        }
-                    }
-                    send {
-                        entry 3 {
-                            authentication-key \"a \\\"quoted\\\" secret 34\"
-                            algorithm hmac-sha-1-96
-                            begin-time 2000-01-01T00:00:00.0Z
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-";
-    assert_eq!(*conversion.text, expected);
-}
-
-#[test]
-fn keys_that_sr_os_cannot_have_are_named() {
-    let key = |id: u8, secret: &str, rest: &str| {
-        format!(
-            "[[key-chain.key]]\nkey-id = {id}\nsend-id = {id}\nalgorithm = \"hmac-sha-1-96\"\nsecret = \"{secret}\"\n{rest}\n"
-        )
-    };
-    let text = "[[key-chain]]\nname = \"k\"\n".to_owned()
-        + &key(1, "one", "recv-id = 9")
-        + &key(2, "\\u0007", "")
-        + &key(3, "one", "")
-        + &key(4, "four", "recv-id = 9\nsend = { from = 2026-01-01T00:00:00Z }")
-        + &key(5, "five", "send = { until = 1999-01-01T00:00:00Z }")
-        + &key(6, "six", "options = \"excluded\"");
-    let file = read(Path::new("keys.toml"), &text, None).unwrap();
-    assert_eq!(
-        convert(&file, Format::SrOs).expect("a conversion").losses,
-        [
-            "key k/2 is left out: SR OS accepts a secret only as printable ASCII characters",
-            "key k/6 is left out: SR OS always covers the TCP options",
-            "key k/3 is left out: another key has its secret, which is all that shows which send entry and receive entry are one key",
-            "key k/4 is left out: another key has its SendID or RecvID, which SR OS uses as numbers of entries",
-            "key k/5 is left out: it expired before 2000, and SR OS is younger",
-        ]
-    );
-}
-
-#[test]
-fn neighbors_are_written_by_vrf_and_with_one_keychain() {
-    let user = |vrf: &str, neighbor: &str| {
-        format!(
-            "service {{ vprn \"{vrf}\" {{ bgp {{ neighbor \"{neighbor}\" {{ authentication-keychain \"k\" }} }} }} }}\n"
-        )
-    };
-    let base =
-        "router \"Base\" {\n bgp {\n neighbor 192.0.2.1 {\n authentication-keychain \"k\"\n }\n }\n}\n";
-    let entry = "bidirectional {\n entry 1 {\n authentication-key x\n algorithm hmac-sha-1-96\n begin-time 2026-01-01T00:00:00Z\n }\n}";
-    let quotes = "\\\"".repeat(2000);
-    let text = keychain(entry) + base + &user("red", "192.0.2.1") + &user(&quotes, "fe80::1-a b");
-    let mut file = read_text(&text);
-    let conversion = convert(&file, Format::SrOs).expect("a conversion");
-    assert_eq!(conversion.losses, [""; 0]);
-    let again = read_text(&conversion.text);
-    assert_eq!(again.chains[0].neighbors, file.chains[0].neighbors);
-    let vrf = "\"".repeat(2000);
-    assert_eq!(
-        neighbors(&again.chains[0]),
-        ["192.0.2.1".to_owned(), "192.0.2.1 vrf red".to_owned(), format!("fe80::1%a b vrf {vrf}")]
-    );
-    // Another chain of the same neighbors.
-    let mut other = Chain { name: "other".to_owned(), ..file.chains[0].clone() };
-    other.neighbors.truncate(2);
-    other.neighbors[1].vrf = Some("blue".to_owned());
-    file.chains.push(other);
-    let conversion = convert(&file, Format::SrOs).expect("a conversion");
-    assert_eq!(conversion.losses, ["chain \"other\": 192.0.2.1, which uses another chain"]);
-    assert_eq!(neighbors(&read_text(&conversion.text).chains[1]), ["192.0.2.1 vrf blue"]);
 }
 
 #[test]

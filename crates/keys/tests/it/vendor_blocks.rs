@@ -136,6 +136,37 @@ fn lines_of_junos() {
                 "",
                 "line 6, column 20, start-time: expected a start time such as \"2026-01-31.00:00:00 +0000\"",
             ),
+            (
+                "2026-1-1.00:00:00 +0000",
+                "2026-1-1.00:00:00 +0000 and more",
+                "line 6, column 20, start-time: expected a start time such as \"2026-01-31.00:00:00 +0000\"",
+            ),
+            (
+                "2026-1-1.00:00:00 +0000",
+                "2026-1-1.00:00:00 +0",
+                "line 6, column 20, start-time: expected a start time such as \"2026-01-31.00:00:00 +0000\"",
+            ),
+            (
+                "2026-1-1.00:00:00 +0000",
+                "2026-1-1.00:00:00 +0\u{e9}0",
+                "line 6, column 20, start-time: expected a start time such as \"2026-01-31.00:00:00 +0000\"",
+            ),
+            (
+                "    key 1 {",
+                "    key 2 { secret other; ao-attribute { send-id 3; } }\n    key 1 {",
+                "4 left-out: key 2 of chain \"core\" has ids for TCP-AO but not \"algorithm ao\", so Junos uses it for another option: it is left out",
+            ),
+            (
+                "    key 1 {",
+                "    key 2 { secret other; ao-attribute { recv-id 3; } }\n    key 1 {",
+                "4 left-out: key 2 of chain \"core\" has ids for TCP-AO but not \"algorithm ao\", so Junos uses it for another option: it is left out",
+            ),
+            ("neighbor 192.0.2.1;", "allow [ 198.51.100.0/24 all ];", "5 s @ 198.51.100.0/24 0.0.0.0/0 ::/0"),
+            (
+                "neighbor 192.0.2.1;",
+                "allow [ 198.51.100.0/24 everyone ];",
+                "5 s @ 198.51.100.0/24; 19 not understood",
+            ),
             ("secret hunter2", "secret \"$9$\"", "line 5, column 16, secret: is a damaged $9$ secret"),
             ("neighbor 192.0.2.1;", "neighbor someone;", "5 s @ "),
             (
@@ -215,6 +246,11 @@ fn lines_of_junos() {
             (
                 "protocols {",
                 "system { apply-groups g; }\ngroups { g { protocols { bgp { group <*> { neighbor 192.0.2.9; } } } } }\nprotocols {",
+                "",
+            ),
+            (
+                "protocols {",
+                "security { apply-groups g; }\ngroups { g { protocols { bgp { group all { neighbor 192.0.2.9; } } } } }\nprotocols {",
                 "",
             ),
             (
@@ -327,6 +363,9 @@ fn lines_of_sr_os() {
             ("tolerance 10", "shutdown\nno shutdown", "150 s @ 192.0.2.1"),
             ("tolerance 10", "option basic", "150 s @ 192.0.2.1"),
             ("tolerance 10", "colour red", "150 s @ 192.0.2.1; 12 not understood"),
+            ("tolerance 10", "no colour", "150 s @ 192.0.2.1; 12 not understood"),
+            ("tolerance 10", "no", "150 s @ 192.0.2.1; 12 not understood"),
+            ("tolerance 10", "colour tolerance", "150 s @ 192.0.2.1; 12 not understood"),
             (
                 "    bidirectional {",
                 "    admin-state disable\n    bidirectional {",
@@ -343,6 +382,9 @@ fn lines_of_sr_os() {
                 "",
             ),
             ("    bidirectional {", "    colour red\n    bidirectional {", "6 not understood"),
+            ("    bidirectional {", "    colour\n    bidirectional {", "6 not understood"),
+            ("    bidirectional {", "    no colour\n    bidirectional {", "6 not understood"),
+            ("    bidirectional {", "    colour shutdown\n    bidirectional {", "6 not understood"),
             ("        send tcp-ao\n", "        send tcp-ao\n        both tcp-ao\n", "4 not understood"),
             ("        entry 1 {", "        entry\n        entry 1 {", "line 7, column 9, entry: is missing"),
             (
@@ -385,12 +427,19 @@ fn lines_of_sr_os() {
                 "            authentication-keychain \"y\"\n        }\n        neighbor \"192.0.2.2\" {\n            authentication-keychain \"x\"\n        }",
                 "5 s @ ; - missing: the keychain of neighbor 192.0.2.2 is not in this file; - missing: the keychain of neighbor 192.0.2.1 is not in this file",
             ),
+            (
+                "            authentication-keychain \"core\"",
+                "            no authentication-keychain \"core\"",
+                "5 s @ ",
+            ),
             ("router \"Base\" {\n", "router {\n", ""),
             (
                 "configure {",
                 "entry 1 authentication-key x\nconfigure {",
                 "line 1, column 1, entry: is in no keychain: give the whole keychain, with its braces or its indentation",
             ),
+            ("configure {", "entry 1 action accept\nconfigure {", ""),
+            ("configure {", "certificate 1 key x\nconfigure {", ""),
             (
                 "        entry 1 {",
                 "        entry 1 {\n        }\n        shutdown\n        entry 1 {",

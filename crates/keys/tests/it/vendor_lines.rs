@@ -151,6 +151,8 @@ fn lines_of_vrp() {
                 " receive-tolerance seconds 6\n receive-tol",
                 "line 3, column 2, receive-tolerance: is given twice",
             ),
+            // Commands of the keychain mean the same below a key.
+            (" time mode utc\n key-id 1\n", " key-id 1\n  time mode utc\n", ""),
             ("tolerance 5", "tolerance seconds 7", "7 s @ 192.0.2.1"),
             (
                 "tolerance 5\n",
@@ -408,6 +410,7 @@ fn lines_of_ios_xr() {
             ("enable", "", "line 16, column 11, include-tcp-options: expected enable or disable"),
             ("enable", "perhaps", "line 16, column 31, include-tcp-options: expected enable or disable"),
             ("ao core include-tcp-options enable", "ao inheritance-disable", "0 s @ "),
+            ("tcp ao\n", "tcp ao\n keychains core\n", "10 not understood"),
             ("  ao core", "  use nothing at-all\n  ao core", ""),
             ("  ao core", "  use af-group g\n  ao core", ""),
             (
@@ -434,17 +437,16 @@ fn lines_of_ios_xr() {
 
 #[test]
 fn lines_of_ios_xr_without_indentation() {
+    let expected = "line 9, column 26, ReceiveID: must be a whole number from 0 to 255";
+    assert_eq!(outcome(FLAT, Format::IosXr), expected);
     check(
         Format::IosXr,
         FLAT,
-        &[
-            ("256", "256", ""),
-            (
-                "256",
-                "2\nkey chain core\nkey 1\naccept-lifetime 00:00:00 january 01 2026 infinite\nkey-string clear hunter2\nsend-lifetime 00:00:00 january 01 2026 infinite\ncryptographic-algorithm AES-128-CMAC-96",
-                "core/1: 1/2 AES-128-CMAC-96 hunter2 send 2026-01-01T00:00:00Z.. accept 2026-01-01T00:00:00Z.. Utc Covered; 0 s @ 192.0.2.1; 11 assumed: lifetimes are read as UTC: a chain without `timezone` has them in the router's local time, and no `clock timezone` is in the file",
-            ),
-        ],
+        &[(
+            "256",
+            "2\nkey chain core\nkey 1\naccept-lifetime 00:00:00 january 01 2026 infinite\nkey-string clear hunter2\nsend-lifetime 00:00:00 january 01 2026 infinite\ncryptographic-algorithm AES-128-CMAC-96",
+            "core/1: 1/2 AES-128-CMAC-96 hunter2 send 2026-01-01T00:00:00Z.. accept 2026-01-01T00:00:00Z.. Utc Covered; 0 s @ 192.0.2.1; 11 assumed: lifetimes are read as UTC: a chain without `timezone` has them in the router's local time, and no `clock timezone` is in the file",
+        )],
     );
 }
 

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use wireseal_algorithms::TcpAoAlgorithm;
 use wireseal_keys::{
-    Clock, Finding, Format, Implementation, KeyFile, Lifetime, Timestamp, Weight, check, convert, load, read,
+    Clock, Finding, Format, Implementation, KeyFile, Lifetime, Neighbor, Timestamp, Weight, check, convert,
+    load, read,
 };
 use wireseal_tcp_ao::OptionCoverage;
 
@@ -111,6 +112,34 @@ fn indentation_may_be_missing() {
     assert_eq!((again.format, keys(&again.chains[0])), (Some(Format::Vrp), keys(chain)));
 }
 
+/// Where a command belongs shows in its words, whatever lines are between.
+#[test]
+fn lines_may_be_empty_where_indentation_is_missing() {
+    let users = "bgp 1\n group ao internal\n peer ao tcp-ao policy P\n peer 192.0.2.2 group ao\n";
+    let text = policy(&[ALGORITHM, SECRET, TIMES].concat(), users);
+    let whole = read_text(&text);
+    assert_eq!(neighbors(&whole.chains[0]), ["192.0.2.2"]);
+    let flat: String = text.lines().flat_map(|line| [line.trim_start(), "\n"]).collect();
+    for text in [flat.replace('\n', "\n\n"), flat] {
+        let file = read_text(&text);
+        assert_eq!(neighbors(&file.chains[0]), neighbors(&whole.chains[0]), "{text}");
+        assert!(file.chains[0].keys[0].is_same_key(&whole.chains[0].keys[0]), "{text}");
+        assert_eq!((&file.chains[0].remarks, &file.remarks), (&vec![], &vec![]), "{text}");
+    }
+}
+
+#[test]
+fn a_text_is_vrps_by_its_own_words() {
+    for text in [
+        "keychain core mode absolute\n",
+        "[*HUAWEI]tcp ao core\n",
+        " peer 192.0.2.2 tcp-ao core\n",
+        "tcp-algorithm-id hmac-sha-256 17\n",
+    ] {
+        assert_eq!(Format::of(Path::new("router"), text), Some(Format::Vrp), "{text}");
+    }
+}
+
 /// Huawei, Example for Configuring TCP-AO Authentication for BGP (NetEngine 8000): two keys with HMAC-SHA-256, whose key derivation is not
 /// documented.
 #[test]
@@ -152,6 +181,7 @@ fn what_vrp_has_differently_is_said() {
     assert_eq!(more(" accept-mismatch enable\n"), [("accepts-mismatch", Some(13))]);
     assert_eq!(more(" key-id 2\n  send-id 2 receive-id 2\n"), [("missing", Some(13))]);
     assert_eq!(more("tcp ao Q\n key-id 2\n  send-id 2 receive-id 2\n"), [("missing", Some(13))]);
+    assert_eq!(more("tcp ao Q\n"), [("missing", Some(13))]);
     assert_eq!(more("tcp ao Q\n binding keychain q\n"), [("missing", Some(14))]);
     assert_eq!(more("tcp ao Q\n binding keychain k\n"), [("missing", Some(13))]);
     assert_eq!(more("bgp 1\n peer 192.0.2.2 tcp-ao policy Q\n"), [("missing", Some(14))]);
@@ -307,4 +337,43 @@ tcp ao c
 return
 ";
     assert_eq!(*conversion.text, expected);
+}
+
+#[test]
+fn what_vrp_cannot_write_is_said() {
+    let with = |name: &str, send: &str, neighbors: &[Neighbor]| {
+        let toml = format!(
+            "[[key-chain]]\nname = \"c\"\n[[key-chain.key]]\nsend-id = 1\nalgorithm = \"hmac(sha1)\"\nsecret = \"8zqkT1p0wYhU3m\"\n\
+             send = {{ {send} }}\n"
+        );
+        let mut file = read(Path::new("keys.toml"), &toml.replace("send = {  }\n", ""), None).unwrap();
+        file.chains[0].name = name.to_owned();
+        file.chains[0].neighbors = neighbors.to_vec();
+        convert(&file, Format::Vrp).unwrap()
+    };
+    // Its times begin in 1970, where a start is none, and end with 2050, where an end is none.
+    let minutes = "key c/1: its lifetimes, for which VRP has minutes from 1970 to 2050";
+    for (send, is_said, written) in [
+        ("from = 1970-01-01T00:00:00Z", true, "send-time 00:00 1970-01-01 duration infinite"),
+        ("from = 1970-01-01T00:01:00Z", false, "send-time 00:01 1970-01-01 duration infinite"),
+        ("until = 2050-12-31T23:59:00Z", false, "send-time 00:00 1970-01-01 to 23:59 2050-12-31"),
+        ("until = 2051-01-01T00:00:00Z", true, "send-time 00:00 1970-01-01 duration infinite"),
+    ] {
+        let conversion = with("c", send, &[]);
+        assert_eq!(conversion.losses, Vec::from_iter(is_said.then_some(minutes)), "{send}");
+        assert!(conversion.text.contains(written), "{}", *conversion.text);
+    }
+    let named = with("a b?\"c\u{e9}", "", &[]);
+    assert_eq!(named.losses, ["chain \"a b?\\\"c\u{e9}\" is named a_b__c_"]);
+    for (address, interface, reason) in [
+        ("198.51.100.0/24", None, "because VRP names peers by their addresses"),
+        ("198.51.100.0/24", Some("GE0/1/0"), "because VRP names peers by their addresses"),
+        ("fe80::1", Some("GE0/1/0"), "because VRP has no interface there"),
+    ] {
+        let interface = interface.map(str::to_owned);
+        let neighbor = Neighbor { vrf: None, address: address.parse().unwrap(), interface };
+        let conversion = with("c", "", &[neighbor]);
+        assert_eq!(conversion.losses, [format!("chain \"c\": {address}, {reason}")]);
+        assert!(!conversion.text.contains("peer"), "{}", *conversion.text);
+    }
 }

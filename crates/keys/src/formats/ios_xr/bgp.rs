@@ -101,9 +101,10 @@ impl<'a> Bgp<'a> {
             (Some(name), command) if !removes => (name, command),
             // In no neighbor, or in one whose address is not understood.
             (_, command) => {
-                let is_vrf = command.first().is_some_and(|word| word.is("vrf"));
-                let is_ao = own.is("ao") || command.first().is_some_and(|word| word.is("ao"));
-                if is_ao || removes && is_vrf {
+                // What is removed may also be a neighbor's group, or a VRF with its neighbors.
+                let names: &[&str] = if removes { &["ao", "use", "vrf"] } else { &["ao"] };
+                let is_one = |word: &Word<'_>| names.iter().any(|name| word.is(name));
+                if is_one(own) || command.first().is_some_and(is_one) {
                     self.remarks.push(Remark::not_understood(own.position()));
                 }
                 return Ok(());

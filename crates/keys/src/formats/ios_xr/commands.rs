@@ -1,7 +1,7 @@
 //! The commands of a configuration of IOS XR, each after the words of the modes that it is in: indented as the router prints them, whole on
 //! one line (`formal`), or without indentation, as sessions with prompts and mails have them.
 
-use super::super::tree::{Blocks, Dialect, Tree, Word, without_prompt};
+use super::super::tree::{Blocks, Dialect, Tree, Word, starts, without_prompt};
 use crate::{Error, Position};
 
 /// Next to indented lines, a line with a prompt may be in any mode, so a prompt is not skipped.
@@ -115,7 +115,7 @@ fn flat<'a>(
 
 /// The modes that a command can be in, if it is one that matters here; none if it starts at the top.
 fn homes(own: &[Word<'_>]) -> Option<&'static [Mode]> {
-    use Mode::{Ao, AoChain, Bgp, Chain, Family, Key, Session, Vrf};
+    use Mode::{Ao, AoChain, Bgp, Chain, Key, Session, Vrf};
     let is = |index: usize, names: &[&str]| {
         own.get(index).is_some_and(|word| names.iter().any(|name| word.is(name)))
     };
@@ -129,10 +129,8 @@ fn homes(own: &[Word<'_>]) -> Option<&'static [Mode]> {
         () if is(0, &["keychain"]) => &[Ao, Session],
         () if is(0, &["vrf"]) => &[Bgp],
         () if is(0, &["neighbor", "neighbor-group", "session-group", "af-group"]) => &[Bgp, Vrf],
-        () if is(0, &["address-family"]) => &[Bgp, Vrf, Session],
         () if is(0, &["ao", "password", "remote-as", "update-source"]) => &[Session],
         () if is(0, &["use"]) && is(1, &["neighbor-group", "session-group"]) => &[Session],
-        () if is(0, &["use"]) => &[Family, Session],
         () => return None,
     })
 }
@@ -140,8 +138,9 @@ fn homes(own: &[Word<'_>]) -> Option<&'static [Mode]> {
 /// Opens the mode that a command enters, if it is one that matters here.
 fn enter(open: &mut Vec<(Mode, usize)>, outer: usize, own: &[Word<'_>]) {
     let mut rest = own;
-    let is_bgp = |word: &[Word<'_>]| word[0].is("router") && word[1].is("bgp");
-    if let Some((_, after)) = own.split_at_checked(3).filter(|(bgp, _)| is_bgp(bgp)) {
+    if let [_, _, _, after @ ..] = own
+        && starts(own, &["router", "bgp"])
+    {
         rest = match after {
             [instance, _, after @ ..] if instance.is("instance") => after,
             after => after,
@@ -150,8 +149,8 @@ fn enter(open: &mut Vec<(Mode, usize)>, outer: usize, own: &[Word<'_>]) {
     }
     let within = open.last().map(|(mode, _)| *mode);
     let mode = match (within, rest) {
-        (None, [key, chain, _]) if key.is("key") && chain.is("chain") => Mode::Chain,
-        (None, [tcp, ao]) if tcp.is("tcp") && ao.is("ao") => Mode::Ao,
+        (None, [_, _, _]) if starts(rest, &["key", "chain"]) => Mode::Chain,
+        (None, [_, _]) if starts(rest, &["tcp", "ao"]) => Mode::Ao,
         (Some(Mode::Chain), [key, _]) if key.is("key") => Mode::Key,
         (Some(Mode::Ao), [keychain, _]) if keychain.is("keychain") => Mode::AoChain,
         (Some(Mode::Bgp), [vrf, _]) if vrf.is("vrf") => Mode::Vrf,

@@ -18,7 +18,7 @@ use super::file::{
     Chain, ChainKey, Clock, Content, Neighbor, Preference, Remark, Skipped, is_link_local, several,
 };
 use super::table::{Limits, SendingRule, Shows, Table, begins, first_line};
-use super::tree::{Word, digits, once, without_prompt};
+use super::tree::{Word, digits, once, place, without_prompt};
 use super::write::written;
 use crate::{Error, Lifetime, Position, Timestamp};
 
@@ -136,8 +136,10 @@ impl<'a> Drafts<'a> {
                 self.clock = RouterClock::Unknown;
                 Ok(())
             }
-            [top, .., chain] | [top, .., chain, _] | [top, .., chain, _, _]
-                if (top.is("segment-routing") || top.is("pce")) && chain.is("tcp-ao") =>
+            // Without indentation, the line does not show that it is about PCEP.
+            [top, ..]
+                if own.is("tcp-ao")
+                    || (top.is("segment-routing") || top.is("pce")) && place(command, "tcp-ao").is_some() =>
             {
                 let sentence = "`tcp-ao` of PCEP is not read: its peers are not among those of the chain";
                 self.remarks

@@ -55,7 +55,7 @@ impl<'s, 'a> Parts<'s, 'a> {
         let mut parts = Self::default();
         for words in statements {
             let applies = words.iter().position(|word| word.is(APPLY) || word.is(EXCEPT));
-            match (words.as_slice(), applies) {
+            match (words.as_slice(), applies.map(|at| words.split_at(at))) {
                 ([first, name, words @ ..], _) if first.is("groups") => {
                     let is_nested = |word: &&Word<'a>| word.is(APPLY) || word.is(EXCEPT) || word.is("when");
                     let group = parts.groups.entry(name.text()).or_default();
@@ -66,13 +66,16 @@ impl<'s, 'a> Parts<'s, 'a> {
                         group.push(Contributed { words, has_pattern, nested });
                     }
                 }
-                (_, Some(at)) if words[at].is(EXCEPT) => {
-                    let level: Vec<_> = words[..at].iter().map(Word::text).collect();
-                    parts.excepted.extend(list(&words[at + 1..]).map(|group| (level.clone(), group)));
-                }
-                (_, Some(at)) => {
-                    let named = words[at + 1..].iter().filter(|word| !trimmed(word).is_empty());
-                    parts.applied.extend(named.map(|group| Applied { level: &words[..at], group: *group }));
+                (_, Some((level, [keyword, named @ ..]))) => {
+                    // What only groups fill is there all the same: `neighbor 192.0.2.1 { apply-groups g; }`.
+                    parts.own.push(level);
+                    if keyword.is(EXCEPT) {
+                        let level: Vec<_> = level.iter().map(Word::text).collect();
+                        parts.excepted.extend(list(named).map(|group| (level.clone(), group)));
+                    } else {
+                        let named = named.iter().filter(|word| !trimmed(word).is_empty());
+                        parts.applied.extend(named.map(|group| Applied { level, group: *group }));
+                    }
                 }
                 _ => parts.own.push(words),
             }
@@ -137,7 +140,8 @@ pub(super) fn inherit<'a>(
                 }
             } else if *has_pattern {
                 patterns.push((order, level, group, *words));
-            } else if starts_with(words, level) && !parts.is_excepted(words, name) {
+            } else if is_at(words, level, |word, name| word.text() == name) && !parts.is_excepted(words, name)
+            {
                 found.push((order, false, words.to_vec()));
             }
         }
@@ -173,36 +177,40 @@ fn trimmed<'a>(word: &Word<'a>) -> &'a str {
     word.text().trim_matches(['[', ']'])
 }
 
-fn starts_with(words: &[Word<'_>], level: &[Word<'_>]) -> bool {
-    words.len() > level.len() && words.iter().zip(level).all(|(word, other)| word.text() == other.text())
+/// Whether a statement belongs to a level: it begins with words that match the level's, as `is` compares them.
+fn is_at(words: &[Word<'_>], level: &[Word<'_>], is: fn(&Word<'_>, &str) -> bool) -> bool {
+    let start = words.get(..level.len());
+    start.is_some_and(|start| start.iter().zip(level).all(|(word, other)| is(word, other.text())))
 }
 
-/// `<*>` and the like: every object whose name matches.
+/// The inside of `<*>` and the like, which stands for every object whose name matches.
+fn pattern<'a>(word: &Word<'a>) -> Option<&'a str> {
+    word.text().strip_prefix('<')?.strip_suffix('>')
+}
+
 fn is_pattern(word: &Word<'_>) -> bool {
-    word.text().len() > 2 && word.text().starts_with('<') && word.text().ends_with('>')
+    pattern(word).is_some()
 }
 
 /// Whether a name matches a word of a group: the same, or a pattern with `*` for any characters and `?` for one.
 fn does_match(word: &Word<'_>, name: &str) -> bool {
-    if !is_pattern(word) {
-        return word.text() == name;
-    }
-    let pattern: Vec<char> = word.text()[1..word.text().len() - 1].chars().collect();
+    let Some(pattern) = pattern(word) else { return word.text() == name };
+    let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut from) = (0, 0);
-    // The last star, and where its match ends so far.
+    // What follows the last star, and where the star's match ends so far.
     let mut star: Option<(usize, usize)> = None;
     while from < name.len() {
         match pattern.get(at) {
             Some('*') => {
-                star = Some((at, from));
                 at += 1;
+                star = Some((at, from));
             }
             Some(c) if *c == '?' || *c == name[from] => (at, from) = (at + 1, from + 1),
             _ => {
-                let Some((place, end)) = star else { return false };
-                star = Some((place, end + 1));
-                (at, from) = (place + 1, end + 1);
+                let Some((after, end)) = &mut star else { return false };
+                *end += 1;
+                (at, from) = (*after, *end);
             }
         }
     }
@@ -244,9 +252,7 @@ impl<'a> Objects<'a> {
         level: &[Word<'a>],
         left: &mut usize,
     ) -> Option<Vec<Vec<Word<'a>>>> {
-        let is_here = words.len() > level.len()
-            && words.iter().zip(level).all(|(word, name)| does_match(word, name.text()));
-        if !is_here {
+        if !is_at(words, level, does_match) {
             return Some(Vec::new());
         }
         let patterns = words.iter().rposition(is_pattern).map_or(0, |last| last + 1);

@@ -28,9 +28,8 @@ pub(super) const TABLE: Table = Table {
         Shows::if_(
             begins(text, &commands)
                 // Banners have sentences that begin with "Security".
-                || ["security", "security {"].contains(&line.trim_end())
-                || begins(text, &["security {", "security authentication-key-chains"])
-                || begins(text, &["authentication-key-chains"])
+                || line.trim_end() == "security"
+                || begins(text, &["security {"])
                 || begins(text, &["key-chain"]) && !line.contains('=')
                 || ["authentication-key-chain", "ao-attribute", "| display set"]
                     .iter()

@@ -139,7 +139,7 @@ pub(super) fn in_effect<'a>(text: &'a str, content: &mut Content) -> Result<Vec<
                     level.set(&shown);
                 }
             }
-            Some(Command::Nothing) if is_line => {}
+            Some(Command::Nothing) => {}
             _ if !is_line => acts.extend(act_on(Act::Set, [shown.as_slice(), typed].concat(), content)),
             _ if is_prompt => {}
             _ => content.remarks.push(Remark::not_understood(first.position())),

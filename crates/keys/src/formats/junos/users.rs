@@ -35,15 +35,12 @@ pub(super) fn level_of(words: &[Word<'_>]) -> Option<Level> {
     let is_object = |at: usize| words.get(at).is_some_and(|word| OBJECTS.iter().any(|name| word.is(name)));
     let is_setting = |at: usize| words.get(at).is_some_and(|word| SETTINGS.iter().any(|name| word.is(name)));
     let protocol = (0..words.len()).find(|at| is_protocol(*at));
-    let mut length = match protocol {
-        Some(at) => at + 1,
-        None if is_object(0) || is_setting(0) => 0,
-        None => return None,
-    };
+    let mut length = protocol.map_or(0, |at| at + 1);
     while is_object(length) && length + 1 < words.len() {
         length += 2;
     }
-    Some(Level { length, has_setting: is_setting(length) })
+    let has_setting = is_setting(length);
+    (length != 0 || has_setting).then_some(Level { length, has_setting })
 }
 
 /// The peers, and what is set at each level, by the words that lead to it.

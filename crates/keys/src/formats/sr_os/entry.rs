@@ -3,7 +3,7 @@
 use wireseal_algorithms::TcpAoAlgorithm;
 
 use super::super::file::{Clock, Remark, Secret};
-use super::super::tree::{self, Kind, Word, once, unescaped};
+use super::super::tree::{self, Word, once, unescaped};
 use crate::{Error, Timestamp};
 
 /// The algorithms for TCP-AO, those of RFC 5926. The others are for other protocols, or have a KDF that Nokia does not document.
@@ -268,12 +268,9 @@ fn is_keyword(word: &Word<'_>) -> bool {
 fn moment(at: &Word<'_>, values: &[Word<'_>], field: &'static str) -> Result<(Moment, usize), Error> {
     let expected =
         || at.expected(field, "a time such as 2026-01-31T00:00:00Z, 2026/01/31 00:00:00 UTC, now or forever");
-    let first = values.first().ok_or_else(expected)?;
     let is_time = |word: &&Word<'_>| word.text().contains(':') || word.is("UTC");
-    let count = match first.kind {
-        Kind::Quoted(_) => 1,
-        _ => 1 + values[1..].iter().take_while(is_time).count(),
-    };
+    let (_, more) = values.split_first().ok_or_else(expected)?;
+    let count = 1 + more.iter().take_while(is_time).count();
     let mut words = values[..count].iter().flat_map(|word| word.text().split_whitespace());
     let word = words.next().ok_or_else(expected)?;
     // `now` was the moment of the command. The text does not have it, but it has passed.

@@ -83,7 +83,7 @@ fn read(text: &str) -> Result<Content, Error> {
         let is_whole = first.is("/configure") || first.is("configure");
         let (path, own) = if is_whole { (words, 0) } else { (path, own) };
         keychains.take(path, own)?;
-        users.take(path, own);
+        users.take(path);
         Ok(())
     })?;
     let (neighbors, remarks) = users.by_keychain();
@@ -98,8 +98,8 @@ struct Users<'a> {
 }
 
 impl<'a> Users<'a> {
-    /// Takes a statement, if it is about peers of BGP or LDP. The words of the path from `own` on are its own, those before lead to it.
-    fn take(&mut self, path: &[Word<'a>], own: usize) {
+    /// Takes a statement, with the words that lead to it, if it is about peers of BGP or LDP.
+    fn take(&mut self, path: &[Word<'a>]) {
         let of = |protocol| place(path, protocol).map(|at| (protocol, at));
         let Some((protocol, at)) = of("bgp").or_else(|| of("ldp")) else { return };
         let mut rest = &path[at + 1..];
@@ -121,10 +121,9 @@ impl<'a> Users<'a> {
             "bgp" => place(rest, "dynamic-neighbor").and_then(|_| after("prefix")),
             _ => after("peer-transport"),
         });
-        let words = &rest[rest.len() - rest.len().min(path.len() - own)..];
         let value = |name| {
-            let at = place(words, name).filter(|at| *at == 0 || !words[at - 1].is("no"));
-            at.and_then(|at| words.get(at + 1)).copied()
+            let at = place(rest, name).filter(|at| *at == 0 || !rest[at - 1].is("no"));
+            at.and_then(|at| rest.get(at + 1)).copied()
         };
         let keychain = value("authentication-keychain").or_else(|| value("auth-keychain"));
         // Groups of the configuration apply only where `apply-groups` says so.
