@@ -115,7 +115,7 @@ fn ao_37_the_time_to_read_keys_grows_with_their_number() {
 }
 
 /// A file with this many items.
-type File = fn(usize) -> String;
+pub(super) type File = fn(usize) -> String;
 
 const FILES: [(&str, Format, File); 19] = [
     ("BIRD", Format::Bird, |count| {

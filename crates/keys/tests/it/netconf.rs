@@ -4,7 +4,7 @@ use std::path::Path;
 
 use wireseal_keys::{Format, Implementation, KeyFile, Timestamp, Weight, check, convert, read};
 
-use crate::hostile::{assert_linear, time};
+use crate::hostile::{File, assert_linear, time};
 
 const XML: &str = include_str!("../data/key-chains/rfc9648.xml");
 const JSON: &str = include_str!("../data/key-chains/rfc9648.json");
@@ -200,7 +200,7 @@ fn xml_is_bounded() {
     assert!(error(&(START.to_owned() + &"<a>".repeat(100_000))).contains("nested too deeply"));
     assert!(error(&("<a>".repeat(100_000) + START)).contains("ends too early"));
     // Attributes, namespaces and pieces of text take time by their number, not by its square.
-    let texts: [(&str, fn(usize) -> String); 5] = [
+    let texts: [(&str, File); 5] = [
         ("attributes", |count| format!("<a {}/>", "a=\"1\" ".repeat(count))),
         ("namespaces", |count| (0..count).map(|n| format!("<a xmlns:n{n}='u{n}'>")).collect()),
         ("entities", |count| format!("{START}<key-chain><name>{}</name>", "&amp;".repeat(count))),

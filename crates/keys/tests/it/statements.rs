@@ -78,7 +78,7 @@ fn braces_and_hashes_are_words_where_nokia_has_them_so() {
             // A comment has a line of its own, and does not end what is around it.
             let commented = text.replacen("key 1 algorithm", "key 1\n# }\n algorithm", 1).replacen(
                 "                        entry",
-                "# entry 2\n                        entry",
+                "# entry 2 {\n                        entry",
                 1,
             );
             assert_ne!(commented, text);
