@@ -1,12 +1,14 @@
 """Compares the regions that no test reaches with the list of those that none can.
 
-    python3 .ci/coverage.py EXPORT     EXPORT is what `cargo llvm-cov --json` writes
+    python3 .ci/coverage.py FOLDER     FOLDER is where `cargo llvm-cov --no-report` builds
 
 Prints each region of the crates below that is not reached and not in uncovered.toml, and each of that list that is reached or gone; exits
 with 1 if there is one. A region is a piece of code that runs as a whole, such as one side of a `?`.
 """
 
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -29,9 +31,23 @@ def name(lines, line):
     return text if text.strip("})];,") else f"{lines[line - 2].strip()} {text}"
 
 
-def regions(export):
-    """Each region of the crates: its file, line, column, name, and whether it is reached."""
-    for file in json.loads(Path(export).read_text())["data"][0]["files"]:
+def exports(folder):
+    """What llvm-cov says of each test program. Of several programs at once it counts a function only in the first, which may have the function
+    without calling it."""
+    profile = folder / "all.profdata"
+    merge = [os.environ["LLVM_PROFDATA"], "merge", "-sparse", "-o", profile, *folder.glob("*.profraw")]
+    subprocess.run(merge, check=True)
+    for program in (folder / "debug/deps").iterdir():
+        if not program.suffix and os.access(program, os.X_OK):
+            export = [os.environ["LLVM_COV"], "export", "-skip-functions", "-skip-expansions", f"-instr-profile={profile}", program]
+            said = subprocess.run(export, check=True, stdout=subprocess.PIPE).stdout
+            yield from json.loads(said)["data"][0]["files"]
+
+
+def regions(folder):
+    """Each region of the crates: its file, line, column and name, and whether it is reached."""
+    found = {}
+    for file in exports(folder):
         path = Path(file["filename"])
         if not path.is_relative_to(ROOT):
             continue
@@ -41,18 +57,20 @@ def regions(export):
         lines = without_tests(path.read_text().splitlines())
         for line, column, runs, has_count, is_entry, is_gap in file["segments"]:
             if has_count and is_entry and not is_gap and line <= len(lines):
-                yield file_name, line, column, name(lines, line), runs > 0
+                region = file_name, line, column, name(lines, line)
+                found[region] = found.get(region, False) or runs > 0
+    return found
 
 
-def main(export):
+def main(folder):
     listed = {
         (file, code)
         for group in tomllib.loads((ROOT / ".ci/uncovered.toml").read_text())["unreached"]
         for file, codes in group["regions"].items()
         for code in codes
     }
-    found = list(regions(export))
-    unreached = [region[:4] for region in found if not region[4]]
+    found = regions(Path(folder))
+    unreached = sorted(region for region, is_reached in found.items() if not is_reached)
     findings = [
         f"{file}:{line}:{column}: no test reaches this: {code}"
         for file, line, column, code in unreached
