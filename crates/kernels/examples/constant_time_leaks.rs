@@ -260,6 +260,7 @@ const LEAKS: &[Leak] = &[
     on(&[Some(AesNi), Some(Aarch64Aes)], "CMAC: eight messages", &["AES-128-CMAC of 16"]),
     on(&[Some(Vaes512)], "CMAC: sixteen messages", &["AES-128-CMAC of 16"]),
     leak("CMAC and HMAC: short message", &["AES-128-CMAC", "HMAC-SHA-1", "HMAC-SHA-256"]),
+    leak("HMAC: key", HMACS),
     leak("HMAC: block in two slices", HMACS),
     leak("HMAC: last block", HMACS),
     leak("HMAC: inner hash", HMACS),

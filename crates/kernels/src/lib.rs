@@ -12,6 +12,7 @@
 //! | seal and open with ChaCha20-Poly1305 | [`ChaCha20Poly1305Key`](chacha20_poly1305::ChaCha20Poly1305Key); [`ChaCha20MaskKey`](chacha20::ChaCha20MaskKey) for masks |
 //! | compute a one-time MAC | [`poly1305::mac`] |
 //! | compute an AES-128-CMAC, or many | [`cmac::Key::mac`], [`cmac::mac_many`] |
+//! | prepare a key of HMAC | [`sha1::absorb_key`], [`sha256::absorb_key`] |
 //! | compute an HMAC, or many | [`sha1::hmac`] and [`sha256::hmac`], [`sha1::hmac_many`] and [`sha256::hmac_many`] |
 //! | compute a MAC of a message that comes in parts | `absorb`, then `finish`, of [`cmac::Key`], [`sha1`] and [`sha256`] |
 //! | prefetch data that is needed soon | [`prefetch`](prefetch()) |

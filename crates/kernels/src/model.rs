@@ -362,7 +362,8 @@ pub mod hmac {
     /// SHA-1 or SHA-256: the chaining value before the first block, and the function that processes a block.
     #[derive(Clone, Copy, Debug)]
     pub struct Hash<const WORDS: usize> {
-        initial: [u32; WORDS],
+        /// The chaining value before the first block.
+        pub initial: [u32; WORDS],
         compress: fn(&mut [u32; WORDS], &[u8; 64]),
     }
 

@@ -1,20 +1,74 @@
 //! HMAC (RFC 2104) from two chaining values.
 
 use wireseal_kernels::hmac::ShaInstructions;
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing, optimization_barrier};
 
 use crate::output::Wiped;
 
 /// The block length of SHA-1 and SHA-256 in octets (FIPS 180-4 §1).
 pub(crate) const BLOCK: usize = 64;
 
-/// The chaining values after the inner and the outer key block, so that the key costs no compression per message.
+/// The chaining values after the inner and the outer key block; wiped on drop.
+pub(crate) struct ChainingValues<C: ChainingValue>(pub(crate) [C; 2]);
+
+// Not `Zeroizing`, which wipes word by word.
+impl<C: ChainingValue> Drop for ChainingValues<C> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0 = [C::INITIAL; 2];
+        optimization_barrier(&self.0);
+    }
+}
+
+impl<C: ChainingValue> ZeroizeOnDrop for ChainingValues<C> {}
+
+impl<C: ChainingValue> ChainingValues<C> {
+    /// Those before a key.
+    pub(crate) const INITIAL: Self = Self([C::INITIAL; 2]);
+
+    /// Processes the key blocks of a key of any length, with these instructions if there are any. In place: a copy of what was just written
+    /// would cost more than a block.
+    pub(crate) fn absorb_key(&mut self, sha: Option<ShaInstructions>, key: &[u8]) {
+        if key.len() > BLOCK {
+            return self.absorb_long_key(sha, key);
+        }
+        if let Some(sha) = sha {
+            return C::absorb_key(sha, &mut self.0, key);
+        }
+        for (value, pad) in self.0.iter_mut().zip([0x36, 0x5c]) {
+            let mut block = Wiped([pad; BLOCK]);
+            block.0.iter_mut().zip(key).for_each(|(octet, key)| *octet ^= key);
+            value.compress(core::slice::from_ref(&block.0));
+        }
+    }
+
+    /// A key that is longer than a block is hashed first. A separate function, so that shorter keys need less stack.
+    #[cold]
+    #[inline(never)]
+    fn absorb_long_key(&mut self, sha: Option<ShaInstructions>, key: &[u8]) {
+        let mut hashed = Zeroizing::new(C::INITIAL);
+        hashed.finish(0, &[key]);
+        let mut short = Wiped([0; BLOCK]);
+        hashed.write(&mut short.0);
+        self.absorb_key(sha, &short.0);
+    }
+
+    /// The MAC of the slices of `message`, with these instructions if there are any.
+    #[inline]
+    pub(crate) fn mac(&self, sha: Option<ShaInstructions>, message: &[&[u8]]) -> C::Output {
+        match sha {
+            Some(sha) => C::hmac(sha, self.0.each_ref(), message),
+            None => portable_mac(self.0.each_ref(), BLOCK as u64, message),
+        }
+    }
+}
+
+/// The chaining values, so that the key costs no compression per message.
 // Aligned, so that SHA-256's two values fill one cache line and no load crosses two.
 #[derive(ZeroizeOnDrop)]
 #[repr(C, align(16))]
 pub(crate) struct HmacKey<C: ChainingValue> {
-    inner: Zeroizing<C>,
-    outer: Zeroizing<C>,
+    values: ChainingValues<C>,
     // Zeros up to the size of the other algorithms' keys. Without them a move would copy whatever was on the stack, possibly octets of this
     // very key, and nothing would wipe it.
     #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
@@ -23,11 +77,12 @@ pub(crate) struct HmacKey<C: ChainingValue> {
 }
 
 impl<C: ChainingValue> HmacKey<C> {
-    pub(crate) fn new(key: &[u8]) -> Self {
-        let [inner, outer] = after_key(key);
+    pub(crate) fn new(sha: Option<ShaInstructions>, key: &[u8]) -> Self {
+        let mut values = ChainingValues::INITIAL;
+        values.absorb_key(sha, key);
         Self {
-            inner,
-            outer,
+            // A copy: a move would leave `values` behind, unwiped.
+            values: ChainingValues(values.0),
             #[cfg(any(feature = "aes-128-cmac", feature = "kmac256"))]
             _spare: C::SPARE,
         }
@@ -36,44 +91,13 @@ impl<C: ChainingValue> HmacKey<C> {
     /// The MAC of the slices of `message`, with these instructions if there are any.
     #[inline]
     pub(crate) fn mac(&self, sha: Option<ShaInstructions>, message: &[&[u8]]) -> C::Output {
-        match sha {
-            Some(sha) => C::hmac(sha, self.chaining_values(), message),
-            None => portable_mac(self.chaining_values(), BLOCK as u64, message),
-        }
+        self.values.mac(sha, message)
     }
 
     /// The inner and the outer chaining value.
     pub(crate) fn chaining_values(&self) -> [&C; 2] {
-        [&self.inner, &self.outer]
+        self.values.0.each_ref()
     }
-}
-
-/// The chaining values after the inner and the outer key block of a key of any length.
-pub(crate) fn after_key<C: ChainingValue>(key: &[u8]) -> [Zeroizing<C>; 2] {
-    let mut padded = Wiped([0; BLOCK]);
-    if key.len() <= BLOCK {
-        padded.0[..key.len()].copy_from_slice(key);
-    } else {
-        hash::<C>(key, &mut padded.0);
-    }
-    let mut start_with = |pad: u8| {
-        padded.0.iter_mut().for_each(|octet| *octet ^= pad);
-        let mut chaining_value = Zeroizing::new(C::INITIAL);
-        chaining_value.compress(core::slice::from_ref(&padded.0));
-        chaining_value
-    };
-    let inner = start_with(0x36);
-    // The inner pad is still on the key: one XOR removes it and adds the outer pad.
-    [inner, start_with(0x36 ^ 0x5c)]
-}
-
-/// Writes the hash of a key that is longer than a block. A separate function, so that shorter keys need less stack.
-#[cold]
-#[inline(never)]
-fn hash<C: ChainingValue>(key: &[u8], place: &mut [u8; BLOCK]) {
-    let mut hashed = Zeroizing::new(C::INITIAL);
-    hashed.finish(0, &[key]);
-    hashed.write(place);
 }
 
 /// The MAC by RustCrypto's compression function, of a message after `before` octets in the inner chaining value.
@@ -120,6 +144,9 @@ pub trait ChainingValue: Copy + Zeroize + AsRef<[u32]> {
 
     /// HMAC by the processor's SHA instructions, from the inner and the outer chaining value.
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> Self::Output;
+
+    /// Processes the key blocks of a key of at most 64 octets with the processor's SHA instructions.
+    fn absorb_key(sha: ShaInstructions, values: &mut [Self; 2], key: &[u8]);
 
     /// Processes whole blocks with the processor's SHA instructions.
     #[cfg(feature = "digest")]
@@ -213,6 +240,11 @@ impl ChainingValue for [u32; 5] {
         wireseal_kernels::sha1::hmac(sha, keys, message)
     }
 
+    #[inline]
+    fn absorb_key(sha: ShaInstructions, values: &mut [Self; 2], key: &[u8]) {
+        wireseal_kernels::sha1::absorb_key(sha, values, key);
+    }
+
     #[cfg(feature = "digest")]
     #[inline]
     fn absorb(&mut self, sha: ShaInstructions, blocks: &[[u8; BLOCK]]) {
@@ -250,6 +282,11 @@ impl ChainingValue for [u32; 8] {
     #[inline]
     fn hmac(sha: ShaInstructions, keys: [&Self; 2], message: &[&[u8]]) -> [u8; 32] {
         wireseal_kernels::sha256::hmac(sha, keys, message)
+    }
+
+    #[inline]
+    fn absorb_key(sha: ShaInstructions, values: &mut [Self; 2], key: &[u8]) {
+        wireseal_kernels::sha256::absorb_key(sha, values, key);
     }
 
     #[cfg(feature = "digest")]

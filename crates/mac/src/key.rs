@@ -11,7 +11,7 @@ use zeroize::ZeroizeOnDrop;
 
 #[cfg(feature = "aes-128-cmac")]
 use crate::cmac::PortableCmacKey;
-use crate::hmac::HmacKey;
+use crate::hmac::{ChainingValues, HmacKey};
 #[cfg(feature = "kmac256")]
 use crate::kmac::Kmac256Key;
 use crate::output::{Mac, MacMismatch, Wiped, compare, wiped_on_drop};
@@ -66,14 +66,16 @@ impl MacKey {
     #[cfg(feature = "hmac-sha1")]
     #[must_use]
     pub fn hmac_sha1(key: &[u8]) -> Self {
-        Self(State::HmacSha1(ShaInstructions::detect(), HmacKey::new(key)))
+        let sha = ShaInstructions::detect();
+        Self(State::HmacSha1(sha, HmacKey::new(sha, key)))
     }
 
     /// A key of any length for HMAC-SHA-256 (RFC 2104). Its MACs have 32 octets; a key longer than 64 octets is hashed first.
     #[cfg(feature = "hmac-sha256")]
     #[must_use]
     pub fn hmac_sha256(key: &[u8]) -> Self {
-        Self(State::HmacSha256(ShaInstructions::detect(), HmacKey::new(key)))
+        let sha = ShaInstructions::detect();
+        Self(State::HmacSha256(sha, HmacKey::new(sha, key)))
     }
 
     /// A key for AES-128-CMAC (RFC 4493). Its MACs have 16 octets.
@@ -92,11 +94,7 @@ impl MacKey {
     #[must_use]
     pub fn aes_cmac_prf_128(key: &[u8]) -> Self {
         let mut octets = Wiped([0; 16]);
-        match (<&[u8; 16]>::try_from(key).ok(), cmac::Key::of_zeros()) {
-            (Some(key), _) => octets.0 = *key,
-            (None, Some(zeros)) => octets.0 = zeros.mac(&[key]),
-            (None, None) => PortableCmacKey::new(&[0; 16]).mac(&[key], &mut octets.0),
-        }
+        prf_128_key(key, &mut octets.0);
         Self::aes_128_cmac(&octets.0)
     }
 
@@ -169,6 +167,49 @@ impl MacKey {
     #[inline]
     pub fn verify(&self, message: &[&[u8]], mac: &[u8]) -> Result<(), MacMismatch> {
         compare(self.mac(message).as_bytes(), mac)
+    }
+}
+
+/// MACs of one message under a key that is not used again, as when a key is derived: faster than a [`MacKey`], which is prepared for more.
+impl Mac {
+    /// HMAC-SHA-1, as with [`MacKey::hmac_sha1`].
+    #[cfg(feature = "hmac-sha1")]
+    #[must_use]
+    pub fn hmac_sha1(key: &[u8], message: &[&[u8]]) -> Self {
+        let (sha, mut values) = (ShaInstructions::detect(), ChainingValues::<[u32; 5]>::INITIAL);
+        values.absorb_key(sha, key);
+        Self::compute::<20>(|output| *output = values.mac(sha, message))
+    }
+
+    /// HMAC-SHA-256, as with [`MacKey::hmac_sha256`].
+    #[cfg(feature = "hmac-sha256")]
+    #[must_use]
+    pub fn hmac_sha256(key: &[u8], message: &[&[u8]]) -> Self {
+        let (sha, mut values) = (ShaInstructions::detect(), ChainingValues::<[u32; 8]>::INITIAL);
+        values.absorb_key(sha, key);
+        Self::compute::<32>(|output| *output = values.mac(sha, message))
+    }
+
+    /// AES-CMAC-PRF-128, as with [`MacKey::aes_cmac_prf_128`].
+    #[cfg(feature = "aes-128-cmac")]
+    #[must_use]
+    pub fn aes_cmac_prf_128(key: &[u8], message: &[&[u8]]) -> Self {
+        let mut octets = Wiped([0; 16]);
+        prf_128_key(key, &mut octets.0);
+        Self::compute::<16>(|output| match &cmac::Key::new(&octets.0) {
+            Some(key) => *output = key.mac(message),
+            None => PortableCmacKey::new(&octets.0).mac(message, output),
+        })
+    }
+}
+
+/// Writes the AES key of AES-CMAC-PRF-128 (RFC 4615 §3).
+#[cfg(feature = "aes-128-cmac")]
+fn prf_128_key(key: &[u8], place: &mut [u8; 16]) {
+    match (<&[u8; 16]>::try_from(key).ok(), cmac::Key::of_zeros()) {
+        (Some(key), _) => *place = *key,
+        (None, Some(zeros)) => *place = zeros.mac(&[key]),
+        (None, None) => PortableCmacKey::new(&[0; 16]).mac(&[key], place),
     }
 }
 

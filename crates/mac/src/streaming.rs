@@ -16,7 +16,7 @@ use zeroize::{ZeroizeOnDrop, optimization_barrier};
 
 #[cfg(feature = "aes-128-cmac")]
 use crate::cmac::PortableCmacKey;
-use crate::hmac::{BLOCK, ChainingValue, after_key, portable_mac};
+use crate::hmac::{BLOCK, ChainingValue, ChainingValues, portable_mac};
 #[cfg(feature = "kmac256")]
 use crate::kmac::Kmac256Key;
 use crate::output::{Wiped, wiped_on_drop};
@@ -135,14 +135,11 @@ impl<C: ChainingValue> KeyInit for HmacCore<C> {
 
 impl<C: ChainingValue> HmacCore<C> {
     fn with_key(key: &[u8]) -> Self {
-        let [inner, outer] = after_key::<C>(key);
-        Self {
-            sha: ShaInstructions::detect(),
-            value: *inner,
-            octets: BLOCK as u64,
-            inner: *inner,
-            outer: *outer,
-        }
+        let sha = ShaInstructions::detect();
+        let mut values = ChainingValues::<C>::INITIAL;
+        values.absorb_key(sha, key);
+        let [inner, outer] = values.0;
+        Self { sha, value: inner, octets: BLOCK as u64, inner, outer }
     }
 }
 

@@ -3,7 +3,7 @@
 #![cfg_attr(not(feature = "default"), allow(unused_variables, reason = "some are for what is left out"))]
 
 use wireseal_algorithms::MacAlgorithm;
-use wireseal_mac::{MacKey, OutputLength};
+use wireseal_mac::{Mac, MacKey, OutputLength};
 
 /// The feature that an algorithm is built in with, and whether it is on.
 pub(crate) const fn feature(algorithm: MacAlgorithm) -> (&'static str, bool) {
@@ -40,6 +40,25 @@ pub(crate) fn mac_key(
             feature = "kmac256"
         )))]
         _ => None,
+    }
+}
+
+/// The MAC of one message under a key that is not used again. Arguments and result are as for [`mac_key`].
+pub(crate) fn mac_once(
+    algorithm: MacAlgorithm,
+    key: &[u8],
+    customization: &[u8],
+    output_length: OutputLength,
+    message: &[&[u8]],
+) -> Option<Mac> {
+    match algorithm {
+        #[cfg(feature = "hmac-sha1")]
+        MacAlgorithm::HmacSha1 => Some(Mac::hmac_sha1(key, message)),
+        #[cfg(feature = "hmac-sha256")]
+        MacAlgorithm::HmacSha256 => Some(Mac::hmac_sha256(key, message)),
+        #[cfg(feature = "aes-128-cmac")]
+        MacAlgorithm::Aes128Cmac => Some(Mac::aes_cmac_prf_128(key, message)),
+        _ => mac_key(algorithm, key, customization, output_length).map(|key| key.mac(message)),
     }
 }
 

@@ -248,8 +248,9 @@ macro_rules! hmac {
     ($hash:ident, $words:literal: $one:ident, $many:ident) => {
         fn $one(secrets: &mut Secrets, length: usize) {
             let Some(sha) = ShaInstructions::detect() else { return };
-            let word = u32::from_le_bytes(*secrets.key.first_chunk().expect("4 of 32 octets"));
-            let [inner, outer] = [[word; $words], [!word; $words]];
+            let mut values = [[0; $words]; 2];
+            $hash::absorb_key(sha, &mut values, &secrets.key);
+            let [inner, outer] = values;
             let (start, rest) = secrets.body[..length].split_at(length / 7);
             let mac = $hash::hmac(sha, [&inner, &outer], &[start, rest]);
             secrets.outcome.copy_from_slice(&mac[..16]);

@@ -39,6 +39,12 @@ impl Path {
     }
 
     #[inline]
+    pub(super) fn sha1_key(self, values: &mut [[u32; 5]; 2], key: &[u8]) {
+        // SAFETY: the token proves the path.
+        unsafe { absorb_key::<Sha1, 5>(values, key) }
+    }
+
+    #[inline]
     pub(super) fn sha256(self, keys: [&[u32; 8]; 2], before: u64, message: &[&[u8]]) -> [u8; 32] {
         // SAFETY: the token proves the path.
         in_network_order(unsafe { hmac_of_one::<Sha256, 8>(keys, before, message) })
@@ -48,6 +54,12 @@ impl Path {
     pub(super) fn sha256_blocks(self, value: &mut [u32; 8], blocks: &[[u8; BLOCK]]) {
         // SAFETY: the token proves the path.
         unsafe { absorb::<Sha256, 8>(value, blocks) }
+    }
+
+    #[inline]
+    pub(super) fn sha256_key(self, values: &mut [[u32; 8]; 2], key: &[u8]) {
+        // SAFETY: the token proves the path.
+        unsafe { absorb_key::<Sha256, 8>(values, key) }
     }
 }
 
@@ -118,6 +130,30 @@ fn absorb<H: Hash<WORDS>, const WORDS: usize>(value: &mut [u32; WORDS], blocks: 
         let mut state = [H::state(value)];
         compress_all::<H, WORDS>(&mut state, blocks);
         *value = stored::<WORDS>(H::words(state[0]));
+    }
+}
+
+/// Processes the inner and the outer key block of a key of at most 64 octets into two chaining values.
+#[target_feature(enable = "neon,sha2")]
+fn absorb_key<H: Hash<WORDS>, const WORDS: usize>(values: &mut [[u32; WORDS]; 2], key: &[u8]) {
+    debug_assert!(key.len() <= BLOCK);
+    let mut block = [vdupq_n_u8(0); 4];
+    let (parts, rest) = key.as_chunks::<16>();
+    for (place, part) in block.iter_mut().zip(parts) {
+        // SAFETY: the array has 16 octets; the access needs no alignment.
+        *place = unsafe { vld1q_u8(part.as_ptr()) };
+    }
+    if let Some(end) = block.get_mut(parts.len()) {
+        *end = octets_of_number(short_number(rest));
+    }
+    leak!("HMAC: key", block[0]);
+    // The inner and the outer pad (RFC 2104 §2).
+    let blocks = [0x36, 0x5c].map(|pad| block.map(|octets| big_endian(veorq_u8(octets, vdupq_n_u8(pad)))));
+    // SAFETY: this function is compiled with the features that the hash needs.
+    unsafe {
+        let mut states = values.each_ref().map(|words| H::state(words));
+        H::compress(&mut states, blocks);
+        *values = states.map(|state| stored(H::words(state)));
     }
 }
 

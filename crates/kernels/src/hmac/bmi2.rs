@@ -8,7 +8,8 @@ use core::mem::MaybeUninit;
 use zeroize::optimization_barrier;
 
 use super::frame::{
-    Block, FIRST_LOWEST, bits, hmac, last_block, octets_of, outer_block, reordered, words_of,
+    Block, FIRST_LOWEST, KeyBlocks, bits, hmac, key_block, last_block, octets_of, outer_block, padded,
+    reordered, words_of,
 };
 use super::message::{BLOCK, K, Rest};
 
@@ -109,6 +110,19 @@ macro_rules! routines {
         #[target_feature(enable = "avx2,bmi1,bmi2")]
         fn compress(state: &mut State, block: Block) {
             compress_two(&mut state.words, &mut state.schedule, &alone(block), false);
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx2,bmi1,bmi2")]
+        fn compress_both(states: &mut [State; 2], blocks: &mut [Block; 2]) {
+            for (state, block) in states.iter_mut().zip(blocks) {
+                compress(state, *block);
+            }
+        }
+
+        #[inline]
+        fn finish(state: &State, words: &mut [u32; $words]) {
+            *words = state.words;
         }
 
         #[inline]

@@ -2,6 +2,8 @@
 
 use core::arch::x86_64::*;
 
+use zeroize::optimization_barrier;
+
 use super::message::BLOCK;
 use crate::groups::Job;
 use crate::partial_block::{last_octets, load, padding_bit, store};
@@ -15,8 +17,8 @@ pub(super) const FIRST_LOWEST: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
 /// The same with the first word in the highest place.
 pub(super) const FIRST_HIGHEST: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
-/// `hmac` and `absorb` of one message, compiled for a path. The module must have the hash's `State`, the functions `start`, `restart`, `compress_all`,
-/// `compress` and `words`, and the order of words.
+/// `hmac`, `absorb` and `absorb_key` of one message, compiled for a path. The module must have the hash's `State`, the functions `start`, `restart`, `finish`,
+/// `compress_all`, `compress`, `compress_both` and `words`, and the order of words.
 macro_rules! hmac {
     ($words:literal, $octets:literal, $order:ident, $features:literal) => {
         /// Processes blocks into a chaining value.
@@ -24,9 +26,22 @@ macro_rules! hmac {
         pub(crate) fn absorb(value: &mut [u32; $words], blocks: &[[u8; BLOCK]]) {
             let mut state = start(value);
             compress_all(&mut state, blocks);
-            let octets: [u8; $octets] = octets_of(words(&state), &$order);
-            for (word, octets) in value.iter_mut().zip(octets.as_chunks().0) {
-                *word = u32::from_be_bytes(*octets);
+            finish(&state, value);
+        }
+
+        /// Processes the inner and the outer key block of a key of at most 64 octets into two chaining values.
+        #[target_feature(enable = $features)]
+        pub(crate) fn absorb_key(values: &mut [[u32; $words]; 2], key: &[u8]) {
+            let key = reordered(key_block(key), &$order);
+            leak!("HMAC: key", key[0]);
+            let mut pair = KeyBlocks {
+                states: [start(&values[0]), start(&values[1])],
+                // The inner and the outer pad (RFC 2104 §2).
+                blocks: [padded(key, 0x36), padded(key, 0x5c)],
+            };
+            compress_both(&mut pair.states, &mut pair.blocks);
+            for (state, value) in pair.states.iter().zip(values) {
+                finish(state, value);
             }
         }
 
@@ -103,6 +118,52 @@ pub(super) fn last_block(octets: &[u8]) -> Block {
         [first, second] => [load(first), load(second), end, zero],
         [first, second, third, ..] => [load(first), load(second), load(third), end],
     }
+}
+
+/// The octets of a key, at most 64, followed by zeros.
+#[inline]
+#[target_feature(enable = "sse4.1,ssse3")]
+pub(super) fn key_block(octets: &[u8]) -> Block {
+    debug_assert!(octets.len() <= BLOCK);
+    let zero = _mm_setzero_si128();
+    let (parts, rest) = octets.as_chunks();
+    let end = last_octets(octets, rest.len());
+    match parts {
+        [] => [end, zero, zero, zero],
+        [first] => [load(first), end, zero, zero],
+        [first, second] => [load(first), load(second), end, zero],
+        [first, second, third] => [load(first), load(second), load(third), end],
+        [first, second, third, fourth, ..] => [load(first), load(second), load(third), load(fourth)],
+    }
+}
+
+/// The two key blocks and their chaining values, which may be vectors in memory; wiped on drop.
+pub(super) struct KeyBlocks<State> {
+    pub(super) states: [State; 2],
+    pub(super) blocks: [Block; 2],
+}
+
+impl<State> Drop for KeyBlocks<State> {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: all fields are words and vectors, for which zero is valid.
+        unsafe { core::ptr::from_mut(self).write_bytes(0, 1) };
+        optimization_barrier(self);
+    }
+}
+
+/// A key block with a pad's octet added to each of its own.
+#[inline]
+#[target_feature(enable = "sse2")]
+pub(super) fn padded(key: Block, octet: i8) -> Block {
+    let pad = _mm_set1_epi8(octet);
+    let [first, second, third, fourth] = key;
+    [
+        _mm_xor_si128(first, pad),
+        _mm_xor_si128(second, pad),
+        _mm_xor_si128(third, pad),
+        _mm_xor_si128(fourth, pad),
+    ]
 }
 
 /// The last part of a block that gives the message's length in bits (FIPS 180-4 §5.1.1).

@@ -69,6 +69,13 @@ pub mod sha1 {
         sha.0.sha1_blocks(value, blocks);
     }
 
+    /// Processes the inner and the outer key block (RFC 2104 §2) of a key into two chaining values, side by side where that is faster. From
+    /// the initial value of the hash, they become the `keys` of [`hmac`]. The key has at most 64 octets: hash a longer one first.
+    #[inline]
+    pub fn absorb_key(sha: ShaInstructions, values: &mut [[u32; 5]; 2], key: &[u8]) {
+        sha.0.sha1_key(values, key);
+    }
+
     /// The HMAC-SHA-1 of a message whose blocks have been [absorbed](absorb), all but `rest`. `keys` are the chaining value that
     /// this made and the one after the outer key block; `before` counts the octets in the first, the 64 of the key block included.
     #[must_use]
@@ -106,6 +113,12 @@ pub mod sha256 {
     /// Processes blocks of a message that comes in parts, as [`sha1::absorb`](super::sha1::absorb) does.
     pub fn absorb(sha: ShaInstructions, value: &mut [u32; 8], blocks: &[[u8; BLOCK]]) {
         sha.0.sha256_blocks(value, blocks);
+    }
+
+    /// Processes the key blocks of a key of at most 64 octets, as [`sha1::absorb_key`](super::sha1::absorb_key) does.
+    #[inline]
+    pub fn absorb_key(sha: ShaInstructions, values: &mut [[u32; 8]; 2], key: &[u8]) {
+        sha.0.sha256_key(values, key);
     }
 
     /// The HMAC-SHA-256 of a message that came in parts, as [`sha1::finish`](super::sha1::finish) computes it.
@@ -153,7 +166,15 @@ mod unsupported {
             match self {}
         }
 
+        pub(super) fn sha1_key(self, _: &mut [[u32; 5]; 2], _: &[u8]) {
+            match self {}
+        }
+
         pub(super) fn sha256_blocks(self, _: &mut [u32; 8], _: &[[u8; BLOCK]]) {
+            match self {}
+        }
+
+        pub(super) fn sha256_key(self, _: &mut [[u32; 8]; 2], _: &[u8]) {
             match self {}
         }
     }

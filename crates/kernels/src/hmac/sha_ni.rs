@@ -7,8 +7,8 @@ use core::arch::x86_64::*;
 use zeroize::optimization_barrier;
 
 use super::frame::{
-    Block, FIRST_HIGHEST, FIRST_LOWEST, KeyedJob, bits, hmac, last_block, octets_of, outer_block, reordered,
-    words_of,
+    Block, FIRST_HIGHEST, FIRST_LOWEST, KeyBlocks, KeyedJob, bits, hmac, key_block, last_block, octets_of,
+    outer_block, padded, reordered, words_of,
 };
 use super::message::{BLOCK, K, Rest};
 use crate::groups::Job;
@@ -36,7 +36,13 @@ macro_rules! routines {
         #[inline]
         #[target_feature(enable = "sha,sse4.1,ssse3")]
         fn compress(state: &mut State, block: Block) {
-            compress_each(core::array::from_mut(state), [block]);
+            compress_each(core::array::from_mut(state), &mut [block]);
+        }
+
+        #[inline]
+        #[target_feature(enable = "sha,sse4.1,ssse3")]
+        fn compress_both(states: &mut [State; 2], blocks: &mut [Block; 2]) {
+            compress_each(states, blocks);
         }
 
         #[inline]
@@ -55,7 +61,7 @@ macro_rules! pair {
         /// The HMACs of two messages.
         #[target_feature(enable = $features)]
         pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, $words>; 2], macs: &mut [[u8; $octets]; 2]) {
-            let compress = |states: &mut [State; 2], blocks| compress_each(states, blocks);
+            let compress = |states: &mut [State; 2], mut blocks| compress_each(states, &mut blocks);
             *macs = hmacs(pair, &$order, |words| start(words), compress, |state| words(state));
         }
     };
@@ -90,15 +96,26 @@ pub(super) mod sha1 {
         [state.abcd, state.e]
     }
 
+    /// The reverse of `start`.
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn finish(state: &State, words: &mut [u32; 5]) {
+        // SAFETY: the array has at least 16 octets; the store needs no alignment.
+        unsafe {
+            _mm_storeu_si128(words.as_mut_ptr().cast(), _mm_shuffle_epi32::<0b00_01_10_11>(state.abcd));
+        }
+        words[4] = _mm_extract_epi32::<3>(state.e) as u32;
+    }
+
     /// Processes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.1.2).
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
+    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], blocks: &mut [Block; MESSAGES]) {
         let before = *states;
         leak!("HMAC-SHA-1: one block", states[0].abcd);
         macro_rules! rounds {
             ($($at:literal)*) => {$(
-                for (state, w) in states.iter_mut().zip(&mut blocks) {
+                for (state, w) in states.iter_mut().zip(&mut *blocks) {
                     if $at >= 4 {
                         let sum = _mm_xor_si128(_mm_sha1msg1_epu32(w[$at % 4], w[($at + 1) % 4]), w[($at + 2) % 4]);
                         w[$at % 4] = _mm_sha1msg2_epu32(sum, w[($at + 3) % 4]);
@@ -158,10 +175,20 @@ pub(super) mod sha256 {
         [_mm_blend_epi16::<0xf0>(abef, cdgh), _mm_alignr_epi8::<8>(cdgh, abef)]
     }
 
+    /// The reverse of `start`.
+    #[inline]
+    #[target_feature(enable = "sha,sse4.1,ssse3")]
+    fn finish(state: &State, value: &mut [u32; 8]) {
+        for (words, part) in value.as_chunks_mut::<4>().0.iter_mut().zip(words(state)) {
+            // SAFETY: the array has 16 octets; the store needs no alignment.
+            unsafe { _mm_storeu_si128(words.as_mut_ptr().cast(), part) };
+        }
+    }
+
     /// Processes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.2.2).
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], mut blocks: [Block; MESSAGES]) {
+    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], blocks: &mut [Block; MESSAGES]) {
         let before = *states;
         leak!("HMAC-SHA-256: one block", states[0].abef);
         let (k, _) = K.as_chunks::<4>();
@@ -169,7 +196,7 @@ pub(super) mod sha256 {
         let constant = |at: usize| unsafe { _mm_loadu_si128(k[at].as_ptr().cast()) };
         macro_rules! rounds {
             ($($at:literal)*) => {$(
-                for (state, w) in states.iter_mut().zip(&mut blocks) {
+                for (state, w) in states.iter_mut().zip(&mut *blocks) {
                     if $at >= 4 {
                         let (last, middle) = (w[($at + 3) % 4], w[($at + 2) % 4]);
                         let sum = _mm_sha256msg1_epu32(w[$at % 4], w[($at + 1) % 4]);

@@ -54,6 +54,18 @@ impl Path {
     }
 
     #[inline]
+    pub(super) fn sha1_key(self, values: &mut [[u32; 5]; 2], key: &[u8]) {
+        match self {
+            // SAFETY: the token proves SHA-NI.
+            Self::ShaNi(_) => unsafe { sha_ni::sha1::absorb_key(values, key) },
+            // SAFETY: the token proves SHA-NI and AVX.
+            Self::ShaNiAvx(_) => unsafe { sha_ni::sha1::avx::absorb_key(values, key) },
+            // SAFETY: the token proves BMI2.
+            Self::Bmi2(_) => unsafe { bmi2::sha1::absorb_key(values, key) },
+        }
+    }
+
+    #[inline]
     pub(super) fn sha256(self, keys: [&[u32; 8]; 2], before: u64, message: &[&[u8]]) -> [u8; 32] {
         match self {
             // SAFETY: the token proves SHA-NI.
@@ -74,6 +86,18 @@ impl Path {
             Self::ShaNiAvx(_) => unsafe { sha_ni::sha256::avx::absorb(value, blocks) },
             // SAFETY: the token proves BMI2.
             Self::Bmi2(_) => unsafe { bmi2::sha256::absorb(value, blocks) },
+        }
+    }
+
+    #[inline]
+    pub(super) fn sha256_key(self, values: &mut [[u32; 8]; 2], key: &[u8]) {
+        match self {
+            // SAFETY: the token proves SHA-NI.
+            Self::ShaNi(_) => unsafe { sha_ni::sha256::absorb_key(values, key) },
+            // SAFETY: the token proves SHA-NI and AVX.
+            Self::ShaNiAvx(_) => unsafe { sha_ni::sha256::avx::absorb_key(values, key) },
+            // SAFETY: the token proves BMI2.
+            Self::Bmi2(_) => unsafe { bmi2::sha256::absorb_key(values, key) },
         }
     }
 }

@@ -14,7 +14,7 @@ macro_rules! tests_of {
             use wireseal_kernels::cpu::InstructionSet;
             use wireseal_kernels::hmac::ShaInstructions;
             use wireseal_kernels::model::hmac::$model;
-            use wireseal_kernels::$hash::{absorb, finish, hmac, hmac_many};
+            use wireseal_kernels::$hash::{absorb, absorb_key, finish, hmac, hmac_many};
 
             use super::octets;
             use crate::macs::{Alone, Many, tests_many};
@@ -94,6 +94,26 @@ macro_rules! tests_of {
             }
 
             tests_many!(Routine);
+
+            #[test]
+            fn key_blocks_of_every_length() {
+                let octets: [u8; 64] = std::array::from_fn(|at| at as u8 + 1);
+                let initial = [$model.initial; 2];
+                for paths in Routine::PATHS {
+                    crate::only(paths, || {
+                        let Some(sha) = ShaInstructions::detect() else { return };
+                        for length in 0..=octets.len() {
+                            let mut values = initial;
+                            absorb_key(sha, &mut values, &octets[..length]);
+                            assert_eq!(
+                                values,
+                                $model.key(&octets[..length]),
+                                "{length} octets with {paths:?}"
+                            );
+                        }
+                    });
+                }
+            }
 
             #[test]
             fn without_a_path_all_are_left_to_the_caller() {

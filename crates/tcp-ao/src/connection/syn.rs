@@ -1,10 +1,12 @@
 //! A listener's view before a connection is established: the peer's SYN, checked without keeping state so that a flood of forged SYNs costs
 //! no memory, and the handshakes that may be genuine.
 
+use wireseal_mac::MessageHead;
+
 use crate::error::VerifyError;
-use crate::kdf::{KdfContext, TrafficKey};
+use crate::kdf::{KdfContext, mac_under_derived};
 use crate::mkt::{Mkt, MktSet};
-use crate::segment::{Segment, check_mac, check_mac_length};
+use crate::segment::{Segment, check_mac_length, compare};
 use crate::types::{Isn, KeyId, SeqNum, Sne};
 
 /// A SYN whose MAC has verified. Only [`MktSet::verify_syn`] makes one.
@@ -63,10 +65,12 @@ impl<const N: usize> MktSet<N> {
         let context = KdfContext::syn(segment.source(), segment.destination(), Isn(segment.sequence().0));
         // The length first: deriving the key is the larger part of the cost.
         check_mac_length(&ao, mkt.parameters())?;
-        let key = TrafficKey::derive_from(mkt.parameters().algorithm, mkt.master_key(), &context);
-        let key = key.ok_or(VerifyError::State)?;
         let input = segment.mac_input_with(Sne(0), &ao, mkt.parameters().options);
-        check_mac(&ao, input, &key)?;
+        let mut head = MessageHead::new();
+        let [start, rest] = input.try_message(&mut head).ok_or(VerifyError::BadMac { key_id: ao.key_id })?;
+        let algorithm = mkt.parameters().algorithm;
+        let mac = mac_under_derived(algorithm, mkt.master_key(), &context, &[start, rest]);
+        compare(&ao, mac.as_ref().ok_or(VerifyError::State)?)?;
         Ok(VerifiedSyn { segment, mkts: self, mkt, rnext_key_id: ao.rnext_key_id })
     }
 }

@@ -261,7 +261,7 @@ where
             }
             let ended = |entry: &Entry, why| event::ended(&mut self.observer, entry, why);
             self.table
-                .make_room(pair, (index, Stage::OpenedThere), now, limits, ended)
+                .make_room(may_be_replaced.then_some(pair), (index, Stage::OpenedThere), now, limits, ended)
                 .then(|| Some((Connection::passive(&syn), Handshake::of(&syn))))
                 .ok_or(Refusal::TableFull)
         });

@@ -308,7 +308,11 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
             let peers = self
                 .with_remote(Prefix::new(address, length))
                 .filter(|(index, peer)| is_wanted(*index, peer));
-            let specific = peers.max_by_key(|(_, peer)| specificity(&peer.connections));
+            // Usually there is only one, and none is compared.
+            let specific = peers.reduce(|best, other| {
+                let [of_best, of_other] = [best, other].map(|(_, peer)| specificity(&peer.connections));
+                if of_other >= of_best { other } else { best }
+            });
             specific.map(|(index, _)| index)
         };
         self.lengths_up_to(BITS).find_map(found)

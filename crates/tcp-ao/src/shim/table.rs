@@ -224,7 +224,7 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
         ended: impl FnMut(&Entry, End),
     ) -> Result<(), ()> {
         let pair = entry.connection.pair();
-        if !self.make_room(&pair, (entry.peer, entry.stage()), now, limits, ended) {
+        if !self.make_room(Some(&pair), (entry.peer, entry.stage()), now, limits, ended) {
             return Err(());
         }
         let index = self.free;
@@ -241,16 +241,17 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// Makes room for a peer's connection: by replacing one with the same pair, with a free slot, or by evicting one that has expired or
     /// closed, or a [handshake](Self::handshake_in_the_way).
     ///
-    /// An open connection is evicted only after hours without progress. `ended` is told which connection was removed, and why.
+    /// An open connection is evicted only after hours without progress. `ended` is told which connection was removed, and why. `pair` may be
+    /// `None` if no connection has it, which saves the search.
     pub(super) fn make_room(
         &mut self,
-        pair: &SocketPair,
+        pair: Option<&SocketPair>,
         newcomer: (usize, Stage),
         now: Duration,
         limits: &TimeLimits,
         mut ended: impl FnMut(&Entry, End),
     ) -> bool {
-        let same = self.find(pair).map(|index| (index, End::Replaced));
+        let same = pair.and_then(|pair| self.find(pair)).map(|index| (index, End::Replaced));
         let in_the_way = same.or_else(|| {
             let index = Some(self.free)
                 .filter(|free| *free == NONE)
