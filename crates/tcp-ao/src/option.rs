@@ -140,7 +140,18 @@ impl<'a> AoOption<'a> {
             let (key_id, rnext_key_id) = (KeyId(*key_id), KeyId(*rnext_key_id));
             return Ok(Some(Self { offset: 0, key_id, rnext_key_id, mac }));
         }
-        Self::find_among_others(options)
+        let found = Self::find_among_others(options)?;
+        #[expect(
+            clippy::map_identity,
+            reason = "copied field by field, all fields stay in registers, also those above"
+        )]
+        let found = found.map(|Self { offset, key_id, rnext_key_id, mac }| Self {
+            offset,
+            key_id,
+            rnext_key_id,
+            mac,
+        });
+        Ok(found)
     }
 
     /// [`find`](Self::find) in a header with several options.
