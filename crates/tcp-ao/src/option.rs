@@ -208,6 +208,9 @@ pub(crate) struct AoPlace {
 }
 
 impl AoPlace {
+    /// The place of an option that comes first in the header, with a MAC of 12 octets.
+    pub(crate) const ALONE: Self = Self { start: TCP_HEADER_LENGTH, mac_length: 12 };
+
     /// The place of the MAC.
     #[inline]
     pub(crate) const fn mac(self) -> Range<usize> {
