@@ -25,11 +25,11 @@ impl Mac {
     #[inline]
     pub(crate) fn compute<const N: usize>(compute: impl FnOnce(&mut [u8; N])) -> Self {
         const { assert!(N <= CAPACITY) };
-        let mut mac = Self { octets: Wiped([0; CAPACITY]), length: N as u8 };
-        if let Some(octets) = mac.octets.0.first_chunk_mut() {
+        let mut octets = [0; CAPACITY];
+        if let Some(octets) = octets.first_chunk_mut() {
             compute(octets);
         }
-        mac
+        Self { octets: Wiped(octets), length: N as u8 }
     }
 
     /// Marks the MAC empty; its octets are overwritten later.
@@ -133,13 +133,16 @@ pub(crate) fn compare(computed: &[u8], received: &[u8]) -> Result<(), MacMismatc
     let Some(computed) = computed.get(..received.len()).filter(|computed| !computed.is_empty()) else {
         return Err(MacMismatch);
     };
-    // Collects all differences, four octets at a time, and then calls `subtle` once.
-    let (computed, computed_rest) = computed.as_chunks::<4>();
-    let (received, received_rest) = received.as_chunks::<4>();
-    let words = computed.iter().zip(received);
-    let rest = computed_rest.iter().zip(received_rest);
-    let difference = words.fold(0, |all, (a, b)| all | (u32::from_ne_bytes(*a) ^ u32::from_ne_bytes(*b)))
-        | rest.fold(0, |all, (a, b)| all | u32::from(a ^ b));
+    // Collects all differences, and then calls `subtle` once.
+    let xor = |a: &[u8; 8], b: &[u8; 8]| u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b);
+    let difference = match (computed.first_chunk(), received.first_chunk()) {
+        // Of 8 to 16 octets, the first and the last 8 are all.
+        (Some(computed_start), Some(received_start)) if received.len() <= 16 => {
+            let ends = computed.last_chunk().zip(received.last_chunk());
+            xor(computed_start, received_start) | ends.map_or(u64::MAX, |(a, b)| xor(a, b))
+        }
+        _ => computed.iter().zip(received).fold(0, |all, (a, b)| all | u64::from(a ^ b)),
+    };
     if difference.ct_eq(&0).into() { Ok(()) } else { Err(MacMismatch) }
 }
 

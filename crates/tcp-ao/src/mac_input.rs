@@ -130,7 +130,12 @@ impl<'a> MacInput<'a> {
         if matches!(self.coverage, OptionCoverage::Excluded) {
             return Self::message_without_options(*self, head);
         }
-        let (head, taken) = self.write_head(head, self.tcp, self.ao)?;
+        // Most segments have no other option, and a MAC of RFC 5926's length. For a constant place, the masks that zero it are constants.
+        let written = match self.ao {
+            AoPlace::ALONE => self.write_head(head, self.tcp, AoPlace::ALONE),
+            other => self.write_head(head, self.tcp, other),
+        };
+        let (head, taken) = written?;
         Some([head, self.tcp.get(taken..)?])
     }
 

@@ -140,7 +140,18 @@ impl<'a> AoOption<'a> {
             let (key_id, rnext_key_id) = (KeyId(*key_id), KeyId(*rnext_key_id));
             return Ok(Some(Self { offset: 0, key_id, rnext_key_id, mac }));
         }
-        Self::find_among_others(options)
+        let found = Self::find_among_others(options)?;
+        #[expect(
+            clippy::map_identity,
+            reason = "copied field by field, all fields stay in registers, also those above"
+        )]
+        let found = found.map(|Self { offset, key_id, rnext_key_id, mac }| Self {
+            offset,
+            key_id,
+            rnext_key_id,
+            mac,
+        });
+        Ok(found)
     }
 
     /// [`find`](Self::find) in a header with several options.
@@ -197,6 +208,9 @@ pub(crate) struct AoPlace {
 }
 
 impl AoPlace {
+    /// The place of an option that comes first in the header, with a MAC of 12 octets.
+    pub(crate) const ALONE: Self = Self { start: TCP_HEADER_LENGTH, mac_length: 12 };
+
     /// The place of the MAC.
     #[inline]
     pub(crate) const fn mac(self) -> Range<usize> {

@@ -88,6 +88,15 @@ pub(crate) fn header_length(header: &FixedHeader) -> usize {
     usize::from(header[field::DATA_OFFSET] >> 4) * 4
 }
 
+/// Whether an address is IPv4, possibly in IPv4-mapped form.
+// Inlined, it would make the compiler copy the addresses of each segment octet by octet, and reading them whole would then wait until the
+// octets are in the cache.
+#[cold]
+#[inline(never)]
+fn is_ipv4(address: &IpAddr) -> bool {
+    address.to_canonical().is_ipv4()
+}
+
 /// A segment that has all the octets its data offset promises.
 ///
 /// It has no addresses: a connection has them already, and copying them for each segment costs as much as a block of the MAC.
@@ -96,7 +105,8 @@ pub(crate) struct Tcp<'a> {
     octets: &'a [u8],
     /// The start of `octets`.
     fixed: &'a FixedHeader,
-    header_length: usize,
+    /// The rest of the header.
+    options: &'a [u8],
 }
 
 impl<'a> Tcp<'a> {
@@ -104,17 +114,15 @@ impl<'a> Tcp<'a> {
     #[inline]
     pub(crate) fn parse(source: &IpAddr, octets: &'a [u8]) -> Result<Self, ParseError> {
         let fixed = octets.first_chunk().ok_or(ParseError::TcpTooShort)?;
-        if octets.len() > usize::from(u16::MAX) && source.to_canonical().is_ipv4() {
+        if octets.len() > usize::from(u16::MAX) && is_ipv4(source) {
             return Err(ParseError::TcpTooLong);
         }
         let header_length = header_length(fixed);
         if header_length < TCP_HEADER_LENGTH {
             return Err(ParseError::DataOffset);
         }
-        if octets.len() < header_length {
-            return Err(ParseError::TcpTooShort);
-        }
-        Ok(Self { octets, fixed, header_length })
+        let options = octets.get(TCP_HEADER_LENGTH..header_length).ok_or(ParseError::TcpTooShort)?;
+        Ok(Self { octets, fixed, options })
     }
 
     /// Header and payload.
@@ -124,19 +132,24 @@ impl<'a> Tcp<'a> {
     }
 
     #[inline]
-    pub(crate) fn header(self) -> &'a [u8] {
-        // `parse` has checked the lengths, here and below.
-        self.octets.get(..self.header_length).unwrap_or_default()
+    const fn header_length(self) -> usize {
+        TCP_HEADER_LENGTH + self.options.len()
     }
 
     #[inline]
-    pub(crate) fn option_octets(self) -> &'a [u8] {
-        self.octets.get(TCP_HEADER_LENGTH..self.header_length).unwrap_or_default()
+    pub(crate) fn header(self) -> &'a [u8] {
+        // `parse` has checked the lengths, here and below.
+        self.octets.get(..self.header_length()).unwrap_or_default()
+    }
+
+    #[inline]
+    pub(crate) const fn option_octets(self) -> &'a [u8] {
+        self.options
     }
 
     #[inline]
     pub(crate) fn payload(self) -> &'a [u8] {
-        self.octets.get(self.header_length..).unwrap_or_default()
+        self.octets.get(self.header_length()..).unwrap_or_default()
     }
 
     #[inline]
@@ -179,7 +192,7 @@ impl<'a> Tcp<'a> {
     #[inline]
     pub(crate) fn end(self) -> SeqNum {
         let flags = self.flags();
-        let length = (self.octets.len() - self.header_length) as u32;
+        let length = (self.octets.len() - self.header_length()) as u32;
         SeqNum(self.sequence().0.wrapping_add(length + u32::from(flags.syn()) + u32::from(flags.fin())))
     }
 

@@ -132,9 +132,9 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
                 let connection = connections.get(*connection)?.borrow();
                 // Errors are reported and counted when the segment's turn comes.
                 let found = connection.find(segment).ok()?;
-                let key = connection.ready_key(&found)?;
-                *ahead = Some((found.ao, found.sne));
-                Some((key, connection.input_received(segment, &found)))
+                let key = connection.ready_key(found)?;
+                *ahead = Some(found);
+                Some((key, connection.input_received(segment, found)))
             },
         );
         mac_batch(jobs, &mut macs);
@@ -143,11 +143,11 @@ pub fn verify_batch<'a, C: BorrowMut<Connection<N>>, const N: usize>(
             let ahead = ahead.zip(ahead.and_then(|_| macs.next()));
             let verdict = match (connections.get_mut(*connection), ahead) {
                 (None, _) => Err(VerifyError::OtherConnection),
-                (Some(connection), Some(((ao, sne), mac)))
+                (Some(connection), Some((found, mac)))
                     if connection.borrow().is_established()
-                        && connection.borrow().receive.sne_of(segment.sequence()) == sne =>
+                        && connection.borrow().receive.sne_of(segment.sequence()) == found.sne =>
                 {
-                    connection.borrow_mut().conclude(segment, compare(&ao, mac).map(|()| ao))
+                    connection.borrow_mut().conclude(segment, compare(&found.ao, mac).map(|()| found))
                 }
                 (Some(connection), _) => connection.borrow_mut().verify(segment),
             };
@@ -257,9 +257,9 @@ impl<const N: usize> Connection<N> {
         segment: &Segment<'a>,
     ) -> Option<(&'a TrafficKey, MacInput<'a>, Ahead)> {
         let found = self.find(segment).ok()?;
-        let key = self.ready_key(&found)?;
+        let key = self.ready_key(found)?;
         let ahead = Ahead { isns: (self.local_isn, self.remote_isn), sne: found.sne, mac: Mac::EMPTY };
-        Some((key, self.input_received(segment, &found), ahead))
+        Some((key, self.input_received(segment, found), ahead))
     }
 
     /// [`verify`](Self::verify) with a MAC that was computed ahead, if that is still valid.
@@ -274,7 +274,7 @@ impl<const N: usize> Connection<N> {
                     && ahead.isns == (self.local_isn, self.remote_isn)
                     && ahead.sne == found.sne =>
             {
-                self.conclude(segment, compare(&found.ao, &ahead.mac).map(|()| found.ao))
+                self.conclude(segment, compare(&found.ao, &ahead.mac).map(|()| found))
             }
             _ => self.verify(segment),
         }

@@ -330,11 +330,10 @@ impl<const N: usize> Connection<N> {
         self.current = slot;
     }
 
-    /// Makes the key of this RecvID ready for the next segment.
+    /// Makes the key of a slot ready for the next segment.
     #[cold]
-    pub(super) fn verify_next_with(&mut self, recv_id: KeyId) {
-        let slot = self.index(|key| key.recv_id == recv_id);
-        if let (Some(slot), Secrets::Traffic(keys)) = (slot, &mut self.secrets)
+    pub(super) fn verify_next_with(&mut self, slot: u8) {
+        if let Secrets::Traffic(keys) = &mut self.secrets
             && let Some(Some(parameters)) = self.parameters.get(usize::from(slot))
             && let Some(octets) = keys.octets.get(usize::from(slot))
             && let Some(key) = TrafficKey::expand(parameters.algorithm, &octets.receive)

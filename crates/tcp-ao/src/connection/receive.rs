@@ -6,7 +6,7 @@ use crate::connection::{Connection, Phase};
 use crate::error::VerifyError;
 use crate::kdf::{KdfContext, TrafficKey};
 use crate::mac_input::MacInput;
-use crate::mkt::MktParameters;
+use crate::mkt::OptionCoverage;
 use crate::option::AoOption;
 use crate::segment::{Segment, check_mac, check_mac_length};
 use crate::tcp::Tcp;
@@ -60,11 +60,11 @@ enum Age {
     Newest,
 }
 
-/// What is needed to verify a received segment: the MKT of its KeyID and its slot, its AO option, its SNE.
+/// What is needed to verify a received segment: the slot of its KeyID's MKT, what that MKT's MACs cover, its AO option, its SNE.
 #[derive(Clone, Copy)]
-pub(super) struct Found<'c, 'a> {
-    pub(super) slot: u8,
-    pub(super) parameters: &'c MktParameters,
+pub(super) struct Found<'a> {
+    slot: u8,
+    coverage: OptionCoverage,
     pub(super) ao: AoOption<'a>,
     pub(super) sne: Sne,
 }
@@ -80,21 +80,21 @@ impl<const N: usize> Connection<N> {
     /// [`VerifyError`]: drop the segment. Only [`counters`](Self::counters) changed.
     #[inline]
     pub fn verify<'a>(&mut self, segment: &Segment<'a>) -> Result<Verified<'a>, VerifyError> {
-        let verdict = self.find(segment).and_then(|found| self.check(segment, &found));
+        let verdict = self.find(segment).and_then(|found| self.check(segment, found).map(|()| found));
         self.conclude(segment, verdict)
     }
 
-    /// Counts the verdict. Learns from an authentic segment, whose AO option is in the verdict.
+    /// Counts the verdict, and learns from an authentic segment.
     #[inline(always)]
     pub(super) fn conclude<'a>(
         &mut self,
         segment: &Segment<'a>,
-        verdict: Result<AoOption<'a>, VerifyError>,
+        verdict: Result<Found<'a>, VerifyError>,
     ) -> Result<Verified<'a>, VerifyError> {
         match verdict {
-            Ok(ao) => {
+            Ok(found) => {
                 self.good = self.good.saturating_add(1);
-                Ok(self.learn(segment, &ao))
+                Ok(self.learn(segment, found))
             }
             Err(error) => {
                 self.refused.count(&verdict);
@@ -105,7 +105,7 @@ impl<const N: usize> Connection<N> {
 
     /// Finds MKT, AO option and SNE of a segment, and refuses what can be refused without a MAC.
     #[inline(always)]
-    pub(super) fn find<'a>(&self, segment: &Segment<'a>) -> Result<Found<'_, 'a>, VerifyError> {
+    pub(super) fn find<'a>(&self, segment: &Segment<'a>) -> Result<Found<'a>, VerifyError> {
         if !segment.is_between(&self.pair.remote, &self.pair.local) {
             return Err(VerifyError::OtherConnection);
         }
@@ -120,22 +120,21 @@ impl<const N: usize> Connection<N> {
         }
         check_mac_length(&ao, parameters)?;
         let sne = if is_established { self.receive.sne_of(tcp.sequence()) } else { self.handshake_sne(tcp) };
-        Ok(Found { slot, parameters, ao, sne })
+        Ok(Found { slot, coverage: parameters.options, ao, sne })
     }
 
     /// Computes the MAC of a segment and compares.
-    #[inline]
-    fn check<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> Result<AoOption<'a>, VerifyError> {
+    #[inline(always)]
+    fn check(&self, segment: &Segment<'_>, found: Found<'_>) -> Result<(), VerifyError> {
         match self.ready_key(found) {
-            Some(key) => check_mac(&found.ao, self.input_received(segment, found), key)?,
-            None => self.check_with_new_key(segment, found)?,
+            Some(key) => check_mac(&found.ao, self.input_received(segment, found), key),
+            None => self.check_with_new_key(segment, found),
         }
-        Ok(found.ao)
     }
 
     /// The traffic key for a segment, if it is ready.
     #[inline(always)]
-    pub(super) fn ready_key(&self, found: &Found<'_, '_>) -> Option<&TrafficKey> {
+    pub(super) fn ready_key(&self, found: Found<'_>) -> Option<&TrafficKey> {
         match &self.secrets {
             Secrets::Traffic(keys) if found.slot == self.verifies_with => Some(&keys.receive),
             _ => None,
@@ -146,12 +145,13 @@ impl<const N: usize> Connection<N> {
     /// come here too, so nothing is kept.
     #[cold]
     #[inline(never)]
-    fn check_with_new_key(&self, segment: &Segment<'_>, found: &Found<'_, '_>) -> Result<(), VerifyError> {
+    fn check_with_new_key(&self, segment: &Segment<'_>, found: Found<'_>) -> Result<(), VerifyError> {
         let key = match &self.secrets {
             Secrets::Traffic(keys) => keys
                 .octets
                 .get(usize::from(found.slot))
-                .and_then(|octets| TrafficKey::expand(found.parameters.algorithm, &octets.receive)),
+                .zip(self.key_in(found.slot))
+                .and_then(|(octets, key)| TrafficKey::expand(key.algorithm, &octets.receive)),
             Secrets::Master(_) => self.derive(found.slot, &self.receive_context(segment)?),
         };
         self.check_with(key.as_ref().ok_or(VerifyError::State)?, segment, found)
@@ -163,15 +163,15 @@ impl<const N: usize> Connection<N> {
         &self,
         key: &TrafficKey,
         segment: &Segment<'_>,
-        found: &Found<'_, '_>,
+        found: Found<'_>,
     ) -> Result<(), VerifyError> {
         check_mac(&found.ao, self.input_received(segment, found), key)
     }
 
     #[inline(always)]
-    pub(super) fn input_received<'a>(&self, segment: &Segment<'a>, found: &Found<'_, 'a>) -> MacInput<'a> {
+    pub(super) fn input_received<'a>(&self, segment: &Segment<'a>, found: Found<'a>) -> MacInput<'a> {
         let addresses = (self.pair.remote.address_in_place(), self.pair.local.address_in_place());
-        MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.parameters.options)
+        MacInput::new(found.sne, addresses, segment.tcp(), found.ao.place(), found.coverage)
     }
 
     /// Whether it is a listener's reset in answer to this end's SYN.
@@ -217,38 +217,43 @@ impl<const N: usize> Connection<N> {
     }
 
     #[inline(always)]
-    fn learn<'a>(&mut self, segment: &Segment<'a>, ao: &AoOption<'a>) -> Verified<'a> {
+    fn learn<'a>(&mut self, segment: &Segment<'a>, Found { slot, ao, .. }: Found<'a>) -> Verified<'a> {
         if self.phase != Phase::Established {
             self.learn_in_handshake(segment);
         }
         let tcp = segment.without_addresses();
-        let before = (self.receive.highest().1, self.newest_acknowledgment);
         let age = self.age(tcp);
         let asks_for_another = self.key_in(self.current).is_some_and(|key| key.send_id != ao.rnext_key_id);
-        let current_key_changed = asks_for_another && self.obey(tcp, ao, age);
-        if self.phase == Phase::Established {
+        let current_key_changed = asks_for_another && self.obey(tcp, ao.rnext_key_id, slot, age);
+        let is_ahead = self.is_ahead(tcp) && self.phase == Phase::Established;
+        if is_ahead {
             self.receive.advance(tcp.sequence());
         }
-        let makes_progress = before != (self.receive.highest().1, self.newest_acknowledgment);
+        let makes_progress = is_ahead || age == Age::Newest;
         // A late or replayed segment does not show which key the peer asks for now, a replay not which it signs with.
         if current_key_changed || makes_progress && age != Age::Older {
             self.heard.asked(ao.rnext_key_id);
         }
         if makes_progress {
-            let signed = |key: &MktParameters| key.recv_id == ao.key_id;
-            if self.key_in(self.current).is_some_and(signed) {
+            if self.current == slot {
                 self.heard.shown.set(Shown::USES_CURRENT, true);
             }
-            if self.key_in(self.rnext).is_some_and(signed) {
+            if self.rnext == slot {
                 self.heard.shown.set(Shown::USES_RNEXT, true);
             }
-            if !self.key_in(self.verifies_with).is_some_and(signed) {
-                self.verify_next_with(ao.key_id);
+            if self.verifies_with != slot {
+                self.verify_next_with(slot);
             }
         }
         let has_left = self.current != self.rnext && self.leave_current_key();
         let current_key_changed = current_key_changed || has_left;
         Verified { segment: *segment, key_id: ao.key_id, current_key_changed, makes_progress }
+    }
+
+    /// Whether the sequence number is higher than any before.
+    #[inline(always)]
+    fn is_ahead(&self, tcp: Tcp<'_>) -> bool {
+        self.receive.highest().1.before(tcp.sequence())
     }
 
     /// Records the acknowledgment of a verified segment. It tells the age better than the sequence number: it never goes back, not even in
@@ -272,16 +277,13 @@ impl<const N: usize> Connection<N> {
     ///
     /// RFC 5925 §7.5 obeys any segment; a late or replayed one could then bring back a key that the peer has removed.
     #[cold]
-    fn obey(&mut self, tcp: Tcp<'_>, ao: &AoOption<'_>, age: Age) -> bool {
-        let Some(slot) = self.index(|key| key.send_id == ao.rnext_key_id) else { return false };
-        let signs_with_current = self.key_in(self.current).is_some_and(|key| key.recv_id == ao.key_id);
+    fn obey(&mut self, tcp: Tcp<'_>, asked_for: KeyId, signed_with: u8, age: Age) -> bool {
+        let Some(slot) = self.index(|key| key.send_id == asked_for) else { return false };
+        let signs_with_current = self.current == signed_with;
         let is_obeyed = match age {
             Age::Older => false,
             Age::Newest => true,
-            Age::Unknown => {
-                self.receive.highest().1.before(tcp.sequence())
-                    || self.heard.obeys_unproven(slot, signs_with_current)
-            }
+            Age::Unknown => self.is_ahead(tcp) || self.heard.obeys_unproven(slot, signs_with_current),
         };
         if is_obeyed {
             self.make_current(slot);
