@@ -210,6 +210,23 @@ fn the_most_specific_peer_decides_and_then_the_key_id() {
     assert_eq!(inbound(&mut shim, NOW, &syn), Err(Refusal::NoKey));
 }
 
+/// In whichever order they were added.
+#[test]
+fn of_two_peers_with_one_prefix_the_one_with_a_port_decides() {
+    let any = of("192.0.2.2/32", mkts(&[(1, 2)]));
+    let mut of_port = of("192.0.2.2/32", mkts(&[(3, 4)]));
+    of_port.connections.remote_port = Some(179);
+    for peers in [[any.clone(), of_port.clone()], [of_port, any]] {
+        let mut shim = shim_of(peers.into_iter().map(PeerSlot::from).collect(), 4);
+        for (port, id) in [(179, 3), (646, 1)] {
+            let mut pair = pair("192.0.2.1", "192.0.2.2");
+            pair.remote = Endpoint::new(pair.remote.address(), port);
+            let signed = read(&outbound(&mut shim, NOW, &Packet::new(pair, SYN, 1, 0).build()).unwrap());
+            assert_eq!(signed.option(29).unwrap()[0], id, "{port}");
+        }
+    }
+}
+
 #[test]
 fn peers_come_and_go_while_the_shim_runs() {
     let mut shim = with_room(2);
