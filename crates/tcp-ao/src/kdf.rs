@@ -153,8 +153,10 @@ pub(crate) fn derive(
     context: &KdfContext,
     place: &mut [u8; MAX_TRAFFIC_KEY_LENGTH],
 ) -> Option<()> {
-    let derived = derived(algorithm, master_key, context)?;
-    place.get_mut(..derived.as_bytes().len())?.copy_from_slice(derived.as_bytes());
+    // Borrowed: a move out of the option would leave the octets in it.
+    let derived = derived(algorithm, master_key, context);
+    let octets = derived.as_ref()?.as_bytes();
+    place.get_mut(..octets.len())?.copy_from_slice(octets);
     Some(())
 }
 

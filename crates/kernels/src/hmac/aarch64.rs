@@ -6,6 +6,8 @@
 use core::arch::aarch64::*;
 use core::arch::asm;
 
+use zeroize::optimization_barrier;
+
 use super::message::{BLOCK, K, Rest};
 use crate::aes::aarch64::octets_of_number;
 use crate::aes::vector::short_number;
@@ -149,6 +151,9 @@ fn absorb_key<H: Hash<WORDS>, const WORDS: usize>(values: &mut [[u32; WORDS]; 2]
     leak!("HMAC: key", block[0]);
     // The inner and the outer pad (RFC 2104 §2).
     let blocks = [0x36, 0x5c].map(|pad| block.map(|octets| big_endian(veorq_u8(octets, vdupq_n_u8(pad)))));
+    // It lies in memory, since its parts were chosen by number.
+    block = [vdupq_n_u8(0); 4];
+    optimization_barrier(&block);
     // SAFETY: this function is compiled with the features that the hash needs.
     unsafe {
         let mut states = values.each_ref().map(|words| H::state(words));

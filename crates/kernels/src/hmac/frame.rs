@@ -34,8 +34,9 @@ macro_rules! hmac {
         pub(crate) fn absorb_key(values: &mut [[u32; $words]; 2], key: &[u8]) {
             let key = reordered(key_block(key), &$order);
             leak!("HMAC: key", key[0]);
+            let [inner, outer] = &*values;
             let mut pair = KeyBlocks {
-                states: [start(&values[0]), start(&values[1])],
+                states: [start(inner), start(outer)],
                 // The inner and the outer pad (RFC 2104 §2).
                 blocks: [padded(key, 0x36), padded(key, 0x5c)],
             };
@@ -137,16 +138,22 @@ pub(super) fn key_block(octets: &[u8]) -> Block {
     }
 }
 
+/// A chaining value of a path.
+///
+/// # Safety
+/// Zeros are valid for it.
+pub(super) unsafe trait OfZeros {}
+
 /// The two key blocks and their chaining values, which may be vectors in memory; wiped on drop.
-pub(super) struct KeyBlocks<State> {
+pub(super) struct KeyBlocks<State: OfZeros> {
     pub(super) states: [State; 2],
     pub(super) blocks: [Block; 2],
 }
 
-impl<State> Drop for KeyBlocks<State> {
+impl<State: OfZeros> Drop for KeyBlocks<State> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: all fields are words and vectors, for which zero is valid.
+        // SAFETY: zeros are valid for vectors, and for the state by its trait.
         unsafe { core::ptr::from_mut(self).write_bytes(0, 1) };
         optimization_barrier(self);
     }

@@ -7,8 +7,8 @@ use core::arch::x86_64::*;
 use zeroize::optimization_barrier;
 
 use super::frame::{
-    Block, FIRST_HIGHEST, FIRST_LOWEST, KeyBlocks, KeyedJob, bits, hmac, key_block, last_block, octets_of,
-    outer_block, padded, reordered, words_of,
+    Block, FIRST_HIGHEST, FIRST_LOWEST, KeyBlocks, KeyedJob, OfZeros, bits, hmac, key_block, last_block,
+    octets_of, outer_block, padded, reordered, words_of,
 };
 use super::message::{BLOCK, K, Rest};
 use crate::groups::Job;
@@ -17,15 +17,18 @@ use crate::groups::Job;
 macro_rules! routines {
     ($hash:ident, $words:literal, $octets:literal, $order:ident) => {
         hmac!($words, $octets, $order, "sha,sse4.1,ssse3");
-        pair!($words, $octets, $order, "sha,sse4.1,ssse3");
+        pair!($words, $octets, $order, 0, "sha,sse4.1,ssse3");
 
         /// The same in AVX's encoding.
         pub(crate) mod avx {
             use crate::hmac::sha_ni::$hash::*;
 
             hmac!($words, $octets, $order, "sha,avx");
-            pair!($words, $octets, $order, "sha,avx");
+            pair!($words, $octets, $order, 1, "sha,avx");
         }
+
+        // SAFETY: it has vectors.
+        unsafe impl OfZeros for State {}
 
         #[inline]
         #[target_feature(enable = "sha,sse4.1,ssse3")]
@@ -36,13 +39,13 @@ macro_rules! routines {
         #[inline]
         #[target_feature(enable = "sha,sse4.1,ssse3")]
         fn compress(state: &mut State, block: Block) {
-            compress_each(core::array::from_mut(state), &mut [block]);
+            compress_each::<1, 0>(core::array::from_mut(state), &mut [block]);
         }
 
         #[inline]
         #[target_feature(enable = "sha,sse4.1,ssse3")]
         fn compress_both(states: &mut [State; 2], blocks: &mut [Block; 2]) {
-            compress_each(states, blocks);
+            compress_each::<2, 2>(states, blocks);
         }
 
         #[inline]
@@ -57,11 +60,12 @@ macro_rules! routines {
 
 /// `hmac_pair`, compiled for these target features.
 macro_rules! pair {
-    ($words:literal, $octets:literal, $order:ident, $features:literal) => {
+    ($words:literal, $octets:literal, $order:ident, $copy:literal, $features:literal) => {
         /// The HMACs of two messages.
         #[target_feature(enable = $features)]
         pub(crate) fn hmac_pair(pair: &[KeyedJob<'_, $words>; 2], macs: &mut [[u8; $octets]; 2]) {
-            let compress = |states: &mut [State; 2], mut blocks| compress_each(states, &mut blocks);
+            let compress =
+                |states: &mut [State; 2], mut blocks| compress_each::<2, $copy>(states, &mut blocks);
             *macs = hmacs(pair, &$order, |words| start(words), compress, |state| words(state));
         }
     };
@@ -108,9 +112,14 @@ pub(super) mod sha1 {
     }
 
     /// Processes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.1.2).
+    // Each caller with two messages has a copy of its own, because LLVM inlines a function of this size only into its one caller. A call in the
+    // loop of `hmacs` would be in SSE's encoding, with states and blocks in memory.
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], blocks: &mut [Block; MESSAGES]) {
+    fn compress_each<const MESSAGES: usize, const COPY: usize>(
+        states: &mut [State; MESSAGES],
+        blocks: &mut [Block; MESSAGES],
+    ) {
         let before = *states;
         leak!("HMAC-SHA-1: one block", states[0].abcd);
         macro_rules! rounds {
@@ -186,9 +195,13 @@ pub(super) mod sha256 {
     }
 
     /// Processes a block of each message into its chaining value, four rounds of all messages and then the next four (FIPS 180-4 §6.2.2).
+    // Each caller has a copy, as for SHA-1.
     #[inline]
     #[target_feature(enable = "sha,sse4.1,ssse3")]
-    fn compress_each<const MESSAGES: usize>(states: &mut [State; MESSAGES], blocks: &mut [Block; MESSAGES]) {
+    fn compress_each<const MESSAGES: usize, const COPY: usize>(
+        states: &mut [State; MESSAGES],
+        blocks: &mut [Block; MESSAGES],
+    ) {
         let before = *states;
         leak!("HMAC-SHA-256: one block", states[0].abef);
         let (k, _) = K.as_chunks::<4>();

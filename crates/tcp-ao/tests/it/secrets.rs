@@ -167,11 +167,42 @@ fn set<const N: usize>(which: u8, ids: (u8, u8), algorithm: TcpAoAlgorithm) -> M
     MktSet::from_mkts([mkt(which, ids, algorithm)]).unwrap()
 }
 
-/// The octets that show a key in memory. They also show a ready AES key, whose round keys begin with them.
+/// The octets that show a key in memory: its own, which also show a ready AES key, whose round keys begin with them; and for a ready HMAC key the
+/// chaining value after its inner block.
 #[cfg(target_os = "linux")]
 struct Wanted {
     master: [Vec<u8>; 3],
-    traffic: [[Vec<u8>; 2]; 3],
+    traffic: [[Vec<u8>; 4]; 3],
+}
+
+/// What a ready HMAC key begins with: the chaining value after the inner key block, as it lies in memory.
+#[cfg(target_os = "linux")]
+fn ready(algorithm: TcpAoAlgorithm, key: &[u8]) -> Option<Vec<u8>> {
+    let mut block = [0x36; 64];
+    block.iter_mut().zip(key).for_each(|(octet, key)| *octet ^= key);
+    let octets = |words: &[u32]| words.iter().flat_map(|word| word.to_ne_bytes()).take(16).collect();
+    match algorithm {
+        TcpAoAlgorithm::HmacSha1 => {
+            let mut words = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476, 0xc3d2_e1f0];
+            sha1::block_api::compress(&mut words, &[block]);
+            Some(octets(&words))
+        }
+        TcpAoAlgorithm::LinuxHmacSha256 | TcpAoAlgorithm::HmacSha256_128 => {
+            let mut words = [
+                0x6a09_e667,
+                0xbb67_ae85,
+                0x3c6e_f372,
+                0xa54f_f53a,
+                0x510e_527f,
+                0x9b05_688c,
+                0x1f83_d9ab,
+                0x5be0_cd19,
+            ];
+            sha2::block_api::compress256(&mut words, &[block]);
+            Some(octets(&words))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(target_os = "linux")]
@@ -184,7 +215,11 @@ impl Wanted {
         let master = [0, 1, 2].map(|which| secret(which)[..24].to_vec());
         let traffic = [0, 1, 2].map(|which| {
             let mkt = mkt(which, (1, 2), algorithm);
-            contexts.map(|context| TrafficKeyOctets::derive(&mkt, &context).expose_secret()[..16].to_vec())
+            let keys = contexts.map(|context| TrafficKeyOctets::derive(&mkt, &context));
+            let [sent, received] = keys.each_ref().map(|key| key.expose_secret());
+            // Of AES and KMAC256 only the octets themselves.
+            let of = |key: &[u8]| ready(algorithm, key).unwrap_or_else(|| key[..16].to_vec());
+            [sent[..16].to_vec(), received[..16].to_vec(), of(sent), of(received)]
         });
         Self { master, traffic }
     }
