@@ -32,8 +32,8 @@ def name(lines, line):
 
 
 def exports(folder):
-    """What llvm-cov says of each test program. Of several programs at once it counts a function only in the first, which may have the function
-    without calling it."""
+    """Exports the coverage of each test program separately. Given several at once, llvm-cov counts a function only in the first that contains it,
+    even if only another calls it."""
     profile = folder / "all.profdata"
     merge = [os.environ["LLVM_PROFDATA"], "merge", "-sparse", "-o", profile, *folder.glob("*.profraw")]
     subprocess.run(merge, check=True)

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum as _};
 use models::year::{self, Fault, Summary};
 use models::{COMPLETE, FAULTS, Outcome};
 
-/// Searches every interleaving of TCP-AO's key roll-over and QUIC's key update, simulates some years of routers, and checks that injected faults
+/// Searches every interleaving of TCP-AO's key roll-over and QUIC's key update, simulates routers for several years, and checks that injected faults
 /// are found.
 #[derive(Parser)]
 #[command(name = "wireseal-models")]
@@ -18,15 +18,15 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Simulates only years, and prints what has failed in them.
+    /// Only simulates years, and prints each failure.
     Year {
         /// How many years
         #[arg(long, default_value_t = 1)]
         years: u64,
-        /// The seed of the first year; each of the others has the next
+        /// Seed of the first year; it increases by 1 each year
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Injects a fault, and stops when it is found
+        /// Injects a fault, and stops at the first year that detects it
         #[arg(long)]
         fault: Option<Fault>,
     },

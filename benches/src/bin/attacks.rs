@@ -35,7 +35,7 @@ struct Arguments {
 fn main() -> Result<(), Box<dyn Error>> {
     let Arguments { connections, packets } = Arguments::parse();
     println!(
-        "A packet of each kind, in nanoseconds and as a multiple of a good segment; {packets} of each were sent."
+        "A packet of each kind, in nanoseconds and as a multiple of a good segment; {packets} of each were timed."
     );
     ALGORITHMS.into_iter().try_for_each(|algorithm| print_table(algorithm, &connections, packets))
 }
@@ -93,7 +93,7 @@ fn attack(algorithm: TcpAoAlgorithm, connections: u32, packets: u32) -> Result<A
     if !(0..connections).all(|number| open(&mut clients, &mut server, number)) {
         return Err("a connection does not open".into());
     }
-    // Spread over the table, so that the measurement includes memory access.
+    // Spread over the table, as the connections of real packets are.
     let spread = |place: u32| place.wrapping_mul(2_654_435_761) % connections;
     let numbers: Vec<u32> = (0..1024.min(connections)).map(spread).collect();
     let segment = |number: &u32| to_server((*number, 5000, ACK, [2, 2]), 0);
@@ -143,8 +143,7 @@ fn attack(algorithm: TcpAoAlgorithm, connections: u32, packets: u32) -> Result<A
         };
         rows.push((*name, outcome, f64::INFINITY));
     }
-    // The kinds in turns, and the best part of each: other work on the machine then slows none more than another. Each once without timing,
-    // because the kind before it has filled the caches.
+    // Interleave the kinds and keep each one's best part, so that other load affects all alike. An untimed run first refills the caches.
     for _ in 0..PARTS {
         for ((_, kind), (.., best)) in kinds.iter().zip(&mut rows) {
             time(&mut server, kind, kind.len() as u32);

@@ -19,7 +19,7 @@ pub(super) const LISTS: [&str; 2] = ["key-chain", "ietf-key-chain:key-chain"];
 pub(super) trait Value: Sized {
     /// The member of a table with this name.
     fn member(&self, name: &str) -> Option<Self>;
-    /// All members of a table, in a format where a field may be further inside than its error says.
+    /// All members of a table, needed where a field may be nested deeper than the path in its error. Empty for TOML, whose errors give the exact path.
     fn members(&self) -> Vec<Self> {
         Vec::new()
     }

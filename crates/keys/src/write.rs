@@ -50,7 +50,7 @@ pub(super) fn written(chains: &KeyChains, write: impl FnOnce(&mut String)) -> Ze
     filled(CHAIN + chains.chains().iter().map(of_chain).sum::<usize>(), write)
 }
 
-/// Writes into a buffer with room for so many octets, which must be enough: one that moved would leave secrets behind.
+/// Writes into a buffer of `room` octets, which must suffice: a reallocation would leave secrets behind.
 pub(super) fn filled(room: usize, write: impl FnOnce(&mut String)) -> Zeroizing<String> {
     let mut text = Zeroizing::new(String::with_capacity(room));
     let capacity = text.capacity();

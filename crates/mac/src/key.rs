@@ -170,7 +170,7 @@ impl MacKey {
     }
 }
 
-/// MACs of one message under a key that is not used again, as when a key is derived: faster than a [`MacKey`], which is prepared for more.
+/// One-shot MACs for keys that are used once, as in key derivation. Faster than building a [`MacKey`].
 impl Mac {
     /// HMAC-SHA-1, as with [`MacKey::hmac_sha1`].
     #[cfg(feature = "hmac-sha1")]

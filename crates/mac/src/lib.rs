@@ -6,7 +6,7 @@
 //! | to | call |
 //! |---|---|
 //! | make a key from its octets | [`MacKey::hmac_sha1`], [`MacKey::hmac_sha256`], [`MacKey::aes_128_cmac`], [`MacKey::aes_cmac_prf_128`], [`MacKey::kmac256`] |
-//! | compute one MAC under a key that is not used again | `Mac::hmac_sha1`, `Mac::hmac_sha256`, `Mac::aes_cmac_prf_128` |
+//! | compute a single MAC with a key that is used once | `Mac::hmac_sha1`, `Mac::hmac_sha256`, `Mac::aes_cmac_prf_128` |
 //! | compute the MAC to send | [`MacKey::mac`], then [`Mac::truncated`] |
 //! | check a received MAC | [`MacKey::verify`], never a comparison of your own |
 //! | compute many MACs in less time | [`mac_batch`], then [`Mac::truncated`] or [`Mac::verify`] of each |

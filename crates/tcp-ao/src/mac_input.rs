@@ -130,7 +130,7 @@ impl<'a> MacInput<'a> {
         if matches!(self.coverage, OptionCoverage::Excluded) {
             return Self::message_without_options(*self, head);
         }
-        // Most segments have no other option, and a MAC of RFC 5926's length. For a constant place, the masks that zero it are constants.
+        // Most segments carry only the AO option, with a MAC of 12 octets. With that place as a constant, the masks that zero the MAC are constants too.
         let written = match self.ao {
             AoPlace::ALONE => self.write_head(head, self.tcp, AoPlace::ALONE),
             other => self.write_head(head, self.tcp, other),

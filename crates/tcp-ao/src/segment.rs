@@ -303,7 +303,7 @@ pub(crate) fn check_mac_length(ao: &AoOption<'_>, parameters: &MktParameters) ->
 pub(crate) fn check_mac(ao: &AoOption<'_>, input: MacInput<'_>, key: &TrafficKey) -> Result<(), VerifyError> {
     let mut head = MessageHead::new();
     let [start, rest] = input.try_message(&mut head).ok_or_else(|| bad_mac(ao.key_id))?;
-    // The computed MAC is wiped at the end of this statement; an error made before that would have to be kept over the wiping.
+    // The error is built after this statement, which wipes the MAC; built earlier, it would have to be saved across the wipe.
     let verdict = key.mac_key().mac(&[start, rest]).verify(ao.mac);
     verdict.map_err(|_| bad_mac(ao.key_id))
 }

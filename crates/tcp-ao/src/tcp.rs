@@ -89,8 +89,7 @@ pub(crate) fn header_length(header: &FixedHeader) -> usize {
 }
 
 /// Whether an address is IPv4, possibly in IPv4-mapped form.
-// Inlined, it would make the compiler copy the addresses of each segment octet by octet, and reading them whole would then wait until the
-// octets are in the cache.
+// Not inlined: otherwise the compiler copies each segment's addresses octet by octet, and reading them whole waits for those stores.
 #[cold]
 #[inline(never)]
 fn is_ipv4(address: &IpAddr) -> bool {

@@ -159,7 +159,7 @@ impl<State: OfZeros> Drop for KeyBlocks<State> {
     }
 }
 
-/// A key block with a pad's octet added to each of its own.
+/// The key block XORed with a pad octet.
 #[inline]
 #[target_feature(enable = "sse2")]
 pub(super) fn padded(key: Block, octet: i8) -> Block {

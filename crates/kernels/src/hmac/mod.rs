@@ -69,8 +69,8 @@ pub mod sha1 {
         sha.0.sha1_blocks(value, blocks);
     }
 
-    /// Processes the inner and the outer key block (RFC 2104 §2) of a key into two chaining values, side by side where that is faster. From
-    /// the initial value of the hash, they become the `keys` of [`hmac`]. The key has at most 64 octets: hash a longer one first.
+    /// Processes the inner and the outer key block (RFC 2104 §2) of a key into two chaining values, side by side where that is faster. Start
+    /// from the hash's initial value; the results are the `keys` for [`hmac`]. The key has at most 64 octets: hash a longer one first.
     #[inline]
     pub fn absorb_key(sha: ShaInstructions, values: &mut [[u32; 5]; 2], key: &[u8]) {
         sha.0.sha1_key(values, key);

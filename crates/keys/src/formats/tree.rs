@@ -54,7 +54,7 @@ pub(super) enum Blocks {
 }
 
 impl Blocks {
-    /// As Nokia writes them, with braces if a line of this text, other than a comment, ends with one.
+    /// Nokia's format: it has braces if any line that is not a comment ends with one.
     pub(super) fn of_lines(text: &str) -> Self {
         let mut statements = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
         Self::Lines { has_braces: statements.any(|line| line.ends_with(['{', '}'])) }

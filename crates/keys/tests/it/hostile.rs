@@ -88,8 +88,8 @@ pub(super) fn time(act: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// Asserts that what grows to eight times its size takes less than 24 times as long; comparing each part with all others would take 64 times as
-/// long. A busy machine disturbs some attempts.
+/// Asserts linear growth: eight times the size takes less than 24 times as long, where comparing each part with all others would take 64 times.
+/// Tries often, since the machine may be busy.
 pub(super) fn assert_linear(name: &str, times: impl Fn() -> [Duration; 2]) {
     let is_linear = |_| {
         let [few, many] = times();

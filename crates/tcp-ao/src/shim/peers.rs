@@ -308,7 +308,7 @@ impl<P: AsRef<[PeerSlot]> + AsMut<[PeerSlot]>> Peers<P> {
             let peers = self
                 .with_remote(Prefix::new(address, length))
                 .filter(|(index, peer)| is_wanted(*index, peer));
-            // Usually there is only one, and none is compared.
+            // Usually one peer matches; `reduce` then compares nothing.
             let specific = peers.reduce(|best, other| {
                 let [of_best, of_other] = [best, other].map(|(_, peer)| specificity(&peer.connections));
                 if of_other >= of_best { other } else { best }

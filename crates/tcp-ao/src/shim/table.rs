@@ -241,8 +241,8 @@ impl<T: AsRef<[ShimSlot]> + AsMut<[ShimSlot]>> Table<T> {
     /// Makes room for a peer's connection: by replacing one with the same pair, with a free slot, or by evicting one that has expired or
     /// closed, or a [handshake](Self::handshake_in_the_way).
     ///
-    /// An open connection is evicted only after hours without progress. `ended` is told which connection was removed, and why. `pair` may be
-    /// `None` if no connection has it, which saves the search.
+    /// An open connection is evicted only after hours without progress. `ended` is told which connection was removed, and why. Pass `None`
+    /// for `pair` if no connection has it; this saves a search.
     pub(super) fn make_room(
         &mut self,
         pair: Option<&SocketPair>,

@@ -73,7 +73,7 @@ pub(super) fn edited(
     Ok(spliced(text, edits))
 }
 
-/// The end of a statement that this mark ends, with the `;` after it.
+/// The offset after a closing mark and any `;` that follows it.
 fn past_semicolon(text: &str, mark: Word<'_>) -> usize {
     let past = mark.position().offset_in(text) + 1;
     let rest = text[past..].trim_start().strip_prefix(';');

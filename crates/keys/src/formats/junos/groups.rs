@@ -67,7 +67,7 @@ impl<'s, 'a> Parts<'s, 'a> {
                     }
                 }
                 (_, Some((level, [keyword, named @ ..]))) => {
-                    // What only groups fill is there all the same: `neighbor 192.0.2.1 { apply-groups g; }`.
+                    // An object that only groups fill exists all the same: `neighbor 192.0.2.1 { apply-groups g; }`.
                     parts.own.push(level);
                     if keyword.is(EXCEPT) {
                         let level: Vec<_> = level.iter().map(Word::text).collect();
