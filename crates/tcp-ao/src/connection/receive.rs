@@ -36,7 +36,7 @@ impl<'a> Verified<'a> {
     }
 
     /// Whether this segment changed the connection's current key: it asked for another (RNextKeyID), or it showed that the peer has moved on
-    /// from one that is [accept-only](MktParameters::accept_only).
+    /// from one that is [accept-only](crate::MktParameters::accept_only).
     #[must_use]
     pub const fn current_key_changed(&self) -> bool {
         self.current_key_changed
