@@ -67,6 +67,8 @@ pub(super) struct Open {
     pub(super) socket: Option<Socket>,
     /// The keys that an established connection has to hold, by the simulator's own knowledge at the last step.
     pub(super) held: Keys,
+    /// Whether the gateway has restarted without its state. After a replayed SYN it may sign for it again, with keys of no connection.
+    pub(super) is_forgotten: bool,
 }
 
 /// One end of a session.
@@ -265,6 +267,15 @@ impl End {
         for state in states.filter(|_| has_state) {
             self.adopt(&state.map_err(|error| error.to_string())?, now);
         }
+        let known: Vec<_> = self
+            .shim
+            .iter()
+            .flat_map(|shim| shim.connections_with_peers())
+            .map(|(_, open)| open.pair())
+            .collect();
+        for open in self.halves.iter_mut().flat_map(|half| &mut half.open) {
+            open.is_forgotten |= !known.contains(&open.tcp.pair);
+        }
         Ok(())
     }
 
@@ -442,7 +453,7 @@ impl End {
         } else {
             None
         };
-        self.halves[half].open.push(Open { tcp, socket, held: 0 });
+        self.halves[half].open.push(Open { tcp, socket, held: 0, is_forgotten: false });
         self.transmit(half, 0, now, &out, effects)
     }
 
@@ -458,7 +469,8 @@ impl End {
         for out in segments {
             let open = &self.halves[half].open[index];
             let (pair, isn) = (open.tcp.pair, open.tcp.isn);
-            let remote_isn = (open.tcp.state != State::SynSent).then_some(open.tcp.remote_isn);
+            let is_known = open.tcp.state != State::SynSent && !open.is_forgotten;
+            let remote_isn = is_known.then_some(open.tcp.remote_isn);
             let is_spoiled = self.fault == Some(Fault::RetransmitsWithNewestSne)
                 && out.is_retransmission
                 && self.is_of_earlier_turn(&pair, out.sequence);

@@ -158,7 +158,7 @@ impl End {
                     open.remove(oldest);
                 }
                 let tcp = Tcp::accept(pair, isn(turn.random), segment.sequence().0, turn.now, &mut out);
-                open.push(Open { tcp, socket, held: 0 });
+                open.push(Open { tcp, socket, held: 0, is_forgotten: false });
                 let last = open.len() - 1;
                 self.transmit(half, last, turn.now, &out, turn.effects)?;
             }

@@ -3,8 +3,9 @@
 use models::year::{Fault, run};
 
 #[test]
-fn all_invariants_hold_in_two_years() {
-    for seed in [2, 5] {
+fn all_invariants_hold_in_three_years() {
+    // In the last one, a gateway that restarted without its state hears a replayed SYN, and then its stack closes the old connection.
+    for seed in [2, 5, 30_052] {
         let summary = run(seed, None).unwrap_or_else(|failure| panic!("{failure}"));
         assert!(summary.accepted > 10_000 && summary.attacks > 1_000 && summary.opened > 1, "{summary:?}");
         assert!(summary.replays < summary.attacks && summary.accepted < summary.sent + summary.attacks);
