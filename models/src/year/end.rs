@@ -274,7 +274,9 @@ impl End {
             .map(|(_, open)| open.pair())
             .collect();
         for open in self.halves.iter_mut().flat_map(|half| &mut half.open) {
-            open.is_forgotten |= !known.contains(&open.tcp.pair);
+            // A stack whose handshake is not over repeats its part, and the gateway hears it again.
+            let is_open = !matches!(open.tcp.state, State::SynSent | State::SynReceived);
+            open.is_forgotten |= is_open && !known.contains(&open.tcp.pair);
         }
         Ok(())
     }
