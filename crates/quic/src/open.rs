@@ -171,7 +171,7 @@ impl<'a> Unmasked<'a> {
         }
         masked.write(octets, number_offset);
         // After a short number, these octets are payload, which the line above has restored with the header.
-        octets[payload_offset..number_offset + SAMPLE_OFFSET].fill(0);
+        octets.get_mut(payload_offset..number_offset + SAMPLE_OFFSET).unwrap_or_default().fill(0);
         None
     }
 }

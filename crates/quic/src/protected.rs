@@ -34,7 +34,10 @@ impl<'a> Protected<'a> {
     ) -> Result<(Self, &'a mut [u8]), HeaderError> {
         let Bounds { number_offset, end, packet_type, version } =
             Bounds::read(datagram, connection_id_length)?;
-        let (octets, rest) = datagram.split_at_mut(end);
+        let got = datagram.len();
+        // Cannot fail: the bounds are those of this datagram.
+        let (octets, rest) =
+            datagram.split_at_mut_checked(end).ok_or(HeaderError::Truncated { needed: end, got })?;
         Ok((Self { octets, number_offset, packet_type, version }, rest))
     }
 
