@@ -11,7 +11,7 @@ use wireseal_benches::packets::{ACK, IPV4, RST, SYN, set_checksums};
 use wireseal_benches::shim::{self, Host, NOW, SERVER, deliver, open, sign, to_server};
 use wireseal_tcp_ao::checksum;
 
-/// The algorithms of RFC 5926, and Linux's: those in use.
+/// Those that Linux has: RFC 5926's, and hmac(sha256).
 const ALGORITHMS: [TcpAoAlgorithm; 3] =
     [TcpAoAlgorithm::Aes128Cmac, TcpAoAlgorithm::HmacSha1, TcpAoAlgorithm::LinuxHmacSha256];
 

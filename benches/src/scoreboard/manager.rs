@@ -52,9 +52,9 @@ pub(crate) fn table(effort: Effort) -> Result<Table> {
             effort.mark(many / few <= GOAL),
         ]);
     }
-    table.reading = "Lower is better. The key manager has no sockets here, since setting keys needs a kernel with TCP-AO, so no key \
-                     changes in these steps: the lab's table of system calls is in results/emulated. A goal is missed if a peer among 10,000 takes more than twice what it takes \
-                     among 100."
+    table.reading = "Lower is better. The key manager has no sockets here, because that needs a kernel with TCP-AO, so its steps \
+                     change no keys; the lab's table of system calls is in results/emulated. A goal is missed if a peer among \
+                     10,000 takes more than twice what it takes among 100."
         .to_owned();
     Ok(table)
 }

@@ -138,7 +138,6 @@ fn absorb<H: Hash<WORDS>, const WORDS: usize>(value: &mut [u32; WORDS], blocks: 
 /// Processes the inner and the outer key block of a key of at most 64 octets into two chaining values.
 #[target_feature(enable = "neon,sha2")]
 fn absorb_key<H: Hash<WORDS>, const WORDS: usize>(values: &mut [[u32; WORDS]; 2], key: &[u8]) {
-    debug_assert!(key.len() <= BLOCK);
     let mut block = [vdupq_n_u8(0); 4];
     let (parts, rest) = key.as_chunks::<16>();
     for (place, part) in block.iter_mut().zip(parts) {
@@ -151,7 +150,7 @@ fn absorb_key<H: Hash<WORDS>, const WORDS: usize>(values: &mut [[u32; WORDS]; 2]
     leak!("HMAC: key", block[0]);
     // The inner and the outer pad (RFC 2104 §2).
     let blocks = [0x36, 0x5c].map(|pad| block.map(|octets| big_endian(veorq_u8(octets, vdupq_n_u8(pad)))));
-    // It lies in memory, since its parts were chosen by number.
+    // Indexed by a number, it lies in memory.
     block = [vdupq_n_u8(0); 4];
     optimization_barrier(&block);
     // SAFETY: this function is compiled with the features that the hash needs.

@@ -17,8 +17,8 @@ pub(super) const FIRST_LOWEST: [u8; 16] = [3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8,
 /// The same with the first word in the highest place.
 pub(super) const FIRST_HIGHEST: [u8; 16] = [15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0];
 
-/// `hmac`, `absorb` and `absorb_key` of one message, compiled for a path. The module must have the hash's `State`, the functions `start`, `restart`, `finish`,
-/// `compress_all`, `compress`, `compress_both` and `words`, and the order of words.
+/// `hmac`, `absorb` and `absorb_key` of one message, compiled for a path. The module must have the hash's `State`, the functions `start`, `restart`,
+/// `finish`, `compress_all`, `compress`, `compress_both` and `words`, and the order of words.
 macro_rules! hmac {
     ($words:literal, $octets:literal, $order:ident, $features:literal) => {
         /// Processes blocks into a chaining value.
@@ -125,7 +125,6 @@ pub(super) fn last_block(octets: &[u8]) -> Block {
 #[inline]
 #[target_feature(enable = "sse4.1,ssse3")]
 pub(super) fn key_block(octets: &[u8]) -> Block {
-    debug_assert!(octets.len() <= BLOCK);
     let zero = _mm_setzero_si128();
     let (parts, rest) = octets.as_chunks();
     let end = last_octets(octets, rest.len());

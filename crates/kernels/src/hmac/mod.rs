@@ -70,9 +70,13 @@ pub mod sha1 {
     }
 
     /// Processes the inner and the outer key block (RFC 2104 §2) of a key into two chaining values, side by side where that is faster. Start
-    /// from the hash's initial value; the results are the `keys` for [`hmac`]. The key has at most 64 octets: hash a longer one first.
+    /// from the hash's initial value; the results are the `keys` for [`hmac`].
+    ///
+    /// # Panics
+    /// If the key has more than 64 octets: hash it first.
     #[inline]
     pub fn absorb_key(sha: ShaInstructions, values: &mut [[u32; 5]; 2], key: &[u8]) {
+        assert!(key.len() <= BLOCK, "a key of more than 64 octets is hashed first");
         sha.0.sha1_key(values, key);
     }
 
@@ -115,9 +119,13 @@ pub mod sha256 {
         sha.0.sha256_blocks(value, blocks);
     }
 
-    /// Processes the key blocks of a key of at most 64 octets, as [`sha1::absorb_key`](super::sha1::absorb_key) does.
+    /// Processes the inner and the outer key block, as [`sha1::absorb_key`](super::sha1::absorb_key) does.
+    ///
+    /// # Panics
+    /// If the key has more than 64 octets: hash it first.
     #[inline]
     pub fn absorb_key(sha: ShaInstructions, values: &mut [[u32; 8]; 2], key: &[u8]) {
+        assert!(key.len() <= BLOCK, "a key of more than 64 octets is hashed first");
         sha.0.sha256_key(values, key);
     }
 

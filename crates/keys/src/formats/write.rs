@@ -19,7 +19,7 @@ pub(super) fn written(chains: &[Chain], write: impl FnOnce(&mut String)) -> Zero
     let of_chain = |chain: &Chain| {
         let words = 8 * (chain.name.len() + chain.description.as_ref().map_or(0, String::len)) + KEY;
         let keys: usize = chain.keys.iter().map(of_key).sum();
-        // BIRD repeats the keys for every neighbor, and a line about one is shorter than a key.
+        // BIRD repeats the keys for every neighbor; `KEY` also has room for the neighbor's own line.
         let links: usize = chain.neighbors.iter().map(of_link).sum();
         (words + keys) * chain.neighbors.len().max(1) + links
     };

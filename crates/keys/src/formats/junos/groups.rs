@@ -183,7 +183,7 @@ fn is_at(words: &[Word<'_>], level: &[Word<'_>], is: fn(&Word<'_>, &str) -> bool
     start.is_some_and(|start| start.iter().zip(level).all(|(word, other)| is(word, other.text())))
 }
 
-/// The inside of `<*>` and the like, which stands for every object whose name matches.
+/// The pattern inside of `<*>` and the like; such a word stands for every object whose name matches it.
 fn pattern<'a>(word: &Word<'a>) -> Option<&'a str> {
     word.text().strip_prefix('<')?.strip_suffix('>')
 }
